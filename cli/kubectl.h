@@ -3,8 +3,8 @@
 #ifndef CADRE_CLI_KUBECTL_H
 #define CADRE_CLI_KUBECTL_H
 
-#include "cli/options.h"
-#include "cli/process.h"
+#include "cli/child_process.h"
+#include "cli/cli_options.h"
 
 enum { KUBECTL_ARGS_MAX = 20 + OPTIONS_KUBECTL_MAX };
 

@@ -2,8 +2,8 @@
 // kubectl cadre logs through the operator, or of a local run: as the ranks print it, equal lines as one.
 #include "cli/listen.h"
 
+#include "cli/child_process.h"
 #include "cli/local.h"
-#include "cli/process.h"
 #include "cli/proxy.h"
 #include "cli/report.h"
 #include "cli/verbs.h"

@@ -2,7 +2,7 @@
 #ifndef CADRE_CLI_LISTEN_H
 #define CADRE_CLI_LISTEN_H
 
-#include "cli/options.h"
+#include "cli/cli_options.h"
 
 // Lines of the ranks from the proxy instead of the pods' logs: of a local run, and where they are to be folded. False:
 // neither of them.

@@ -3,7 +3,7 @@
 #ifndef CADRE_CLI_LOCAL_H
 #define CADRE_CLI_LOCAL_H
 
-#include "cli/options.h"
+#include "cli/cli_options.h"
 #include "common/base/err.h"
 
 // The address to call without kubectl: --server, --socket, $CADRE_SOCKET or, where no option names a cluster, the

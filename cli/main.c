@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl-cadre, found by kubectl as `kubectl cadre`.
-#include "cli/process.h"
+#include "cli/child_process.h"
 #include "cli/report.h"
 #include "cli/verbs.h"
 #include "common/base/mem.h"

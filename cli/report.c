@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report.h"
 
+#include "cli/child_process.h"
 #include "cli/plain.h"
-#include "cli/process.h"
 #include "common/base/str.h"
 
 #include <errno.h>

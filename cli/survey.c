@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/survey.h"
 
-#include "cli/process.h"
+#include "cli/child_process.h"
 #include "cli/report.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"

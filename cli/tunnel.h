@@ -3,7 +3,7 @@
 #ifndef CADRE_CLI_TUNNEL_H
 #define CADRE_CLI_TUNNEL_H
 
-#include "cli/options.h"
+#include "cli/cli_options.h"
 #include "common/base/err.h"
 
 #include <sys/types.h>

@@ -3,7 +3,7 @@
 #ifndef CADRE_CLI_VERBS_H
 #define CADRE_CLI_VERBS_H
 
-#include "cli/options.h"
+#include "cli/cli_options.h"
 
 int verb_call(const struct options *o);
 int verb_info(const struct options *o);

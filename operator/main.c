@@ -15,7 +15,7 @@
 #include "operator/runtime/reflector.h"
 #include "operator/runtime/territory.h"
 #include "operator/wiring/binding.h"
-#include "operator/wiring/options.h"
+#include "operator/wiring/operator_options.h"
 
 #include <inttypes.h>
 #include <malloc.h>

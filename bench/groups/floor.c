@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/pod.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_reconcile.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdio.h>

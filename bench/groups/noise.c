@@ -2,7 +2,7 @@
 #include "bench/groups/noise.h"
 
 #include "common/base/mem.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 #include <stdio.h>
 #include <stdlib.h>

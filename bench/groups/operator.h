@@ -5,7 +5,7 @@
 
 #include "bench/lib/proc.h"
 #include "common/base/loop.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct operator_options {
     const char *program;

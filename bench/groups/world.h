@@ -6,7 +6,7 @@
 #define CADRE_BENCH_GROUPS_WORLD_H
 
 #include "common/base/loop.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/reflector.h"
 
 #include <sys/types.h>

@@ -5,6 +5,7 @@
 #include "bench/lib/samples.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
+#include "operator/api/pod_constraints.h"
 
 #include <inttypes.h>
 #include <stdio.h>

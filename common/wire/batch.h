@@ -65,21 +65,4 @@ size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows o
 // source 0.
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);
 
-struct batch_result {
-    const struct batch *batch;
-    uint32_t rank;  // for messages
-    size_t padding; // of its rows: as many at its end belong to repeated ones
-};
-
-// Joins results in this order; part i's source is its index. They must have the same form, tensors (dtype, all
-// dimensions but the first) and columns. Metadata must be equal where several have it; only `metrics` of cadre.meta, an
-// object or a list of objects, becomes an object of lists. Padding is taken off again; where there was any, `given` is
-// the number of rows that each rank got, and each result must have as many (0: it may have what it likes). ERR_INVALID
-// names what differs, and the ranks.
-int batch_join(const struct batch_result *results, size_t n, size_t given, struct arena *a, struct scatter *out,
-               struct err *err);
-// The metadata of the results as one: for batch_join().
-int batch_join_meta(const struct batch_result *results, size_t n, struct arena *a, struct safetensors_meta **ret,
-                    size_t *ret_n, struct err *err);
-
 #endif

@@ -1,9 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/batch_join.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/batch.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+// Metadata. Peers choose the names, so they are brought together by sorting, not hashing.
+
+enum { METRICS_DEPTH = 3 }; // the object, a list of metrics, one of them: what is deeper is compared as text
+
+struct entry {
+    const char *key;
+    size_t key_len;
+    const char *value;
+    size_t len;
+    uint32_t rank;
+    size_t order;  // as they came
+    size_t values; // of that key, from this one on: of the first of them, else 0
+};
+
+struct entries {
+    struct entry *list;
+    size_t n, size;
+};
+
+static void entries_add(struct entries *e, struct entry entry)
+{
+    if (e->n == e->size) {
+        e->size = MAX(e->size * 2, (size_t)16);
+        e->list = xrealloc(e->list, e->size, sizeof *e->list);
+    }
+    entry.order = e->n;
+    e->list[e->n++] = entry;
+}
+
+static bool same_key(const struct entry *a, const struct entry *b)
+{
+    return a->key_len == b->key_len && memcmp(a->key, b->key, a->key_len) == 0;
+}
+
+static bool same_value(const struct entry *a, const struct entry *b)
+{
+    return a->len == b->len && memcmp(a->value, b->value, a->len) == 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+    int c = memcmp(x->key, y->key, MIN(x->key_len, y->key_len));
+    if (c)
+        return c;
+    if (x->key_len != y->key_len)
+        return x->key_len < y->key_len ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const struct entry *x = *(const struct entry *const *)a, *y = *(const struct entry *const *)b;
+    return x->order < y->order ? -1 : 1;
+}
+
+// Brings entries of one name together, and returns the first of each name in the order in which the names came.
+static const struct entry **entries_by_name(struct entries *e, struct arena *a, size_t *ret_n)
+{
+    const struct entry **first = arena_array(a, e->n, sizeof(struct entry *));
+    size_t n = 0;
+    if (e->n)
+        qsort(e->list, e->n, sizeof *e->list, by_key);
+    for (size_t i = 0, k; i < e->n; i = k) {
+        for (k = i + 1; k < e->n && same_key(&e->list[i], &e->list[k]); k++)
+            ;
+        e->list[i].values = k - i;
+        first[n++] = &e->list[i];
+    }
+    qsort(first, n, sizeof *first, by_first);
+    *ret_n = n;
+    return first;
+}
+
+static int check_equal(const struct entry *first, const char *where, struct err *err)
+{
+    for (size_t i = 1; i < first->values; i++)
+        if (!same_value(&first[0], &first[i]))
+            return err_set(err, ERR_INVALID,
+                           "the results do not fit together: '%.*s' of %s is %.*s of rank %u, but %.*s of rank %u",
+                           (int)MIN(first->key_len, (size_t)64), first->key, where, (int)MIN(first->len, (size_t)64),
+                           first->value, first->rank, (int)MIN(first[i].len, (size_t)64), first[i].value,
+                           first[i].rank);
+    return 0;
+}
+
+static int add_metrics(struct entries *e, const struct json *v, uint32_t rank, struct err *err)
+{
+    if (v->type == JSON_NULL)
+        return 0;
+    if (v->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "`metrics` of rank %u is a JSON %s instead of an object or a list of objects",
+                       rank, json_type_name(v->type));
+    JSON_FOREACH(m, v)
+        entries_add(
+            e, (struct entry){.key = m->key, .key_len = m->key_len, .value = m->text, .len = m->len, .rank = rank});
+    return 0;
+}
+
+static int add_members(struct entries *members, struct entries *metrics, const char *text, uint32_t rank,
+                       struct arena *a, struct err *err)
+{
+    struct json *root;
+    int r = json_parse_values(text, strlen(text), METRICS_DEPTH, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "%s of rank %u", BATCH_META, rank);
+    JSON_FOREACH(m, root) {
+        if (!json_key_is(m, "metrics")) {
+            entries_add(members, (struct entry){m->key, m->key_len, m->text, m->len, rank, 0, 0});
+        } else if (m->type == JSON_LIST) {
+            JSON_FOREACH(item, m)
+                if ((r = add_metrics(metrics, item, rank, err)) < 0)
+                    return r;
+        } else if ((r = add_metrics(metrics, m, rank, err)) < 0) {
+            return r;
+        }
+    }
+    return 0;
+}
+
+static void write_metrics(struct json_writer *w, struct entries *metrics, struct arena *a)
+{
+    size_t n;
+    const struct entry **names = entries_by_name(metrics, a, &n);
+    writer_object(w, "metrics");
+    for (size_t i = 0; i < n; i++) {
+        writer_key(w, names[i]->key, names[i]->key_len);
+        writer_list(w, NULL);
+        for (size_t k = 0; k < names[i]->values; k++)
+            writer_raw(w, NULL, names[i][k].value, names[i][k].len);
+        writer_list_end(w);
+    }
+    writer_object_end(w);
+}
+
+static int write_members(struct json_writer *w, struct entries *members, struct entries *metrics, struct arena *a,
+                         struct err *err)
+{
+    size_t n;
+    const struct entry **names = entries_by_name(members, a, &n);
+    int r = 0;
+    writer_object(w, NULL);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        r = check_equal(names[i], BATCH_META, err);
+        writer_key(w, names[i]->key, names[i]->key_len);
+        writer_raw(w, NULL, names[i]->value, names[i]->len);
+    }
+    if (metrics->n)
+        write_metrics(w, metrics, a);
+    writer_object_end(w);
+    return r;
+}
+
+static int join_objects(const struct batch_result *results, size_t n, struct arena *a, const char **ret,
+                        struct err *err)
+{
+    struct entries members = {0}, metrics = {0};
+    struct json_writer w;
+    int r = 0;
+    bool any = false;
+    writer_init(&w, SAFETENSORS_HEAD_MAX);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *text = safetensors_meta_get(&results[i].batch->doc, BATCH_META);
+        any = any || text;
+        r = text ? add_members(&members, &metrics, text, results[i].rank, a, err) : 0;
+    }
+    if (r == 0)
+        r = write_members(&w, &members, &metrics, a, err);
+    *ret = any && r == 0 ? arena_strndup(a, buf_str(&w.buf), w.buf.len) : NULL;
+    if (r == 0 && w.buf.over)
+        r = err_set(err, ERR_LIMIT, "%s of all results is more than %zu bytes", BATCH_META, SAFETENSORS_HEAD_MAX);
+    writer_done(&w);
+    free(members.list);
+    free(metrics.list);
+    return r;
+}
+
+static int join_meta(const struct batch_result *results, size_t n, struct arena *a, struct safetensors_meta **ret,
+                     size_t *ret_n, struct err *err)
+{
+    struct entries e = {0};
+    const char *object;
+    size_t names;
+    for (size_t i = 0; i < n; i++) {
+        const struct safetensors *doc = &results[i].batch->doc;
+        for (size_t k = 0; k < doc->n_meta; k++) {
+            const struct safetensors_meta *m = &doc->meta[k];
+            if (!str_eq(m->key, BATCH_META) && !str_eq(m->key, BATCH_COLUMNS))
+                entries_add(&e,
+                            (struct entry){m->key, strlen(m->key), m->value, strlen(m->value), results[i].rank, 0, 0});
+        }
+    }
+    const struct entry **first = entries_by_name(&e, a, &names);
+    struct safetensors_meta *meta = arena_array(a, names + 2, sizeof *meta); // and those two
+    int r = join_objects(results, n, a, &object, err);
+    *ret_n = 0;
+    for (size_t i = 0; i < names && r == 0; i++) {
+        r = check_equal(first[i], "__metadata__", err);
+        meta[(*ret_n)++] = (struct safetensors_meta){first[i]->key, first[i]->value};
+    }
+    if (r == 0 && object)
+        meta[(*ret_n)++] = (struct safetensors_meta){BATCH_META, object};
+    free(e.list);
+    *ret = meta;
+    return r;
+}
+
+// Rows.
 
 static int check_padding(const struct batch_result *results, size_t n, size_t given, struct err *err)
 {
@@ -148,7 +361,7 @@ static int join_tensors(const struct batch_result *results, size_t n, struct are
 {
     size_t rows = 0, n_tensors = results[0].batch->doc.n_tensors, n_meta;
     struct safetensors_meta *meta;
-    int r = batch_join_meta(results, n, a, &meta, &n_meta, err);
+    int r = join_meta(results, n, a, &meta, &n_meta, err);
     if (r < 0)
         return r;
     if (safetensors_meta_get(&results[0].batch->doc, BATCH_COLUMNS)) {

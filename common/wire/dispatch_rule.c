@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "common/wire/dispatch_rule.h"
+
 #include "common/base/mem.h"
-#include "common/wire/dispatch.h"
+#include "common/wire/grid.h"
 
 static int wrong(const char *member, const char *what, struct err *err)
 {

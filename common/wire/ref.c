@@ -4,8 +4,10 @@
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/peer_key.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PREFIX "cadre:"
@@ -288,4 +290,23 @@ bool ref_is(const char *json, size_t len, struct ref_found *ret)
     while (len && json_is_space(json[len - 1]))
         len--;
     return ref_next(json, len, &at, ret) && ret->json == json && ret->len == len;
+}
+
+static void key_text(uint64_t id, int64_t until, char out[96])
+{
+    snprintf(out, 96, "cadre.dev/object/v1/%016" PRIx64 ".%" PRId64, id, until);
+}
+
+void ref_key(const char *secret, uint64_t id, int64_t until, char out[REF_KEY_SIZE])
+{
+    char text[96];
+    key_text(id, until, text);
+    peer_key(secret, text, out);
+}
+
+bool ref_key_good(const char *secret, uint64_t id, int64_t until, const char *key, size_t len)
+{
+    char text[96];
+    key_text(id, until, text);
+    return peer_key_good(secret, text, key, len);
 }

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/ws/ws_server_internal.h"
+#include "common/ws/ws_server.h"
 
 #include "common/base/mem.h"
+#include "common/ws/ws_connection.h"
+#include "common/ws/ws_listener.h"
+#include "common/ws/ws_porch.h"
+#include "common/ws/ws_receiver.h"
+#include "common/ws/ws_server_state.h"
+#include "common/ws/ws_server_tls.h"
 
 #include <dlfcn.h>
 #include <limits.h>

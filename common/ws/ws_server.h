@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server side: websocket sessions and HTTP requests on the loop, over TCP (with or without TLS) and Unix sockets.
+// The server side: websocket sessions (ws_session.h) and HTTP requests (ws_request.h) on the loop, over TCP (with or
+// without TLS) and Unix sockets.
 // Inside it is libwebsockets 4.1.6 or newer, which with TLS is more lenient than RFC 6455 in that it takes frames
 // without a mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop;
 // sessions and requests may be used in any callback. One thread.
@@ -9,10 +10,10 @@
 #include "common/base/loop.h"
 #include "common/wire/quota.h"
 #include "common/ws/ws_queue.h"
+#include "common/ws/ws_request.h"
+#include "common/ws/ws_session.h"
 
 struct ws_server;
-struct ws_session; // a websocket connection, from on_upgrade to on_close
-struct ws_request; // an HTTP request; an upgrade is one, too
 
 struct ws_server_config {
     const char *const *subprotocols; // that are spoken, NULL-terminated; must outlive the server
@@ -79,49 +80,5 @@ void ws_server_stop_listening(struct ws_server *server);
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
 unsigned ws_server_max_connections(const struct ws_server *server); // that there may be, by the limit of files too
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);
-
-void *ws_session_user(const struct ws_session *s);
-void ws_session_set_user(struct ws_session *s, void *user);
-const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
-pid_t ws_session_peer(const struct ws_session *s);              // the process at the other end of a Unix socket, else 0
-struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
-
-// ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
-int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
-                      struct err *err);
-int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
-                           struct err *err);
-int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
-// Who pays for the messages that wait from now on, besides max_queue.
-void ws_session_charge(struct ws_session *s, struct quota *quota);
-bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
-size_t ws_session_queued(const struct ws_session *s);
-// The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
-struct record_writer *ws_session_records(struct ws_session *s);
-void ws_session_wake(struct ws_session *s);
-
-// Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
-void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
-// Stops reading. What was read already, up to read_size, may still come.
-void ws_session_pause(struct ws_session *s);
-void ws_session_resume(struct ws_session *s);
-
-// Valid during on_upgrade, on_head and on_http; strings as long as the request.
-const char *ws_request_method(const struct ws_request *r);
-const char *ws_request_path(const struct ws_request *r);                  // decoded, without the query
-const char *ws_request_query(const struct ws_request *r);                 // "" = none
-const char *ws_request_header(struct ws_request *r, const char *name);    // lower case; NULL = not there
-const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
-bool ws_request_is_unix(const struct ws_request *r);                      // it came over a Unix socket
-const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
-void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
-void ws_request_read(struct ws_request *r);                               // after on_head said 1; harmless otherwise
-void *ws_request_owner(const struct ws_request *r);                       // ctx of ws_request_on_gone(), NULL = none
-// Every request that on_head or on_http got is answered once, or gone: then `gone`, if set, is called and the request
-// is no more. One request a connection. A client that hangs up meanwhile is noticed within ping_ms. extra_headers:
-// lines ended by \r\n, or NULL. An answer for which max_total leaves no room becomes a 503.
-void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
-void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
-                        const void *body, size_t len);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/ws/ws_server_internal.h"
+#include "common/ws/ws_server_tls.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <openssl/ssl.h>
+#include <stdlib.h>
 
 static int fail(struct err *err, const char *what)
 {

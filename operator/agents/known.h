@@ -3,7 +3,7 @@
 #ifndef CADRE_AGENTS_KNOWN_H
 #define CADRE_AGENTS_KNOWN_H
 
-#include "operator/agents/report.h"
+#include "operator/agents/agent_report.h"
 
 struct known_process {
     struct agent_process now; // its texts are ours

@@ -7,7 +7,7 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/agents/report.h"
+#include "operator/agents/agent_report.h"
 
 #include <assert.h>
 #include <stdlib.h>

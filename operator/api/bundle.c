@@ -5,6 +5,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/quantity.h"
 #include "operator/api/resource.h"
 
 #include <stdlib.h>

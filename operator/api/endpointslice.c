@@ -2,6 +2,7 @@
 #include "operator/api/endpointslice.h"
 
 #include "common/base/str.h"
+#include "operator/api/json_encode.h"
 #include "operator/api/tables.h"
 
 #include <string.h>

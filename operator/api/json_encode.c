@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing by field tables.
-#include "common/base/json_writer.h"
+#include "operator/api/json_encode.h"
+
 #include "common/base/mem.h"
 #include "operator/api/json_table.h"
 

@@ -6,6 +6,7 @@
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
+#include "operator/api/quantity.h"
 #include "operator/api/resource.h"
 
 #include <inttypes.h>

@@ -6,7 +6,6 @@
 #define CADRE_API_JSON_TABLE_H
 
 #include "common/base/json.h"
-#include "common/base/json_writer.h"
 
 #include <limits.h>
 
@@ -70,15 +69,6 @@ struct json_table {
 // Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
-// The object as a member `key` (NULL: none). Nothing is left out but what says so: NULL, an empty list and an integer's
-// `missing` that is not 0 are null. Strings, lists of them, booleans, integers, times, names, lists and objects only.
-void json_encode(const struct json_table *table, const char *key, const void *from, struct json_writer *w);
-// The members alone, into an object that is open.
-void json_encode_members(const struct json_table *table, const void *from, struct json_writer *w);
-// {key: the object}, in the arena.
-const char *json_patch(const struct json_table *table, const char *key, const void *from, struct arena *a);
-// Written, they are the same: what was rounded or repaired on the way out does not look like a change for ever.
-bool json_same(const struct json_table *table, const void *a, const void *b);
 // Where somebody wrote a member that nobody reads, such as a misspelled one: the path of the first, in the arena; NULL
 // if the table knows all. What a table reads as text is not looked into.
 const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/lease.h"
 
+#include "operator/api/json_encode.h"
 #include "operator/api/tables.h"
 
 #define LEASE(member) offsetof(struct lease, member)

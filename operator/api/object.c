@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
+#include "operator/api/json_encode.h"
 #include "operator/api/lease.h"
 #include "operator/api/node.h"
 #include "operator/api/placementgroup.h"

@@ -2,6 +2,7 @@
 #include "operator/api/pod.h"
 
 #include "common/base/str.h"
+#include "operator/api/pod_requests.h"
 #include "operator/api/tables.h"
 
 #include <string.h>

@@ -26,7 +26,7 @@ struct pod {
     const char *node;  // spec.nodeName, NULL until bound
     const char *pin;   // the one node that all required terms name by matchFields on metadata.name, NULL if none
     int32_t priority;
-    // As kube-scheduler counts them (the rule is in pod_requests.c), and 1 of RESOURCE_PODS.
+    // As kube-scheduler counts them (pod_requests.h), and 1 of RESOURCE_PODS.
     struct resources requests;
     enum pod_phase phase;
     // The rest is for pods of ours only.
@@ -51,40 +51,5 @@ static inline bool pod_terminal(const struct pod *p)
 {
     return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
 }
-
-// What decides where a pod may go.
-enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
-
-struct match {
-    const char *key; // a label, or "metadata.name" where `field`
-    bool field;
-    enum match_op op;
-    const char **values;
-    size_t n_values;
-};
-
-struct node_term { // all matches of a term must hold, one term of the list must hold; an empty term never does
-    struct match *matches;
-    size_t n;
-};
-
-struct toleration {
-    const char *key, *value, *effect; // NULL or "" = any
-    bool exists;                      // operator Exists
-};
-
-struct pod_constraints {
-    struct resources requests; // as in struct pod
-    int32_t priority;
-    bool preempts; // preemptionPolicy is not Never
-    struct labels node_selector;
-    struct node_term *terms; // required node affinity; n_terms 0 = any node
-    size_t n_terms;
-    struct toleration *tolerations;
-    size_t n_tolerations;
-};
-
-// Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
-int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/pod_constraints.h"
+
 #include "common/base/str.h"
-#include "operator/api/pod.h"
+#include "operator/api/pod_requests.h"
 #include "operator/api/tables.h"
 
 struct match_item {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod takes from its node, as kube-scheduler counts it (component-helpers/resource PodRequests of 1.36; KEP-753
-// for sidecars, KEP-2837 for pod-level resources, KEP-1287 for resize in place):
-//
-//   container         requests; once kubelet reports what is allocated or in effect, the largest of the three, or of
-//                     those two alone where the resize is infeasible
-//   init container    its requests + those of all sidecars before it; the pod needs the largest
-//   sidecar           (init container, restartPolicy Always) counts as a container and as an init container
-//   pod               max(sum of containers and sidecars, largest init container), per resource;
-//                     cpu, memory and hugepages replaced by spec.resources.requests where given; + overhead; 1 pod
+#include "operator/api/pod_requests.h"
+
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/tables.h"

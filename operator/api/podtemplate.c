@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podagent.h"
+#include "operator/api/quantity.h"
 #include "operator/api/resource.h"
 #include "operator/api/tables.h"
 
@@ -517,7 +518,7 @@ static int64_t container_gpus(const struct json *container, struct arena *a)
     return json_i64(asked, &n) ? MAX(n, (int64_t)0) : 0;
 }
 
-// As in pod_requests.c; of sidecars it is enough that they count with the containers.
+// As in pod_requests.h; of sidecars it is enough that they count with the containers.
 static int64_t template_gpus(const struct json *spec, struct arena *a)
 {
     int64_t sum = 0, most = 0;

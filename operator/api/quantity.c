@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/quantity.h"
 #include "common/base/str.h"
 #include "operator/api/resource.h"
 

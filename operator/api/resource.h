@@ -46,10 +46,4 @@ void resources_add(struct resources *to, const struct resources *from, struct ar
 void resources_max(struct resources *to, const struct resources *from, struct arena *a); // elementwise
 bool resources_equal(const struct resources *a, const struct resources *b);
 
-// Kubernetes quantities: "500m", "1Gi", "2e3". Below a thousandth away from zero, as Kubernetes rounds. ERR_INVALID
-// names what is wrong.
-int quantity_parse(const char *s, int64_t *ret_milli, struct err *err);
-// For people: "4" GPUs, "500m" CPU, "1Gi" memory, in the shortest exact form.
-const char *quantity_format(int id, int64_t milli, struct arena *a);
-
 #endif

@@ -26,8 +26,6 @@ int workergroup_decode(struct object *o, const struct json *root, struct arena *
 int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
 
 bool pod_is_foreign(const struct json *root); // no label cadre.dev/group
-// Effective requests, by the rule in pod_requests.c; in the arena.
-int pod_requests_decode(const struct json *root, struct arena *a, struct resources *ret, struct err *err);
 // The one node that every required node affinity term names; NULL if there is none.
 int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err);
 

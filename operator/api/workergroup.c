@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/json_encode.h"
 #include "operator/api/tables.h"
 
 #define SPEC(member) offsetof(struct workergroup_spec, member)

@@ -6,7 +6,7 @@
 #ifndef CADRE_EXEC_ABANDONED_H
 #define CADRE_EXEC_ABANDONED_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
 
 enum { ABANDONED_AFTER_MS = 120 * 1000 };

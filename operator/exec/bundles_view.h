@@ -4,7 +4,7 @@
 #define CADRE_EXEC_BUNDLES_VIEW_H
 
 #include "operator/exec/placementgroup_users.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_reconcile.h"
 
 struct bundle_stores {                                              // all borrowed
     const struct store *placementgroups, *pods, *services, *groups; // placementgroups NULL: there are none

@@ -5,7 +5,7 @@
 #define CADRE_EXEC_DRYRUNS_H
 
 #include "operator/exec/observations.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 // Answers are forgotten soon, because limit ranges, webhooks and the like may change; and there are not many.
 enum { DRYRUNS_FRESH_MS = 30 * 1000, DRYRUNS_MAX = 64, DRYRUNS_ANSWER_MAX = 64 * 1024 };

@@ -7,7 +7,7 @@
 
 #include "operator/agents/agents.h"
 #include "operator/exec/dryruns.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"
 

@@ -6,9 +6,9 @@
 
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/proxy/router.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_reconcile.h"
 #include "operator/runtime/metrics.h"
 #include "operator/runtime/recorder.h"
 #include "operator/runtime/store.h"

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/reconcile/patience.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #define CADRE_EXEC_OBSERVATIONS_H
 
 #include "common/base/clock.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_reconcile.h"
 
 struct observations {
     struct gang_memory memory;

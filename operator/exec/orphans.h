@@ -6,7 +6,7 @@
 
 #include "common/base/loop.h"
 #include "operator/exec/placementgroup_users.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct orphans;
 

@@ -6,7 +6,7 @@
 #include "operator/agents/agents.h"
 #include "operator/agents/sightings.h"
 #include "operator/proxy/router.h"
-#include "operator/reconcile/group.h"
+#include "operator/reconcile/group_reconcile.h"
 
 struct peers { // all borrowed; NULL = there is none: nobody is there
     const struct agents *agents;

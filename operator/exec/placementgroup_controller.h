@@ -5,7 +5,7 @@
 #define CADRE_EXEC_PLACEMENTGROUP_CONTROLLER_H
 
 #include "operator/exec/group_controller.h"
-#include "operator/reconcile/placementgroup.h"
+#include "operator/reconcile/placementgroup_reconcile.h"
 
 struct placementgroup_controller;
 

@@ -5,7 +5,7 @@
 #ifndef CADRE_EXEC_PREFLIGHT_H
 #define CADRE_EXEC_PREFLIGHT_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct preflight_options {
     const char *ns;                 // of the groups, "" = all

@@ -4,7 +4,7 @@
 #ifndef CADRE_EXEC_REAPER_H
 #define CADRE_EXEC_REAPER_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
 
 struct reaper;

@@ -26,7 +26,7 @@ struct gateway {
     struct list behind;       // connections whose input waits for another turn of the loop
     struct list behind_posts; // requests whose namespace has had its turn
     struct loop_timer *turn;  // the next one, at once
-    struct map shown_tickets; // UID of a group -> which tickets were shown (worker.c)
+    struct map shown_tickets; // UID of a group -> which tickets were shown (worker_peer.c)
     char *ca_pem;
     struct memory *probe;             // NULL: no memory is shared
     bool stopping, ended;             // ended: all were told to go

@@ -3,11 +3,11 @@
 
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
-#include "operator/gateway/agent.h"
+#include "operator/gateway/agent_peer.h"
 #include "operator/gateway/browser.h"
-#include "operator/gateway/client.h"
+#include "operator/gateway/client_peer.h"
 #include "operator/gateway/replica.h"
-#include "operator/gateway/worker.h"
+#include "operator/gateway/worker_peer.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/json_writer.h"
-#include "operator/proxy/group.h"
+#include "operator/proxy/proxy_group.h"
 
 struct hello {
     const char *role;           // never NULL

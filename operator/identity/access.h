@@ -6,7 +6,7 @@
 #define CADRE_IDENTITY_ACCESS_H
 
 #include "operator/gateway/authority.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct access;
 

@@ -3,7 +3,7 @@
 #ifndef CADRE_IDENTITY_INQUIRY_H
 #define CADRE_IDENTITY_INQUIRY_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct inquiry;
 

@@ -5,7 +5,7 @@
 #define CADRE_IDENTITY_KEYRING_H
 
 #include "operator/gateway/authority.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct keyring;
 

@@ -7,7 +7,7 @@
 
 #include "operator/identity/certificate.h"
 #include "operator/identity/ticket.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct vault;
 

@@ -7,7 +7,7 @@
 #ifndef CADRE_KUBE_FAULT_H
 #define CADRE_KUBE_FAULT_H
 
-#include "operator/kube/request.h"
+#include "operator/kube/kube_request.h"
 
 #ifdef CADRE_FAULTS
 

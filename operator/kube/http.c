@@ -265,7 +265,7 @@ static int content_of(const char *type)
     int i = 0;
     while (i < CONTENT_COUNT - 1 && !str_eq(content_types[i], type))
         i++;
-    assert(str_eq(content_types[i], type)); // request.c knows no others
+    assert(str_eq(content_types[i], type)); // kube_request.c knows no others
     return i;
 }
 

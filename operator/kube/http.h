@@ -11,7 +11,7 @@
 
 #include "common/base/loop.h"
 #include "operator/kube/config.h"
-#include "operator/kube/request.h"
+#include "operator/kube/kube_request.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A list is one JSON document that may be far larger than we want to hold. Only its outer frame is followed here: the
 // members of the document, of its metadata and the elements of items; every value inside is skipped as a whole.
+#include "operator/kube/list_splitter.h"
+
+#include "common/base/buf.h"
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
-#include "operator/kube/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,7 +160,7 @@ static int frame_step(struct list_splitter *s, char c, struct err *err)
     return broken(err, "something follows its end");
 }
 
-static int item_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, line_fn item, void *ctx,
+static int item_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, list_item_fn item, void *ctx,
                      struct err *err)
 {
     if (n > s->item.cap - s->item.len)
@@ -187,7 +189,7 @@ static int text_take(struct buf *text, const char *bytes, size_t n, bool ended, 
     return 0;
 }
 
-static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, line_fn item, void *ctx,
+static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool ended, list_item_fn item, void *ctx,
                       struct err *err)
 {
     switch (s->capture) {
@@ -204,7 +206,8 @@ static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool
     return 0;
 }
 
-int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, line_fn item, void *ctx, struct err *err)
+int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, list_item_fn item, void *ctx,
+                       struct err *err)
 {
     while (n) {
         size_t used = 1;

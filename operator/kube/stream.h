@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splitting what a list or a watch sends, as it arrives, at any byte boundary. Pure; memory is one line or one item, so
-// a list of 10,000 pods costs no more than its largest pod.
+// Splits what a watch sends into events, as it arrives, at any byte boundary. Pure; holds at most one line.
 #ifndef CADRE_KUBE_STREAM_H
 #define CADRE_KUBE_STREAM_H
 
@@ -32,14 +31,5 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
 // line. Nothing between is looked at: if `object` is not a JSON object, watch_event_scan() has the last word. False for
 // other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
-
-// Items of a list.
-struct list_splitter;
-struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB
-void list_splitter_free(struct list_splitter *s);
-int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, line_fn item, void *ctx, struct err *err);
-// After the last byte: ERR_PROTO if the document is not complete.
-int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
-                      struct err *err);
 
 #endif

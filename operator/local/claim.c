@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podtemplate.h"
+#include "operator/api/quantity.h"
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/group_bundles.h"
 #include "operator/reconcile/ranges.h"

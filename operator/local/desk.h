@@ -4,7 +4,7 @@
 #ifndef CADRE_LOCAL_DESK_H
 #define CADRE_LOCAL_DESK_H
 
-#include "operator/local/group.h"
+#include "operator/local/local_group.h"
 
 struct desk;
 

@@ -8,8 +8,8 @@
 #include "operator/gateway/gateway.h"
 #include "operator/gateway/target.h"
 #include "operator/local/desk.h"
-#include "operator/local/group.h"
-#include "operator/local/options.h"
+#include "operator/local/local_group.h"
+#include "operator/local/local_options.h"
 #include "operator/local/trust.h"
 
 #include <errno.h>

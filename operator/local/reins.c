@@ -4,8 +4,8 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "operator/agents/agent_report.h"
 #include "operator/agents/agents.h"
-#include "operator/agents/report.h"
 #include "worker/agent/control.h"
 
 #include <errno.h>

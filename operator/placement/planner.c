@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/placement/explain.h"
+#include "operator/placement/explanation.h"
 #include "operator/placement/place.h"
 #include "operator/placement/preempt.h"
 

@@ -16,9 +16,10 @@
 #ifndef CADRE_PLACEMENT_PLANNER_H
 #define CADRE_PLACEMENT_PLANNER_H
 
+#include "operator/api/pod_constraints.h"
 #include "operator/api/workergroup.h"
-#include "operator/placement/admission.h"
 #include "operator/placement/cluster.h"
+#include "operator/placement/node_admission.h"
 
 struct bundle {
     const struct pod_constraints *constraints; // bundles that share the pointer are identical: planned as one shape

@@ -2,6 +2,7 @@
 #include "operator/placement/preempt.h"
 
 #include "common/base/mem.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/placement/place.h"
 
 #include <stdlib.h>

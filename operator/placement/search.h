@@ -4,6 +4,7 @@
 #ifndef CADRE_PLACEMENT_SEARCH_H
 #define CADRE_PLACEMENT_SEARCH_H
 
+#include "operator/api/pod_constraints.h"
 #include "operator/placement/pick.h"
 #include "operator/placement/room.h"
 #include "operator/placement/shape.h"

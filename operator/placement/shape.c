@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/placement/shape.h"
 
+#include "operator/api/pod_constraints.h"
+
 #include <stdlib.h>
 
 // Bundles of one shape mostly stand together, so the last bundle's shape is tried first.

@@ -3,6 +3,7 @@
 #ifndef CADRE_PLACEMENT_SHAPE_H
 #define CADRE_PLACEMENT_SHAPE_H
 
+#include "operator/api/pod_constraints.h"
 #include "operator/placement/planner.h"
 
 struct shape {

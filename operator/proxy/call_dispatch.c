@@ -6,7 +6,7 @@
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/object.h"
+#include "operator/proxy/remote_object.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"

@@ -4,7 +4,7 @@
 #include "operator/proxy/answer.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/object.h"
+#include "operator/proxy/remote_object.h"
 #include "operator/proxy/task.h"
 
 #include <stdarg.h>

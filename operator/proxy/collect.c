@@ -2,6 +2,7 @@
 #include "operator/proxy/collect.h"
 
 #include "common/wire/batch.h"
+#include "common/wire/batch_join.h"
 #include "common/wire/body_list.h"
 #include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"

@@ -2,6 +2,7 @@
 #include "operator/proxy/join.h"
 
 #include "common/wire/batch.h"
+#include "common/wire/batch_join.h"
 #include "operator/proxy/dispatch_plan.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
-#include "operator/proxy/failure.h"
+#include "operator/proxy/call_failure.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/jsonrpc_call.h"
 #include "operator/proxy/tenant.h"

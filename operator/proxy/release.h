@@ -3,7 +3,7 @@
 #ifndef CADRE_PROXY_RELEASE_H
 #define CADRE_PROXY_RELEASE_H
 
-#include "operator/proxy/group.h"
+#include "operator/proxy/proxy_group.h"
 
 // Sends those of this group, at most *work of them, which it counts down. False: there may be more.
 bool calls_release(struct group *g, unsigned *work);

@@ -6,8 +6,8 @@
 
 #include "common/wire/record.h"
 #include "common/wire/traceparent.h"
-#include "operator/proxy/group.h"
 #include "operator/proxy/head.h"
+#include "operator/proxy/proxy_group.h"
 
 struct session;
 
@@ -20,11 +20,11 @@ struct request {
     bool refuse;               // rather than to wait
     bool ruled, pad;           // its head has `split` or `collect`; `pad`
     bool positional;           // likewise
-    bool keep, pin;            // results stay on the workers (object.h); cleared once the client has the reference
-    int64_t attempt;           // 0 = any
-    int64_t timeout_ms;        // 0 = none
-    uint32_t world;            // of the group when it came
-    uint32_t n_above;          // slots that are held by methods that wait for it (task.h)
+    bool keep, pin;     // results stay on the workers (remote_object.h); cleared once the client has the reference
+    int64_t attempt;    // 0 = any
+    int64_t timeout_ms; // 0 = none
+    uint32_t world;     // of the group when it came
+    uint32_t n_above;   // slots that are held by methods that wait for it (task.h)
     // As it was resolved
     bool single;    // one rank's result is the answer, and no list
     uint8_t lane;   // of its method, as the members have it

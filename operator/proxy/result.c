@@ -9,7 +9,7 @@
 #include "operator/proxy/collect.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/join.h"
-#include "operator/proxy/object.h"
+#include "operator/proxy/remote_object.h"
 
 #include <string.h>
 

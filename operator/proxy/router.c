@@ -5,7 +5,7 @@
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
-#include "operator/proxy/place.h"
+#include "operator/proxy/place_answer.h"
 #include "operator/proxy/release.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/session.h"

@@ -9,9 +9,9 @@
 #include "common/base/map.h"
 #include "common/base/reuse.h"
 #include "common/wire/record_reader.h"
-#include "operator/proxy/failure.h"
-#include "operator/proxy/group.h"
+#include "operator/proxy/call_failure.h"
 #include "operator/proxy/idmap.h"
+#include "operator/proxy/proxy_group.h"
 
 // About as many as fit into a millisecond.
 enum { ROUTER_TURN_WORK = 1024 };

@@ -5,7 +5,7 @@
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "common/wire/mode.h"
-#include "operator/proxy/object.h"
+#include "operator/proxy/remote_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

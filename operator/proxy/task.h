@@ -6,8 +6,8 @@
 #ifndef CADRE_PROXY_TASK_H
 #define CADRE_PROXY_TASK_H
 
-#include "operator/proxy/group.h"
 #include "operator/proxy/head.h"
+#include "operator/proxy/proxy_group.h"
 
 // How many methods that wait for the call have slots of its group that it could use, by the `via` of its head.
 uint32_t task_above(const struct group *g, const struct head *h);

@@ -2,6 +2,7 @@
 #include "operator/reconcile/bundlepod.h"
 
 #include "common/base/mem.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/api/podagent.h"
 #include "operator/api/service.h"
 #include "operator/reconcile/group_view.h"

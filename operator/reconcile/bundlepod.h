@@ -4,9 +4,10 @@
 #ifndef CADRE_RECONCILE_BUNDLEPOD_H
 #define CADRE_RECONCILE_BUNDLEPOD_H
 
+#include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundles.h"
 
-struct agent_setup; // group.h
+struct agent_setup; // group_reconcile.h
 
 const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a); // <name>-plg: Service, label, subdomain
 const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a);

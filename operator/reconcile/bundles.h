@@ -8,6 +8,7 @@
 #include "operator/api/bundle.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
+#include "operator/api/pod_constraints.h"
 
 #define ANNOTATION_BUNDLES "cadre.dev/bundles" // "0-3,6"
 #define ANNOTATION_SHAPES "cadre.dev/shapes"   // "9f86d081884c7d65*4,...": in their order

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/reconcile/reason.h"
 
 static const struct pod_constraints *pod_of_gang(const struct gang *g)

@@ -32,7 +32,7 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
 uint64_t group_worker_hash(const struct workergroup *wg);
 const char *group_hash_text(uint64_t hash, struct arena *a); // of either, as status.revision has it
 
-struct agent_setup; // group.h
+struct agent_setup; // group_reconcile.h
 
 // The pod of one replica as JSON; pin NULL = for a dry run.
 struct group_pod {

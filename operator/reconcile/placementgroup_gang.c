@@ -4,6 +4,7 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"

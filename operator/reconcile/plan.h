@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group.h) and carried out
-// by operator/exec. All memory belongs to the arena that the plan was made in.
+// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group_reconcile.h) and
+// carried out by operator/exec. All memory belongs to the arena that the plan was made in.
 #ifndef CADRE_RECONCILE_PLAN_H
 #define CADRE_RECONCILE_PLAN_H
 

@@ -4,6 +4,7 @@
 #define CADRE_RECONCILE_VIEW_H
 
 #include "operator/api/pod.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/api/service.h"
 #include "operator/placement/cluster.h"
 #include "operator/placement/line.h"

@@ -4,7 +4,7 @@
 #ifndef CADRE_RUNTIME_LEADER_H
 #define CADRE_RUNTIME_LEADER_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct leader;
 

@@ -4,7 +4,7 @@
 #ifndef CADRE_RUNTIME_OUTAGE_H
 #define CADRE_RUNTIME_OUTAGE_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 enum { OUTAGE_ASK_MS = 1000, OUTAGE_PATIENCE_MS = 3000 };
 

@@ -7,7 +7,7 @@
 #ifndef CADRE_RUNTIME_RECORDER_H
 #define CADRE_RUNTIME_RECORDER_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/metrics.h"
 
 struct recorder;

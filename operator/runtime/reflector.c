@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/status.h"
+#include "operator/kube/list_splitter.h"
 #include "operator/kube/stream.h"
 #include "operator/kube/watch.h"
 

@@ -3,7 +3,7 @@
 #ifndef CADRE_RUNTIME_REFLECTOR_H
 #define CADRE_RUNTIME_REFLECTOR_H
 
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
 
 struct reflector;

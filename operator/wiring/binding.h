@@ -6,7 +6,7 @@
 
 #include "operator/exec/group_controller.h"
 #include "operator/runtime/store.h"
-#include "operator/wiring/options.h"
+#include "operator/wiring/operator_options.h"
 
 struct binding;
 

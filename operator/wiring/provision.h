@@ -7,7 +7,7 @@
 #define CADRE_WIRING_PROVISION_H
 
 #include "operator/gateway/provisioner.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
 
 enum { PROVISION_RENEW_MS = 30 * 1000 };

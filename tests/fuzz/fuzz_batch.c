@@ -3,6 +3,7 @@
 // a batch is cut into pieces with padding and must come back with all of its rows; both are joined, if they fit.
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
+#include "common/wire/batch_join.h"
 
 #include <stdlib.h>
 #include <string.h>

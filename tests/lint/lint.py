@@ -108,6 +108,11 @@ HARD = (
 # header and the source of the same name count as one.
 NO_CIRCLES = ("operator/gateway/", "operator/proxy/", "operator/reconcile/")
 
+# A noun is a pair of files, and no two nouns have one name. A source without a header of its own implements one that
+# many share: the commands of cli/verbs.h, and the public headers of sdk/c/include.
+NOUNS = ("cli/", "common/", "operator/", "sdk/c/client/", "worker/")
+HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/program\.c")
+
 MAX_COLUMNS = 120
 MAX_LINES = 600
 C_SUFFIXES = (".c", ".h", ".cc", ".cu")
@@ -228,6 +233,17 @@ def check_circles(sources):
             yield folder, "circle", f"these include each other, or a file that does: {', '.join(map(os.path.basename, found))}"
 
 
+def check_nouns(sources):
+    """Findings (path, rule, what) for sources without a header, and for headers that have the same name."""
+    seen = {}
+    for path in sorted(p for p in sources if p.startswith(NOUNS)):
+        name, suffix = os.path.splitext(path)
+        if suffix == ".c" and name + ".h" not in sources and not HEADERLESS.fullmatch(path):
+            yield path, "noun", f"{os.path.basename(name)}.h is missing: a source has a header of its own, or is part of another noun"
+        if suffix == ".h" and (other := seen.setdefault(os.path.basename(path), path)) != path:
+            yield path, "noun", f"{other} has the same name: one noun, one name"
+
+
 def is_licensed(path, text):
     return path.endswith(LICENSED_SUFFIXES) or os.path.basename(path) in LICENSED_NAMES or text.startswith("#!")
 
@@ -277,6 +293,9 @@ def lint_tree():
     for path, rule, what in check_circles(sources):
         print(f"{path}:0: {rule}: {what}")
         findings += 1
+    for path, rule, what in check_nouns(sources):
+        print(f"{path}:0: {rule}: {what}")
+        findings += 1
     return 1 if findings else 0
 
 
@@ -296,12 +315,12 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/exec/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', []),
     ("operator/main.c", C_HEAD + '#include "operator/exec/executor.h"\n', []),
     ("tests/unit/test_a.c", C_HEAD + '#include "operator/kube/http.h"\n', []),
-    ("operator/api/a.c", C_HEAD + '#include "operator/kube/request.h"\n', ["layer"]),
-    ("operator/placement/a.c", C_HEAD + '#include "operator/kube/client.h"\n', ["layer"]),
+    ("operator/api/a.c", C_HEAD + '#include "operator/kube/kube_request.h"\n', ["layer"]),
+    ("operator/placement/a.c", C_HEAD + '#include "operator/kube/kube_client.h"\n', ["layer"]),
     ("operator/reconcile/a.c", C_HEAD + '#include "operator/runtime/store.h"\n', ["layer"]),
     ("operator/runtime/a.c", C_HEAD + '  #  include "operator/exec/executor.h"\n', ["layer"]),
     ("common/base/a.c", C_HEAD + '#include "operator/api/object.h"\n', ["layer"]),
-    ("operator/wiring/options.c", C_HEAD + '#include "operator/wiring/options.h"\n#include "operator/api/object.h"\n', ["layer"]),
+    ("operator/wiring/operator_options.c", C_HEAD + '#include "operator/wiring/operator_options.h"\n#include "operator/api/object.h"\n', ["layer"]),
     ("operator/gateway/a.c", C_HEAD + "int controller_open(void); // of a controller\n", ["word", "word"]),
     ("operator/gateway/a.c", C_HEAD + 'const char a[] = "{\\"role\\":\\"controller\\"}", b[] = "controller";\n', []),
     ("operator/runtime/a.c", C_HEAD + "int controller_open(void);\n", []),
@@ -321,7 +340,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/proxy/a.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),
     ("common/base/json.c", C_HEAD + "#include <cjson/cJSON.h>\n", ["confined"]),
     ("common/wire/a.c", C_HEAD + "#include <cJSON.h>\n", ["confined"]),
-    ("operator/kube/client.c", C_HEAD + "#include <curl/curl.h>\n", ["confined"]),
+    ("operator/kube/kube_client.c", C_HEAD + "#include <curl/curl.h>\n", ["confined"]),
     ("operator/kube/http.c", C_HEAD + "#include <curl/curl.h>\n", []),
     ("common/ws/ws_client.c", C_HEAD + "#include <libwebsockets.h>\n", ["confined"]),
     ("operator/kube/http.c", C_HEAD + "#include <yaml.h>\n", ["confined"]),
@@ -361,6 +380,13 @@ SELF_TEST_CIRCLES = [  # ({path: text}, the files that must be found)
 ]
 
 
+SELF_TEST_NOUNS = [  # (paths, those that must be found)
+    (["operator/api/a.c", "operator/api/a.h", "operator/main.c", "cli/verb_a.c", "tests/unit/a.h", "sdk/c/client/api_a.c"], []),
+    (["operator/api/a.c", "operator/api/b.h"], ["operator/api/a.c"]),
+    (["operator/api/a.h", "worker/host/a.h"], ["worker/host/a.h"]),
+]
+
+
 def self_test():
     failed = 0
     for path, text, want in SELF_TEST:
@@ -373,7 +399,13 @@ def self_test():
         if got != want:
             print(f"self-test: circles of {sources}: found {got}, expected {want}")
             failed += 1
-    print(f"self-test: {len(SELF_TEST) + len(SELF_TEST_CIRCLES) - failed} of {len(SELF_TEST) + len(SELF_TEST_CIRCLES)} passed")
+    for paths, want in SELF_TEST_NOUNS:
+        got = [path for path, _, _ in check_nouns(dict.fromkeys(paths, ""))]
+        if got != want:
+            print(f"self-test: nouns of {paths}: found {got}, expected {want}")
+            failed += 1
+    cases = len(SELF_TEST) + len(SELF_TEST_CIRCLES) + len(SELF_TEST_NOUNS)
+    print(f"self-test: {cases - failed} of {cases} passed")
     return 1 if failed else 0
 
 

@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "worker/agent/oom.h"
 #include "worker/agent/port.h"
-#include "worker/agent/process.h"
+#include "worker/agent/rank_process.h"
 
 #include <netdb.h>
 #include <signal.h>

@@ -5,7 +5,7 @@
 #define CADRE_AGENT_AGENT_H
 
 #include "worker/agent/command.h"
-#include "worker/agent/output.h"
+#include "worker/agent/rank_output.h"
 #include "worker/agent/supervisor.h"
 
 enum { AGENT_GROUPS_MAX = 64 };

@@ -2,10 +2,10 @@
 // cadre-agent: builds the parts, turns the loop, takes the parts down in order.
 #include "common/base/mem.h"
 #include "worker/agent/agent.h"
+#include "worker/agent/agent_options.h"
 #include "worker/agent/control.h"
 #include "worker/agent/install.h"
 #include "worker/agent/operators.h"
-#include "worker/agent/options.h"
 #include "worker/agent/standalone.h"
 
 #include <fcntl.h>

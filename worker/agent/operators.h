@@ -4,7 +4,7 @@
 #ifndef CADRE_AGENT_OPERATORS_H
 #define CADRE_AGENT_OPERATORS_H
 
-#include "worker/agent/connection.h"
+#include "worker/agent/agent_connection.h"
 
 struct operators;
 

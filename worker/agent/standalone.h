@@ -4,7 +4,7 @@
 #define CADRE_AGENT_STANDALONE_H
 
 #include "worker/agent/agent.h"
-#include "worker/agent/options.h"
+#include "worker/agent/agent_options.h"
 
 struct standalone {
     struct agent *agent; // whom it commands

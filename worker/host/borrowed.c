@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
+#include "common/wire/batch_join.h"
 #include "common/wire/ref.h"
 #include "worker/host/borrow.h"
 #include "worker/host/lending.h"

@@ -6,7 +6,7 @@
 #define CADRE_HOST_CALLER_H
 
 #include "sdk/c/include/cadre/client.h"
-#include "worker/host/options.h"
+#include "worker/host/host_options.h"
 
 #define CALLER_TOKEN_FILE "/var/run/secrets/cadre.dev/token"
 

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/collective/comm.h"
-#include "worker/host/executor.h"
+#include "worker/host/method_executor.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

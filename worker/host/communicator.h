@@ -4,7 +4,7 @@
 #define CADRE_HOST_COMMUNICATOR_H
 
 #include "sdk/c/include/cadre/collective.h"
-#include "worker/host/call.h"
+#include "worker/host/host_call.h"
 #include "worker/host/meeting.h"
 
 // Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.

@@ -4,8 +4,8 @@
 #ifndef CADRE_HOST_INSTANCE_H
 #define CADRE_HOST_INSTANCE_H
 
-#include "worker/host/executor.h"
-#include "worker/host/process.h"
+#include "worker/host/host_process.h"
+#include "worker/host/method_executor.h"
 
 struct instance_config {
     struct executor *executor;

@@ -5,7 +5,7 @@
 #define CADRE_HOST_LENDER_H
 
 #include "common/base/loop.h"
-#include "worker/host/store.h"
+#include "worker/host/object_store.h"
 
 enum { LENDER_CONNECTIONS_MAX = 256, LENDER_SILENT_MS = 30 * 1000 };
 

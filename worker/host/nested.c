@@ -6,8 +6,8 @@
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
 #include "common/wire/via.h"
-#include "worker/host/call.h"
-#include "worker/host/executor.h"
+#include "worker/host/host_call.h"
+#include "worker/host/method_executor.h"
 
 #include <inttypes.h>
 #include <poll.h>

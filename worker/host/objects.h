@@ -7,7 +7,7 @@
 #include "common/base/buf.h"
 #include "common/base/loop.h"
 #include "common/wire/record.h"
-#include "worker/host/store.h"
+#include "worker/host/object_store.h"
 
 struct meeting;
 

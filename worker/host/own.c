@@ -3,8 +3,8 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
-#include "worker/host/body.h"
 #include "worker/host/debug.h"
+#include "worker/host/host_body.h"
 #include "worker/host/stacks.h"
 
 #include <string.h>

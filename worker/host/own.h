@@ -3,7 +3,7 @@
 #ifndef CADRE_HOST_OWN_H
 #define CADRE_HOST_OWN_H
 
-#include "worker/host/request.h"
+#include "worker/host/host_request.h"
 
 struct own_answer {
     struct objects_answer object; // its blob is the caller's; or

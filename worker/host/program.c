@@ -8,7 +8,7 @@
 #include "worker/host/crash.h"
 #include "worker/host/debug.h"
 #include "worker/host/host.h"
-#include "worker/host/request.h"
+#include "worker/host/host_request.h"
 #include "worker/host/stacks.h"
 
 #include <pthread.h>

@@ -4,8 +4,8 @@
 #ifndef CADRE_HOST_PROXIES_H
 #define CADRE_HOST_PROXIES_H
 
-#include "worker/host/options.h"
-#include "worker/host/session.h"
+#include "worker/host/host_options.h"
+#include "worker/host/host_session.h"
 
 struct proxies_config {
     const struct options *options;

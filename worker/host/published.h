@@ -7,7 +7,7 @@
 #include "common/base/arena.h"
 #include "common/wire/grid.h"
 #include "sdk/c/include/cadre/worker.h"
-#include "worker/host/executor.h"
+#include "worker/host/method_executor.h"
 
 struct published_rule {
     const char *method;

@@ -3,7 +3,7 @@
 #ifndef CADRE_HOST_TOLD_H
 #define CADRE_HOST_TOLD_H
 
-#include "worker/host/session.h"
+#include "worker/host/host_session.h"
 
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
 const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);

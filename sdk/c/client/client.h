@@ -5,7 +5,7 @@
 
 #include "common/base/loop.h"
 #include "sdk/c/client/arguments.h"
-#include "sdk/c/client/fault.h"
+#include "sdk/c/client/client_fault.h"
 #include "sdk/c/client/pending.h"
 #include "sdk/c/client/uplinks.h"
 

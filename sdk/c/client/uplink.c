@@ -5,8 +5,8 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "sdk/c/client/fault.h"
-#include "sdk/c/client/printed.h"
+#include "sdk/c/client/client_fault.h"
+#include "sdk/c/client/client_printed.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `kubectl cadre why` says, from the objects of tests/golden/why.
+#include "cli/cli_options.h"
 #include "cli/explain.h"
 #include "cli/json_text.h"
-#include "cli/options.h"
 #include "common/base/mem.h"
 #include "common/base/rfc3339.h"
 #include "tests/unit/support/golden.h"

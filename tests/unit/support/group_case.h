@@ -24,8 +24,8 @@
 #ifndef CADRE_TESTS_GROUP_CASE_H
 #define CADRE_TESTS_GROUP_CASE_H
 
-#include "operator/reconcile/group.h"
-#include "operator/reconcile/placementgroup.h"
+#include "operator/reconcile/group_reconcile.h"
+#include "operator/reconcile/placementgroup_reconcile.h"
 
 enum { GROUP_CASE_PODS = 64, GROUP_CASE_PLACEMENTGROUPS = 4, GROUP_CASE_SLICES = 4 };
 

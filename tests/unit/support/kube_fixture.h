@@ -4,7 +4,7 @@
 #define CADRE_TESTS_UNIT_KUBE_FIXTURE_H
 
 #include "common/base/buf.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 #include "tests/fakeapi/fakeapi.h"
 
 struct kube_fixture {

@@ -3,6 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod_constraints.h"
+#include "operator/api/quantity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

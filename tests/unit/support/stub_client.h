@@ -4,7 +4,7 @@
 #define CADRE_TESTS_STUB_CLIENT_H
 
 #include "common/base/list.h"
-#include "operator/kube/client.h"
+#include "operator/kube/kube_client.h"
 
 struct stub_call {
     struct list link;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches as verl's examples have them, what is wrong with wrong ones, and random batches, whose rows must be
 // found again wherever it was cut and joined.
-#include "common/wire/batch.h"
 
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "common/wire/batch_join.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -76,7 +76,7 @@ struct order { // on its way to the agent
     char *body;
 };
 
-// As worker/agent/connection.c takes a command.
+// As worker/agent/agent_connection.c takes a command.
 static void deliver(void *ctx)
 {
     struct order *o = ctx;

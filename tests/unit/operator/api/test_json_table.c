@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/json_encode.h"
 #include "operator/api/json_table.h"
 
 #include "common/base/buf.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/quantity.h"
 #include "operator/api/resource.h"
 
 #include "common/base/rand.h"

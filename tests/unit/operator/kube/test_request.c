@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/golden/request/<case>/{in.txt,want.txt}: a request as "field: value" lines, and what it looks like on the wire.
-#include "operator/kube/request.h"
+#include "operator/kube/kube_request.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"

@@ -6,7 +6,8 @@
 #include "common/base/json.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
-#include "operator/placement/admission.h"
+#include "operator/api/pod_constraints.h"
+#include "operator/placement/node_admission.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker asks where another rank of its group is.
 #include "common/wire/peer_key.h"
-#include "operator/proxy/place.h"
+#include "operator/proxy/place_answer.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/reconcile/gang_place.h"
 #include "operator/reconcile/reason.h"
 #include "tests/unit/operator/reconcile/placement_world.h"

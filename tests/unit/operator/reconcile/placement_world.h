@@ -5,6 +5,7 @@
 #define CADRE_TESTS_PLACEMENT_WORLD_H
 
 #include "common/base/rand.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/placement/cluster.h"
 #include "operator/placement/line.h"
 #include "operator/placement/planner.h"

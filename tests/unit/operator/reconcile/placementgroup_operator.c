@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 #include "operator/api/service.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/placementgroup.h"
+#include "operator/reconcile/placementgroup_reconcile.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>

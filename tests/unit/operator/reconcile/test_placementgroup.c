@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for every PlacementGroup, whatever its case; the cases are in tests/golden/plan.
-#include "operator/reconcile/placementgroup.h"
+#include "operator/reconcile/placementgroup_reconcile.h"
 
 #include "tests/unit/support/group_case.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of processes for an operator that listens.
-#include "worker/agent/listen.h"
+#include "worker/agent/agent_listen.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/agent/output.h"
+#include "worker/agent/rank_output.h"
 
 #include "common/base/mem.h"
 #include "worker/agent/sink.h"

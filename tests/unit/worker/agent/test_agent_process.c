@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/agent/process.h"
+#include "worker/agent/rank_process.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"

@@ -3,9 +3,9 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/pool.h"
-#include "worker/host/call.h"
 #include "worker/host/description.h"
-#include "worker/host/process.h"
+#include "worker/host/host_call.h"
+#include "worker/host/host_process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

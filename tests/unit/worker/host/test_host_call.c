@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/call.h"
+#include "worker/host/host_call.h"
 
 #include "common/base/mem.h"
+#include "worker/host/host_process.h"
 #include "worker/host/module.h"
-#include "worker/host/process.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

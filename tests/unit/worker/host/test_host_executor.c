@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/executor.h"
+#include "worker/host/method_executor.h"
 
 #include "common/base/mem.h"
 

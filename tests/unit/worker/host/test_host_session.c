@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker against a proxy in the same process, over a Unix socket.
-#include "worker/host/session.h"
+#include "worker/host/host_session.h"
 
 #include "common/base/mem.h"
 #include "tests/unit/worker/host/host_proxy.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"
-#include "worker/host/store.h"
+#include "worker/host/object_store.h"
 
 #include <string.h>
 

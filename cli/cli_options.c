@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cli_options.h"
+
+#include "cli/help.h"
+#include "common/base/buf.h"
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/mode.h"
+#include "common/wire/record.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+enum {
+    OPT_KUBECTL = 256, // any that kubectl gets as it is
+    OPT_OPERATOR_NS,
+    OPT_SERVER,
+    OPT_SOCKET,
+    OPT_CA_FILE,
+    OPT_TOKEN,
+    OPT_TOKEN_FILE,
+    OPT_SERVICE_ACCOUNT,
+    OPT_ARG,
+    OPT_PER_RANK,
+    OPT_RANK,
+    OPT_ROLE,
+    OPT_DISPATCH,
+    OPT_EXECUTE,
+    OPT_SPLIT,
+    OPT_COLLECT,
+    OPT_PAD,
+    OPT_TIMEOUT,
+    OPT_ATTEMPT,
+    OPT_NO_WAIT,
+    OPT_NO_REPLY,
+    OPT_LOGS,
+    OPT_FOLD,
+    OPT_TAIL,
+    OPT_INTERVAL,
+    OPT_KEEP,
+};
+
+#define CALL (1u << VERB_CALL)
+#define INFO (1u << VERB_INFO)
+#define KILL (1u << VERB_KILL)
+#define STACK (1u << VERB_STACK)
+#define TOP (1u << VERB_TOP)
+#define PUT (1u << VERB_PUT)
+#define GET (1u << VERB_GET)
+#define FREE (1u << VERB_FREE)
+#define OBJECTS (PUT | GET | FREE)
+#define WHY (1u << VERB_WHY)
+#define LOGS (1u << VERB_LOGS)
+#define CA (1u << VERB_CA)
+#define ALL (~0u)
+
+static const struct choice {
+    struct option option;
+    unsigned verbs;
+} choices[] = {
+    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | STACK | TOP | OBJECTS | WHY | LOGS},
+    {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"user", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as-group", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"as-uid", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"certificate-authority", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"client-certificate", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
+    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS},
+     CALL | INFO | KILL | STACK | TOP | OBJECTS | CA | LOGS},
+    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT},
+     CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
+    {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP | GET},
+    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP | OBJECTS},
+    {{"arg", required_argument, NULL, OPT_ARG}, CALL},
+    {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
+    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | STACK | PUT | LOGS},
+    {{"role", required_argument, NULL, OPT_ROLE}, CALL},
+    {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL | PUT},
+    {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
+    {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
+    {{"collect", required_argument, NULL, OPT_COLLECT}, CALL},
+    {{"pad", no_argument, NULL, OPT_PAD}, CALL},
+    {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL | KILL},
+    {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
+    {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
+    {{"keep", no_argument, NULL, OPT_KEEP}, CALL},
+    {{"logs", no_argument, NULL, OPT_LOGS}, CALL},
+    {{"fold", no_argument, NULL, OPT_FOLD}, LOGS},
+    {{"follow", no_argument, NULL, 'f'}, LOGS},
+    {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
+    {{"watch", no_argument, NULL, 'w'}, TOP},
+    {{"interval", required_argument, NULL, OPT_INTERVAL}, TOP},
+    {{"help", no_argument, NULL, 'h'}, ALL},
+};
+
+static const char *const verb_names[VERB_COUNT] = {
+    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_STACK] = "stack",
+    [VERB_TOP] = "top",   [VERB_PUT] = "put",   [VERB_GET] = "get",   [VERB_FREE] = "free",
+    [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+};
+
+enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000 };
+
+struct parse {
+    struct options *o;
+    struct buf list; // of --arg
+    const char *per_rank;
+    char **argv;      // that getopt goes through
+    const char *name; // of the option that was met, if it was a long one
+};
+
+static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static int wrong(const struct options *o, const char *fmt, ...)
+{
+    va_list ap;
+    fputs("error: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\nSee 'kubectl cadre %s --help' for usage.\n", verb_names[o->verb]);
+    return OPTIONS_USAGE;
+}
+
+bool options_duration(const char *text, int64_t *ret_ms)
+{
+    static const struct {
+        const char *unit;
+        int64_t ms;
+    } units[] = {{"ms", 1}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}};
+    int64_t sum = 0, n;
+    char number[16];
+    if (str_to_i64(text, &n)) {
+        *ret_ms = n * 1000;
+        return n >= 0 && n <= 7 * 24 * 3600;
+    }
+    while (*text) {
+        size_t digits = strspn(text, "0123456789"), i = 0;
+        if (digits == 0 || digits >= 8)
+            return false;
+        snprintf(number, sizeof number, "%.*s", (int)digits, text);
+        text += digits;
+        while (i < ARRAY_LEN(units) && !str_starts(text, units[i].unit))
+            i++;
+        if (i == ARRAY_LEN(units) || !str_to_i64(number, &n))
+            return false;
+        text += strlen(units[i].unit);
+        sum += n * units[i].ms;
+    }
+    *ret_ms = sum;
+    return sum <= (int64_t)7 * 24 * 3600 * 1000;
+}
+
+// Also as kubectl's users write: one-to-all.
+static bool mode_is(const char *text, const char *name)
+{
+    for (; *text && *name; text++, name++)
+        if (strncasecmp(text, name, 1) != 0 && !(*text == '-' && *name == '_'))
+            return false;
+    return *text == *name;
+}
+
+static int set_mode(const struct options *o, const char *(*name)(unsigned), unsigned n, void (*list)(struct buf *),
+                    int *ret)
+{
+    for (unsigned i = 1; i < n; i++) {
+        if (mode_is(optarg, name(i))) {
+            *ret = (int)i;
+            return -1;
+        }
+    }
+    struct buf names = BUF_INIT(1024);
+    list(&names);
+    int r = wrong(o, "there is no mode %s; there are %s", optarg, buf_str(&names));
+    buf_done(&names);
+    return r;
+}
+
+static int set_number(const struct options *o, const char *what, int64_t min, int64_t max, int64_t *ret)
+{
+    if (str_to_i64(optarg, ret) && *ret >= min && *ret <= max)
+        return -1;
+    return wrong(o, "--%s %s: must be a number from %lld to %lld", what, optarg, (long long)min, (long long)max);
+}
+
+static int set_output(struct options *o)
+{
+    bool json = str_eq(optarg, "json"), ranks = str_eq(optarg, "ranks") && o->verb == VERB_CALL;
+    if (!json && !ranks)
+        return wrong(o, "-o must be json%s: %s", o->verb == VERB_CALL ? " or ranks" : "", optarg);
+    o->output = json ? OUTPUT_JSON : OUTPUT_RANKS;
+    return -1;
+}
+
+// A single value is the only argument by position.
+static int check_json(const struct options *o, const char *text, enum json_type *ret)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err err = ERR_INIT;
+    int r = -1;
+    if (json_parse(text, strlen(text), NULL, &a, &root, &err) == 0) {
+        *ret = root->type;
+    } else {
+        r = wrong(o, "the argument %.200s is not JSON: %s%s", text, err.msg,
+                  strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
+    }
+    arena_done(&a);
+    return r;
+}
+
+static int add_arg(struct parse *p, const char *text)
+{
+    enum json_type type = JSON_NULL;
+    int r = check_json(p->o, text, &type);
+    if (r < 0 && buf_printf(&p->list, "%s%s", p->list.len ? "," : "[", text) < 0)
+        return wrong(p->o, "the arguments are too long");
+    return r;
+}
+
+// As it is printed, or the text of a reference alone.
+static int set_reference(struct parse *p, const char *text)
+{
+    if (!str_starts(text, "cadre:") || strpbrk(text, "\"\\"))
+        return -1;
+    p->o->args = xasprintf("{\"$ref\":\"%s\"}", text);
+    return 0;
+}
+
+static int set_args(struct parse *p, const char *text)
+{
+    enum json_type type = JSON_NULL;
+    if (set_reference(p, text) == 0)
+        return -1;
+    int r = check_json(p->o, text, &type);
+    if (r >= 0)
+        return r;
+    p->o->args = type == JSON_LIST || type == JSON_OBJECT ? xstrdup(text) : xasprintf("[%s]", text);
+    return -1;
+}
+
+static int unknown(const struct parse *p)
+{
+    const char *arg = p->argv[optind - 1];
+    return wrong(p->o, "unknown option, or its value is missing: %s%s", arg,
+                 strspn(arg, "-.0123456789") == strlen(arg) ? "; write a negative number after --" : "");
+}
+
+static int apply_call(struct parse *p, int opt)
+{
+    struct options *o = p->o;
+    cadre_client_request *r = &o->request;
+    switch (opt) {
+    case OPT_ARG:
+        return add_arg(p, optarg);
+    case OPT_PER_RANK:
+        p->per_rank = optarg;
+        return -1;
+    case OPT_ROLE:
+        r->role = optarg;
+        return -1;
+    case OPT_DISPATCH:
+        return set_mode(o, mode_dispatch_name, RECORD_DISPATCH_COUNT, mode_dispatch_list, &r->dispatch);
+    case OPT_EXECUTE:
+        return set_mode(o, mode_execute_name, RECORD_EXECUTE_COUNT, mode_execute_list, &r->execute);
+    case OPT_SPLIT:
+        r->split = optarg;
+        return -1;
+    case OPT_COLLECT:
+        r->collect = optarg;
+        return -1;
+    case OPT_PAD:
+        r->pad = 1;
+        return -1;
+    case OPT_ATTEMPT:
+        return set_number(o, "attempt", 1, UINT32_MAX, &r->attempt);
+    case OPT_NO_WAIT:
+        r->refuse_when_not_ready = 1;
+        return -1;
+    case OPT_NO_REPLY:
+        r->no_result = 1;
+        return -1;
+    case OPT_KEEP:
+        r->by_reference = r->pin = 1; // this session is over in a moment
+        return -1;
+    case OPT_LOGS:
+        o->logs = true;
+        return -1;
+    case OPT_FOLD:
+        o->fold = true;
+        return -1;
+    default:
+        return unknown(p);
+    }
+}
+
+static int set_socket(struct options *o, const char *path)
+{
+    if (path[0] != '/')
+        return wrong(o, "--socket %s: must be the path of a socket, from /", path);
+    o->socket = path;
+    return -1;
+}
+
+static int apply_reach(struct parse *p, int opt)
+{
+    struct options *o = p->o;
+    switch (opt) {
+    case OPT_OPERATOR_NS:
+        o->operator_ns = optarg;
+        return -1;
+    case OPT_SERVER:
+        o->server = optarg;
+        return -1;
+    case OPT_SOCKET:
+        return set_socket(o, optarg);
+    case OPT_CA_FILE:
+        o->ca_file = optarg;
+        return -1;
+    case OPT_TOKEN:
+        o->token = optarg;
+        return -1;
+    case OPT_TOKEN_FILE:
+        o->token_file = optarg;
+        return -1;
+    case OPT_SERVICE_ACCOUNT:
+        o->service_account = optarg;
+        return -1;
+    default:
+        return apply_call(p, opt);
+    }
+}
+
+static int add_kubectl(struct options *o, const char *name)
+{
+    if (o->n_kubectl == OPTIONS_KUBECTL_MAX)
+        return wrong(o, "more than %d options are for kubectl", OPTIONS_KUBECTL_MAX);
+    o->kubectl[o->n_kubectl++] = xasprintf("--%s%s%s", name, optarg ? "=" : "", optarg ? optarg : "");
+    return -1;
+}
+
+static int apply(struct parse *p, int opt)
+{
+    struct options *o = p->o;
+    switch (opt) {
+    case OPT_KUBECTL:
+        return add_kubectl(o, p->name);
+    case 'n':
+        o->ns = optarg;
+        return -1;
+    case 'o':
+        return set_output(o);
+    case 'f':
+        o->follow = true;
+        return -1;
+    case 'w':
+        o->watch = true;
+        return -1;
+    case OPT_INTERVAL:
+        return options_duration(optarg, &o->interval_ms) && o->interval_ms > 0
+                   ? -1
+                   : wrong(o, "--interval %s: must be like 500ms, 2s or 1m", optarg);
+    case OPT_RANK:
+        return set_number(o, "rank", 0, INT32_MAX, &o->request.rank);
+    case OPT_TIMEOUT:
+        return options_duration(optarg, &o->request.timeout_ms)
+                   ? -1
+                   : wrong(o, "--timeout %s: must be like 30s or 2m, at most 168h", optarg);
+    case OPT_TAIL:
+        return set_number(o, "tail", 0, INT32_MAX, &o->tail);
+    case 'h':
+        fputs(help_of(verb_names[o->verb]), stdout);
+        return 0;
+    default:
+        return apply_reach(p, opt);
+    }
+}
+
+static int take_call(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    if (n < 2)
+        return wrong(o, "call needs a GROUP and a METHOD");
+    o->request.method = rest[1];
+    if ((n > 2) + (p->list.len > 0) + (p->per_rank != NULL) > 1)
+        return wrong(o, "use only one of ARGS, --arg and --per-rank");
+    if (n > 2)
+        return set_args(p, rest[2]);
+    if (p->list.len) {
+        buf_putc(&p->list, ']');
+        o->args = buf_take(&p->list);
+    }
+    if (!p->per_rank)
+        return -1;
+    int r = set_args(p, p->per_rank);
+    if (r >= 0)
+        return r;
+    if (o->request.rank >= 0 || o->request.dispatch || strspn(p->per_rank, " \t\r\n[{") == 0)
+        return wrong(o,
+                     "--per-rank needs a list with one element per rank, and goes with neither --rank nor --dispatch");
+    o->request.dispatch = CADRE_CLIENT_ALL_TO_ALL;
+    return -1;
+}
+
+// A value as it is, or a reference.
+static int take_object(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    enum json_type type = JSON_NULL;
+    if (n < 2)
+        return wrong(o, o->verb == VERB_PUT ? "put needs a GROUP and a VALUE: JSON"
+                                            : "the reference of the object is missing");
+    if (set_reference(p, rest[1]) == 0)
+        return -1;
+    int r = check_json(o, rest[1], &type);
+    if (r < 0)
+        o->args = xstrdup(rest[1]);
+    return r;
+}
+
+static bool takes_object(const struct options *o)
+{
+    return o->verb == VERB_PUT || o->verb == VERB_GET || o->verb == VERB_FREE;
+}
+
+// As kubectl takes it and prints it: "wg/llama", "workergroup.cadre.dev/llama".
+static char *without_kind(char *group)
+{
+    static const char *const kinds[] = {"wg/", "workergroup/", "workergroups/", "workergroup.cadre.dev/",
+                                        "workergroups.cadre.dev/"};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (str_starts(group, kinds[i]))
+            return group + strlen(kinds[i]);
+    return group;
+}
+
+static int take_operands(struct parse *p, int n, char **rest)
+{
+    struct options *o = p->o;
+    const cadre_client_request *r = &o->request;
+    int max = o->verb == VERB_CALL ? 3 : takes_object(o) ? 2 : o->verb >= VERB_CA ? 0 : 1;
+    if (n > max)
+        return wrong(o, "unexpected argument %s", rest[max]);
+    if (max && n == 0 && o->verb != VERB_TOP)
+        return wrong(o, "the name of the group is missing");
+    if (n)
+        o->group = o->verb == VERB_WHY ? rest[0] : without_kind(rest[0]);
+    if (o->group && o->verb != VERB_WHY && strchr(o->group, '/'))
+        return wrong(o, "GROUP is the name of a WorkerGroup; set its namespace with -n: %s", o->group);
+    if (o->server && o->socket)
+        return wrong(o, "use only one of --server and --socket");
+    if (o->token && o->token_file)
+        return wrong(o, "use only one of --token and --token-file");
+    if (o->output == OUTPUT_RANKS && r->dispatch && !mode_lists_ranks(mode_of((unsigned)r->dispatch)))
+        return wrong(o, "-o ranks is for modes that keep the results of all ranks");
+    if (r->no_result && o->output)
+        return wrong(o, "--no-reply has no result to print, so no -o");
+    if (o->output == OUTPUT_RANKS && r->by_reference)
+        return wrong(o, "--keep prints one reference to all results, so no -o ranks");
+    if (r->no_result && r->by_reference)
+        return wrong(o, "use only one of --no-reply and --keep");
+    if (o->verb == VERB_KILL && r->rank < 0)
+        return wrong(o, "--rank is missing");
+    if (r->rank >= 0 && (r->dispatch || r->execute))
+        return wrong(o, "a call to one rank has no --dispatch and no --execute");
+    if (takes_object(o))
+        return take_object(p, n, rest);
+    return o->verb == VERB_CALL ? take_call(p, n, rest) : -1;
+}
+
+static int find_verb(int argc, char **argv, struct options *o)
+{
+    if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "help") || str_eq(argv[1], "-h")) {
+        fputs(help_of(argc > 2 ? argv[2] : NULL), argc < 2 ? stderr : stdout);
+        return argc < 2 ? OPTIONS_USAGE : 0;
+    }
+    for (o->verb = 0; o->verb < VERB_COUNT; o->verb++)
+        if (str_eq(argv[1], verb_names[o->verb]) || (o->verb == VERB_VERSION && str_eq(argv[1], "--version")))
+            return -1;
+    fprintf(stderr, "error: unknown command \"%s\"\nSee 'kubectl cadre --help' for usage.\n", argv[1]);
+    return OPTIONS_USAGE;
+}
+
+// Those of the verb, as getopt_long() wants them.
+static void select_options(enum verb verb, struct option *table, char *letters)
+{
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+        const struct option *o = &choices[i].option;
+        if (!(choices[i].verbs & 1u << verb))
+            continue;
+        *table++ = *o;
+        if (o->val < 256)
+            *letters++ = (char)o->val;
+        if (o->val < 256 && o->has_arg)
+            *letters++ = ':';
+    }
+    *letters = '\0';
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    const char *operator_ns = getenv("CADRE_OPERATOR_NAMESPACE");
+    *ret = (struct options){.operator_ns = str_empty(operator_ns) ? "cadre-system" : operator_ns, .tail = -1};
+    cadre_client_request_init(&ret->request, NULL);
+    ret->request.timeout_ms = TIMEOUT_MS;
+    int r = find_verb(argc, argv, ret);
+    if (r >= 0)
+        return r;
+    struct option table[ARRAY_LEN(choices) + 1] = {0};
+    char letters[2 * ARRAY_LEN(choices) + 1];
+    select_options(ret->verb, table, letters);
+    struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
+    opterr = 0;
+    optind = 0; // from the start, also the second time
+    int opt, at = 0;
+    while (r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, &at)) != -1) {
+        p.name = table[at].name;
+        r = apply(&p, opt);
+    }
+    if (r < 0)
+        r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);
+    if (ret->args)
+        ret->request.args = (cadre_client_json){ret->args, strlen(ret->args)};
+    buf_done(&p.list);
+    return r;
+}
+
+void options_done(struct options *o)
+{
+    free(o->args);
+    for (size_t i = 0; i < o->n_kubectl; i++)
+        free(o->kubectl[i]);
+}

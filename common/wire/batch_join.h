@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several batches as one: the results of the ranks of a call. Pure, as batch.h is.
+#ifndef CADRE_WIRE_BATCH_JOIN_H
+#define CADRE_WIRE_BATCH_JOIN_H
+
+#include "common/wire/batch.h"
+
+struct batch_result {
+    const struct batch *batch;
+    uint32_t rank;  // for messages
+    size_t padding; // of its rows: as many at its end belong to repeated ones
+};
+
+// Joins results in this order; part i's source is its index. They must have the same form, tensors (dtype, all
+// dimensions but the first) and columns. Metadata must be equal where several have it; only `metrics` of cadre.meta, an
+// object or a list of objects, becomes an object of lists. Padding is taken off again; where there was any, `given` is
+// the number of rows that each rank got, and each result must have as many (0: it may have what it likes). ERR_INVALID
+// names what differs, and the ranks.
+int batch_join(const struct batch_result *results, size_t n, size_t given, struct arena *a, struct scatter *out,
+               struct err *err);
+
+#endif

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accepts by itself and hands the sockets to libwebsockets: its own listener knows neither an upper bound nor a reason
+// that it could give for a failure.
+#include "common/ws/ws_listener.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/ws/rundir.h"
+#include "common/ws/ws_connection.h"
+#include "common/ws/ws_porch.h"
+#include "common/ws/ws_server_tls.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ACCEPTS_A_TURN 64
+#define RETRY_MS 100
+// We only serve: the authorities of this machine, a hundred and more, would be read for a client that there is not.
+#define TLS_OPTIONS                                                                  \
+    (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX | \
+     LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS)
+
+static void socket_tune(int fd, bool is_unix)
+{
+    int on = 1;
+    if (is_unix)
+        return;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+// Those that have said nothing yet make room.
+static bool has_room(struct ws_server *server)
+{
+    return server->counters.connections + ws_porch_count(server->porch) < server->config.max_connections ||
+           ws_porch_drop_oldest(server->porch);
+}
+
+static void on_acceptable(void *ctx, int events)
+{
+    struct ws_listener *l = ctx;
+    struct err err = ERR_INIT;
+    (void)events;
+    for (int i = 0; i < ACCEPTS_A_TURN && l->fd >= 0; i++) {
+        int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EINTR || errno == ECONNABORTED))
+            continue;
+        if (fd < 0) {
+            if (errno == EAGAIN)
+                return;
+            loop_poll_set(l->poll, 0, &err); // no descriptors: it would be readable for ever
+            loop_timer_arm(l->retry, RETRY_MS);
+            return;
+        }
+        if (!has_room(l->server)) {
+            l->server->counters.turned_away++;
+            close(fd);
+            continue;
+        }
+        socket_tune(fd, l->unix_path);
+        if (l->unix_path)
+            ws_connection_adopt(l, fd);
+        else if (!ws_porch_take(l, fd))
+            close(fd);
+    }
+}
+
+static void on_retry(void *ctx)
+{
+    struct ws_listener *l = ctx;
+    struct err err = ERR_INIT;
+    loop_poll_set(l->poll, LOOP_READ, &err);
+}
+
+static int cannot(struct err *err, const char *address, const char *why)
+{
+    return err_set(err, ERR_UNAVAILABLE, "cannot listen on %s: %s", address, why);
+}
+
+static int listen_unix(struct ws_listener *l, const char *address, struct err *err)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    const char *path = address + strlen("unix:");
+    struct stat st;
+    mode_t mask;
+    if (!*path || strlen(path) >= sizeof sa.sun_path)
+        return err_set(err, ERR_INVALID, "\"%s\": the path of a Unix socket has 1 to %zu characters", address,
+                       sizeof sa.sun_path - 1);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+        if (rundir_is_alive(path))
+            return cannot(err, address, "somebody else does already");
+        unlink(path); // its owner had no time to
+    }
+    l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0)
+        return cannot(err, address, strerror(errno));
+    mask = umask(0177); // for its owner only, from the first moment
+    int r = bind(l->fd, (struct sockaddr *)&sa, sizeof sa);
+    umask(mask);
+    if (r < 0)
+        return cannot(err, address, strerror(errno));
+    l->unix_path = xstrdup(path);
+    if (listen(l->fd, SOMAXCONN) < 0)
+        return cannot(err, address, strerror(errno));
+    return 0;
+}
+
+static int bound_port(int fd)
+{
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } at = {.in6 = {0}};
+    socklen_t len = sizeof at;
+    getsockname(fd, &at.sa, &len);
+    return ntohs(at.sa.sa_family == AF_INET6 ? at.in6.sin6_port : at.in.sin_port);
+}
+
+static int listen_at(struct ws_listener *l, const struct addrinfo *at)
+{
+    int on = 1, off = 0;
+    l->fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0)
+        return -1;
+    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->ai_family == AF_INET6)
+        setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(l->fd, at->ai_addr, at->ai_addrlen) == 0 && listen(l->fd, SOMAXCONN) == 0)
+        return 0;
+    int saved = errno;
+    close(l->fd);
+    l->fd = -1;
+    errno = saved;
+    return -1;
+}
+
+static int listen_tcp(struct ws_listener *l, const char *address, struct err *err)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV},
+                    *found = NULL;
+    const char *colon = strrchr(address, ':');
+    if (!colon)
+        return err_set(err, ERR_INVALID,
+                       "\"%s\" is not an address to listen on; there are address:port, :port and unix:/path", address);
+    _cleanup_(free_p) char *host = xasprintf("%.*s", (int)(colon - address), address);
+    size_t len = strlen(host);
+    bool bracket = len > 2 && host[0] == '[' && host[len - 1] == ']';
+    if (bracket)
+        host[len - 1] = '\0';
+    // ":port": dual-stack where there is IPv6, else IPv4
+    const char *tries[] = {len ? host + bracket : "::", len ? NULL : "0.0.0.0", NULL};
+    int r = -1;
+    for (size_t i = 0; tries[i] && r < 0; i++) {
+        int e = getaddrinfo(tries[i], colon + 1, &hints, &found);
+        if (e != 0)
+            return err_set(err, ERR_INVALID, "\"%s\" is not an address to listen on: %s", address, gai_strerror(e));
+        r = listen_at(l, found);
+        freeaddrinfo(found);
+    }
+    return r < 0 ? cannot(err, address, strerror(errno)) : bound_port(l->fd);
+}
+
+static int vhost_new(struct ws_listener *l, bool tls, struct err *err)
+{
+    struct ws_server *server = l->server;
+    // It pings and hangs up by itself else, with a timer for each connection in a list that it walks to set one.
+    static const lws_retry_bo_t no_watch = {0};
+    struct lws_context_creation_info info = {.port = CONTEXT_PORT_NO_LISTEN_SERVER,
+                                             .vhost_name = "cadre", // is not copied
+                                             .protocols = server->protocols,
+                                             .alpn = "http/1.1", // flow control does nothing on HTTP/2
+                                             .timeout_secs = 20,
+                                             .keepalive_timeout = 5,
+                                             .retry_and_idle_policy = &no_watch,
+                                             .options = tls ? TLS_OPTIONS : 0,
+                                             .user = server};
+    server->creating = NULL;
+    l->vhost = lws_create_vhost(server->context, &info);
+    l->tls = TAKE_PTR(server->creating);
+    if (!l->vhost || tls != (l->tls != NULL))
+        return err_set(err, ERR_INTERNAL, "libwebsockets could not make a listener");
+    return l->tls ? ws_server_tls_set(l->tls, server->cert_pem, server->key_pem, err) : 0;
+}
+
+static void stop(struct ws_listener *l)
+{
+    loop_poll_free(TAKE_PTR(l->poll));
+    loop_timer_free(TAKE_PTR(l->retry));
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+    if (l->unix_path)
+        unlink(l->unix_path);
+    free(TAKE_PTR(l->unix_path));
+}
+
+void ws_listener_free(struct ws_listener *l) // its vhost lives as long as the context
+{
+    stop(l);
+    list_remove(&l->link);
+    free(l);
+}
+
+int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err)
+{
+    if (tls && !server->cert_pem)
+        return err_set(err, ERR_INVALID, "cannot listen on %s with TLS: there is no certificate", address);
+    struct ws_listener *l = xcalloc(1, sizeof *l);
+    l->server = server;
+    l->fd = -1;
+    list_append(&server->listeners, &l->link);
+    int port = str_starts(address, "unix:") ? listen_unix(l, address, err) : listen_tcp(l, address, err);
+    int r = port < 0 ? port : vhost_new(l, tls, err);
+    if (r == 0 && !(l->poll = loop_poll_new(server->loop, l->fd, on_acceptable, l)))
+        r = cannot(err, address, "the loop cannot watch it");
+    if (r == 0)
+        r = loop_poll_set(l->poll, LOOP_READ, err);
+    if (r < 0) {
+        ws_listener_free(l);
+        return r;
+    }
+    l->retry = loop_timer_new(server->loop, on_retry, l);
+    return port;
+}
+
+void ws_server_stop_listening(struct ws_server *server)
+{
+    LIST_FOREACH(i, &server->listeners)
+        stop(CONTAINER_OF(i, struct ws_listener, link));
+    ws_porch_clear(server->porch);
+    LIST_FOREACH(i, &server->connections) {
+        const struct ws_connection *c = CONTAINER_OF(i, struct ws_connection, link);
+        if (!c->session && !(c->request && c->request->handed_over))
+            shutdown(c->fd, SHUT_RDWR);
+    }
+}

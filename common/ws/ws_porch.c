@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where connections wait until they say something. libwebsockets keeps those without a request in lists that it walks
+// for each new one, so thousands that say nothing would stall the loop. Here one of them costs a descriptor and a few
+// bytes, in no list that anybody walks. Who waits for too long, or takes the place of others, is dropped, oldest first:
+// a client sends its request at once, so those that have been silent longest are the least likely to want something.
+#include "common/ws/ws_porch.h"
+
+#include "common/base/mem.h"
+#include "common/ws/ws_connection.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    BUCKETS = 256, // that addresses fall into
+    READY_MAX = 64,
+    WAITING_MAX = 4096,
+    STRANGERS_MAX = 1024,
+    SHARE = 4, // a part of all connections, and an address's part of those
+};
+
+struct ws_porch {
+    struct ws_server *server;
+    int epoll;
+    struct loop_poll *poll;
+    struct loop_timer *late;
+    struct list waiting, of[BUCKETS]; // oldest first
+    unsigned n, n_of[BUCKETS];
+};
+
+struct waiting {
+    struct list link, same;
+    struct ws_listener *listener;
+    int fd;
+    unsigned bucket;
+    int64_t until_ms;
+};
+
+static unsigned waiting_max(const struct ws_server *server)
+{
+    return MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)WAITING_MAX);
+}
+
+static int64_t now(const struct ws_porch *p)
+{
+    return clock_mono_ms(loop_clock(p->server->loop));
+}
+
+// The socket is the caller's from here on.
+static int let_go(struct ws_porch *p, struct waiting *w)
+{
+    int fd = w->fd;
+    epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
+    list_remove(&w->link);
+    list_remove(&w->same);
+    p->n--;
+    p->n_of[w->bucket]--;
+    if (!p->n)
+        loop_timer_disarm(p->late);
+    free(w);
+    return fd;
+}
+
+// By a reset, which leaves nothing in the kernel.
+static void drop(struct ws_porch *p, struct waiting *w)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    int fd = let_go(p, w);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    close(fd);
+    p->server->counters.turned_away++;
+}
+
+bool ws_porch_drop_oldest(struct ws_porch *p)
+{
+    if (list_empty(&p->waiting))
+        return false;
+    drop(p, CONTAINER_OF(p->waiting.next, struct waiting, link));
+    return true;
+}
+
+static void arm(struct ws_porch *p)
+{
+    if (list_empty(&p->waiting) || loop_timer_armed(p->late))
+        return;
+    const struct waiting *oldest = CONTAINER_OF(p->waiting.next, struct waiting, link);
+    loop_timer_arm(p->late, MAX(oldest->until_ms - now(p), (int64_t)0));
+}
+
+static void on_late(void *ctx)
+{
+    struct ws_porch *p = ctx;
+    int64_t at = now(p);
+    for (int i = 0; i < READY_MAX && !list_empty(&p->waiting); i++) {
+        struct waiting *oldest = CONTAINER_OF(p->waiting.next, struct waiting, link);
+        if (oldest->until_ms > at)
+            break;
+        drop(p, oldest);
+    }
+    arm(p);
+}
+
+// An address is all of the 64 bits that one owner of IPv6 addresses has.
+static unsigned bucket_of(int fd)
+{
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6;
+    } peer = {.in6 = {0}};
+    socklen_t len = sizeof peer;
+    uint64_t key = 0;
+    if (getpeername(fd, &peer.sa, &len) == 0 && peer.sa.sa_family == AF_INET)
+        key = peer.in.sin_addr.s_addr;
+    else if (peer.sa.sa_family == AF_INET6)
+        memcpy(&key, &peer.in6.sin6_addr.s6_addr[IN6_IS_ADDR_V4MAPPED(&peer.in6.sin6_addr) ? 8 : 0], sizeof key);
+    return (unsigned)((key * 0x9e3779b97f4a7c15u) >> 56);
+}
+
+bool ws_porch_take(struct ws_listener *l, int fd)
+{
+    struct ws_porch *p = l->server->porch;
+    unsigned max = waiting_max(l->server), bucket = bucket_of(fd);
+    if (p->n_of[bucket] >= MAX(max / SHARE, 1u))
+        drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting, same));
+    else if (p->n >= max)
+        ws_porch_drop_oldest(p);
+    struct waiting *w = xcalloc(1, sizeof *w);
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = w};
+    *w = (struct waiting){
+        .listener = l, .fd = fd, .bucket = bucket, .until_ms = now(p) + l->server->config.first_byte_ms};
+    if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
+        free(w);
+        return false;
+    }
+    list_append(&p->waiting, &w->link);
+    list_append(&p->of[bucket], &w->same);
+    p->n++;
+    p->n_of[bucket]++;
+    arm(p);
+    return true;
+}
+
+// One that sends its request slowly, or never ends its TLS handshake, goes for one that begins.
+static void make_room(struct ws_server *server)
+{
+    unsigned max = MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)STRANGERS_MAX);
+    if (server->n_strangers < max)
+        return;
+    struct ws_connection *oldest = CONTAINER_OF(server->strangers.next, struct ws_connection, stranger);
+    server->counters.turned_away++;
+    ws_connection_known(oldest);
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void take(struct ws_porch *p, struct waiting *w)
+{
+    struct ws_listener *l = w->listener;
+    char first;
+    ssize_t n = recv(w->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    int fd = let_go(p, w);
+    if (n <= 0) {
+        close(fd);
+        return;
+    }
+    make_room(p->server);
+    ws_connection_adopt(l, fd);
+}
+
+static void on_ready(void *ctx, int events)
+{
+    struct ws_porch *p = ctx;
+    struct epoll_event ready[READY_MAX];
+    (void)events;
+    int n = epoll_wait(p->epoll, ready, READY_MAX, 0);
+    for (int i = 0; i < n; i++)
+        take(p, ready[i].data.ptr);
+}
+
+unsigned ws_porch_count(const struct ws_porch *p)
+{
+    return p->n;
+}
+
+void ws_porch_clear(struct ws_porch *p)
+{
+    while (ws_porch_drop_oldest(p))
+        ;
+}
+
+int ws_porch_new(struct ws_server *server, struct err *err)
+{
+    struct ws_porch *p = server->porch = xcalloc(1, sizeof *p);
+    p->server = server;
+    list_init(&p->waiting);
+    for (size_t i = 0; i < BUCKETS; i++)
+        list_init(&p->of[i]);
+    p->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (p->epoll < 0)
+        return err_set(err, ERR_IO, "no descriptor for the server's new connections: %s", strerror(errno));
+    p->poll = loop_poll_new(server->loop, p->epoll, on_ready, p);
+    p->late = loop_timer_new(server->loop, on_late, p);
+    return loop_poll_set(p->poll, LOOP_READ, err);
+}
+
+void ws_porch_free(struct ws_server *server)
+{
+    struct ws_porch *p = TAKE_PTR(server->porch);
+    if (!p)
+        return;
+    ws_porch_clear(p);
+    loop_poll_free(p->poll);
+    loop_timer_free(p->late);
+    if (p->epoll >= 0)
+        close(p->epoll);
+    free(p);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of the server, and of what it has: listeners, connections, sessions and requests.
+#ifndef CADRE_WS_WS_SERVER_STATE_H
+#define CADRE_WS_WS_SERVER_STATE_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/base/list.h"
+#include "common/wire/blob.h"
+#include "common/ws/ws_server.h"
+
+#include <libwebsockets.h>
+
+enum { WS_HEADER_MAX = 17 << 10 }; // bytes of one header: tokens may have 16 KiB
+
+struct ws_listener {
+    struct list link;
+    struct ws_server *server;
+    struct lws_vhost *vhost;
+    SSL_CTX *tls; // of the vhost; NULL = none
+    int fd;       // -1 = stopped
+    struct loop_poll *poll;
+    struct loop_timer *retry; // after running out of descriptors
+    char *unix_path;
+};
+
+struct ws_porch; // ws_porch.h
+
+struct ws_server {
+    struct loop *loop;
+    struct ws_server_config config;
+    struct lws_context *context; // NULL once libwebsockets has let go of it
+    struct lws_protocols *protocols;
+    struct list listeners, connections;
+    struct list paused;    // sessions
+    struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
+    unsigned n_strangers;
+    struct ws_porch *porch; // connections before that
+    struct loop_hook *hook;
+    struct loop_timer *sweep;
+    uint64_t sweep_due;
+    struct quota *quota, *bodies;
+    struct ws_server_counters counters;
+    uint64_t adopted;  // connections that libwebsockets took over
+    SSL_CTX *creating; // where the certificate of the listener that is being made goes
+    char *cert_pem, *key_pem;
+    bool freeing;
+    unsigned char *scratch; // a message, with LWS_PRE bytes in front
+    char *read_buf;         // read_size bytes, for all sessions
+    struct ws_receivers *receivers;
+};
+
+// What a connection is to us; hangs on libwebsockets' struct from accept to its end.
+struct ws_connection {
+    struct list link;
+    struct ws_server *server;
+    struct lws *wsi; // NULL until something was heard of it
+    int fd;          // libwebsockets' to close
+    bool is_unix;
+    struct list stranger; // in the server's list until there is a request
+    bool known;           // it is not in it
+    struct ws_session *session;
+    struct ws_request *request;
+};
+
+struct ws_receiver; // ws_receiver.h
+
+struct ws_session {
+    struct ws_connection *connection;
+    struct ws_receiver *receiver; // NULL before it is open
+    void *user;
+    bool open, closing;
+    bool told;                 // our close frame is out, or the peer's came
+    bool cut;                  // to be hung up
+    bool answer_due, answered; // of the peer's close frame
+    uint8_t pong_len;
+    bool pong_due;
+    char *pong;                  // NULL before the first ping of the peer
+    struct loop_timer *deadline; // of closing
+    bool asked;                  // libwebsockets is going to say that the socket is writable
+    bool paused, heard, ping_due;
+    struct list pause; // in the server's list while it is paused
+    bool pinged;       // and not heard since
+    bool moved;        // something was sent since the last sweep
+    bool stuck;        // at the last sweep something was waiting, and nothing had been sent
+    struct ws_queue queue;
+    bool in_message, text;
+    size_t message_len;
+    struct blob *message; // what on_message will get
+    struct quota *quota;
+    unsigned close_code;
+    char close_reason[FRAME_REASON_MAX + 1];
+};
+
+struct ws_request {
+    struct ws_connection *connection;
+    struct arena arena;
+    const char *method, *path, *query;
+    struct buf body;
+    size_t want; // bytes of body
+    bool handed_over, answered;
+    bool held_up; // its body waits for ws_request_read()
+    struct buf answer;
+    size_t body_charged, answer_charged; // to the server's quotas
+    size_t sent, swept;                  // swept: what was sent at the last sweep
+    unsigned sweeps;                     // while nothing came of it
+    void (*gone)(void *ctx, struct ws_request *r);
+    void *gone_ctx;
+};
+
+static inline struct ws_connection *connection_of(struct lws *wsi)
+{
+    return lws_get_opaque_user_data(wsi);
+}
+
+void ws_server_sweep_next(struct ws_server *server); // arms the timer of the next part of a round
+
+#endif

@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/ws/ws_session.h"
+
+#include "common/base/mem.h"
+#include "common/ws/memory.h"
+#include "common/ws/ws_receiver.h"
+#include "common/ws/ws_server_state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define DIRECT_MAX (4 * WS_WAVE) // a wave of short records, with what they cost in the queue
+#define CLOSE_MS 5000            // for what is queued, and as long again for the peer's answer
+
+struct ws_session *ws_session_new(struct ws_connection *c)
+{
+    struct ws_server *server = c->server;
+    struct ws_session *s = xcalloc(1, sizeof *s);
+    *s = (struct ws_session){.connection = c,
+                             .quota = quota_new(server->config.max_session, server->quota),
+                             .close_code = FRAME_CLOSE_ABNORMAL};
+    ws_queue_init(&s->queue, server->config.max_queue);
+    list_init(&s->pause);
+    c->session = s;
+    return s;
+}
+
+void ws_session_charge(struct ws_session *s, struct quota *quota)
+{
+    ws_queue_charge(&s->queue, quota);
+}
+
+void *ws_session_user(const struct ws_session *s)
+{
+    return s->user;
+}
+
+void ws_session_set_user(struct ws_session *s, void *user)
+{
+    s->user = user;
+}
+
+const char *ws_session_subprotocol(const struct ws_session *s)
+{
+    return s->open ? lws_get_protocol(s->connection->wsi)->name : NULL;
+}
+
+pid_t ws_session_peer(const struct ws_session *s)
+{
+    return memory_peer(s->connection->fd);
+}
+
+struct quota *ws_session_quota(struct ws_session *s)
+{
+    return s->quota;
+}
+
+static void wake(struct ws_session *s)
+{
+    if (!s->open)
+        return;
+    s->asked = true;
+    lws_callback_on_writable(s->connection->wsi);
+}
+
+static int sendable(const struct ws_session *s, struct err *err)
+{
+    if (s->closing)
+        return err_set(err, ERR_GONE, "the session is closed");
+    return s->open ? 0 : err_set(err, ERR_UNAVAILABLE, "the session is not open yet");
+}
+
+static int queued(struct ws_session *s, int r)
+{
+    if (r == 0) {
+        ws_queue_drained(&s->queue); // notes the high mark
+        wake(s);
+    }
+    return r;
+}
+
+int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
+                      struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, record_writer_push(&s->queue.records, h, parts, n, err));
+}
+
+int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
+                           struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, record_writer_copy(&s->queue.records, h, body, len, err));
+}
+
+int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err)
+{
+    int r = sendable(s, err);
+    return r < 0 ? r : queued(s, ws_queue_message(&s->queue, text, data, len, err));
+}
+
+bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers)
+{
+    return record_writer_drop(&s->queue.records, call, answers);
+}
+
+size_t ws_session_queued(const struct ws_session *s)
+{
+    return ws_queue_bytes(&s->queue);
+}
+
+struct record_writer *ws_session_records(struct ws_session *s)
+{
+    return &s->queue.records;
+}
+
+static void listen_or_not(struct ws_session *s)
+{
+    if (s->receiver)
+        ws_receiver_watch(s);
+}
+
+void ws_session_pause(struct ws_session *s)
+{
+    if (s->paused || s->closing)
+        return;
+    s->paused = true;
+    bool first = list_empty(&s->connection->server->paused);
+    list_append(&s->connection->server->paused, &s->pause);
+    if (first)
+        ws_server_sweep_next(s->connection->server); // who is not listened to is shown life often
+    listen_or_not(s);
+}
+
+void ws_session_resume(struct ws_session *s)
+{
+    if (!s->paused)
+        return;
+    s->paused = false;
+    list_remove(&s->pause);
+    listen_or_not(s);
+}
+
+static void set_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    s->close_code = code;
+    len = MIN(len, sizeof s->close_reason - 1);
+    if (len)
+        memcpy(s->close_reason, reason, len);
+    s->close_reason[len] = '\0';
+}
+
+// Without a word. libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
+void ws_session_cut(struct ws_session *s)
+{
+    struct lws *wsi = s->connection->wsi;
+    s->closing = s->cut = true;
+    shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
+    lws_rx_flow_control(wsi, 1);
+    lws_callback_on_writable(wsi);
+}
+
+// What is short goes out at once, which saves a turn of the loop and the watching for it; of longer things
+// libwebsockets would have to copy what the socket does not take.
+void ws_session_wake(struct ws_session *s)
+{
+    bool brief = ws_queue_bytes(&s->queue) <= DIRECT_MAX;
+    ws_queue_drained(&s->queue); // notes the high mark
+    if (!brief || s->asked || s->closing || !s->open || lws_partial_buffered(s->connection->wsi))
+        wake(s);
+    else if (ws_session_writable(s) < 0)
+        ws_session_cut(s);
+}
+
+static void on_close_deadline(void *ctx)
+{
+    ws_session_cut(ctx);
+}
+
+static void arm_deadline(struct ws_session *s)
+{
+    if (!s->deadline)
+        s->deadline = loop_timer_new(s->connection->server->loop, on_close_deadline, s);
+    loop_timer_arm(s->deadline, CLOSE_MS);
+}
+
+void ws_session_close(struct ws_session *s, unsigned code, const char *reason)
+{
+    if (s->closing)
+        return;
+    set_close(s, code, reason ? reason : "", reason ? strlen(reason) : 0);
+    ws_session_resume(s); // the peer's close frame is to be read
+    s->closing = true;
+    if (s->open)
+        arm_deadline(s);
+    wake(s);
+}
+
+int ws_session_established(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    s->open = s->heard = true;
+    server->counters.opened++;
+    server->counters.sessions++;
+    ws_receiver_new(s);
+    listen_or_not(s);
+    if (s->closing) {
+        arm_deadline(s);
+        wake(s);
+        return 0;
+    }
+    if (server->config.on_open)
+        server->config.on_open(server->config.ctx, s);
+    return 0;
+}
+
+void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason)
+{
+    if (s->closing)
+        return;
+    ws_queue_done(&s->queue);
+    ws_session_close(s, code, reason);
+    if (code == FRAME_CLOSE_TOO_BIG || code == FRAME_CLOSE_TRY_LATER)
+        s->connection->server->counters.over_limit++;
+}
+
+// A message for on_message. The callback comes when it is whole.
+static void collect(struct ws_session *s, const char *data, size_t len, bool end)
+{
+    const struct ws_server_config *config = &s->connection->server->config;
+    if (!config->on_message) {
+        ws_session_refuse(s, FRAME_CLOSE_UNSUPPORTED,
+                          s->text ? "text is not spoken here" : "binary is not spoken here");
+        return;
+    }
+    if (!s->message && end) {
+        config->on_message(config->ctx, s, s->text, data, len);
+        return;
+    }
+    if ((!s->message && !(s->message = blob_new(0, s->quota))) || !blob_reserve(s->message, len)) {
+        ws_session_refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
+        return;
+    }
+    memcpy(s->message->data + s->message->len, data, len);
+    s->message->len += len;
+    if (!end)
+        return;
+    struct blob *whole = TAKE_PTR(s->message);
+    config->on_message(config->ctx, s, s->text, whole->data, whole->len);
+    blob_unref(whole);
+}
+
+void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end)
+{
+    struct ws_server *server = s->connection->server;
+    server->counters.bytes_in += len;
+    if (s->closing)
+        return;
+    if (!s->in_message) {
+        s->in_message = true;
+        s->text = text;
+        s->message_len = 0;
+    }
+    if (len > server->config.max_message - s->message_len) {
+        ws_session_refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
+        return;
+    }
+    s->message_len += len;
+    if (end) {
+        s->in_message = false;
+        server->counters.messages_in++;
+    } else if (!len) {
+        return; // an empty fragment
+    }
+    if (!s->text && server->config.on_data)
+        server->config.on_data(server->config.ctx, s, data, len, end);
+    else
+        collect(s, data, len, end);
+}
+
+// libwebsockets has read it together with the request, which RFC 6455 forbids: the receiver reads all that comes later.
+void ws_session_glued(struct ws_session *s)
+{
+    s->heard = true;
+    ws_session_refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
+}
+
+static void count_chunk(struct ws_server *server, const struct ws_chunk *chunk)
+{
+    server->counters.messages_out += chunk->fin;
+    server->counters.bytes_out += chunk->len;
+}
+
+static int write_chunk(struct ws_session *s, const struct ws_chunk *chunk)
+{
+    struct ws_server *server = s->connection->server;
+    int how = chunk->opcode == FRAME_CONTINUATION ? LWS_WRITE_CONTINUATION
+              : chunk->opcode == FRAME_TEXT       ? LWS_WRITE_TEXT
+                                                  : LWS_WRITE_BINARY;
+    if (!chunk->fin)
+        how |= LWS_WRITE_NO_FIN;
+    count_chunk(server, chunk);
+    return lws_write(s->connection->wsi, server->scratch + LWS_PRE, chunk->len, (enum lws_write_protocol)how);
+}
+
+// As a frame, past libwebsockets, which would need all of it in one place. What the socket does not take is given to it
+// all the same: it may have control frames of its own to send, which must come behind.
+static int write_gathered(struct ws_session *s, struct gather *g, const struct ws_chunk *chunk)
+{
+    struct ws_connection *c = s->connection;
+    char *payload = (char *)c->server->scratch + LWS_PRE;
+    size_t head = frame_header_size(chunk->len, false);
+    count_chunk(c->server, chunk);
+    frame_header_encode(payload - head, chunk->fin, chunk->opcode, chunk->len, NULL);
+    gather_lead(g, head);
+    ssize_t n = sendmsg(c->fd, &(struct msghdr){.msg_iov = g->iov, .msg_iovlen = g->n}, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return -1;
+    gather_sent(g, n > 0 ? (size_t)n : 0);
+    for (; g->len; gather_sent(g, g->iov[g->at].iov_len))
+        if (lws_write(c->wsi, g->iov[g->at].iov_base, g->iov[g->at].iov_len, LWS_WRITE_HTTP) < 0)
+            return -1;
+    return 0;
+}
+
+static int write_next(struct ws_session *s, bool *ret_any)
+{
+    struct ws_server *server = s->connection->server;
+    char *out = (char *)server->scratch + LWS_PRE;
+    struct ws_chunk chunk;
+    if (lws_is_ssl(s->connection->wsi)) {
+        *ret_any = ws_queue_fill(&s->queue, out, RECORD_MESSAGE, &chunk);
+        return *ret_any ? write_chunk(s, &chunk) : 0;
+    }
+    struct gather g;
+    gather_init(&g);
+    *ret_any = ws_queue_gather(&s->queue, out, RECORD_MESSAGE, &g, &chunk);
+    int r = *ret_any ? write_gathered(s, &g, &chunk) : 0;
+    gather_done(&g);
+    return r;
+}
+
+// libwebsockets' own way to close, a non-zero return, hangs up without a close frame where it was built for debugging,
+// as Debian's was.
+static int write_close(struct ws_session *s)
+{
+    char payload[FRAME_CONTROL_MAX], *out = (char *)s->connection->server->scratch + LWS_PRE;
+    size_t len = s->close_code == FRAME_CLOSE_NO_CODE ? 0 : frame_close_encode(payload, s->close_code, s->close_reason);
+    size_t head = frame_header_encode(out, true, FRAME_CLOSE, len, NULL);
+    memcpy(out + head, payload, len);
+    s->told = true;
+    arm_deadline(s);
+    if (ws_receiver_failed(s))
+        wake(s); // when it is out
+    return lws_write(s->connection->wsi, (unsigned char *)out, head + len, LWS_WRITE_HTTP) < 0 ? -1 : 0; // as it is
+}
+
+static int answer_close(struct ws_session *s)
+{
+    s->answer_due = false;
+    s->answered = true;
+    wake(s);
+    return write_close(s);
+}
+
+static int write_pong(struct ws_session *s)
+{
+    unsigned char *out = s->connection->server->scratch + LWS_PRE;
+    s->pong_due = false;
+    wake(s);
+    if (s->pong_len)
+        memcpy(out, s->pong, s->pong_len);
+    return lws_write(s->connection->wsi, out, s->pong_len, LWS_WRITE_PONG) < 0 ? -1 : 0;
+}
+
+// One write a call: several gain nothing, and each is a chance for a partial one that libwebsockets would copy.
+int ws_session_writable(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    struct lws *wsi = s->connection->wsi;
+    bool any;
+    s->asked = false;
+    if (s->cut)
+        return -1;
+    if (s->answer_due)
+        return answer_close(s);
+    if (s->answered)
+        ws_session_cut(s); // all was said
+    if (s->told) {
+        if (ws_receiver_failed(s)) // the peer's answer would not be understood; it is to end the connection (7.1.7)
+            shutdown(s->connection->fd, SHUT_WR);
+        return s->cut ? -1 : 0;
+    }
+    if (s->pong_due)
+        return write_pong(s);
+    if (s->ping_due) {
+        s->ping_due = false;
+        wake(s);
+        server->scratch[LWS_PRE] = '?'; // it does not tell of the answer to an empty one
+        return lws_write(wsi, server->scratch + LWS_PRE, 1, LWS_WRITE_PING) < 0 ? -1 : 0;
+    }
+    if (write_next(s, &any) < 0)
+        return -1;
+    if (!any)
+        return s->closing ? write_close(s) : 0;
+    s->moved = true;
+    if (s->closing || ws_queue_bytes(&s->queue))
+        wake(s);
+    if (!s->closing && ws_queue_drained(&s->queue) && server->config.on_drained)
+        server->config.on_drained(server->config.ctx, s);
+    return 0;
+}
+
+static void note_close(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    s->closing = s->told = true;
+    ws_queue_done(&s->queue);
+    set_close(s, code, reason, len);
+}
+
+int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len)
+{
+    if (s->told || s->cut)
+        return -1; // the answer to ours, or what only looks like one
+    if (len < 2)
+        note_close(s, FRAME_CLOSE_NO_CODE, "", 0);
+    else
+        note_close(s, (unsigned)payload[0] << 8 | payload[1], (const char *)payload + 2, len - 2);
+    return 0; // libwebsockets answers
+}
+
+void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len)
+{
+    if (s->told) {
+        ws_session_cut(s); // the answer to ours
+        return;
+    }
+    note_close(s, code, reason, len);
+    s->answer_due = true;
+    arm_deadline(s);
+    wake(s);
+}
+
+void ws_session_pong(struct ws_session *s, const char *data, size_t len)
+{
+    if (!s->pong)
+        s->pong = xmalloc(FRAME_CONTROL_MAX);
+    if (len)
+        memcpy(s->pong, data, len);
+    s->pong_len = (uint8_t)len;
+    s->pong_due = true; // 5.5.3: only the last ping needs an answer
+    wake(s);
+}
+
+// Who is not listened to pings in vain: a pong that nobody asked for (RFC 6455, 5.5.3) says that the server is there.
+void ws_sessions_show_life(struct ws_server *server)
+{
+    LIST_FOREACH(l, &server->paused) {
+        struct ws_session *s = CONTAINER_OF(l, struct ws_session, pause);
+        if (s->open && !s->closing)
+            ws_session_pong(s, NULL, 0);
+    }
+}
+
+void ws_session_end(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    s->connection->session = NULL;
+    if (s->open)
+        server->counters.sessions--;
+    s->open = false;
+    s->closing = true;
+    list_remove(&s->pause);
+    ws_receiver_free(s);
+    ws_queue_done(&s->queue);
+    blob_unref(s->message);
+    free(s->pong);
+    loop_timer_free(s->deadline);
+    if (!server->freeing)
+        server->config.on_close(server->config.ctx, s, s->close_code, s->close_reason);
+    quota_unref(s->quota);
+    free(s);
+}
+
+static void cut_silent(struct ws_session *s, const char *why)
+{
+    s->connection->server->counters.silent++;
+    set_close(s, FRAME_CLOSE_ABNORMAL, why, strlen(why));
+    ws_session_cut(s);
+}
+
+// Who is not listened to cannot be heard, but it may be seen to take what waits for it.
+static void sweep_paused(struct ws_session *s)
+{
+    bool stuck = ws_queue_bytes(&s->queue) && !s->moved;
+    if (stuck && s->stuck)
+        cut_silent(s, "it has stopped reading");
+    s->stuck = stuck;
+    s->moved = false;
+}
+
+void ws_session_sweep(struct ws_session *s)
+{
+    if (!s->open || s->closing)
+        return;
+    if (s->heard || s->paused) {
+        s->heard = s->pinged = false;
+    } else if (s->pinged) {
+        cut_silent(s, "no answer to a ping");
+    } else {
+        s->pinged = s->ping_due = true;
+        wake(s);
+    }
+    if (s->paused)
+        sweep_paused(s);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session: a websocket connection of a server, from on_upgrade to on_close.
+#ifndef CADRE_WS_WS_SESSION_H
+#define CADRE_WS_WS_SESSION_H
+
+#include "common/wire/record_writer.h"
+
+#include <sys/types.h>
+
+struct ws_server;
+struct ws_session;
+struct ws_connection;
+
+void *ws_session_user(const struct ws_session *s);
+void ws_session_set_user(struct ws_session *s, void *user);
+const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
+pid_t ws_session_peer(const struct ws_session *s);              // the process at the other end of a Unix socket, else 0
+struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
+
+// ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
+int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
+                      struct err *err);
+int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
+                           struct err *err);
+int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
+// Who pays for the messages that wait from now on, besides max_queue.
+void ws_session_charge(struct ws_session *s, struct quota *quota);
+bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
+size_t ws_session_queued(const struct ws_session *s);
+// The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
+struct record_writer *ws_session_records(struct ws_session *s);
+void ws_session_wake(struct ws_session *s);
+
+// Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
+void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
+// Stops reading. What was read already, up to read_size, may still come.
+void ws_session_pause(struct ws_session *s);
+void ws_session_resume(struct ws_session *s);
+
+// For ws_server.c: the events of libwebsockets. Non-zero closes the connection.
+struct ws_session *ws_session_new(struct ws_connection *c);
+int ws_session_established(struct ws_session *s);
+void ws_session_glued(struct ws_session *s);
+int ws_session_writable(struct ws_session *s);
+int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
+// For ws_receiver.c.
+void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end);
+void ws_session_pong(struct ws_session *s, const char *data, size_t len);
+void ws_sessions_show_life(struct ws_server *server);
+void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len);
+void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason);
+void ws_session_cut(struct ws_session *s);
+void ws_session_end(struct ws_session *s); // tells the owner, frees
+void ws_session_sweep(struct ws_session *s);
+
+#endif

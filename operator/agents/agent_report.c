@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/agents/agent_report.h"
+
+#include "common/base/json.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/record.h"
+
+#include <string.h>
+
+struct reader {
+    struct arena *arena;
+    struct err *err; // of the first member that is wrong
+};
+
+static void wrong(const struct reader *r, const char *name, const char *what)
+{
+    if (r->err->code == 0)
+        err_set(r->err, ERR_INVALID, "%s: %s", name, what);
+}
+
+static int32_t read_number(const struct reader *r, const struct json *from, const char *name, int32_t min, int32_t max,
+                           bool required)
+{
+    const struct json *v = json_get(from, name);
+    int64_t n = 0;
+    if (!v) {
+        if (required)
+            wrong(r, name, "missing");
+        return 0;
+    }
+    if (!json_i64(v, &n) || n < min || n > max) {
+        wrong(r, name, "not a number in its range");
+        return 0;
+    }
+    return (int32_t)n;
+}
+
+static const char *read_text(const struct reader *r, const struct json *from, const char *name)
+{
+    const struct json *v = json_get(from, name);
+    const char *s = json_str(v, r->arena);
+    if (v && !s)
+        wrong(r, name, "not a string");
+    return s;
+}
+
+// A group that was never prepared has no attempt, which agents write as a negative number.
+static int32_t read_attempt(const struct reader *r, const struct json *from)
+{
+    return MAX(read_number(r, from, "attempt", -1, INT32_MAX, true), 0);
+}
+
+static const char *read_group(const struct reader *r, const struct json *from)
+{
+    const char *group = read_text(r, from, "group");
+    if (group && (!group[0] || strlen(group) > REPORT_GROUP_MAX))
+        wrong(r, "group", "not a UID");
+    return group;
+}
+
+// The index of a name, the first one if it is none of them.
+static size_t read_name(const struct reader *r, const struct json *from, const char *name, const char *const *names,
+                        size_t n)
+{
+    const struct json *v = json_get(from, name);
+    for (size_t i = 0; i < n; i++)
+        if (json_str_is(v, names[i]))
+            return i;
+    wrong(r, name, v ? "none of the names that are known" : "missing");
+    return 0;
+}
+
+static void read_exit(const struct reader *r, const struct json *from, struct agent_process *p)
+{
+    p->state = AGENT_PROCESS_EXITED;
+    p->exit_code = read_number(r, from, "exitCode", INT32_MIN, INT32_MAX, true);
+    p->signal = read_number(r, from, "signal", 0, INT32_MAX, false);
+    const struct json *oom = json_get(from, "outOfMemory");
+    p->oom = oom && oom->type == JSON_BOOL && oom->text[0] == 't';
+    p->message = read_text(r, from, "message");
+    p->last_lines = read_text(r, from, "lastLines");
+}
+
+static void read_process(const struct reader *r, const struct json *from, bool hello, struct agent_process *p)
+{
+    static const char *const names[] = {
+        [AGENT_PROCESS_STARTING] = "Starting", [AGENT_PROCESS_RUNNING] = "Running", [AGENT_PROCESS_EXITED] = "Exited"};
+    p->rank = read_number(r, from, "rank", 0, INT32_MAX, true);
+    p->attempt = read_attempt(r, from);
+    p->state = AGENT_PROCESS_RUNNING;
+    if (!hello)
+        return;
+    p->state = (enum agent_process_state)read_name(r, from, "state", names, ARRAY_LEN(names));
+    if (p->state == AGENT_PROCESS_EXITED)
+        read_exit(r, from, p);
+}
+
+static void read_processes(const struct reader *r, const struct json *from, struct report *ret)
+{
+    const struct json *list = json_get(from, "processes");
+    size_t n = json_count(list);
+    if (list && (list->type != JSON_LIST || n > REPORT_PROCESSES_MAX)) {
+        wrong(r, "processes", "not a list, or too long");
+        return;
+    }
+    ret->processes = arena_array(r->arena, n, sizeof *ret->processes);
+    ret->processes_told = list != NULL;
+    JSON_FOREACH(v, list)
+        read_process(r, v, ret->type == RECORD_HELLO, &ret->processes[ret->n_processes++]);
+}
+
+static uint8_t read_command(const struct reader *r, const struct json *from)
+{
+    static const uint8_t types[] = {RECORD_PREPARE, RECORD_START, RECORD_RESTART, RECORD_STOP, RECORD_KILL};
+    const char *names[ARRAY_LEN(types)];
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        names[i] = record_type_name(types[i]);
+    return types[read_name(r, from, "command", names, ARRAY_LEN(types))];
+}
+
+static void read_refused(const struct reader *r, const struct json *from, struct report *ret)
+{
+    const char *message = read_text(r, from, "message");
+    ret->command = read_command(r, from);
+    ret->group = read_group(r, from);
+    ret->attempt = ret->group ? read_attempt(r, from) : 0;
+    if (ret->group && ret->command == RECORD_KILL)
+        ret->rank = (uint32_t)read_number(r, from, "rank", 0, INT32_MAX, true);
+    ret->error = str_empty(message) ? "the agent refused the command" : message;
+}
+
+static void read_report(const struct reader *r, const struct json *from, struct report *ret)
+{
+    if (ret->type == RECORD_REFUSED) {
+        read_refused(r, from, ret);
+        return;
+    }
+    ret->group = read_group(r, from);
+    ret->attempt = read_attempt(r, from);
+    if (!ret->group)
+        wrong(r, "group", "missing");
+    if (ret->type == RECORD_PREPARED) {
+        ret->error = read_text(r, from, "error");
+        ret->taken_port = ret->error ? read_number(r, from, "takenPort", 0, UINT16_MAX, false) : 0;
+    }
+    if (ret->type == RECORD_STARTED)
+        read_processes(r, from, ret);
+    if (ret->type == RECORD_EXITED) {
+        ret->processes = arena_new(r->arena, struct agent_process);
+        ret->n_processes = 1;
+        read_process(r, from, false, ret->processes);
+        read_exit(r, from, ret->processes);
+    }
+}
+
+static void read_hello_group(const struct reader *r, const struct json *from, struct report *ret)
+{
+    static const char *const names[] = {[AGENT_IDLE] = "Idle",
+                                        [AGENT_PREPARING] = "Preparing",
+                                        [AGENT_PREPARED] = "Prepared",
+                                        [AGENT_RUNNING] = "Running",
+                                        [AGENT_STOPPING] = "Stopping"};
+    *ret = (struct report){.type = RECORD_HELLO, .group = read_group(r, from), .attempt = read_attempt(r, from)};
+    ret->state = (enum agent_state)read_name(r, from, "state", names, ARRAY_LEN(names));
+    if (!ret->group)
+        wrong(r, "group", "missing");
+    read_processes(r, from, ret);
+}
+
+static void read_hello(const struct reader *r, const struct json *from, size_t max, struct report **ret, size_t *ret_n)
+{
+    const struct json *list = json_get(from, "groups");
+    size_t n = json_count(list);
+    if (!json_str_is(json_get(from, "role"), "agent"))
+        wrong(r, "role", "must be agent");
+    if (read_number(r, from, "version", 1, INT32_MAX, true) != 1)
+        wrong(r, "version", "must be 1, the version of this operator");
+    if (list && (list->type != JSON_LIST || n > max)) {
+        wrong(r, "groups", "not a list, or too long");
+        return;
+    }
+    *ret = arena_array(r->arena, n, sizeof **ret);
+    JSON_FOREACH(v, list)
+        read_hello_group(r, v, &(*ret)[(*ret_n)++]);
+}
+
+bool report_type(unsigned record_type)
+{
+    switch (record_type) {
+    case RECORD_PREPARED:
+    case RECORD_STARTED:
+    case RECORD_EXITED:
+    case RECORD_STOPPED:
+    case RECORD_REFUSED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// The tree of the text dies with the call, what was read from it is in the caller's arena.
+static int parse(const char *body, size_t len, struct arena *tree, struct json **ret, struct err *err)
+{
+    int r = json_parse(body, len, NULL, tree, ret, err);
+    if (r == 0 && (*ret)->type != JSON_OBJECT)
+        r = err_set(err, ERR_INVALID, "not an object");
+    return r;
+}
+
+int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, struct report *ret, struct err *err)
+{
+    struct arena tree = ARENA_INIT;
+    struct json *root;
+    *ret = (struct report){.type = type};
+    if (parse(body, len, &tree, &root, err) == 0)
+        read_report(&(struct reader){a, err}, root, ret);
+    arena_done(&tree);
+    return err->code ? err_wrap(err, "%s of an agent", record_type_name(type)) : 0;
+}
+
+int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct report **ret, size_t *ret_n,
+                        struct err *err)
+{
+    struct arena tree = ARENA_INIT;
+    struct json *root;
+    *ret = NULL;
+    *ret_n = 0;
+    if (parse(body, len, &tree, &root, err) == 0)
+        read_hello(&(struct reader){a, err}, root, max, ret, ret_n);
+    arena_done(&tree);
+    return err->code ? err_wrap(err, "HELLO of an agent") : 0;
+}

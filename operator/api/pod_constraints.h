@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decides where a pod may go.
+#ifndef CADRE_API_POD_CONSTRAINTS_H
+#define CADRE_API_POD_CONSTRAINTS_H
+
+#include "operator/api/object.h"
+#include "operator/api/resource.h"
+
+enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
+
+struct match {
+    const char *key; // a label, or "metadata.name" where `field`
+    bool field;
+    enum match_op op;
+    const char **values;
+    size_t n_values;
+};
+
+struct node_term { // all matches of a term must hold, one term of the list must hold; an empty term never does
+    struct match *matches;
+    size_t n;
+};
+
+struct toleration {
+    const char *key, *value, *effect; // NULL or "" = any
+    bool exists;                      // operator Exists
+};
+
+struct pod_constraints {
+    struct resources requests; // as in struct pod
+    int32_t priority;
+    bool preempts; // preemptionPolicy is not Never
+    struct labels node_selector;
+    struct node_term *terms; // required node affinity; n_terms 0 = any node
+    size_t n_terms;
+    struct toleration *tolerations;
+    size_t n_tolerations;
+};
+
+// Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
+int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
+
+#endif

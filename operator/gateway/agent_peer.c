@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/agent_peer.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
+
+struct agent_link {
+    struct connection *connection;
+    struct agent *agent;
+    struct alarm expiry; // of its token
+    int64_t heartbeat_ms;
+    bool asked; // it has been silent, and gets a second chance
+};
+
+// Our own loop may have been slow, and what the agent has sent lies in the socket: one more turn to find it.
+static void on_silence(struct alarm *alarm)
+{
+    struct connection *c = CONTAINER_OF(alarm, struct connection, alarm);
+    struct agent_link *l = c->self;
+    struct err err = ERR_INIT;
+    if (!l->asked) {
+        l->asked = true;
+        alarm_set(&c->alarm, &c->gateway->alarms, SECOND_CHANCE_MS, on_silence);
+        return;
+    }
+    err_set(&err, ERR_TIMEOUT, "this agent sent nothing for %lld ms", (long long)(l->heartbeat_ms * MISSED_BEATS));
+    connection_close(c, FRAME_CLOSE_POLICY, &err);
+}
+
+static void listen_on(struct connection *c)
+{
+    struct agent_link *l = c->self;
+    l->asked = false;
+    alarm_set(&c->alarm, &c->gateway->alarms, MAX(l->heartbeat_ms * MISSED_BEATS - SECOND_CHANCE_MS, l->heartbeat_ms),
+              on_silence);
+}
+
+static void on_expired(struct alarm *alarm)
+{
+    struct agent_link *l = CONTAINER_OF(alarm, struct agent_link, expiry);
+    connection_expired(l->connection);
+}
+
+static int agent_record(struct connection *c, const struct record *rec, struct err *err)
+{
+    const struct agent_link *l = c->self;
+    listen_on(c);
+    return agents_record(c->gateway->config.agents, l->agent, rec, err);
+}
+
+static void agent_changed(struct connection *c, struct peer *p)
+{
+    (void)c, (void)p; // the router does not know it
+}
+
+static void agent_end(struct connection *c)
+{
+    struct agent_link *l = TAKE_PTR(c->self);
+    c->gateway->counters.agents--;
+    alarm_clear(&l->expiry, &c->gateway->alarms);
+    agents_leave(c->gateway->config.agents, l->agent);
+    free(l);
+}
+
+static const struct role role = {.name = "agent", .record = agent_record, .changed = agent_changed, .end = agent_end};
+
+static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
+{
+    return connection_send(owner, type, body, len, err);
+}
+
+void agent_close_replaced(struct gateway *g)
+{
+    struct err err = ERR_INIT;
+    err_set(&err, ERR_CONFLICT, "a newer connection of this pod has taken its place, or the pod is gone");
+    for (struct connection *c; g->config.agents && (c = agents_replaced(g->config.agents));)
+        connection_refuse(c, &err);
+}
+
+// Getting in
+
+int agent_upgrade(struct connection *c, struct err *err)
+{
+    const struct authority *authority = c->gateway->config.authority;
+    struct arena a = ARENA_INIT;
+    struct pod_claims claims = {0};
+    snprintf(c->name, sizeof c->name, "a worker");
+    if (str_empty(c->token))
+        return 0; // a worker process
+    int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
+    if (r == 0)
+        snprintf(c->name, sizeof c->name, "the agent of pod %s/%s", claims.ns, claims.pod);
+    arena_done(&a);
+    return r;
+}
+
+static int identify(struct connection *c, struct arena *a, struct agent_identity *ret, struct agent_link *link,
+                    int64_t *ret_expires_ms, struct err *err)
+{
+    const struct gateway_config *config = &c->gateway->config;
+    struct pod_claims claims = {0};
+    if (str_empty(c->token))
+        return err_set(err, ERR_UNAUTHORIZED, "an agent shows its pod's token: Authorization: Bearer ...");
+    if (!config->agents || !config->pod)
+        return err_set(err, ERR_FORBIDDEN, "agents cannot connect here");
+    int r = config->authority->pod(config->authority->ctx, c->token, a, &claims, err);
+    *ret_expires_ms = claims.expires_ms;
+    return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, &link->heartbeat_ms, err);
+}
+
+static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_i64(&w, "version", 1);
+    writer_i64(&w, "heartbeatMs", heartbeat_ms);
+    writer_object_end(&w);
+    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
+    writer_done(&w);
+    return r;
+}
+
+int agent_greet(struct connection *c, const struct record *rec, struct err *err)
+{
+    struct gateway *g = c->gateway;
+    struct arena a = ARENA_INIT;
+    struct agent_identity id = {0};
+    struct agent_link *l = xcalloc(1, sizeof *l);
+    int64_t expires_ms = 0;
+    l->connection = c;
+    int r = identify(c, &a, &id, l, &expires_ms, err);
+    if (r == 0)
+        r = agents_join(g->config.agents, &id, rec->body, rec->len, on_command, c, &l->agent, err);
+    if (r == 0 && (r = send_welcome(c, l->heartbeat_ms, err)) < 0)
+        agents_leave(g->config.agents, l->agent);
+    arena_done(&a);
+    if (r < 0) {
+        free(l);
+        return r;
+    }
+    g->counters.agents++;
+    connection_serve(c, &role, l, ws_session_quota(c->ws));
+    listen_on(c);
+    if (expires_ms)
+        alarm_set(&l->expiry, &g->alarms, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
+    agent_close_replaced(g);
+    return 0;
+}

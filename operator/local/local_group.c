@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/local/local_group.h"
+
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/base/str.h"
+#include "operator/local/reins.h"
+#include "operator/local/restart.h"
+#include "operator/local/tee.h"
+#include "operator/proxy/kill.h"
+#include "operator/proxy/output.h"
+#include "operator/proxy/remote_object.h"
+#include "operator/wiring/meshes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum { FIRST_ATTEMPT = 1, FIRST_WORDS = 13 };
+
+struct exit_note { // the first process of an attempt that failed, the others were ended for it
+    uint32_t attempt, rank;
+    int code; // 0 = none is known
+};
+
+struct local_group {
+    struct local_run run;
+    struct manifest manifest;
+    char *ns, *name;
+    int processes;
+    const char **command;
+    struct tee *tee;
+    struct reins *reins;
+    struct loop_timer *again;
+    struct restarts restarts;
+    uint32_t attempt;
+    struct exit_note failed;
+    char *refusal; // of calls, once the processes have ended for good
+    char *status;  // what it waits for
+    char *gpus;    // NULL = whatever there is
+    char *process_gpus;
+    bool gpus_own;
+    bool served; // a process has connected, so there may be callers, and more may come
+    bool asked;  // to stop
+    bool anew;   // once its agent has ended
+    char uid[32];
+    pid_t agent; // 0 = has ended
+    int exit_code;
+};
+
+static void tell_router(struct local_group *g)
+{
+    struct group_facts facts = {.uid = g->uid,
+                                .ns = g->ns,
+                                .name = g->name,
+                                .world = (uint32_t)g->processes,
+                                .attempt = g->attempt,
+                                .oldest = g->attempt,
+                                .refusal = g->refusal,
+                                .status = g->status};
+    if (g->manifest.group) {
+        facts.meshes = meshes_of(&g->manifest.group->spec.worker, &g->manifest.arena);
+        facts.n_meshes = g->manifest.group->spec.worker.n_meshes;
+    }
+    router_group_set(gateway_router(g->run.gateway), &facts);
+}
+
+// The agent
+
+static void enter(const struct local_group *g)
+{
+    setenv("CADRE_CONNECT", g->run.url, 1);
+    setenv("CADRE_GROUP_UID", g->uid, 1);
+    setenv("GROUP_NAME", g->name, 1);
+    setenv("CADRE_NAMESPACE", g->ns, 1);
+    if (g->gpus)
+        setenv("CUDA_VISIBLE_DEVICES", g->gpus, 1);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
+    setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
+    signal(SIGPIPE, SIG_DFL);
+    for (const char **e = g->manifest.environment; e && *e; e++)
+        putenv((char *)*e);
+    if (g->manifest.working_dir && chdir(g->manifest.working_dir) != 0) {
+        fprintf(stderr, "cadre-local: cannot enter workingDir %s: %s\n", g->manifest.working_dir, strerror(errno));
+        _exit(EX_UNAVAILABLE);
+    }
+}
+
+static _Noreturn void run_agent(const struct local_group *g, int control)
+{
+    char processes[16], attempt[16], fd[16];
+    size_t n = 0, k = 0;
+    while (g->command[n])
+        n++;
+    snprintf(processes, sizeof processes, "%d", g->processes);
+    snprintf(attempt, sizeof attempt, "%u", (unsigned)g->attempt);
+    snprintf(fd, sizeof fd, "%d", control);
+    fcntl(control, F_SETFD, 0);
+    const char *first[FIRST_WORDS];
+    const char *const always[] = {g->run.agent, "run", "--processes", processes, "--attempt", attempt, "--control", fd};
+    for (; k < ARRAY_LEN(always); k++)
+        first[k] = always[k];
+    if (g->gpus) {
+        first[k++] = "--gpu-visibility";
+        first[k++] = g->gpus_own ? "own" : "all";
+        first[k++] = "--process-gpus";
+        first[k++] = g->process_gpus;
+    }
+    first[k++] = "--";
+    const char **argv = xcalloc(k + n + 1, sizeof *argv);
+    memcpy(argv, first, k * sizeof *argv);
+    memcpy(argv + k, g->command, n * sizeof *argv);
+    enter(g);
+    execvp(argv[0], (char **)argv);
+    fprintf(stderr, "cadre-local: cannot run %s: %s; name it with --agent\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
+{
+    struct local_group *g = ctx;
+    output_line(gateway_router(g->run.gateway), g->uid, rank, text, len);
+}
+
+static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
+{
+    struct local_group *g = ctx;
+    if (exit_code && g->failed.attempt != attempt)
+        g->failed = (struct exit_note){attempt, rank, exit_code};
+    router_worker_exited(gateway_router(g->run.gateway), g->uid, attempt, rank, exit_code);
+}
+
+static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
+{
+    const struct local_group *g = ctx;
+    router_kill_refused(gateway_router(g->run.gateway), g->uid, rank, why);
+}
+
+static int start_agent(struct local_group *g, struct err *err)
+{
+    int fds[3] = {-1, -1, -1};
+    bool open = tee_open(g->tee, fds, err) == 0 && reins_open(g->reins, &fds[2], err) == 0;
+    pid_t pid = open ? fork() : -1;
+    if (pid == 0) {
+        dup2(fds[0], STDOUT_FILENO);
+        dup2(fds[1], STDERR_FILENO);
+        run_agent(g, fds[2]);
+    }
+    if (pid < 0 && open)
+        err_set(err, ERR_UNAVAILABLE, "cannot fork: %s", strerror(errno));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    g->agent = MAX(pid, 0);
+    if (pid < 0)
+        g->exit_code = EX_OSERR;
+    return pid < 0 ? err_wrap(err, "cannot start the agent") : 0;
+}
+
+// The end
+
+static char *describe_end(const struct local_group *g, const char *why)
+{
+    if (g->exit_code == 0)
+        return xstrdup("all of its processes have succeeded");
+    if (g->failed.attempt == g->attempt)
+        return xasprintf("it failed: rank %u exited with code %d; it is not restarted: %s", g->failed.rank,
+                         g->failed.code, why);
+    return xasprintf("it failed with exit code %d; it is not restarted: %s", g->exit_code, why);
+}
+
+// Later callers are told why, if there may be any; a job that nobody calls just ends.
+static void end(struct local_group *g, const char *why)
+{
+    if (!g->asked) {
+        free(g->refusal);
+        g->refusal = describe_end(g, why);
+        tell_router(g);
+    }
+    if (!g->asked && (g->exit_code || g->served))
+        fprintf(stderr, "cadre-local: %s: %s\n", g->name, g->refusal);
+    g->run.ended(g->run.ctx, g);
+}
+
+static void on_again(void *ctx)
+{
+    struct local_group *g = ctx;
+    struct err err = ERR_INIT;
+    g->attempt++;
+    tell_router(g);
+    if (start_agent(g, &err) < 0)
+        end(g, err.msg);
+}
+
+// Whether the processes are started again, which it says. *ret_why: why not, where they have failed.
+static bool goes_on(struct local_group *g, const char **ret_why)
+{
+    *ret_why = "there are no restarts without a manifest";
+    if (g->asked || !g->manifest.group)
+        return false;
+    int64_t ms = restart_after(&g->restarts, &g->manifest.group->spec, g->exit_code, ret_why);
+    if (ms < 0)
+        return false;
+    fprintf(stderr, "cadre-local: %s: failed with exit code %d; restart %d in %.1f s\n", g->name, g->exit_code,
+            g->restarts.tries, (double)ms / 1000);
+    loop_timer_arm(g->again, ms);
+    return true;
+}
+
+static void start_anew(struct local_group *g)
+{
+    struct err err = ERR_INIT;
+    g->anew = false;
+    if (start_agent(g, &err) < 0)
+        end(g, err.msg);
+}
+
+void local_group_reap(struct local_group *g)
+{
+    int status;
+    if (!g->agent || waitpid(g->agent, &status, WNOHANG) != g->agent)
+        return;
+    g->agent = 0;
+    tee_drain(g->tee);
+    reins_drain(g->reins);
+    g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+        g->exit_code = 0;
+    const char *why;
+    if (g->anew && !g->asked)
+        start_anew(g);
+    else if (!goes_on(g, &why))
+        end(g, why);
+}
+
+bool local_group_restart(struct local_group *g)
+{
+    if (g->anew) // it is on its way already
+        return true;
+    loop_timer_disarm(g->again);
+    free(TAKE_PTR(g->refusal));
+    g->restarts = (struct restarts){.seed = g->restarts.seed};
+    g->attempt++;
+    tell_router(g);
+    g->anew = g->agent != 0;
+    if (g->agent)
+        kill(g->agent, SIGTERM);
+    return g->anew;
+}
+
+bool local_group_stop(struct local_group *g, const char *why)
+{
+    g->asked = true;
+    loop_timer_disarm(g->again);
+    if (!g->refusal) {
+        g->refusal = xstrdup(why);
+        tell_router(g);
+    }
+    if (g->agent)
+        kill(g->agent, SIGTERM);
+    return g->agent != 0;
+}
+
+// From one end to the other
+
+struct local_group *local_group_new(const struct local_run *run, const struct local_job *job)
+{
+    struct local_group *g = xcalloc(1, sizeof *g);
+    struct rand rand;
+    size_t n = 0;
+    while (job->command[n])
+        n++;
+    *g = (struct local_group){.run = *run,
+                              .manifest = job->manifest,
+                              .ns = xstrdup(job->ns),
+                              .name = xstrdup(job->name),
+                              .processes = job->processes,
+                              .command = xcalloc(n + 1, sizeof *g->command),
+                              .attempt = FIRST_ATTEMPT};
+    memcpy(g->command, job->command, n * sizeof *g->command);
+    rand_seed_system(&rand);
+    g->restarts.seed = rand_u64(&rand);
+    snprintf(g->uid, sizeof g->uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
+    const struct reins_events events = {on_exited, on_kill_refused, g};
+    _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
+    g->tee = tee_new(run->loop, prefix, on_line, g);
+    g->reins = reins_new(run->loop, &events);
+    g->again = loop_timer_new(run->loop, on_again, g);
+    tell_router(g);
+    return g;
+}
+
+void local_group_free(struct local_group *g)
+{
+    if (!g)
+        return;
+    if (g->agent)
+        kill(g->agent, SIGTERM);
+    tee_free(g->tee);
+    reins_free(g->reins);
+    loop_timer_free(g->again);
+    manifest_done(&g->manifest);
+    free(g->command);
+    free(g->refusal);
+    free(g->status);
+    free(g->gpus);
+    free(g->process_gpus);
+    free(g->ns);
+    free(g->name);
+    free(g);
+}
+
+int local_group_start(struct local_group *g, const struct local_gpus *gpus, struct err *err)
+{
+    if (gpus && gpus->list) {
+        free(g->gpus);
+        free(g->process_gpus);
+        g->gpus = xstrdup(gpus->list);
+        g->process_gpus = xstrdup(gpus->of_processes);
+        g->gpus_own = gpus->own;
+    }
+    if (g->status) {
+        free(TAKE_PTR(g->status));
+        tell_router(g);
+    }
+    return start_agent(g, err);
+}
+
+void local_group_waits(struct local_group *g, const char *why)
+{
+    if (str_eq(g->status, why))
+        return;
+    free(g->status);
+    g->status = xstrdup(why);
+    tell_router(g);
+}
+
+const char *local_group_uid(const struct local_group *g)
+{
+    return g->uid;
+}
+
+const char *local_group_ns(const struct local_group *g)
+{
+    return g->ns;
+}
+
+const char *local_group_name(const struct local_group *g)
+{
+    return g->name;
+}
+
+const struct workergroup *local_group_spec(const struct local_group *g)
+{
+    return g->manifest.group;
+}
+
+int local_group_exit_code(const struct local_group *g)
+{
+    return g->exit_code;
+}
+
+bool local_group_stopped(const struct local_group *g)
+{
+    return g->asked;
+}
+
+bool local_group_served(const struct local_group *g)
+{
+    return g->served;
+}
+
+bool local_group_runs(const struct local_group *g)
+{
+    return g->agent != 0;
+}
+
+void local_group_joined(struct local_group *g)
+{
+    g->served = true;
+}
+
+int local_group_kill(struct local_group *g, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    return reins_kill(g->reins, g->uid, attempt, rank, err);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a gang does not fit, in one line of one form for all strategies:
+//
+//   needs WHAT, found HOW MANY; N of M nodes have room (REST BY CAUSE)        when pods are in the way
+//   needs WHAT, at most HOW MANY fit; N of M nodes qualify (REST BY CAUSE)    when not even empty nodes are enough
+//
+// The rest by cause and N add up to M. WHAT names the one resource that is short, all of them where only together they
+// are. Examples: docs/placement.md.
+#ifndef CADRE_PLACEMENT_EXPLANATION_H
+#define CADRE_PLACEMENT_EXPLANATION_H
+
+#include "operator/placement/search.h"
+
+struct explanation {
+    const char *message; // the line
+    // More, a thing a line, NULL if there is none:
+    //
+    //   nearest: n7 with 6 of 8 free nvidia.com/gpu
+    //   in use there: 32 of 40 nvidia.com/gpu, 16 by WorkerGroup ml/llama, 8 by PlacementGroup ml/pool, 8 by others
+    const char *details;
+    int short_of; // the resource that is short, -1 = only all of them together are
+};
+
+// `s` after a try that failed. Memory from its arena.
+void explain(struct search *s, const struct cluster *c, struct explanation *ret);
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// May a pod run on a node at all, whatever else runs there? The same predicates as kube-scheduler's filters, but for
+// two: a cordoned node and one that is not Ready take nothing new, whatever the pod tolerates.
+#ifndef CADRE_PLACEMENT_NODE_ADMISSION_H
+#define CADRE_PLACEMENT_NODE_ADMISSION_H
+
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/pod_constraints.h"
+
+#define TOPOLOGY_HOSTNAME "kubernetes.io/hostname"
+
+// The domain of a node: its own name for TOPOLOGY_HOSTNAME, else the value of that label; NULL if it has none.
+// Borrowed.
+const char *node_domain(const struct node *n, const char *topology_key);
+
+// The first cause that holds, in this order: what the gang asks for comes before the state that the node is in.
+enum node_verdict {
+    NODE_OK,
+    NODE_UNMATCHED, // nodeSelector or required affinity
+    NODE_NO_DOMAIN, // lacks the topology key
+    NODE_TOO_SMALL, // allocatable is less than the request
+    NODE_NOT_READY,
+    NODE_CORDONED,
+    NODE_TAINTED, // a NoSchedule or NoExecute taint that is not tolerated
+};
+enum node_verdict node_admits(const struct node *n, const struct pod_constraints *p, const char *topology_key);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/place_answer.h"
+
+#include "common/base/json_writer.h"
+#include "common/wire/peer_key.h"
+#include "common/wire/ref.h"
+#include "operator/proxy/proxy_group.h"
+
+#include <string.h>
+
+struct question {
+    int64_t rank, index, until;
+    uint64_t meeting;
+    const char *group; // NULL = the own
+};
+
+static int read_question(const struct json *v, struct arena *a, struct question *ret)
+{
+    const char *meeting = json_str(json_get(v, "meeting"), a);
+    ret->group = json_str(json_get(v, "group"), a);
+    return json_i64(json_get(v, "rank"), &ret->rank) && json_i64(json_get(v, "index"), &ret->index) &&
+                   json_i64(json_get(v, "until"), &ret->until) && ret->index >= 0 && ret->index <= UINT32_MAX &&
+                   meeting && ref_id_read(meeting, strlen(meeting), &ret->meeting)
+               ? 0
+               : ERR_PROTO;
+}
+
+// In its own group only one of the same attempt: others are about to go.
+static const struct member *find(const struct router *r, const struct member *m, const struct question *q)
+{
+    const struct group *own = m->group;
+    const struct group *g = own && q->group ? router_group_named(r, own->ns, q->group) : own;
+    const struct member *found = g && q->rank >= 0 && q->rank < g->world ? g->ranks[q->rank].member : NULL;
+    return found && found->attempt == (g == own ? m->attempt : g->attempt) && found->secret ? found : NULL;
+}
+
+static void answer(const struct router *r, struct member *m, const struct question *q)
+{
+    const struct member *found = find(r, m, q);
+    const struct record_header h = {.rank = m->rank, .type = RECORD_PLACE};
+    struct err ignored = ERR_INIT;
+    struct json_writer w;
+    char at[96], id[REF_ID_SIZE], text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
+    ref_id_write(q->meeting, id);
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "meeting", id);
+    if (found && member_at(found, at, sizeof at)) {
+        peer_meeting_text(q->meeting, (uint32_t)q->index, q->until, text);
+        peer_key(found->secret, text, key);
+        writer_str(&w, "at", at);
+        writer_str(&w, "key", key);
+    }
+    writer_object_end(&w);
+    (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored); // else it asks again
+    peer_changed(&m->peer);
+    writer_done(&w);
+}
+
+int place_answer(struct router *r, struct member *m, const struct record *rec, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct question q;
+    if (rec->h.flags & RECORD_MORE) {
+        m->peer.want = 0;
+        return ROUTER_COLLECT;
+    }
+    int code = json_parse(rec->body, rec->len, NULL, &a, &root, err);
+    if (code < 0 || read_question(root, &a, &q) < 0)
+        code =
+            err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"", m->rank);
+    else if (m->peer.out->bytes <= r->config.low_mark)
+        answer(r, m, &q);
+    arena_done(&a);
+    return code;
+}

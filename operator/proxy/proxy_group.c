@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/proxy_group.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "common/wire/mode.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED_RANKS = 8 }; // in a message
+
+struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats)
+{
+    struct group *g = xcalloc(1, sizeof *g);
+    *g = (struct group){.uid = xstrdup(uid), .ns = xstrdup(ns), .name = xstrdup(name)};
+    group_key(g->key, ns, name, strlen(name));
+    stats_init(&g->stats, stats);
+    list_init(&g->heard);
+    list_init(&g->waiting);
+    list_init(&g->kills);
+    list_init(&g->calls);
+    list_init(&g->stale);
+    list_init(&g->gone);
+    for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
+        list_init(&g->tasks[i]);
+    list_init(&g->members);
+    return g;
+}
+
+void group_free(struct group *g)
+{
+    assert(!g->n_connected && list_empty(&g->calls));
+    LIST_FOREACH(l, &g->members) {
+        CONTAINER_OF(l, struct member, of_group)->group = NULL;
+        list_remove(l);
+    }
+    list_remove(&g->stale);
+    list_remove(&g->gone);
+    free(g->uid);
+    free(g->ns);
+    free(g->name);
+    free(g->refusal);
+    free(g->status);
+    free(g->ranks);
+    stats_done(&g->stats);
+    arena_done(&g->memory);
+    free(g);
+}
+
+void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len)
+{
+    size_t n = MIN(strlen(ns), (size_t)GROUP_KEY_SIZE - 2);
+    memcpy(out, ns, n); // of each call that names its group: snprintf() would be seen
+    out[n++] = '/';
+    name_len = MIN(name_len, GROUP_KEY_SIZE - 1 - n);
+    memcpy(out + n, name, name_len);
+    out[n + name_len] = '\0';
+}
+
+static void replace(char **at, const char *text)
+{
+    free(*at);
+    *at = text ? xstrdup(text) : NULL;
+}
+
+void group_update(struct group *g, const struct group_facts *f)
+{
+    if (f->world != g->world) {
+        assert(!g->n_connected);
+        free(g->ranks);
+        g->ranks = xcalloc(f->world, sizeof *g->ranks);
+        g->world = f->world;
+        stats_world(&g->stats, f->world);
+    }
+    // A process may have shown a newer ticket than the watch has told of.
+    g->attempt = MAX(g->attempt, f->attempt);
+    g->oldest = MAX(g->oldest, f->oldest);
+    replace(&g->refusal, f->refusal);
+    replace(&g->status, f->status);
+    if (f->meshes_to_come)
+        return;
+    arena_done(&g->memory);
+    g->meshes = f->n_meshes ? grids_copy(f->meshes, f->n_meshes, &g->memory) : NULL; // most have none, and no memory
+    g->n_meshes = f->n_meshes;
+}
+
+static bool same_meshes(const struct member *a, const struct member *b)
+{
+    bool same = a->n_meshes == b->n_meshes;
+    for (size_t i = 0; same && i < a->n_meshes; i++)
+        same = grid_same(&a->meshes[i], &b->meshes[i]);
+    return same;
+}
+
+int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err)
+{
+    const struct member *first = NULL;
+    for (uint32_t i = 0; i < g->world; i++) {
+        const struct member *m = g->ranks[i].member;
+        first = first ? first : m;
+        if (m && !same_meshes(first, m))
+            return err_set(err, ERR_CONFLICT, "ranks %u and %u of %s do not publish the same meshes", first->rank, i,
+                           g->key);
+    }
+    size_t n = g->n_meshes, published = first ? first->n_meshes : 0;
+    struct grid *all = arena_array(a, n + published, sizeof *all);
+    if (n)
+        memcpy(all, g->meshes, n * sizeof *all);
+    for (size_t i = 0; i < published; i++) {
+        size_t k = 0;
+        while (k < g->n_meshes && !str_eq(all[k].name, first->meshes[i].name))
+            k++;
+        if (k == g->n_meshes)
+            all[n++] = first->meshes[i];
+    }
+    *ret = all;
+    *ret_n = n;
+    return 0;
+}
+
+int group_refuses(const struct group *g, struct err *err)
+{
+    return g->refusal ? err_set(err, ERR_UNAVAILABLE, "%s takes no calls: %s", g->key, g->refusal) : 0;
+}
+
+int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err)
+{
+    if (rank != RECORD_GROUP && rank >= g->world)
+        return err_set(err, ERR_INVALID, "%s has no rank %u; its ranks are 0 to %u", g->key, rank, g->world - 1);
+    if (attempt && attempt < g->attempt)
+        return err_set(err, ERR_CONFLICT,
+                       "the call is for attempt %lld of %s, which has ended: the group is at attempt %u",
+                       (long long)attempt, g->key, g->attempt);
+    return attempt > g->attempt;
+}
+
+int group_admits(const struct group *g, const struct member *m, struct err *err)
+{
+    if (m->rank >= g->world)
+        return err_set(err, ERR_INVALID, "%s has no rank %u, only %u ranks", g->key, m->rank, g->world);
+    const struct group_rank *at = &g->ranks[m->rank];
+    uint32_t oldest = g->oldest;
+    if (at->member)
+        oldest = MAX(oldest, at->member->attempt);
+    if (at->exit_attempt) // that process is dead: another one shows its ticket
+        oldest = MAX(oldest, at->exit_attempt + 1);
+    if (m->attempt < oldest)
+        return err_set(err, ERR_CONFLICT, "rank %u of %s: attempt %u is over, the group is at attempt %u", m->rank,
+                       g->key, m->attempt, MAX(g->attempt, oldest));
+    return 0;
+}
+
+void group_join(struct group *g, struct member *m)
+{
+    assert(!g->ranks[m->rank].member && !m->group);
+    g->ranks[m->rank].member = m;
+    g->n_connected++;
+    g->attempt = MAX(g->attempt, m->attempt);
+    m->group = g;
+    list_append(&g->members, &m->of_group);
+}
+
+bool group_registered(const struct member *m)
+{
+    return m->group && m->rank < m->group->world && m->group->ranks[m->rank].member == m;
+}
+
+void group_leave(struct member *m)
+{
+    if (!group_registered(m))
+        return;
+    m->group->ranks[m->rank].member = NULL;
+    m->group->n_connected--;
+}
+
+const struct member *group_first(const struct group *g)
+{
+    for (uint32_t i = 0; i < g->world && g->n_connected; i++)
+        if (g->ranks[i].member)
+            return g->ranks[i].member;
+    return NULL;
+}
+
+uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n)
+{
+    if (g->n_connected == g->world)
+        return g->world;
+    for (uint32_t i = from; i < from + n; i++)
+        if (!g->ranks[i].member)
+            return i;
+    return g->world;
+}
+
+void group_explain(const struct group *g, struct buf *out)
+{
+    uint32_t missing = g->world - g->n_connected, named = 0;
+    buf_printf(out, "%s is not ready: %u of %u ranks are connected", g->key, g->n_connected, g->world);
+    for (uint32_t i = 0; i < g->world && named < NAMED_RANKS; i++)
+        if (!g->ranks[i].member)
+            buf_printf(out, "%s%u", named++ ? ", " : ", missing: ", i);
+    if (missing > named)
+        buf_printf(out, ", and %u more", missing - named);
+    if (!str_empty(g->status))
+        buf_printf(out, "; %s", g->status);
+}
+
+static void info_methods(const struct member *of, const struct member_role *role, struct json_writer *w)
+{
+    writer_list(w, "methods");
+    for (size_t i = 0; role && i < role->n_methods; i++) {
+        const struct member_method *m = &role->methods[i];
+        writer_object(w, NULL);
+        writer_str(w, "name", m->name);
+        writer_str(w, "dispatch", mode_dispatch_name(m->dispatch));
+        writer_str(w, "execute", mode_execute_name(m->execute));
+        if (m->split)
+            writer_raw(w, "split", m->split, strlen(m->split));
+        if (m->collect)
+            writer_raw(w, "collect", m->collect, strlen(m->collect));
+        if (m->lane) {
+            writer_object(w, "concurrency");
+            writer_str(w, "group", of->lanes[m->lane].group);
+            writer_i64(w, "limit", of->lanes[m->lane].limit);
+            writer_object_end(w);
+        }
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
+static void info_roles(const struct group *g, struct json_writer *w)
+{
+    const struct member *first = group_first(g);
+    if (!first || !first->roles->name) {
+        info_methods(first, first ? first->roles : NULL, w);
+        return;
+    }
+    writer_list(w, "roles");
+    for (size_t i = 0; i < first->n_roles; i++) {
+        writer_object(w, NULL);
+        writer_str(w, "name", first->roles[i].name);
+        writer_str_set(w, "class", first->roles[i].class);
+        info_methods(first, &first->roles[i], w);
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+}
+
+static void info_meshes(const struct group *g, struct json_writer *w)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    const struct grid *meshes;
+    size_t n;
+    if (group_meshes(g, &a, &meshes, &n, &err) == 0 && n)
+        grids_write(w, "meshes", meshes, n);
+    arena_done(&a);
+}
+
+static void info_workers(const struct group *g, uint32_t from, struct json_writer *w)
+{
+    uint32_t end = g->world - MIN(from, g->world) > GROUP_INFO_RANKS ? from + GROUP_INFO_RANKS : g->world;
+    writer_list(w, "workers");
+    for (uint32_t i = from; i < end; i++) {
+        const struct member *m = g->ranks[i].member;
+        writer_object(w, NULL);
+        writer_i64(w, "rank", i);
+        writer_bool(w, "connected", m != NULL);
+        if (m) {
+            writer_i64(w, "attempt", m->attempt);
+            writer_str_set(w, "pod", m->pod);
+            writer_str_set(w, "node", m->node);
+        }
+        writer_object_end(w);
+    }
+    writer_list_end(w);
+    if (end < g->world)
+        writer_i64(w, "next", end);
+}
+
+void group_info(const struct group *g, uint32_t from, struct buf *out)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "namespace", g->ns);
+    writer_str(&w, "name", g->name);
+    writer_str(&w, "uid", g->uid);
+    writer_str_set(&w, "replica", g->stats.common->replica);
+    writer_i64(&w, "attempt", g->attempt);
+    writer_i64(&w, "worldSize", g->world);
+    writer_i64(&w, "connected", g->n_connected);
+    writer_bool(&w, "ready", !g->refusal && g->world && g->n_connected == g->world);
+    writer_str_set(&w, "message", g->refusal ? g->refusal : g->status);
+    info_workers(g, from, &w);
+    info_meshes(g, &w);
+    info_roles(g, &w);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}

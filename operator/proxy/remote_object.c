@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/proxy/remote_object.h"
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "common/base/str.h"
+#include "operator/proxy/answer.h"
+#include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/tenant.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEPT_MAX = 4096 }; // so it is none that lies in shared memory, which may change
+
+// What a rank said that it keeps
+
+static bool read_kept(const char *body, size_t len, struct ref_part *ret)
+{
+    struct arena a = ARENA_INIT;
+    struct err ignored = ERR_INIT;
+    struct json *root;
+    int64_t bytes = -1;
+    bool good = len <= KEPT_MAX && json_parse(body, len, NULL, &a, &root, &ignored) == 0;
+    const char *id = good ? json_str(json_get(root, "id"), &a) : NULL,
+               *kind = good ? json_str(json_get(root, "kind"), &a) : NULL;
+    good = id && kind && ref_id_read(id, strlen(id), &ret->id) && json_get(root, "bytes") &&
+           json_i64(json_get(root, "bytes"), &bytes) && bytes >= 0 &&
+           (str_eq(kind, "j") || str_eq(kind, "b") || str_eq(kind, "l"));
+    if (good) {
+        ret->bytes = (uint64_t)bytes;
+        ret->kind = (enum ref_kind)kind[0];
+    }
+    arena_done(&a);
+    return good;
+}
+
+static void send_free(struct member *m, uint64_t id, bool pinned)
+{
+    struct err ignored = ERR_INIT;
+    char body[64], text[REF_ID_SIZE];
+    const struct record_header h = {.type = RECORD_FREE, .rank = m->rank};
+    if (!m->peer.out || m->peer.close_code)
+        return; // the process frees what came over this connection by itself
+    ref_id_write(id, text);
+    int len = snprintf(body, sizeof body, "{\"id\":\"%s\"%s}", text, pinned ? ",\"pinned\":true" : "");
+    if (record_writer_copy(m->peer.out, &h, body, (size_t)len, &ignored) == 0)
+        peer_changed(&m->peer);
+}
+
+void object_discard(struct member *m, const char *body, size_t len, bool pinned)
+{
+    struct ref_part part;
+    if (read_kept(body, len, &part))
+        send_free(m, part.id, pinned);
+}
+
+static const char *bytes_of(const struct call *c, const struct call_slot *slot)
+{
+    const struct blob *b = slot->blob ? slot->blob : c->answer.gathered;
+    return b && slot->len ? b->data + slot->offset : "";
+}
+
+static struct member *registered(const struct group *g, uint32_t rank)
+{
+    return rank < g->world ? g->ranks[rank].member : NULL;
+}
+
+void object_discard_all(struct call *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct call_slot *slot = &c->slots[i];
+        struct member *m = registered(c->group, c->req.first + i);
+        if (!slot->member && m && slot->len)
+            object_discard(m, bytes_of(c, slot), slot->len, c->req.pin);
+    }
+}
+
+// Answers
+
+static bool remember(struct session *s, const char *text, uint32_t n)
+{
+    size_t cost = strlen(text) + 128;
+    if (map_has(&s->objects, text))
+        return true;
+    if (!quota_charge(s->quota, cost))
+        return false;
+    map_set(&s->objects, text, NULL);
+    s->n_object_parts += n;
+    return true;
+}
+
+void object_forget(struct session *s, const char *text, uint32_t n)
+{
+    if (!map_has(&s->objects, text))
+        return;
+    map_del(&s->objects, text);
+    quota_refund(s->quota, strlen(text) + 128);
+    s->n_object_parts -= n;
+}
+
+static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct err *err)
+{
+    struct buf text = BUF_INIT(REF_TEXT_MAX), body = BUF_INIT(REF_TEXT_MAX + 64);
+    ref_write(ref, &text);
+    ref_write_json(ref, &body);
+    bool good = !text.over && !body.over && (c->req.pin || remember(c->session, buf_str(&text), ref->n));
+    if (!good) {
+        err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
+                c->req.method, c->group->key);
+    } else {
+        const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
+        c->req.keep = false; // it is in the caller's hands
+        answer_send_copy(c, &h, body.data, body.len);
+    }
+    buf_done(&text);
+    buf_done(&body);
+    return err->code;
+}
+
+static int says_nothing(const struct call *c, uint32_t rank, struct err *err)
+{
+    return err_set(err, ERR_INTERNAL,
+                   "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the operator?",
+                   rank, c->req.method);
+}
+
+static void init_ref(const struct call *c, struct ref *r, enum ref_form form, uint32_t n, struct ref_part *parts)
+{
+    *r = (struct ref){.form = form, .n = n, .parts = parts};
+    snprintf(r->uid, sizeof r->uid, "%s", c->group->uid);
+}
+
+int object_single(struct call *c, struct member *m, const struct call_body *body, struct err *err)
+{
+    struct ref_part part = {.rank = m->rank, .attempt = m->attempt};
+    struct ref ref;
+    init_ref(c, &ref, REF_ONE, 1, &part);
+    if (!read_kept(body->data, body->len, &part))
+        return says_nothing(c, m->rank, err);
+    int r = answer(c, m->rank, &ref, err);
+    if (r < 0) // its slot has ended
+        send_free(m, part.id, c->req.pin);
+    return r;
+}
+
+static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, struct err *err)
+{
+    const struct dispatch_plan *d = c->plan;
+    struct ref ref;
+    init_ref(c, &ref, d && d->d.join ? REF_JOINED : REF_LIST, n, parts);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t rank = d ? d->d.keep[i] : c->req.first + i;
+        const struct call_slot *slot = &c->slots[rank - c->req.first];
+        const struct member *m = registered(c->group, rank);
+        parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
+        if (!read_kept(bytes_of(c, slot), slot->len, &parts[i]))
+            return says_nothing(c, rank, err);
+    }
+    return answer(c, RECORD_GROUP, &ref, err);
+}
+
+int object_collect(struct call *c, struct err *err)
+{
+    uint32_t n = c->plan ? c->plan->d.n_keep : c->n;
+    if (n == 0 || n > REF_PARTS_MAX)
+        return err_set(err, ERR_LIMIT,
+                       "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",
+                       c->req.method, n, REF_PARTS_MAX);
+    struct arena a = ARENA_INIT;
+    int r = collect_parts(c, arena_array(&a, n, sizeof(struct ref_part)), n, err);
+    arena_done(&a);
+    return r;
+}
+
+void object_session_ends(struct session *s)
+{
+    const char *text;
+    void *ignored;
+    for (size_t i = 0; map_next(&s->objects, &i, &text, &ignored);) {
+        struct arena a = ARENA_INIT;
+        struct err err = ERR_INIT;
+        struct ref ref;
+        int r = ref_parse(text, strlen(text), &a, &ref, &err);
+        const struct group *g = r == 0 ? map_get(&s->router->by_uid, ref.uid) : NULL;
+        for (uint32_t k = 0; g && k < ref.n; k++) {
+            struct member *m = registered(g, ref.parts[k].rank);
+            if (m)
+                send_free(m, ref.parts[k].id, false);
+        }
+        quota_refund(s->quota, strlen(text) + 128);
+        arena_done(&a);
+    }
+    map_done(&s->objects);
+}
+
+// References in arguments get what it takes to fetch the objects.
+
+static void write_owner(const struct member *m, const struct group *g, struct json_writer *w)
+{
+    char text[256];
+    snprintf(text, sizeof text, "rank %u of %s%s%s", m->rank, g->key, m->pod ? " in pod " : "", m->pod ? m->pod : "");
+    for (char *p = text; *p; p++)
+        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // its readers look for no escapes
+            *p = '?';
+    writer_str(w, "owner", text);
+}
+
+static void write_place(const struct call *c, const struct member *m, const struct ref_part *p, struct json_writer *w)
+{
+    char at[96], key[REF_KEY_SIZE];
+    int64_t until = clock_wall_ms(c->router->config.clock) + OBJECT_KEY_MS + c->req.timeout_ms;
+    if (!m->secret || !member_at(m, at, sizeof at))
+        return;
+    ref_key(m->secret, p->id, until, key);
+    writer_str(w, "at", at);
+    writer_str(w, "key", key);
+    writer_i64(w, "until", until);
+}
+
+static int write_part(const struct call *c, const struct ref *ref, uint32_t i, struct buf *out, struct err *err)
+{
+    struct group *g;
+    struct member *m;
+    int r = object_group(c->session, ref, &g, err);
+    if (r == 0)
+        r = object_member(g, &ref->parts[i], &m, err);
+    if (r < 0)
+        return err_wrap(err, "%s()", c->req.method);
+    struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
+    struct buf text = BUF_INIT(512);
+    struct json_writer w;
+    memcpy(one.uid, ref->uid, sizeof one.uid);
+    ref_write(&one, &text);
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "$ref", buf_str(&text));
+    write_owner(m, g, &w);
+    write_place(c, m, &ref->parts[i], &w);
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+    buf_done(&text);
+    return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->req.method) : 0;
+}
+
+int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
+                       struct err *err)
+{
+    int r = 0;
+    if (n == 1)
+        return write_part(c, ref, first, out, err);
+    buf_puts(out, REF_JOIN "[");
+    for (uint32_t i = 0; r == 0 && i < n; i++) {
+        if (i)
+            buf_putc(out, ',');
+        r = write_part(c, ref, first + i, out, err);
+    }
+    buf_puts(out, "]}");
+    return r;
+}
+
+// `all`: the arguments are nothing else.
+static int write_one(const struct call *c, const struct ref_found *f, bool all, struct buf *out, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct ref ref;
+    int r = ref_parse(f->text, f->text_len, &a, &ref, err);
+    bool joined = all && ref.form == REF_JOINED;
+    if (r == 0 && ref.n > 1 && !joined)
+        r = err_set(err, ERR_INVALID,
+                    "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as all the "
+                    "arguments of a call that deals out %u pieces, or get it first",
+                    c->req.method, ref.n, ref.n);
+    if (r == 0)
+        r = object_write_parts(c, &ref, 0, ref.n, out, err);
+    arena_done(&a);
+    return r;
+}
+
+int object_arguments(struct call *c, const struct record_call *parts, bool whole, struct blob **ret, struct err *err)
+{
+    struct ref_found f;
+    size_t at = 0, done = 0;
+    int r = 0;
+    *ret = NULL;
+    if (strncmp(c->req.method, "object.", 7) == 0 || !ref_mentioned(parts->args, parts->args_len))
+        return 0;
+    bool all = ref_is(parts->args, parts->args_len, &f);
+    if (!whole && all) {
+        c->args.refs = c->args.ref_pieces = true;
+        return 0;
+    }
+    struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
+    while (r == 0 && ref_next(parts->args, parts->args_len, &at, &f)) {
+        size_t from = (size_t)(f.json - parts->args);
+        (void)buf_append(&args, parts->args + done, from - done);
+        r = write_one(c, &f, all, &args, err);
+        done = from + f.len;
+    }
+    if (r == 0 && done) {
+        (void)buf_append(&args, parts->args + done, parts->args_len - done);
+        size_t head = 4 + parts->head_len;
+        struct blob *b = args.over ? NULL : blob_new(head + args.len, c->quota);
+        if (b) {
+            memcpy(b->data, parts->head - 4, head);
+            memcpy(b->data + head, args.data, args.len);
+            c->args.refs = true;
+        } else {
+            r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
+        }
+        *ret = b;
+    }
+    buf_done(&args);
+    return r;
+}
+
+// Who has what a reference names, and the methods object.*.
+
+// Who has a part
+
+int object_group(const struct session *s, const struct ref *ref, struct group **ret, struct err *err)
+{
+    struct group *g = map_get(&s->router->by_uid, ref->uid);
+    if (!g && str_starts(ref->uid, OBJECT_LOCAL_UID))
+        return err_set(err, ERR_GONE,
+                       "ReferenceLost: the object is of another local run (its group has UID %s), and a reference is "
+                       "good in calls to its own run only",
+                       ref->uid);
+    if (!g)
+        return err_set(err, ERR_GONE,
+                       "ReferenceLost: the WorkerGroup with UID %s, whose processes kept the object, is "
+                       "gone, or not known here",
+                       ref->uid);
+    if (!str_eq(g->ns, s->tenant->ns))
+        return err_set(err, ERR_FORBIDDEN,
+                       "a reference to an object in namespace %s; this connection is for the groups "
+                       "of %s",
+                       g->ns, s->tenant->ns);
+    *ret = g;
+    return 0;
+}
+
+int object_member(const struct group *g, const struct ref_part *p, struct member **ret, struct err *err)
+{
+    if (p->rank >= g->world)
+        return err_set(err, ERR_GONE, "ReferenceLost: %s has no rank %u any more, which kept the object", g->key,
+                       p->rank);
+    struct member *m = g->ranks[p->rank].member;
+    if (m && m->attempt == p->attempt) {
+        *ret = m;
+        return 0;
+    }
+    if (p->attempt < MAX(g->oldest, m ? m->attempt : 0))
+        return err_set(err, ERR_GONE,
+                       "ReferenceLost: rank %u of %s kept the object in attempt %u, which is over: it is at attempt %u",
+                       p->rank, g->key, p->attempt, MAX(g->attempt, m ? m->attempt : 0));
+    return err_set(err, ERR_GONE, "ReferenceLost: rank %u of %s, attempt %u, which kept the object, is not connected",
+                   p->rank, g->key, p->attempt);
+}
+
+// object.get, object.pin, object.free
+
+static int read_ref(const struct head *head, const struct record_call *parts, struct arena *a, struct ref *ret,
+                    struct ref_found *found, struct err *err)
+{
+    if (!ref_is(parts->args, parts->args_len, found))
+        return err_set(err, ERR_INVALID, "%.*s needs one reference as its argument: {\"$ref\": \"cadre:...\"}",
+                       (int)head->method_len, head->method);
+    return ref_parse(found->text, found->text_len, a, ret, err);
+}
+
+static void write_head(const struct head *head, const struct group *g, const struct ref *ref, bool join,
+                       struct json_writer *w)
+{
+    writer_object(w, NULL);
+    writer_key(w, "method", 6);
+    writer_raw(w, NULL, head->method - 1, head->method_len + 2); // with its quotes
+    writer_str(w, "group", g->key);
+    if (head->timeout_ms)
+        writer_i64(w, "timeoutMs", head->timeout_ms);
+    writer_str(w, "whenNotReady", "Refuse");
+    if (ref->form != REF_ONE) {
+        writer_object(w, "collect");
+        writer_list(w, "ranks");
+        for (uint32_t i = 0; i < ref->n; i++)
+            writer_i64(w, NULL, ref->parts[i].rank);
+        writer_list_end(w);
+        writer_bool(w, "join", join && ref->form == REF_JOINED);
+        writer_object_end(w);
+    }
+    writer_object_end(w);
+}
+
+static int make_body(struct session *s, const struct head *head, const struct group *g, const struct ref *ref,
+                     const struct ref_found *f, struct blob **ret, struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    write_head(head, g, ref, head_method_is(head, "object.get"), &w);
+    struct blob *b = blob_new(4 + w.buf.len + f->len, s->quota);
+    if (b) {
+        record_call_prefix(b->data, (uint32_t)w.buf.len);
+        memcpy(b->data + 4, w.buf.data, w.buf.len);
+        memcpy(b->data + 4 + w.buf.len, f->json, f->len);
+    }
+    writer_done(&w);
+    *ret = b;
+    return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
+}
+
+static int to_owners(struct session *s, struct record *rec, struct head *head, struct record_call *parts,
+                     struct arena *a, struct blob **ret, struct err *err)
+{
+    struct ref ref;
+    struct ref_found found;
+    struct group *g = NULL;
+    struct member *m;
+    if (rec->h.rank != RECORD_GROUP || rec->h.dispatch || rec->h.execute || head->split || head->collect)
+        return err_set(err, ERR_INVALID, "%.*s goes to the rank that has the object: leave out rank and modes",
+                       (int)head->method_len, head->method);
+    int r = read_ref(head, parts, a, &ref, &found, err);
+    if (r == 0)
+        r = object_group(s, &ref, &g, err);
+    for (uint32_t i = 0; r == 0 && i < ref.n; i++)
+        r = object_member(g, &ref.parts[i], &m, err);
+    if (r == 0)
+        r = make_body(s, head, g, &ref, &found, ret, err);
+    if (r < 0)
+        return r;
+    if (head_method_is(head, "object.free"))
+        object_forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
+    rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
+    rec->h.dispatch = ref.form == REF_ONE ? 0 : RECORD_SPLIT;
+    rec->h.execute = ref.form == REF_ONE ? 0 : RECORD_ALL;
+    rec->blob = *ret;
+    rec->body = (*ret)->data;
+    rec->len = (*ret)->len;
+    r = record_call_decode(rec->body, rec->len, parts, err);
+    return r < 0 ? r : head_decode(parts->head, parts->head_len, head, err);
+}
+
+static int check_keep(const struct session *s, const struct record *rec, const struct head *head, struct err *err)
+{
+    if (head->pin && !head->keep)
+        return err_set(err, ERR_INVALID, "\"pin\" is for results that stay on the workers: set \"keep\", too");
+    if (!head->keep)
+        return 0;
+    if (head->pad)
+        return err_set(err, ERR_INVALID,
+                       "a result that stays on the workers keeps its padding: \"keep\" "
+                       "and \"pad\" do not go together");
+    if (rec->h.flags & RECORD_QUIET)
+        return err_set(err, ERR_INVALID, "\"keep\" makes a reference, but the caller wants no result");
+    if (s->n_object_parts >= OBJECT_SESSION_PARTS)
+        return err_set(err, ERR_LIMIT, "this session has %zu objects on workers, which is the limit; free some",
+                       s->n_object_parts);
+    return 0;
+}
+
+int object_begin(struct session *s, struct record *rec, struct head *head, struct record_call *parts, struct blob **ret,
+                 struct err *err)
+{
+    *ret = NULL;
+    bool put = head_method_is(head, "object.put");
+    head->keep = head->keep || put;
+    int r = check_keep(s, rec, head, err);
+    if (r < 0 || head->method_len < 7 || memcmp(head->method, "object.", 7) != 0)
+        return r;
+    if (!put && !head_method_is(head, "object.get") && !head_method_is(head, "object.pin") &&
+        !head_method_is(head, "object.free"))
+        return err_set(err, ERR_NOT_FOUND,
+                       "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
+                       (int)head->method_len, head->method);
+    if (put) { // to one, or split
+        if (!rec->h.execute)
+            rec->h.execute = rec->h.dispatch ? RECORD_ALL : RECORD_ANY;
+        if (!rec->h.dispatch)
+            rec->h.dispatch = RECORD_ONE_TO_ALL;
+        return 0;
+    }
+    if (head->keep)
+        return err_set(err, ERR_INVALID, "%.*s makes no new object to keep", (int)head->method_len, head->method);
+    if (rec->h.flags & RECORD_MORE)
+        return ROUTER_COLLECT;
+    struct arena a = ARENA_INIT;
+    r = to_owners(s, rec, head, parts, &a, ret, err);
+    arena_done(&a);
+    return r;
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision tree of a PlacementGroup. Each step sees the same snapshot and ends the decision.
+#include "operator/reconcile/placementgroup_reconcile.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "operator/reconcile/accept.h"
+#include "operator/reconcile/names.h"
+#include "operator/reconcile/placementgroup_gang.h"
+#include "operator/reconcile/reason.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { STALE_CACHE_MS = 1000 };
+
+static void delete_pod(struct placementgroup_decision *d, const struct pod *p, int stage)
+{
+    d->gang.owner->delete_pod(&d->gang, p, stage);
+}
+
+static void give_back(struct placementgroup_decision *d, const char *reason, const char *message)
+{
+    d->gang.owner->give_back(&d->gang, reason, message);
+}
+
+// Pods of the next incarnation join those that stay. The status goes first, so that a crash in between is picked up
+// where it happened.
+static void begin_incarnation(struct placementgroup_decision *d, const char *reason, const char *message)
+{
+    d->incarnation = d->incarnation < INT32_MAX ? d->incarnation + 1 : d->incarnation;
+    conditions_wait(&d->gang.conditions, reason, message);
+    gang_commit(&d->gang, true);
+    for (size_t i = 0; i < d->pods.gang.n_gone; i++)
+        delete_pod(d, d->pods.gang.gone[i], STAGE_SECOND);
+    d->plan->rolls_back = d->pods.gang.own_failure;
+}
+
+static const char *missing_text(struct placementgroup_decision *d)
+{
+    const struct bundles *b = &d->bundles;
+    int32_t *items = arena_array(d->a, (size_t)b->n, sizeof *items);
+    size_t n = 0;
+    for (int32_t i = 0; i < b->n; i++)
+        if (!d->pods.pod_of[i])
+            items[n++] = i;
+    return arena_printf(d->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, d->a));
+}
+
+// They were all bound: what is missing now was lost, or is new in the spec.
+static void lost_some(struct placementgroup_decision *d)
+{
+    const struct placementgroup_pods *r = &d->pods;
+    const char *which = missing_text(d);
+    conditions_accept(&d->gang.conditions);
+    if (r->lost) {
+        const char *node = r->lost->node ? arena_printf(d->a, " on %s", r->lost->node) : "";
+        begin_incarnation(d, REASON_RESTARTING,
+                          arena_printf(d->a, "pod %s%s is lost: %s; planned again: %s", r->lost->obj.meta.name, node,
+                                       r->lost_reason, which));
+    } else if (d->plg->status.bundles < d->bundles.n) {
+        begin_incarnation(d, REASON_PENDING, arena_printf(d->a, "to be added: %s", which));
+    } else {
+        begin_incarnation(d, REASON_RESTARTING, arena_printf(d->a, "without a pod, planned again: %s", which));
+    }
+}
+
+static void show(struct placementgroup_decision *d)
+{
+    const struct placementgroup_pods *r = &d->pods;
+    conditions_set(&d->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
+                   arena_printf(d->a, "all %d bundles are bound, on %zu pod%s", d->bundles.n, r->gang.n_live,
+                                r->gang.n_live == 1 ? "" : "s"));
+    if (r->gang.stuck)
+        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, r->gang.stuck_reason, gang_stuck_text(&d->gang));
+    else if ((size_t)r->gang.ready < r->gang.n_live)
+        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
+                       arena_printf(d->a, "%d of %zu pods are ready", r->gang.ready, r->gang.n_live));
+    else
+        conditions_set(&d->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
+                       arena_printf(d->a, "all %d bundles are ready", d->bundles.n));
+}
+
+// Every bundle has its pod. What is left over goes: the tail of a group that shrank, or a creation that was given up as
+// timed out and came through after all.
+static void whole(struct placementgroup_decision *d)
+{
+    const struct placementgroup_pods *r = &d->pods;
+    for (size_t i = 0; i < r->gang.n_gone; i++)
+        delete_pod(d, r->gang.gone[i], STAGE_SECOND);
+    conditions_accept(&d->gang.conditions);
+    gang_keep_service(&d->gang);
+    if (r->bound < d->bundles.n) {
+        gang_bind(&d->gang);
+        return;
+    }
+    show(d);
+    gang_settle(&d->gang);
+}
+
+// Every bundle has a pod, but as an earlier spec asked; so that is what the conditions go on speaking of.
+static bool show_earlier(struct placementgroup_decision *d)
+{
+    static const enum condition_kind spoken_of[] = {SCHEDULED, READY};
+    const struct placementgroup_pods *r = &d->pods;
+    if (!r->present || r->present < d->bundles.n || r->bound < r->present)
+        return false;
+    show(d);
+    for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
+        const struct condition *old = conditions_old(&d->gang.conditions, spoken_of[i]);
+        if (old)
+            d->gang.conditions.now[spoken_of[i]].observed_generation = old->observed_generation;
+    }
+    return true;
+}
+
+// What an earlier spec has got stays where the present one is refused; what was never whole is given back.
+static void keep_earlier(struct placementgroup_decision *d)
+{
+    const struct placementgroup_pods *r = &d->pods;
+    const struct condition *c = &d->gang.conditions.now[ACCEPTED];
+    if (show_earlier(d)) {
+        struct condition *ready = &d->gang.conditions.now[READY];
+        if (!r->gang.stuck) // which is told first, and may be told as it was before
+            ready->message = arena_printf(d->a, "%s as the earlier spec asked; the present one is refused: %s",
+                                          ready->message, c->message);
+        gang_settle(&d->gang);
+        return;
+    }
+    if (!conditions_was(&d->gang.conditions, SCHEDULED)) {
+        give_back(d, c->reason, c->message);
+        return;
+    }
+    if (d->bundles.n)
+        conditions_set(
+            &d->gang.conditions, READY, CONDITION_FALSE, c->reason,
+            arena_printf(d->a, "%d of %d bundles have a pod, as an earlier spec asked; the present one is refused: %s",
+                         r->present, d->bundles.n, c->message));
+    gang_settle(&d->gang);
+}
+
+// As Accepted says then.
+static bool hopeless(struct placementgroup_decision *d)
+{
+    const char *why = gang_hopeless(&d->gang);
+    if (why)
+        conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INFEASIBLE, why);
+    return why != NULL;
+}
+
+// Some pods were made from an earlier spec. A template that the API server would refuse, or bundles that no node could
+// ever take, must not cost those that run, so they are tried first. Then only those that differ are replaced; those of
+// a gang that never was whole are all given back.
+static void spec_changed(struct placementgroup_decision *d)
+{
+    const struct placementgroup_pods *r = &d->pods;
+    bool was_whole = conditions_was(&d->gang.conditions, SCHEDULED);
+    enum gang_verdict verdict = gang_judge(&d->gang);
+    if (verdict == GANG_REFUSED || (verdict == GANG_OK && was_whole && hopeless(d))) {
+        keep_earlier(d);
+        return;
+    }
+    if (verdict == GANG_UNKNOWN) {
+        show_earlier(d);
+        gang_settle(&d->gang);
+        return;
+    }
+    d->incarnation = d->incarnation < INT32_MAX ? d->incarnation + 1 : d->incarnation;
+    conditions_wait(&d->gang.conditions, REASON_TERMINATING,
+                    "the spec has changed: new pods replace those that differ from it");
+    gang_commit(&d->gang, true);
+    for (size_t i = 0; i < r->gang.n_live; i++)
+        if (r->differs[i] || (!was_whole && pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation))
+            delete_pod(d, r->gang.live[i], STAGE_SECOND);
+}
+
+// The present spec cannot be had.
+static void refuse(struct placementgroup_decision *d, const struct refusal *refusal)
+{
+    conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
+    if (d->v->gang.n_pods) {
+        keep_earlier(d);
+        return;
+    }
+    conditions_wait(&d->gang.conditions, refusal->reason, refusal->message);
+    gang_settle(&d->gang);
+}
+
+static bool expand(struct placementgroup_decision *d, struct refusal *ret)
+{
+    struct template_facts facts;
+    struct err err = ERR_INIT;
+    if (bundles_expand(&d->plg->spec, d->a, &d->bundles, &err) < 0) {
+        *ret = (struct refusal){REASON_INVALID_TEMPLATE, arena_strdup(d->a, err.msg)};
+        d->bundles = (struct bundles){0};
+        return false;
+    }
+    if (bundles_check(&d->bundles, &err) < 0) {
+        *ret = (struct refusal){REASON_INVALID_TEMPLATE, arena_strdup(d->a, err.msg)};
+        return false;
+    }
+    if (!placementgroup_accept(d->plg, d->a, ret, &facts))
+        return false;
+    d->template_hash = facts.hash;
+    return true;
+}
+
+size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1])
+{
+    struct arena a = ARENA_INIT;
+    struct refusal refusal;
+    struct placementgroup_decision d = {.plg = plg, .a = &a};
+    struct gang_trial *trials;
+    size_t n = expand(&d, &refusal) ? placementgroup_gang_trials(&d, &trials) : 0;
+    for (size_t i = 0; i < n; i++)
+        ret[i] = trials[i].hash;
+    arena_done(&a);
+    return n;
+}
+
+void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret)
+{
+    struct placementgroup_decision d = {.v = v, .plg = v->plg, .a = a, .plan = ret};
+    struct refusal refusal;
+    plan_init(ret, a);
+    if (v->plg->obj.meta.deleted_ms)
+        return; // the garbage collector follows the owner references
+    bool ok = expand(&d, &refusal);
+    placementgroup_pods_take(v, &d.bundles, d.template_hash, a, &d.pods);
+    placementgroup_gang_init(&d);
+    if (d.pods.gang.from_the_future)
+        plan_requeue(ret, STALE_CACHE_MS);
+    else if (!ok)
+        refuse(&d, &refusal);
+    else if (d.pods.changed)
+        spec_changed(&d);
+    else if (d.pods.present == d.bundles.n)
+        whole(&d);
+    else if (conditions_was(&d.gang.conditions, SCHEDULED))
+        lost_some(&d);
+    else
+        gang_create(&d.gang);
+    if (d.pods.gang.look_again_ms >= 0)
+        plan_requeue(ret, d.pods.gang.look_again_ms);
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions for batches.
+#include "common/wire/batch.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/body_list.h"
+#include "sdk/c/client/buffer.h"
+#include "sdk/c/client/client_fault.h"
+#include "sdk/c/client/turnstile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+cadre_client_content cadre_client_content_of(cadre_client_json result)
+{
+    if (body_list_is(result.text, result.len))
+        return CADRE_CLIENT_CONTENT_LIST;
+    return batch_is_safetensors(result.text, result.len) ? CADRE_CLIENT_CONTENT_BATCH : CADRE_CLIENT_CONTENT_JSON;
+}
+
+static int find_dtype(const char *name, enum safetensors_dtype *ret)
+{
+    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
+        if (str_eq(name, safetensors_dtype_name((enum safetensors_dtype)i))) {
+            *ret = (enum safetensors_dtype)i;
+            return 0;
+        }
+    return ERR_INVALID;
+}
+
+// blank: values may come later, where there is no data.
+static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetensors_tensor *ret, struct err *err)
+{
+    size_t len = 0;
+    *ret = (struct safetensors_tensor){.name = t->name, .n_dims = t->n_dims, .shape = t->shape};
+    if (str_empty(t->name) || !t->n_dims || t->n_dims > CADRE_CLIENT_DIMS_MAX)
+        return err_set(err, ERR_INVALID, "a tensor of a batch needs a name and 1 to %d dimensions",
+                       CADRE_CLIENT_DIMS_MAX);
+    if (find_dtype(t->dtype, &ret->dtype) < 0)
+        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
+                       t->dtype ? t->dtype : "NULL");
+    int r = safetensors_size(ret, &len, err);
+    if (r == 0 && !(blank && !t->data) && (len != t->len || (len && !t->data)))
+        r = err_set(err, ERR_INVALID, "tensor '%.64s' has %zu bytes of data, its shape and dtype need %zu", t->name,
+                    t->data ? t->len : 0, len);
+    return r;
+}
+
+static cadre_client_tensor *by_name(cadre_client_tensor *tensors, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (str_eq(tensors[i].name, name))
+            return &tensors[i];
+    return NULL;
+}
+
+static int write_head(const cadre_client_tensor *tensors, size_t n, bool blank, const char *columns, const char *meta,
+                      struct safetensors_tensor *sorted, struct scatter *out, struct err *err)
+{
+    struct safetensors_meta metas[2];
+    int r = 0;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = read_tensor(&tensors[i], blank, &sorted[i], err);
+    if (r < 0)
+        return r;
+    safetensors_sort(sorted, n);
+    return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
+}
+
+// Values behind the head. Of a tensor without data the caller is told where its values belong.
+static void put(const struct scatter *head, const struct safetensors_tensor *sorted, cadre_client_tensor *tensors,
+                size_t n, char *out)
+{
+    memcpy(out, head->own.data, head->own.len);
+    out += head->own.len;
+    for (size_t i = 0; i < n; i++) {
+        cadre_client_tensor *t = by_name(tensors, n, sorted[i].name);
+        if (t->data && sorted[i].len)
+            memcpy(out, t->data, sorted[i].len);
+        t->data = out;
+        t->len = sorted[i].len;
+        out += sorted[i].len;
+    }
+}
+
+static int refuse_room(const cadre_client *c, size_t len, struct err *err)
+{
+    return fault_refuse_now(err, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
+                            quota_used(c->quota));
+}
+
+// c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
+static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
+                       void **ret, size_t *ret_len, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
+    struct batch read;
+    struct scatter s;
+    char *out = NULL;
+    scatter_init(&s);
+    int r = write_head(tensors, n, c, columns, meta, sorted, &s, err);
+    size_t len = s.own.len;
+    for (size_t i = 0; i < n && r == 0; i++)
+        len += sorted[i].len;
+    if (r == 0 && !(out = c ? buffer_new(c, len) : xmalloc(len)))
+        r = refuse_room(c, len, err);
+    if (r == 0) {
+        put(&s, sorted, tensors, n, out);
+        r = batch_read(out, len, &a, &read, err);
+        *ret_len = len;
+    }
+    if (r < 0 && c)
+        buffer_free(c, TAKE_PTR(out));
+    else if (r < 0)
+        free(TAKE_PTR(out));
+    *ret = out;
+    scatter_done(&s);
+    arena_done(&a);
+    return r;
+}
+
+cadre_client_code cadre_client_batch_write(const cadre_client_tensor *tensors, size_t n, const char *columns,
+                                           const char *meta, void **ret, size_t *ret_len, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    cadre_client_tensor *copies = xcalloc(MAX(n, (size_t)1), sizeof *copies);
+    if (n)
+        memcpy(copies, tensors, n * sizeof *copies);
+    int r = write_batch(NULL, copies, n, columns, meta, ret, ret_len, &err);
+    free(copies);
+    return r < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_batch_new(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns,
+                                         const char *meta, void **ret, size_t *ret_len, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    return write_batch(c, tensors, n, columns, meta, ret, ret_len, &err) < 0 ? fault_return(error, &err)
+                                                                             : CADRE_CLIENT_OK;
+}
+
+cadre_client_code cadre_client_batch_room(cadre_client *c, size_t len, void **ret, cadre_client_error *error)
+{
+    struct err err = ERR_INIT;
+    client_enter(c);
+    *ret = buffer_new(c, len);
+    if (!*ret)
+        refuse_room(c, len, &err);
+    client_leave(c);
+    return *ret ? CADRE_CLIENT_OK : fault_return(error, &err);
+}
+
+void cadre_client_batch_free(cadre_client *c, void *batch)
+{
+    client_enter(c);
+    buffer_free(c, batch);
+    client_leave(c);
+}
+
+static int find_tensor(cadre_client_json doc, const char *name, struct arena *a, cadre_client_tensor *ret,
+                       struct err *err)
+{
+    struct safetensors s;
+    if (!batch_is_safetensors(doc.text, doc.len))
+        return err_set(err, ERR_INVALID, "this is not a batch");
+    int r = safetensors_read(doc.text, doc.len, a, &s, err);
+    const struct safetensors_tensor *t = r < 0 ? NULL : safetensors_find(&s, name);
+    if (r < 0)
+        return r;
+    if (!t)
+        return err_set(err, ERR_NOT_FOUND, "the batch has no tensor '%.64s'", name);
+    if (t->n_dims > CADRE_CLIENT_DIMS_MAX)
+        return err_set(err, ERR_LIMIT, "tensor '%.64s' has %zu dimensions; at most %d", name, t->n_dims,
+                       CADRE_CLIENT_DIMS_MAX);
+    *ret = (cadre_client_tensor){.name = name,
+                                 .dtype = safetensors_dtype_name(t->dtype),
+                                 .n_dims = t->n_dims,
+                                 .data = doc.text + t->offset,
+                                 .len = t->len};
+    for (size_t i = 0; i < t->n_dims; i++)
+        ret->shape[i] = t->shape[i];
+    return 0;
+}
+
+cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name, cadre_client_tensor *ret,
+                                            cadre_client_error *error)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    int r = find_tensor(batch, name, &a, ret, &err);
+    arena_done(&a);
+    return r < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
+}

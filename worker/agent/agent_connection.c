@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/agent_connection.h"
+
+#include "common/base/mem.h"
+#include "common/wire/error_body.h"
+#include "common/wire/record_reader.h"
+#include "common/ws/ws_client.h"
+#include "common/ws/ws_replicas.h"
+#include "worker/agent/agent_listen.h"
+#include "worker/agent/message.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    TOKEN_MAX = 16 * 1024,
+    BODY_MAX = 8 * 1024 * 1024, // of a command; environments of many ranks
+    QUEUE_MAX = 16 * 1024 * 1024,
+};
+
+struct connection {
+    struct connection_config config;
+    char *address;
+    struct ws_client *client; // NULL while waiting for the next attempt
+    struct record_reader reader;
+    struct loop_timer *retry_timer, *heartbeat_timer, *output_timer;
+    struct listen listen;
+    int64_t backoff_ms, heartbeat_ms;
+    bool up, closing, leaving;
+    bool greeted;     // HELLO is on its way: what happens from now on is not in it
+    int told;         // the log says already that it is lost: the code of why, 0 = it does not
+    bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
+};
+
+static void say(struct connection *c, const char *what, const char *why)
+{
+    output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
+}
+
+static bool is_refusal(int code)
+{
+    return code == ERR_UNAUTHORIZED || code == ERR_FORBIDDEN;
+}
+
+static void retry_later(struct connection *c, const struct err *err)
+{
+    if (c->closing)
+        return;
+    // One line is enough for a network that comes and goes; a certificate that is not trusted needs somebody to act.
+    if (!c->told || (err->code == ERR_FORBIDDEN && c->told != err->code)) {
+        say(c, c->up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
+        c->told = err->code ? err->code : ERR_GONE;
+    }
+    bool was_up = c->up;
+    c->up = false;
+    loop_timer_disarm(c->heartbeat_timer);
+    loop_timer_arm(c->retry_timer, rand_range(c->config.rand, c->backoff_ms / 3, c->backoff_ms));
+    bool refused = is_refusal(err->code) || is_refusal(c->told);
+    c->backoff_ms = MIN(2 * c->backoff_ms, (int64_t)(refused ? CONNECTION_REFUSED_MAX_MS : CONNECTION_RETRY_MAX_MS));
+    if (was_up)
+        c->config.lost(c->config.lost_ctx);
+}
+
+static void drop(struct connection *c, const struct err *err)
+{
+    c->greeted = false;
+    loop_timer_disarm(c->output_timer);
+    listen_done(&c->listen); // it says again what it wants
+    ws_client_free(TAKE_PTR(c->client));
+    record_reader_done(&c->reader);
+    retry_later(c, err);
+}
+
+static int send_body(struct connection *c, enum record_type type, struct json_writer *w, struct err *err)
+{
+    const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
+    int r = ws_client_record_copy(c->client, &h, buf_str(&w->buf), w->buf.len, err);
+    writer_done(w);
+    return r;
+}
+
+static void send_or_drop(struct connection *c, enum record_type type, struct json_writer *w)
+{
+    struct err err = ERR_INIT;
+    if (send_body(c, type, w, &err) < 0) // it does not read: after a new hello it knows all the same
+        drop(c, &err);
+}
+
+static void on_heartbeat(void *ctx)
+{
+    struct connection *c = ctx;
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_object_end(&w);
+    loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
+    send_or_drop(c, RECORD_HEARTBEAT, &w);
+}
+
+// As long as the operator does not take what it has got, lines are dropped.
+static void on_output(void *ctx)
+{
+    struct connection *c = ctx;
+    struct json_writer w;
+    while (c->client && ws_client_queued(c->client) < WS_LOW_MARK && listen_next(&c->listen, &w))
+        send_or_drop(c, RECORD_OUTPUT, &w);
+    if (c->client && ws_client_queued(c->client) >= WS_LOW_MARK)
+        loop_timer_arm(c->output_timer, LISTEN_BATCH_MS);
+}
+
+static void on_open(void *ctx, const char *subprotocol)
+{
+    struct connection *c = ctx;
+    struct json_writer w;
+    (void)subprotocol;
+    writer_init(&w, 0);
+    message_hello(c->config.agent, &w);
+    c->greeted = true;
+    send_or_drop(c, RECORD_HELLO, &w);
+}
+
+static void say_goodbye(struct connection *c)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "reason", "the pod ends");
+    writer_object_end(&w);
+    send_or_drop(c, RECORD_GOODBYE, &w);
+}
+
+static void on_welcome(struct connection *c, const struct record *r)
+{
+    c->up = true;
+    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
+    c->told = 0;
+    c->asked_again = false;
+    c->heartbeat_ms = message_heartbeat_ms(r->body, r->len);
+    loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
+    say(c, "connected", "");
+    if (c->leaving)
+        say_goodbye(c);
+}
+
+static void refuse(struct connection *c, enum record_type type, const struct command *command, const struct err *why)
+{
+    struct json_writer w;
+    output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
+    writer_init(&w, 0);
+    message_refused(type, command, why, &w);
+    send_or_drop(c, RECORD_REFUSED, &w);
+}
+
+static void on_command(struct connection *c, const struct record *r, enum command_type type)
+{
+    struct command *command = NULL;
+    struct err err = ERR_INIT;
+    if (command_parse(type, r->body, r->len, &command, &err) == 0)
+        agent_command(c->config.agent, command, &err);
+    if (err.code < 0 && c->client)
+        refuse(c, r->h.type, command, &err);
+    command_unref(command);
+}
+
+// A close follows.
+static void on_refused(struct connection *c, const struct record *r)
+{
+    struct err why;
+    error_body_read(r->body, r->len, &why);
+    bool again = why.code == ERR_UNAVAILABLE || why.code == ERR_THROTTLED;
+    if (again && !c->asked_again)
+        c->backoff_ms = CONNECTION_AGAIN_MS;
+    if (!again || !c->asked_again)
+        say(c, "refused", why.msg);
+    c->asked_again = again;
+    c->told = why.code ? why.code : ERR_GONE;
+}
+
+static void on_record(struct connection *c, const struct record *r)
+{
+    enum command_type type;
+    if (!c->up && r->h.type == RECORD_WELCOME)
+        on_welcome(c, r);
+    else if (c->up && message_command_type(r->h.type, &type))
+        on_command(c, r, type);
+    else if (c->up && r->h.type == RECORD_OUTPUT)
+        listen_command(&c->listen, r->body, r->len);
+    else if (r->h.type == RECORD_ERROR)
+        on_refused(c, r);
+    // Anything else is for newer agents than this one.
+}
+
+static void on_data(void *ctx, const char *data, size_t len, bool end)
+{
+    struct connection *c = ctx;
+    struct err err = ERR_INIT;
+    struct record record;
+    int r = 0;
+    while (c->client && (r = record_reader_next(&c->reader, &data, &len, &record, &err)) > 0)
+        on_record(c, &record);
+    if (!c->client)
+        return;
+    if (r == 0 && end && !record_reader_at_boundary(&c->reader))
+        r = err_set(&err, ERR_PROTO, "a message ended inside a record");
+    if (r < 0)
+        drop(c, &err);
+}
+
+static void on_close(void *ctx, unsigned code, const char *reason, const struct err *err)
+{
+    struct connection *c = ctx;
+    struct err why = *err;
+    if (!why.code && reason[0])
+        err_set(&why, ERR_GONE, "%s (%u)", reason, code);
+    drop(c, &why);
+}
+
+// "Bearer TOKEN"; NULL and an error where there should be a token and is none.
+static char *read_token(const struct connection *c, struct err *err)
+{
+    const char *path = c->config.token_file;
+    char token[TOKEN_MAX];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, token, sizeof token - 1) : -1;
+    if (n < 0)
+        err_set(err, ERR_UNAUTHORIZED, "cannot read the pod's token %s: %s", path, strerror(errno));
+    else if (n == sizeof token - 1)
+        err_set(err, ERR_UNAUTHORIZED, "the pod's token %s is over %d bytes", path, TOKEN_MAX);
+    if (fd >= 0)
+        close(fd);
+    if (err->code < 0)
+        return NULL;
+    token[n] = '\0';
+    token[strcspn(token, " \t\r\n")] = '\0';
+    return xasprintf("Bearer %s", token);
+}
+
+static int open_client(struct connection *c, struct err *err)
+{
+    _cleanup_(free_p) char *token = c->config.token_file ? read_token(c, err) : NULL;
+    if (err->code < 0)
+        return err->code;
+    const struct handshake_header authorization = {"Authorization", token};
+    const struct ws_client_config config = {.address = c->address,
+                                            .path = WS_REPLICAS_PATH,
+                                            .subprotocols = RECORD_SUBPROTOCOL,
+                                            .headers = &authorization,
+                                            .n_headers = token ? 1 : 0,
+                                            .tls = c->config.tls,
+                                            .server_name = c->config.server_name,
+                                            .max_message = BODY_MAX,
+                                            .max_queue = QUEUE_MAX,
+                                            .on_open = on_open,
+                                            .on_data = on_data,
+                                            .on_close = on_close,
+                                            .ctx = c};
+    c->client = ws_client_new(c->config.loop, &config, err);
+    return err->code;
+}
+
+static void try(void *ctx)
+{
+    struct connection *c = ctx;
+    const struct record_reader_config config = {.whole = true, .max_body = BODY_MAX, .max_open = 8};
+    struct err err = ERR_INIT;
+    if (open_client(c, &err) < 0)
+        retry_later(c, &err);
+    else
+        record_reader_init(&c->reader, &config);
+}
+
+struct connection *connection_new(const struct connection_config *config, const char *address)
+{
+    struct connection *c = xcalloc(1, sizeof *c);
+    c->config = *config;
+    c->address = xstrdup(address);
+    c->backoff_ms = CONNECTION_RETRY_FIRST_MS;
+    c->retry_timer = loop_timer_new(config->loop, try, c);
+    c->heartbeat_timer = loop_timer_new(config->loop, on_heartbeat, c);
+    c->output_timer = loop_timer_new(config->loop, on_output, c);
+    listen_init(&c->listen);
+    loop_timer_arm(c->retry_timer, 0);
+    return c;
+}
+
+void connection_goodbye(struct connection *c)
+{
+    if (c->up && !c->leaving)
+        say_goodbye(c);
+    c->leaving = true;
+}
+
+void connection_close(struct connection *c)
+{
+    c->closing = true;
+    loop_timer_disarm(c->retry_timer);
+    loop_timer_disarm(c->heartbeat_timer);
+    connection_goodbye(c);
+    if (c->client)
+        ws_client_close(c->client, FRAME_CLOSE_GOING_AWAY, "the pod ends");
+}
+
+bool connection_open(const struct connection *c)
+{
+    return c->client != NULL;
+}
+
+void connection_free(struct connection *c)
+{
+    if (!c)
+        return;
+    if (c->client)
+        record_reader_done(&c->reader);
+    ws_client_free(c->client);
+    loop_timer_free(c->retry_timer);
+    loop_timer_free(c->heartbeat_timer);
+    loop_timer_free(c->output_timer);
+    listen_done(&c->listen);
+    free(c->address);
+    free(c);
+}
+
+bool connection_up(const struct connection *c)
+{
+    return c->up;
+}
+
+void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len)
+{
+    if (c->up && listen_line(&c->listen, group, rank, text, len) && !loop_timer_armed(c->output_timer))
+        loop_timer_arm(c->output_timer, LISTEN_BATCH_MS);
+}
+
+void connection_report(struct connection *c, const struct agent_report *r)
+{
+    struct json_writer w;
+    if (!c->greeted)
+        return;
+    writer_init(&w, 0);
+    enum record_type type = message_report(r, &w);
+    send_or_drop(c, type, &w);
+}

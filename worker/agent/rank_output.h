@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The output of worker processes on its way to the pod's log: `[rank N] `, or who else it is, in front of each line,
+// the last lines kept for lastFailure. A log reader that is slow slows the processes down (their pipes fill up), never
+// our loop: nothing here blocks, and everything is bounded.
+#ifndef CADRE_AGENT_RANK_OUTPUT_H
+#define CADRE_AGENT_RANK_OUTPUT_H
+
+#include "common/base/buf.h"
+#include "common/base/loop.h"
+
+#include <stdbool.h>
+
+struct output;
+struct output_process;
+
+// Standard output goes to `out`, standard error to `err`; both stay the caller's. The two may be the same pipe.
+struct output *output_new(struct loop *loop, int out, int err);
+void output_free(struct output *o); // drops what is not written yet; every process must have been closed
+
+// Opens the pipes of a process; ret_fds are their ends for its standard output and error, the caller's to close once
+// the process has them. NULL if there are no more descriptors.
+struct output_process *output_open(struct output *o, const char *who, int ret_fds[2], struct err *err);
+// Every line of both from now on, without prefix and end, as it goes to the log.
+void output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx);
+// Reads what is there now, for when the process has exited: its last words come before what is said about it.
+void output_drain(struct output_process *p);
+// The last of both, at most TAIL_BYTES and TAIL_LINES.
+void output_tail(const struct output_process *p, struct buf *out);
+// What children that outlive the process still print is forwarded until they close the pipe.
+void output_close(struct output_process *p); // accepts NULL
+
+// A line of the agent's own, `[agent] ` in front. Dropped where the log is full.
+void output_say(struct output *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool output_pending(const struct output *o); // something is not written yet
+
+#endif

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/rank_process.h"
+
+#include "common/base/arena.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/agent/environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATHS_MAX = 64, GONE_LOOK_MS = 100, GONE_GIVE_UP_MS = 10 * 1000 };
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+enum step { STEP_DIR, STEP_EXEC, STEP_LOADER, STEP_OTHER };
+
+// What the child says through the pipe when it could not become the command.
+struct failure {
+    int step; // enum step
+    int error;
+};
+
+struct process {
+    struct process_config config;
+    pid_t pid;
+    struct reaper_watch *child, *orphans;
+    int start_fd; // closes when the command runs; -1 afterwards
+    struct loop_poll *start_poll;
+    struct loop_timer *kill_timer, *gone_timer;
+    int64_t kill_at_ms;    // once stopping
+    int64_t give_up_at_ms; // once killed
+    bool stopping, killed, exited, gone;
+    struct process_exit exit;
+    char *command, *dir; // for messages
+    char error[512];
+};
+
+static int64_t now_ms(const struct process *p)
+{
+    return clock_mono_ms(loop_clock(p->config.loop));
+}
+
+// Where to look for the command, in the order in which the child tries.
+struct lookup {
+    const char *paths[PATHS_MAX + 1];
+    size_t n;
+};
+
+static void lookup_init(struct lookup *l, const struct process_config *c, struct arena *a)
+{
+    const char *command = c->argv[0], *path = environment_get(c->env, "PATH");
+    l->n = 0;
+    if (strchr(command, '/'))
+        l->paths[l->n++] = command;
+    else
+        for (const char *p = path ? path : DEFAULT_PATH; *command && *p && l->n < PATHS_MAX;) {
+            size_t len = strcspn(p, ":");
+            if (len > 0)
+                l->paths[l->n++] = arena_printf(a, "%.*s/%s", (int)len, p, command);
+            p += len + (p[len] == ':');
+        }
+    l->paths[l->n] = NULL;
+}
+
+// From here to child_run() everything runs between fork and exec, beside threads that are not there any more: only what
+// POSIX allows in a signal handler.
+static void child_reset_signals(void)
+{
+    // The kernel's own struct, all zero: SIG_DFL, no flags, no mask. The call of libc leaves the two signals alone that
+    // it keeps for itself, which may have been inherited as ignored.
+    static const unsigned long action[8] = {0};
+    sigset_t none;
+    for (int i = 1; i < NSIG; i++)
+        syscall(SYS_rt_sigaction, i, action, NULL, NSIG / 8);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool child_redirect(const struct process_config *c, int null_fd, int start_fd)
+{
+    if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
+        return false;
+    // Whatever a library opened without O_CLOEXEC; kernels before 5.11 do without.
+    syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */);
+    return fcntl(start_fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+// The rules of execvp(): a place where it is not, or not for us, does not end the search.
+static struct failure child_exec(const struct process_config *c, const struct lookup *l)
+{
+    struct failure f = {STEP_EXEC, ENOENT};
+    for (size_t i = 0; i < l->n; i++) {
+        execve(l->paths[i], (char *const *)c->argv, (char *const *)c->env);
+        int error = errno;
+        if (error == EACCES)
+            f.error = EACCES;
+        else if (error != ENOENT && error != ENOTDIR)
+            return (struct failure){STEP_EXEC, error};
+        else if (error == ENOENT && access(l->paths[i], F_OK) == 0)
+            return (struct failure){STEP_LOADER, ENOENT};
+    }
+    return f;
+}
+
+static void child_run(const struct process_config *c, const struct lookup *l, int null_fd, int start_fd, pid_t parent)
+{
+    struct failure f = {STEP_OTHER, 0};
+    setsid();
+    child_reset_signals();
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, null_fd, start_fd)) {
+        f.error = errno;
+    } else if (getppid() != parent) { // died before it could take us along
+        _exit(PROCESS_EXIT_SIGNAL + SIGKILL);
+    } else if (c->dir && chdir(c->dir) != 0) {
+        f = (struct failure){STEP_DIR, errno};
+    } else {
+        f = child_exec(c, l);
+    }
+    bool missing = f.step == STEP_EXEC && f.error == ENOENT;
+    if (write(start_fd, &f, sizeof f) < 0)
+        missing = false; // the parent is gone, nobody asks
+    _exit(missing ? PROCESS_EXIT_NOT_FOUND : PROCESS_EXIT_NOT_RUNNABLE);
+}
+
+static void explain_missing(struct process *p)
+{
+    if (str_eq(p->command, "cadre-worker"))
+        snprintf(p->error, sizeof p->error,
+                 "cannot start cadre-worker: no such file or directory in PATH: spec.worker.module needs an image that "
+                 "has it (Cadre's worker image, or one with the SDK installed)");
+    else
+        snprintf(p->error, sizeof p->error, "cannot start %s: no such file or directory%s: is it in the image?",
+                 p->command, strchr(p->command, '/') ? "" : " in PATH");
+}
+
+static void explain(struct process *p, const struct failure *f)
+{
+    if (f->step == STEP_DIR)
+        snprintf(p->error, sizeof p->error, "cannot start %s in directory %s: %s", p->command, p->dir,
+                 strerror(f->error));
+    else if (f->step == STEP_EXEC && f->error == ENOENT)
+        explain_missing(p);
+    else if (f->step == STEP_LOADER)
+        snprintf(
+            p->error, sizeof p->error,
+            "cannot start %s: the file is there, but not the interpreter or loader that it names: a wrong #! line, "
+            "or a program linked for another C library?",
+            p->command);
+    else if (f->error == ENOEXEC)
+        snprintf(p->error, sizeof p->error,
+                 "cannot start %s: not a program for this machine: a script without a #! line, or built for another "
+                 "architecture?",
+                 p->command);
+    else
+        snprintf(p->error, sizeof p->error, "cannot start %s: %s%s", p->command, strerror(f->error),
+                 f->error == EACCES ? ": is it executable for this user?" : "");
+}
+
+// True when it is known whether the command runs.
+static bool read_start(struct process *p)
+{
+    struct failure f;
+    ssize_t n = read(p->start_fd, &f, sizeof f);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n == sizeof f)
+        explain(p, &f);
+    loop_poll_free(p->start_poll);
+    p->start_poll = NULL;
+    close(p->start_fd);
+    p->start_fd = -1;
+    return true;
+}
+
+static void on_start_fd(void *ctx, int events)
+{
+    struct process *p = ctx;
+    (void)events;
+    if (read_start(p) && !p->error[0])
+        p->config.fn(p->config.ctx, PROCESS_STARTED);
+}
+
+static void kill_group(struct process *p)
+{
+    if (kill(-p->pid, SIGKILL) != 0 && !p->exited)
+        kill(p->pid, SIGKILL); // between fork and setsid it has no group yet
+    p->killed = true;
+    p->give_up_at_ms = now_ms(p) + GONE_GIVE_UP_MS;
+}
+
+// A process that is stopped may leave members of its group (a shell's child) that use the rest of the grace time. One
+// that was killed may stay as the zombie of a parent that left the group and does not look after it: not for ever.
+static bool group_alive(const struct process *p)
+{
+    if (kill(-p->pid, 0) != 0 && errno == ESRCH)
+        return false;
+    return !p->killed || now_ms(p) < p->give_up_at_ms;
+}
+
+static void look_gone(struct process *p)
+{
+    if (!p->exited || p->gone)
+        return;
+    if (group_alive(p)) {
+        if (p->killed)
+            loop_timer_arm(p->gone_timer, GONE_LOOK_MS);
+        return;
+    }
+    p->gone = true;
+    reaper_unwatch(p->orphans);
+    p->orphans = NULL;
+    loop_timer_disarm(p->kill_timer);
+    loop_timer_disarm(p->gone_timer);
+    p->config.fn(p->config.ctx, PROCESS_GONE);
+}
+
+static void on_look_gone(void *ctx)
+{
+    look_gone(ctx);
+}
+
+static void on_orphan(void *ctx, int status)
+{
+    (void)status;
+    look_gone(ctx);
+}
+
+static void on_child_exit(void *ctx, int status)
+{
+    struct process *p = ctx;
+    p->child = NULL;
+    if (p->start_fd >= 0)
+        read_start(p); // dead: whatever it had to say is there
+    p->exited = true;
+    if (WIFSIGNALED(status))
+        p->exit = (struct process_exit){
+            .code = PROCESS_EXIT_SIGNAL + WTERMSIG(status), .signal = WTERMSIG(status), .core = WCOREDUMP(status) != 0};
+    else
+        p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
+    if (!p->stopping)
+        kill_group(p);
+    p->orphans = reaper_watch_orphans(p->config.reaper, on_orphan, p);
+    loop_timer_arm(p->gone_timer, 0); // after PROCESS_EXITED in any case
+    p->config.fn(p->config.ctx, PROCESS_EXITED);
+}
+
+static void on_kill_timer(void *ctx)
+{
+    struct process *p = ctx;
+    kill_group(p);
+    loop_timer_arm(p->gone_timer, GONE_LOOK_MS);
+}
+
+static pid_t fork_child(const struct process_config *c, const struct lookup *l, int null_fd, int start_fd)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before); // a handler of ours must not run in the child
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        child_run(c, l, null_fd, start_fd, parent);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid;
+}
+
+static pid_t start_child(const struct process_config *c, int *ret_start_fd, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct lookup lookup;
+    int ends[2] = {-1, -1};
+    int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    pid_t pid = -1;
+    lookup_init(&lookup, c, &a);
+    if (null_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 || (pid = fork_child(c, &lookup, null_fd, ends[1])) < 0)
+        err_set(err, ERR_UNAVAILABLE, "cannot start %s: %s", c->argv[0], strerror(errno));
+    arena_done(&a);
+    if (null_fd >= 0)
+        close(null_fd);
+    if (ends[1] >= 0)
+        close(ends[1]);
+    if (pid < 0 && ends[0] >= 0)
+        close(ends[0]);
+    *ret_start_fd = ends[0];
+    return pid;
+}
+
+struct process *process_start(const struct process_config *c, struct err *err)
+{
+    int start_fd;
+    pid_t pid = start_child(c, &start_fd, err);
+    if (pid < 0)
+        return NULL;
+    struct process *p = xcalloc(1, sizeof *p);
+    p->config = *c;
+    p->command = xstrdup(c->argv[0]);
+    p->dir = xstrdup(c->dir ? c->dir : ".");
+    p->pid = pid;
+    p->start_fd = start_fd;
+    p->child = reaper_watch_child(c->reaper, pid, on_child_exit, p);
+    p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
+    p->gone_timer = loop_timer_new(c->loop, on_look_gone, p);
+    p->start_poll = loop_poll_new(c->loop, start_fd, on_start_fd, p);
+    if (p->start_poll && loop_poll_set(p->start_poll, LOOP_READ, err) == 0)
+        return p;
+    if (err->code == 0)
+        err_set(err, ERR_IO, "cannot start %s: the event loop takes no more files", p->command);
+    process_free(p);
+    return NULL;
+}
+
+void process_stop(struct process *p, int64_t grace_ms)
+{
+    int64_t kill_at = now_ms(p) + MAX(grace_ms, 0);
+    if (p->gone || (p->stopping && kill_at >= p->kill_at_ms))
+        return;
+    if (grace_ms > 0 && !p->stopping && kill(-p->pid, SIGTERM) != 0 && !p->exited)
+        kill(p->pid, SIGTERM); // between fork and setsid it has no group yet
+    p->stopping = true;
+    p->kill_at_ms = kill_at;
+    loop_timer_arm(p->kill_timer, grace_ms);
+}
+
+int process_pid(const struct process *p)
+{
+    return p->pid;
+}
+
+struct process_exit process_exit(const struct process *p)
+{
+    return p->exit;
+}
+
+const char *process_error(const struct process *p)
+{
+    return p->error;
+}
+
+void process_free(struct process *p)
+{
+    if (!p)
+        return;
+    if (!p->gone)
+        kill_group(p);
+    reaper_unwatch(p->child); // who is reaped without a watch counts as an orphan
+    reaper_unwatch(p->orphans);
+    loop_poll_free(p->start_poll);
+    loop_timer_free(p->kill_timer);
+    loop_timer_free(p->gone_timer);
+    if (p->start_fd >= 0)
+        close(p->start_fd);
+    free(p->command);
+    free(p->dir);
+    free(p);
+}

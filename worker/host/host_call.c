@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/host_call.h"
+
+#include "common/base/json_writer.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/share.h"
+#include "common/wire/via.h"
+#include "common/ws/pool.h"
+#include "worker/host/host_call_batch.h"
+#include "worker/host/number.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void drop_shared(struct cadre_call *c)
+{
+    if (c->shared)
+        pool_give(c->pool, TAKE_PTR(c->shared));
+}
+
+void call_init(struct cadre_call *c, const char *args, size_t len)
+{
+    memset(c, 0, offsetof(struct cadre_call, first));
+    call_set_args(c, args, len);
+    c->method = "?";
+    c->result = BUF_INIT(CALL_RESULT_MAX);
+    c->message = BUF_INIT(CALL_MESSAGE_MAX);
+    arena_init_in(&c->arena, c->first, sizeof c->first);
+}
+
+void call_done(struct cadre_call *c)
+{
+    call_batch_done(c);
+    arena_done(&c->arena);
+    buf_done(&c->result);
+    drop_shared(c);
+    buf_done(&c->message);
+}
+
+static void set_message(struct cadre_call *c, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+
+static void set_message(struct cadre_call *c, const char *fmt, va_list ap)
+{
+    char text[CALL_MESSAGE_MAX];
+    vsnprintf(text, sizeof text, fmt, ap);
+    buf_reset(&c->message);
+    buf_puts(&c->message, text);
+    c->missing = false;
+}
+
+cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    set_message(c, fmt, ap);
+    va_end(ap);
+    return r;
+}
+
+// To the caller a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
+static const char *result_code(const struct cadre_call *c, cadre_result r)
+{
+    switch (r) {
+    case CADRE_INVALID_ARGUMENT:
+        return err_name(ERR_INVALID);
+    case CADRE_NOT_FOUND:
+        return err_name(c->missing ? ERR_INVALID : ERR_NOT_FOUND);
+    case CADRE_OUT_OF_MEMORY:
+        return err_name(ERR_NOMEM);
+    case CADRE_NO_DEVICE:
+        return "NO_DEVICE";
+    case CADRE_CANCELED:
+        return err_name(ERR_CANCELED);
+    default:
+        return "FAILED";
+    }
+}
+
+static cadre_result parse_args(struct cadre_call *c)
+{
+    struct err err = ERR_INIT;
+    if (batch_is_safetensors(c->args, c->args_len))
+        return call_batch_read(c);
+    if (json_parse_values(c->args, c->args_len, 1, &c->arena, &c->root, &err) < 0)
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): the arguments cannot be read: %s", c->method, err.msg);
+    if (c->root->type != JSON_LIST && c->root->type != JSON_OBJECT)
+        return call_fail(c, CADRE_INVALID_ARGUMENT,
+                         "%s(): the arguments are a %s; they must be a list (by position) or an object (by name)",
+                         c->method, json_type_name(c->root->type));
+    return CADRE_OK;
+}
+
+void call_run(struct cadre_call *c, const cadre_method *method, void *self)
+{
+    c->method = method->name;
+    cadre_result r = parse_args(c);
+    c->ran = r == CADRE_OK;
+    if (c->ran)
+        r = method->run(self, c);
+    nested_end(&c->nested);
+    if (r == CADRE_OK && c->returned)
+        r = call_batch_write(c);
+    c->failed = r != CADRE_OK;
+    if (!c->failed)
+        return;
+    c->code = result_code(c, r);
+    if (!c->message.len)
+        buf_printf(&c->message, "%s() failed (cadre_result %d) and did not say why", c->method, (int)r);
+}
+
+void call_set_args(struct cadre_call *c, const char *args, size_t len)
+{
+    c->args = len ? args : "[]";
+    c->args_len = len ? len : 2;
+}
+
+void call_refuse(struct cadre_call *c, const struct err *err)
+{
+    c->failed = true;
+    c->code = err_name(err->code);
+    buf_reset(&c->message);
+    buf_puts(&c->message, err->msg);
+}
+
+void call_cancel(struct cadre_call *c)
+{
+    atomic_store(&c->canceled, true);
+    nested_wake(&c->nested);
+}
+
+static void encode_error(struct buf *out, const char *code, const char *message, const char *cause, bool ran)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "code", code);
+    writer_str(&w, "message", message);
+    if (!ran)
+        writer_bool(&w, "ran", false);
+    if (cause)
+        writer_raw(&w, "cause", cause, strlen(cause));
+    writer_object_end(&w);
+    buf_append(out, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+}
+
+void call_encode_error(struct buf *out, const char *code, const char *message, bool ran)
+{
+    encode_error(out, code, message, NULL, ran);
+}
+
+char *call_take_shared(struct cadre_call *c, size_t *ret_len)
+{
+    *ret_len = c->shared_len;
+    return c->failed ? NULL : TAKE_PTR(c->shared);
+}
+
+bool call_encode(struct cadre_call *c, struct buf *out)
+{
+    if (c->failed) {
+        encode_error(out, c->code, buf_str(&c->message), c->cause, c->ran);
+    } else if (c->result.len) {
+        buf_done(out);
+        *out = c->result;
+        c->result = BUF_INIT(CALL_RESULT_MAX);
+    } else {
+        buf_puts(out, "null");
+    }
+    return !c->failed;
+}
+
+static bool is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && v->text[0] == 't';
+}
+
+int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err)
+{
+    struct json *root;
+    struct call_head h = {0};
+    int r = json_parse(json, len, NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "head of a call");
+    h.method = json_str(json_get(root, "method"), a);
+    if (!h.method)
+        return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
+    h.via = json_get(root, "via");
+    if (h.via && via_check(h.via, err) < 0)
+        return err_wrap(err, "head of a call: \"via\"");
+    h.role = json_str(json_get(root, "role"), a);
+    h.trace = json_str(json_get(root, "traceparent"), a);
+    const struct json *timeout = json_get(root, "timeoutMs");
+    if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
+        return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");
+    h.keep = is_true(json_get(root, "keep"));
+    h.pin = is_true(json_get(root, "pin"));
+    *ret = h;
+    return 0;
+}
+
+// The ABI: arguments
+
+CADRE_EXPORT const char *cadre_call_traceparent(const cadre_call *c)
+{
+    return c->trace[0] ? c->trace : NULL;
+}
+
+CADRE_EXPORT const char *cadre_args(const cadre_call *c, size_t *ret_len)
+{
+    *ret_len = c->args_len;
+    return c->args;
+}
+
+static const struct json *find_arg(const struct cadre_call *c, size_t position, const char *name)
+{
+    if (!c->root)
+        return NULL;
+    if (c->root->type == JSON_OBJECT && !name)
+        return NULL;
+    JSON_FOREACH(item, c->root)
+        if (c->root->type == JSON_OBJECT ? json_key_is(item, name) : position-- == 0)
+            return item;
+    return NULL;
+}
+
+static cadre_result get_arg(struct cadre_call *c, size_t position, const char *name, const struct json **ret)
+{
+    *ret = find_arg(c, position, name);
+    if (*ret)
+        return CADRE_OK;
+    return call_missing(c, name, position);
+}
+
+cadre_result call_missing(struct cadre_call *c, const char *name, size_t position)
+{
+    if (c->root)
+        call_fail(c, CADRE_NOT_FOUND, "%s() needs an argument '%s' (position %zu)", c->method, name ? name : "?",
+                  position);
+    else
+        call_fail(c, CADRE_NOT_FOUND, "%s() needs '%s', which the batch that it was called with does not have",
+                  c->method, name ? name : "?");
+    c->missing = true;
+    return CADRE_NOT_FOUND;
+}
+
+static cadre_result wrong_type(struct cadre_call *c, const char *name, const struct json *v, const char *wanted)
+{
+    char is[64] = "";
+    if (v->len > 40)
+        snprintf(is, sizeof is, ", %u bytes long", v->len);
+    else if (v->type != JSON_NULL)
+        snprintf(is, sizeof is, " %.*s", (int)v->len, v->text);
+    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): argument '%s' must be %s, it is %s%s", c->method,
+                     name ? name : "?", wanted, json_type_name(v->type), is);
+}
+
+// An argument whose name is none of these. *ret_name: NULL = of a list, which is too long.
+static bool find_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
+{
+    *ret_name = NULL;
+    *ret_len = 0;
+    if (!c->root)
+        return call_batch_surplus(c, names, ret_name, ret_len);
+    if (c->root->type == JSON_LIST)
+        return json_count(c->root) > names->n;
+    JSON_FOREACH(item, c->root) {
+        *ret_name = item->key;
+        *ret_len = item->key_len;
+        if (!call_names_have(names, item->key, item->key_len))
+            return true;
+    }
+    return false;
+}
+
+bool call_names_have(const struct call_names *names, const char *name, size_t len)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (strlen(names->items[i]) == len && memcmp(names->items[i], name, len) == 0)
+            return true;
+    return false;
+}
+
+static const char *names_text(const struct call_names *names, struct arena *a)
+{
+    const char *text = names->n ? "" : "no arguments";
+    for (size_t i = 0; i < names->n; i++)
+        text = arena_printf(a, "%s%s%s", text, i ? ", " : "", names->items[i]);
+    return text;
+}
+
+CADRE_EXPORT cadre_result cadre_args_only(cadre_call *c, ...)
+{
+    struct call_names names;
+    const char *name;
+    size_t len;
+    va_list list;
+    names.n = 0;
+    va_start(list, c);
+    for (const char *s; names.n < ARRAY_LEN(names.items) && (s = va_arg(list, const char *));)
+        names.items[names.n++] = s;
+    va_end(list);
+    if (!find_surplus(c, &names, &name, &len))
+        return CADRE_OK;
+    const char *takes = names_text(&names, &c->arena);
+    if (name)
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() has no argument '%.*s'; it takes %s", c->method,
+                         (int)MIN(len, (size_t)100), name, takes);
+    size_t n = json_count(c->root);
+    return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() was called with %zu argument%s; it takes %s", c->method, n,
+                     n == 1 ? "" : "s", takes);
+}
+
+CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    return number_read(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a number that fits a double");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    return json_i64(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a whole number of 64 bits");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret)
+{
+    const struct json *v;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    size_t len;
+    *ret = json_text(v, &c->arena, &len);
+    if (*ret && strlen(*ret) < len)
+        return wrong_type(c, name, v, "a string without U+0000");
+    return *ret ? CADRE_OK : wrong_type(c, name, v, "a string");
+}
+
+CADRE_EXPORT cadre_result cadre_arg_json(cadre_call *c, size_t position, const char *name, const char **ret,
+                                         size_t *ret_len)
+{
+    const struct json *v;
+    if (!c->root && (*ret = call_batch_column(c, name, ret_len)))
+        return CADRE_OK;
+    cadre_result r = get_arg(c, position, name, &v);
+    if (r != CADRE_OK)
+        return r;
+    *ret = v->text;
+    *ret_len = v->len;
+    return CADRE_OK;
+}
+
+// The ABI: results
+
+char *call_place_result(struct cadre_call *c, size_t len)
+{
+    buf_reset(&c->result);
+    drop_shared(c);
+    if (c->pool && len >= SHARE_MIN && len <= CALL_RESULT_MAX && (c->shared = pool_take(c->pool, len))) {
+        c->shared_len = len;
+        return c->shared;
+    }
+    if (buf_reserve(&c->result, len) < 0)
+        return NULL;
+    c->result.len = len;
+    c->result.data[len] = '\0'; // as a buffer has it
+    return c->result.data;
+}
+
+cadre_result call_return(struct cadre_call *c, const char *body, size_t len)
+{
+    returned_free(TAKE_PTR(c->returned));
+    char *place = call_place_result(c, len);
+    if (!place)
+        return call_fail(c, CADRE_OUT_OF_MEMORY, "%s() returns %zu bytes; at most %zu", c->method, len,
+                         CALL_RESULT_MAX);
+    if (len)
+        memcpy(place, body, len);
+    return CADRE_OK;
+}
+
+CADRE_EXPORT cadre_result cadre_return_double(cadre_call *c, double v)
+{
+    char text[NUMBER_SIZE];
+    if (!number_format(v, text))
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which JSON has no number for", c->method, v);
+    return call_return(c, text, strlen(text));
+}
+
+CADRE_EXPORT cadre_result cadre_return_int64(cadre_call *c, int64_t v)
+{
+    char text[24];
+    int len = snprintf(text, sizeof text, "%" PRId64, v);
+    return call_return(c, text, (size_t)len);
+}
+
+CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_str(&w, NULL, s);
+    cadre_result r = call_return(c, buf_str(&w.buf), w.buf.len);
+    writer_done(&w);
+    return r;
+}
+
+CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len)
+{
+    struct arena a;
+    struct err err = ERR_INIT;
+    struct json *root;
+    _Alignas(max_align_t) char memory[1024];
+    arena_init_in(&a, memory, sizeof memory);
+    int parsed = json_parse_values(json, len, 0, &a, &root, &err);
+    arena_done(&a);
+    return parsed == 0 ? call_return(c, json, len)
+                       : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
+}
+
+CADRE_EXPORT cadre_result cadre_fail(cadre_call *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    set_message(c, fmt, ap);
+    va_end(ap);
+    return CADRE_ERROR;
+}
+
+CADRE_EXPORT int cadre_call_canceled(const cadre_call *c)
+{
+    return atomic_load(&c->canceled);
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/host_options.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/ws/ws_replicas.h"
+#include "worker/host/borrowed.h"
+#include "worker/host/host_session.h"
+#include "worker/host/object_store.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const char help[] =
+    "Usage: cadre-worker --module FILE [OPTION]...\n"
+    "Serves one object of a module's class: one rank of a WorkerGroup. cadre-agent starts it.\n"
+    "\n"
+    "  --module FILE   the shared object; default: $CADRE_MODULE\n"
+    "  --class NAME    its class; default: $CADRE_CLASS, else the only one\n"
+    "  --init JSON     JSON for the constructor; default: $CADRE_INIT, else {}\n"
+    "  --roles JSON    several classes, instead of --class and --init; default: $CADRE_ROLES:\n"
+    "                  [{\"name\": ..., \"class\": ..., \"init\": {...}}, ...]\n"
+    "  --connect URL   proxy to serve: unix:/path, ws://host:port[/path] or wss://...; up to 16 times;\n"
+    "                  default: $CADRE_CONNECT (with commas between several), else every replica of the "
+    "operator\n"
+    "                  at $CADRE_OPERATOR (wss://host:port), at each address of the name\n"
+    "  --describe      print the class and its methods as JSON, and exit\n"
+    "  --version       print the version and exit\n"
+    "  --help          print this and exit\n"
+    "\n"
+    "Rank and place come from RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE, the identity from CADRE_GROUP_UID,\n"
+    "CADRE_ATTEMPT, CADRE_TICKET and CADRE_CA. Arguments of waiting calls have at most CADRE_CALL_BYTES (2 GiB).\n"
+    "Kept objects have at most CADRE_STORE_BYTES (1 GiB), those that one call refers to CADRE_REFERENCE_BYTES (256\n"
+    "MiB); other workers fetch them at port CADRE_OBJECTS_PORT plus LOCAL_RANK (default: a free port).\n"
+    "Exit codes: 0 stopped by SIGTERM, 64 wrong usage, 65 the module does not load or has no such class, 66 the\n"
+    "constructor failed; the last line on stderr gives the reason.\n";
+
+enum { OPT_MODULE = 1, OPT_CLASS, OPT_INIT, OPT_ROLES, OPT_CONNECT, OPT_DESCRIBE, OPT_VERSION, OPT_HELP };
+
+static const struct option table[] = {
+    {"module", required_argument, NULL, OPT_MODULE},
+    {"class", required_argument, NULL, OPT_CLASS},
+    {"init", required_argument, NULL, OPT_INIT},
+    {"roles", required_argument, NULL, OPT_ROLES},
+    {"connect", required_argument, NULL, OPT_CONNECT},
+    {"describe", no_argument, NULL, OPT_DESCRIBE},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static int wrong(const char *what, const char *value, const char *wanted)
+{
+    fprintf(stderr, "cadre-worker: %s %s: %s\n", what, value, wanted);
+    return EX_USAGE;
+}
+
+static int wrong_url(const char *url)
+{
+    return wrong("--connect", url, "must be unix:/path, ws://host:port[/path] or wss://host:port[/path]");
+}
+
+static int add_connect(struct options *o, const char *url)
+{
+    if (o->n_connect == OPTIONS_CONNECT_MAX)
+        return wrong("--connect", url, "at most 16 proxies can be served at a time");
+    struct options_address *a = &o->connect[o->n_connect];
+    const char *address = url;
+    a->tls = str_starts(url, "wss://");
+    if (!str_starts(url, "unix:/")) {
+        if (!a->tls && !str_starts(url, "ws://"))
+            return wrong_url(url);
+        address = strstr(url, "://") + 3;
+    }
+    size_t len = address == url ? strlen(url) : strcspn(address, "/");
+    const char *path = address[len] ? address + len : WS_REPLICAS_PATH;
+    if (len == 0 || len >= sizeof a->address || strlen(path) >= sizeof a->path)
+        return wrong_url(url);
+    snprintf(a->address, sizeof a->address, "%.*s", (int)len, address);
+    snprintf(a->path, sizeof a->path, "%s", path);
+    o->n_connect++;
+    return -1;
+}
+
+static int add_connects(struct options *o, const char *urls)
+{
+    int r = -1;
+    while (r < 0 && *urls) {
+        size_t len = strcspn(urls, ",");
+        _cleanup_(free_p) char *url = xasprintf("%.*s", (int)len, urls);
+        r = add_connect(o, url);
+        urls += len + (urls[len] == ',');
+    }
+    return r;
+}
+
+static int apply(struct options *o, int opt)
+{
+    switch (opt) {
+    case OPT_MODULE:
+        o->module = optarg;
+        return -1;
+    case OPT_CLASS:
+        o->class = optarg;
+        return -1;
+    case OPT_INIT:
+        o->init = optarg;
+        return -1;
+    case OPT_ROLES:
+        o->roles = optarg;
+        return -1;
+    case OPT_CONNECT:
+        return add_connect(o, optarg);
+    case OPT_DESCRIBE:
+        o->describe = true;
+        return -1;
+    case OPT_VERSION:
+        printf("cadre-worker %s\n", CADRE_VERSION);
+        return 0;
+    case OPT_HELP:
+        fputs(help, stdout);
+        return 0;
+    default: // getopt has said what
+        fputs("Try 'cadre-worker --help'.\n", stderr);
+        return EX_USAGE;
+    }
+}
+
+static const char *env_of(const char *name)
+{
+    const char *v = getenv(name);
+    return str_empty(v) ? NULL : v;
+}
+
+static void take_ticket(struct options *o)
+{
+    const char *ticket = env_of("CADRE_TICKET");
+    o->ticket = ticket ? xstrdup(ticket) : NULL;
+    unsetenv("CADRE_TICKET");
+}
+
+static int read_number(const char *name, int64_t min, int64_t max, int64_t *ret)
+{
+    const char *text = env_of(name);
+    char what[64];
+    if (!text || (str_to_i64(text, ret) && *ret >= min && *ret <= max))
+        return -1;
+    snprintf(what, sizeof what, "must be a number from %lld to %lld", (long long)min, (long long)max);
+    _cleanup_(free_p) char *where = xasprintf("environment: %s", name);
+    return wrong(where, text, what);
+}
+
+// Each process of a pod has a port of its own.
+static int set_objects(struct options *o)
+{
+    int64_t bytes = STORE_BYTES_DEFAULT, port = 0, local_rank = 0;
+    int r = read_number("CADRE_STORE_BYTES", 0, INT64_MAX / 2, &bytes);
+    if (r < 0)
+        r = read_number("CADRE_OBJECTS_PORT", 1, UINT16_MAX, &port);
+    if (r < 0)
+        r = read_number("LOCAL_RANK", 0, UINT16_MAX, &local_rank);
+    if (r >= 0)
+        return r;
+    if (port && port + local_rank > UINT16_MAX)
+        return wrong("environment: CADRE_OBJECTS_PORT", env_of("CADRE_OBJECTS_PORT"),
+                     "there is no port that is LOCAL_RANK above it");
+    o->store_bytes = (size_t)bytes;
+    bytes = (int64_t)SESSION_BYTES_DEFAULT;
+    r = read_number("CADRE_CALL_BYTES", 1 << 20, INT64_MAX / 2, &bytes);
+    if (r >= 0)
+        return r;
+    o->call_bytes = (size_t)bytes;
+    bytes = (int64_t)BORROWED_BYTES_DEFAULT;
+    r = read_number("CADRE_REFERENCE_BYTES", 0, INT64_MAX / 2, &bytes);
+    if (r >= 0)
+        return r;
+    o->reference_bytes = (size_t)bytes;
+    o->objects_port = port ? (int)(port + local_rank) : 0;
+    return -1;
+}
+
+static int check(struct options *o, const char *urls)
+{
+    const char *attempt = env_of("CADRE_ATTEMPT");
+    if (attempt && (!str_to_i64(attempt, &o->attempt) || o->attempt < 0))
+        return wrong("environment: CADRE_ATTEMPT", attempt, "must be a number from 0");
+    if (!o->module)
+        return wrong("--module", "is missing", "which shared object?");
+    if (o->roles && (o->class || o->init))
+        return wrong("--roles", "with --class or --init", "each role has a class and an init of its own");
+    int objects = set_objects(o);
+    if (objects >= 0)
+        return objects;
+    if (!o->n_connect && urls) {
+        int r = add_connects(o, urls);
+        if (r >= 0)
+            return r;
+    }
+    if (!o->n_connect && !o->operator_url && !o->describe)
+        return wrong("--connect", "is missing", "no proxy to serve: set --connect, CADRE_CONNECT or CADRE_OPERATOR");
+    return -1;
+}
+
+static void read_environment(struct options *ret)
+{
+    *ret = (struct options){
+        .module = env_of("CADRE_MODULE"),
+        .class = env_of("CADRE_CLASS"),
+        .init = env_of("CADRE_INIT"),
+        .roles = env_of("CADRE_ROLES"),
+        .ca_pem = env_of("CADRE_CA"),
+        .group = env_of("CADRE_GROUP_UID"),
+        .operator_url = env_of("CADRE_OPERATOR"),
+    };
+    take_ticket(ret);
+}
+
+int options_read(struct options *ret, const char *module, const char *connect)
+{
+    read_environment(ret);
+    ret->module = module;
+    ret->class = ret->init = ret->roles = NULL; // the program has read them
+    return check(ret, connect ? connect : env_of("CADRE_CONNECT"));
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+    read_environment(ret);
+    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+        int r = apply(ret, opt);
+        if (r >= 0)
+            return r;
+    }
+    if (optind < argc)
+        return wrong("unexpected argument", argv[optind], "try 'cadre-worker --help'");
+    return check(ret, env_of("CADRE_CONNECT"));
+}

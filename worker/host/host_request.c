@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/host_request.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/record.h"
+#include "common/wire/via.h"
+#include "common/ws/memory.h"
+#include "worker/host/borrowed.h"
+#include "worker/host/crash.h"
+#include "worker/host/module.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// owner: NULL, or the one that it had.
+static void destroy(struct request *r, struct request_owner *owner)
+{
+    loop_timer_free(r->deadline);
+    call_done(&r->call);
+    borrowed_free(r->borrowed);
+    blob_unref(r->body);
+    blob_unref(r->tail);
+    area_unref(r->area);
+    if (owner)
+        reuse_give(&owner->spare, r);
+    else
+        free(r);
+}
+
+// The owner has its answer, or wants none.
+static void part(struct request *r)
+{
+    r->owner = NULL;
+    loop_timer_free(TAKE_PTR(r->deadline));
+}
+
+static void answer_error(struct request *r, int code, const char *message)
+{
+    struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
+    call_encode_error(&body, err_name(code), message, r->submitted);
+    r->owner->answer(r->owner, r, false, &body);
+    buf_done(&body);
+    part(r);
+}
+
+// True: it has not begun, and never will.
+static bool withdraw(struct request *r)
+{
+    return !r->submitted || executor_withdraw(r->owner->executor, &r->job);
+}
+
+// What its arguments refer to; false: it does not run.
+static bool fetch(struct request *r)
+{
+    struct err err = ERR_INIT;
+    const char *args;
+    size_t len;
+    if (!r->borrowed)
+        return true;
+    executor_waits();
+    if (borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &err) < 0) {
+        err_wrap(&err, "%s() was not run", r->what.method->name);
+        call_refuse(&r->call, &err);
+        return false;
+    }
+    call_set_args(&r->call, args, len);
+    return true;
+}
+
+bool request_begin(struct request *r)
+{
+    crash_prepare_thread();
+    return fetch(r);
+}
+
+void request_fail(struct request *r, const char *name, const char *cause, bool ran)
+{
+    r->call.ran = ran;
+    r->call.failed = true;
+    r->call.code = name ? arena_strdup(&r->call.arena, name) : "FAILED";
+    r->call.cause = cause && strlen(cause) <= CALL_CAUSE_MAX ? arena_strdup(&r->call.arena, cause) : NULL;
+}
+
+void request_end(struct request *r)
+{
+    nested_end(&r->call.nested);
+}
+
+static void run(struct executor_job *job)
+{
+    struct request *r = CONTAINER_OF(job, struct request, job);
+    if (!request_begin(r))
+        return;
+    crash_doing(r->what.role->class->name, r->what.method->name, r->call.trace);
+    call_run(&r->call, r->what.method, instance_self(r->what.role->instance));
+    crash_doing(NULL, NULL, NULL);
+}
+
+// The result stays here. False: it cannot, and the body describes an error.
+static bool keep(struct request *r, struct buf *body)
+{
+    struct err err = ERR_INIT;
+    int code = r->owner->objects ? objects_keep(r->owner->objects, r->owner, r->what.pin, body, &err)
+                                 : err_set(&err, ERR_INVALID, "nothing is kept here");
+    if (code == 0)
+        return true;
+    err_wrap(&err, "%s() ran, but its result cannot stay here", r->what.method->name);
+    buf_reset(body);
+    call_encode_error(body, err_name(code), err.msg, true);
+    return false;
+}
+
+static void done(struct executor_job *job)
+{
+    struct request *r = CONTAINER_OF(job, struct request, job);
+    struct request_owner *owner = r->owner;
+    if (owner) {
+        struct buf body = BUF_INIT(CALL_RESULT_MAX);
+        bool ok = call_encode(&r->call, &body);
+        if (ok && r->what.keep && !r->quiet)
+            ok = keep(r, &body);
+        owner->answer(owner, r, ok, &body);
+        buf_done(&body);
+        part(r);
+    }
+    destroy(r, owner);
+}
+
+static void on_deadline(void *ctx)
+{
+    struct request *r = ctx;
+    char message[256];
+    bool idle = withdraw(r);
+    call_cancel(&r->call);
+    snprintf(message, sizeof message, "%s(): the deadline of %" PRId64 " ms passed %s", r->what.method->name,
+             r->what.timeout_ms, idle ? "before it could begin" : "while it ran; it goes on until it notices");
+    if (!idle)
+        crash_late(r->what.role->class->name, r->what.method->name, clock_mono_ms(&clock_system));
+    answer_error(r, ERR_TIMEOUT, message);
+    if (idle)
+        destroy(r, NULL);
+}
+
+struct turn { // of the method that is to run
+    const struct request_owner *owner;
+    unsigned lane;
+};
+
+static bool holds_the_thread(void *ctx, const char *role, const char *method)
+{
+    const struct turn *t = ctx;
+    struct err ignored = ERR_INIT;
+    const struct role *other = roles_find(t->owner->roles, role, &ignored);
+    return other && instance_lane(other->instance, method) == t->lane;
+}
+
+// A method that waits for this call may have the only thread that this call could run on.
+static int check_cycle(const struct request_owner *owner, const struct role *role, const cadre_method *method,
+                       const struct call_head *head, struct arena *a, struct err *err)
+{
+    struct turn turn = {owner, instance_lane(role->instance, method->name)};
+    struct via_place here;
+    if (!head->via || !owner->caller || !caller_where(owner->caller, &here.ns, &here.group, &here.rank) ||
+        executor_lane_size(owner->executor, turn.lane) > 1)
+        return 0;
+    int at = via_find(head->via, &here, a, holds_the_thread, &turn);
+    if (at < 0)
+        return 0;
+    struct buf way = BUF_INIT(512);
+    via_print(head->via, at, a, &way);
+    err_set(err, ERR_CONFLICT,
+            "a deadlock: %s() would wait for the thread of rank %d of %s/%s, which waits for it (%s); a concurrency "
+            "group gives it a thread of its own",
+            method->name, here.rank, here.ns, here.group, buf_str(&way));
+    buf_done(&way);
+    return err->code;
+}
+
+bool request_recalls(const struct request_owner *owner, const struct record_call *call)
+{
+    const struct request_recent *recent = &owner->recent;
+    return recent->len && recent->len == call->head_len && memcmp(recent->head, call->head, recent->len) == 0;
+}
+
+static void remember(struct request_recent *recent, const struct record_call *call, const struct request_what *what)
+{
+    if (call->head_len > sizeof recent->head)
+        return;
+    recent->what = *what;
+    recent->len = call->head_len;
+    memcpy(recent->head, call->head, call->head_len);
+}
+
+// What a call has of its own to say about itself.
+struct origin {
+    char trace[TRACEPARENT_LEN + 1];
+    const char *via; // in the body, NULL = none
+    size_t via_len;
+};
+
+static int read_head(struct request_owner *owner, const struct record_call *call, struct request_what *what,
+                     struct origin *origin, struct err *err)
+{
+    struct call_head head;
+    struct arena a;
+    _Alignas(max_align_t) char memory[1024];
+    arena_init_in(&a, memory, sizeof memory);
+    *what = (struct request_what){0};
+    int r = call_head_decode(call->head, call->head_len, &a, &head, err);
+    if (r == 0 && !(what->role = roles_find(owner->roles, head.role, err)))
+        r = err->code;
+    if (r == 0 && !(what->method = module_method(what->role->class, head.method, err)))
+        r = err->code;
+    if (r == 0)
+        r = check_cycle(owner, what->role, what->method, &head, &a, err);
+    if (r == 0) {
+        what->timeout_ms = head.timeout_ms;
+        what->keep = head.keep;
+        what->pin = head.pin;
+        traceparent_copy(origin->trace, head.trace, head.trace ? strlen(head.trace) : 0);
+        origin->via = head.via ? head.via->text : NULL;
+        origin->via_len = head.via ? head.via->len : 0;
+    }
+    if (r == 0 && !head.via && !head.trace)
+        remember(&owner->recent, call, what);
+    arena_done(&a);
+    return r;
+}
+
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
+                struct request **ret, struct err *err)
+{
+    struct record_call parts;
+    struct request_what what;
+    struct origin origin = {{0}, NULL, 0};
+    int r = record_call_decode(body->data, body->len, &parts, err);
+    if (r < 0)
+        return r;
+    if (request_recalls(owner, &parts))
+        what = owner->recent.what;
+    else if ((r = read_head(owner, &parts, &what, &origin, err)) < 0)
+        return r;
+    struct request *q = reuse_take(&owner->spare, sizeof *q);
+    memset(q, 0, offsetof(struct request, call));
+    q->id = id;
+    q->seq = seq;
+    q->owner = owner;
+    q->what = what;
+    q->job = (struct executor_job){.run = run,
+                                   .done = done,
+                                   .lane = instance_lane(what.role->instance, what.method->name),
+                                   .pulled = !what.method->run};
+    q->body = blob_ref(body);
+    q->tail = tail ? blob_ref(tail) : NULL;
+    list_init(&q->link);
+    call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
+    q->call.nested = (struct nested){.caller = owner->caller,
+                                     .meeting = owner->objects ? objects_meeting(owner->objects) : NULL,
+                                     .role = what.role->name,
+                                     .via = origin.via,
+                                     .via_len = origin.via_len,
+                                     .deadline = what.timeout_ms ? clock_mono_ms(&clock_system) + what.timeout_ms : 0};
+    memcpy(q->call.trace, origin.trace, sizeof origin.trace);
+    if (owner->memory && !what.keep) { // what is kept is not sent
+        q->area = area_ref(memory_area(owner->memory));
+        q->call.pool = memory_pool(owner->memory);
+    }
+    if (what.timeout_ms) {
+        q->deadline = loop_timer_new(owner->loop, on_deadline, q);
+        loop_timer_arm(q->deadline, what.timeout_ms);
+    }
+    *ret = q;
+    return 0;
+}
+
+int request_borrow(struct request *r, struct err *err)
+{
+    return r->owner->objects ? borrowed_new(r->owner->objects, r->call.args, r->call.args_len, &r->borrowed, err)
+                             : err_set(err, ERR_INVALID, "no references are understood here");
+}
+
+void request_start(struct request *r)
+{
+    struct err err = ERR_INIT;
+    if (executor_submit(r->owner->executor, &r->job, &err) == 0) {
+        r->submitted = true;
+        return;
+    }
+    answer_error(r, err.code, err.msg);
+    destroy(r, NULL);
+}
+
+void request_cancel(struct request *r, int code, const char *why)
+{
+    call_cancel(&r->call);
+    if (!withdraw(r))
+        return;
+    answer_error(r, code, why);
+    destroy(r, NULL);
+}
+
+void request_abandon(struct request *r)
+{
+    bool idle = withdraw(r);
+    call_cancel(&r->call);
+    list_remove(&r->link);
+    part(r);
+    if (idle)
+        destroy(r, NULL);
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// This worker at one proxy: dials, says HELLO, runs the calls that come and answers them, and dials again with jitter
+// when the connection is lost, for as long as the process lives: whether it is still wanted is its agent's to say.
+// Calls begin in the order in which they were sent. One loop, one thread; the methods run on the executor's.
+//
+//   worker                                       proxy
+//   HELLO {"role": "worker", "version": 1, "software": "cadre-worker 0.1.0", "group": uid, "rank": 2, "attempt": 1,
+//          "ticket": "...", "pid": 17, "module": ..., "class": ..., "methods": [...]}         (description.h)
+//                                                WELCOME {"ticket": "..."}     the ticket of the next HELLO, if given
+//                                                CALL (host_call.h), CANCEL, in any number
+//   RESULT or ERROR, exactly one a CALL
+//   GOODBYE {"reason": ...}                      or the other way round, or an ERROR of call 0 instead of the
+//                                                WELCOME; then the connection is closed
+#ifndef CADRE_HOST_HOST_SESSION_H
+#define CADRE_HOST_HOST_SESSION_H
+
+#include "common/ws/ws_sharing.h"
+#include "worker/host/meeting.h"
+#include "worker/host/objects.h"
+#include "worker/host/roles.h"
+
+enum {
+    SESSION_CALLS_MAX = 1024,       // that wait in one session; more are answered with LIMIT
+    SESSION_WELCOME_MS = 10 * 1000, // for the answer to HELLO
+    SESSION_RETRY_MIN_MS = 100,     // before dialing again: doubles up to the maximum, less up to a half at random
+    SESSION_RETRY_MAX_MS = 3000,    // a proxy that was away for long has its workers back within a few seconds
+    SESSION_AGAIN_MS = 250,         // instead of the minimum, after a proxy that cannot take it just now
+    SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take it again, such as when the attempt is over
+};
+
+#define SESSION_BYTES_DEFAULT ((size_t)2 << 30) // of arguments that wait in one session
+
+struct session_config {
+    const char *address, *path; // as for ws_client; the address is copied
+    struct ws_tls *tls;         // NULL = none
+    const char *server_name;    // for TLS; NULL = the host of the address
+    const char *group;          // UID of the WorkerGroup; NULL = none, as is the ticket
+    const char *ticket;
+    int64_t attempt;
+    const struct cadre_worker *worker;
+    const struct module *module;
+    struct roles *roles;
+    struct caller *caller; // of calls that methods make; NULL = they cannot
+    struct executor *executor;
+    struct objects *objects; // NULL = it keeps none
+    struct meeting *meeting; // of communicators; NULL = none
+    struct memory *memory;   // for long results, where the proxy is on this host and can read it; NULL = none
+    uint64_t seed;           // of the jitter
+    size_t bytes_max;        // of arguments that wait; a call that does not fit is answered with LIMIT
+    void (*on_ready)(void *ctx);
+    // first: since it was last ready; the others say the same again
+    void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);
+    // The proxy says that this process has nothing to serve any more: its group was deleted, or its end was reported.
+    // The session does not dial again.
+    void (*on_over)(void *ctx, const struct err *err);
+    // After session_stop(), from the loop: nothing waits or is sent any more. May free the session.
+    void (*on_stopped)(void *ctx);
+    void *ctx;
+};
+
+struct session;
+
+// Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
+struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
+bool session_up(const struct session *s); // the proxy has said WELCOME
+// The proxy says to the meeting where that rank is; nothing while it is not connected.
+void session_ask_place(struct session *s, const struct meeting_question *q);
+// Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
+void session_stop(struct session *s);
+void session_free(struct session *s); // at once; accepts NULL
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/object_store.h"
+
+#include "common/base/list.h"
+#include "common/base/map.h"
+#include "common/base/mem.h"
+#include "common/base/rand.h"
+#include "common/wire/ref.h"
+
+#include <stdlib.h>
+
+struct kept {
+    struct object object; // first
+    struct list link;
+    const void *owner;
+};
+
+struct store {
+    size_t max, used;
+    struct map by_id; // as text
+    struct list all;
+    struct rand rand;
+};
+
+struct store *store_new(size_t max_bytes, uint64_t seed)
+{
+    struct store *s = xcalloc(1, sizeof *s);
+    s->max = max_bytes;
+    list_init(&s->all);
+    rand_seed(&s->rand, seed);
+    return s;
+}
+
+static void drop(struct store *s, struct kept *k)
+{
+    char id[REF_ID_SIZE];
+    ref_id_write(k->object.id, id);
+    map_del(&s->by_id, id);
+    list_remove(&k->link);
+    s->used -= k->object.len + STORE_OBJECT_COST;
+    blob_unref(k->object.blob);
+    free(k);
+}
+
+void store_free(struct store *s)
+{
+    if (!s)
+        return;
+    LIST_FOREACH(l, &s->all)
+        drop(s, CONTAINER_OF(l, struct kept, link));
+    map_done(&s->by_id);
+    free(s);
+}
+
+static struct kept *find(const struct store *s, uint64_t id)
+{
+    char text[REF_ID_SIZE];
+    ref_id_write(id, text);
+    return map_get(&s->by_id, text);
+}
+
+// Numbers are drawn, so that one of an earlier life of this process finds nothing.
+static uint64_t new_id(struct store *s)
+{
+    uint64_t id;
+    do {
+        id = rand_u64(&s->rand);
+    } while (find(s, id));
+    return id;
+}
+
+int store_put(struct store *s, struct blob *blob, size_t offset, const void *owner, bool pinned,
+              const struct object **ret, struct err *err)
+{
+    size_t len = blob->len - offset;
+    if (s->used + STORE_OBJECT_COST > s->max || len > s->max - s->used - STORE_OBJECT_COST)
+        return err_set(err, ERR_LIMIT,
+                       "StoreFull: no room for %zu bytes: %zu objects have %zu of the %zu bytes that this process "
+                       "keeps; free some, end the sessions that made them, or raise CADRE_STORE_BYTES",
+                       len, s->by_id.used, s->used, s->max);
+    struct kept *k = xmalloc(sizeof *k);
+    *k = (struct kept){.object = {new_id(s), blob_ref(blob), offset, len, pinned}, .owner = owner};
+    char id[REF_ID_SIZE];
+    ref_id_write(k->object.id, id);
+    map_set(&s->by_id, id, k);
+    list_append(&s->all, &k->link);
+    s->used += len + STORE_OBJECT_COST;
+    *ret = &k->object;
+    return 0;
+}
+
+const struct object *store_get(const struct store *s, uint64_t id)
+{
+    const struct kept *k = find(s, id);
+    return k ? &k->object : NULL;
+}
+
+bool store_pin(struct store *s, uint64_t id)
+{
+    struct kept *k = find(s, id);
+    if (k)
+        k->object.pinned = true;
+    return k != NULL;
+}
+
+bool store_drop(struct store *s, uint64_t id)
+{
+    struct kept *k = find(s, id);
+    if (k)
+        drop(s, k);
+    return k != NULL;
+}
+
+size_t store_drop_owned(struct store *s, const void *owner)
+{
+    size_t n = 0;
+    LIST_FOREACH(l, &s->all) {
+        struct kept *k = CONTAINER_OF(l, struct kept, link);
+        if (k->owner != owner || k->object.pinned)
+            continue;
+        drop(s, k);
+        n++;
+    }
+    return n;
+}
+
+size_t store_used(const struct store *s)
+{
+    return s->used;
+}
+
+size_t store_count(const struct store *s)
+{
+    return s->by_id.used;
+}
