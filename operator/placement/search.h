@@ -5,6 +5,7 @@
 #define CADRE_PLACEMENT_SEARCH_H
 
 #include "operator/api/pod_constraints.h"
+#include "operator/placement/node_admission.h"
 #include "operator/placement/pick.h"
 #include "operator/placement/room.h"
 #include "operator/placement/shape.h"

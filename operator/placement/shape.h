@@ -4,7 +4,8 @@
 #define CADRE_PLACEMENT_SHAPE_H
 
 #include "operator/api/pod_constraints.h"
-#include "operator/placement/planner.h"
+#include "operator/placement/cluster.h"
+#include "operator/placement/placement.h"
 
 struct shape {
     const struct pod_constraints *constraints;

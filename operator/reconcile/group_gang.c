@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
+#include "operator/placement/node_admission.h"
 #include "operator/placement/room.h"
 #include "operator/reconcile/attempt.h"
 #include "operator/reconcile/backoff.h"
