@@ -37,6 +37,43 @@ static void print_workers(const cJSON *info)
                document_i64(info, "next"));
 }
 
+// What the driver does not say is "-".
+static void print_number(const cJSON *gpu, const char *name, int width, int64_t unit)
+{
+    char text[24] = "-";
+    if (document_get(gpu, name))
+        snprintf(text, sizeof text, "%" PRId64, document_i64(gpu, name) / unit);
+    printf("%-*s ", width, text);
+}
+
+static void print_gpu(const cJSON *worker, const cJSON *gpu)
+{
+    printf("%-6" PRId64 " %-4" PRId64 " %-6s ", document_i64(worker, "rank"), document_i64(gpu, "index"),
+           text_of(gpu, "state"));
+    print_number(gpu, "xid", 5, 1);
+    print_number(gpu, "eccUncorrected", 6, 1);
+    print_number(gpu, "temperature", 5, 1);
+    print_number(gpu, "usedBytes", 9, 1 << 20);
+    print_number(gpu, "memoryBytes", 10, 1 << 20);
+    printf("%-24s %s\n", text_of(gpu, "name"), text_of(gpu, "uuid"));
+}
+
+// As the agents have told them, where there are any.
+static void print_gpus(const cJSON *info)
+{
+    const cJSON *w, *gpu;
+    bool any = false;
+    cJSON_ArrayForEach(w, document_get(info, "workers")) {
+        cJSON_ArrayForEach(gpu, document_get(w, "gpus")) {
+            if (!any)
+                printf("\n%-6s %-4s %-6s %-5s %-6s %-5s %-9s %-10s %-24s %s\n", "RANK", "GPU", "STATE", "XID", "ECC",
+                       "TEMP", "USED MiB", "TOTAL MiB", "NAME", "UUID");
+            any = true;
+            print_gpu(w, gpu);
+        }
+    }
+}
+
 static void print_methods(const cJSON *of)
 {
     const cJSON *methods = document_get(of, "methods"), *m;
@@ -83,6 +120,7 @@ static int print_info(const struct buf *result, struct err *err)
     }
     printf("\n");
     print_workers(info);
+    print_gpus(info);
     print_abilities(info);
     return 0;
 }

@@ -6,10 +6,12 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/agents/devices.h"
 #include "operator/agents/known.h"
 #include "operator/agents/printed.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +22,13 @@ struct place { // a pod
     struct known *groups[AGENTS_GROUPS_MAX];
     size_t n_groups;
     size_t text; // bytes that may still be kept
+    struct devices devices;
 };
 
 struct agent {
     struct place *place; // NULL: replaced, or its pod is gone
     char *ns, *group, *group_uid;
+    char *pod, *node; // for metrics; may be NULL
     bool shared;
     agent_send_fn send;
     void *owner;
@@ -82,6 +86,7 @@ static void place_free(struct agents *a, struct place *p)
 {
     while (p->n_groups)
         place_forget(a, p, p->n_groups - 1);
+    devices_done(&p->devices);
     free(p->uid);
     free(p);
 }
@@ -228,6 +233,8 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     g->ns = xstrdup(id->ns);
     g->group = xstrdup(id->group);
     g->group_uid = id->group_uid ? xstrdup(id->group_uid) : NULL;
+    g->pod = id->pod ? xstrdup(id->pod) : NULL;
+    g->node = id->node ? xstrdup(id->node) : NULL;
     g->shared = id->shared;
     g->place = p;
     list_init(&g->replaced);
@@ -281,6 +288,40 @@ void agents_listen(struct agents *a, const char *group_uid, bool on)
     }
 }
 
+// Whether what it says of a group counts.
+static bool speaks_for(const struct agents *a, const struct agent *g, const char *group)
+{
+    bool own = !g->group_uid || str_eq(g->group_uid, group);
+    return own && g->shared ? a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, group) : own;
+}
+
+// Of the ranks that this agent may speak of.
+static void tell_gpus(const struct agents *a, const struct agent *g)
+{
+    const struct devices *d = &g->place->devices;
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < d->n && a->config.gpus; i++)
+        for (size_t k = 0; k < d->gpus[i].n_ranks; k++) {
+            const struct gpu_rank *r = &d->gpus[i].ranks[k];
+            if (speaks_for(a, g, r->group))
+                a->config.gpus(a->config.ctx, r->group, (uint32_t)r->rank,
+                               devices_of_rank(d, r->group, r->rank, &arena));
+        }
+    arena_done(&arena);
+}
+
+// What a HELLO or a HEARTBEAT says of GPUs.
+static int learn_gpus(struct agents *a, struct agent *g, const char *body, size_t len, struct err *err)
+{
+    bool changed;
+    int r = devices_learn(&g->place->devices, body, len, &changed, err);
+    if (r == 0 && len > strlen("{}"))
+        tell_gpus(a, g);
+    if (changed)
+        tell_changed(a, g, NULL);
+    return r;
+}
+
 int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
                 void *owner, struct agent **ret, struct err *err)
 {
@@ -298,6 +339,8 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
         (*ret)->owner = owner;
         tell_changed(a, *ret, NULL);
         tell_all_listened(a, *ret);
+        if (learn_gpus(a, *ret, hello, len, err) < 0)
+            agents_leave(a, TAKE_PTR(*ret));
     }
     arena_done(&arena);
     return err->code;
@@ -319,6 +362,8 @@ void agents_leave(struct agents *a, struct agent *g)
     free(g->ns);
     free(g->group);
     free(g->group_uid);
+    free(g->pod);
+    free(g->node);
     free(g);
     a->n_agents--;
 }
@@ -329,13 +374,6 @@ static void refused_unread(struct agents *a, struct place *p, const struct repor
     struct err never = ERR_INIT;
     for (size_t i = 0; i < p->n_groups; i++)
         known_report(p->groups[i], r, wall_ms(a), &never);
-}
-
-// Whether what it says of a group counts.
-static bool speaks_for(const struct agents *a, const struct agent *g, const char *group)
-{
-    bool own = !g->group_uid || str_eq(g->group_uid, group);
-    return own && g->shared ? a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, group) : own;
 }
 
 static int on_report(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
@@ -392,7 +430,7 @@ int agents_record(struct agents *a, struct agent *g, const struct record *rec, s
     g->place->heard_ms = wall_ms(a);
     switch (rec->h.type) {
     case RECORD_HEARTBEAT:
-        return 0;
+        return learn_gpus(a, g, rec->body, rec->len, err);
     case RECORD_OUTPUT:
         return on_output(a, g, rec, err);
     case RECORD_GOODBYE:
@@ -435,6 +473,8 @@ void agents_facts(const struct agents *a, const char *pod_uid, const char *group
     *ret = (struct agent_facts){0};
     if (k)
         known_facts(k, arena, ret);
+    if (p)
+        ret->lost = devices_lost(&p->devices, group_uid, arena);
     ret->connected = p && p->agent;
     ret->changed_ms = p ? p->changed_ms : 0;
     ret->ending_ms = p ? p->ending_ms : 0;
@@ -510,6 +550,30 @@ void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_u
 {
     LIST_FOREACH(l, &a->joined)
         fn(ctx, CONTAINER_OF(l, struct agent, joined)->place->uid);
+}
+
+static void put_family(const struct agents *a, int family, struct buf *out)
+{
+    size_t n = 0;
+    char labels[512];
+    devices_family(family, out);
+    LIST_FOREACH(l, &a->joined) {
+        const struct agent *g = CONTAINER_OF(l, struct agent, joined);
+        if ((n += g->place->devices.n) > AGENTS_SERIES_MAX)
+            break;
+        snprintf(labels, sizeof labels, "namespace=\"%s\",pod=\"%s\",Hostname=\"%s\"", g->ns, g->pod ? g->pod : "",
+                 g->node ? g->node : "");
+        devices_series(&g->place->devices, family, labels, out);
+    }
+}
+
+void agents_metrics(const struct agents *a, struct buf *out)
+{
+    bool any = false;
+    LIST_FOREACH(l, &a->joined)
+        any = any || CONTAINER_OF(l, struct agent, joined)->place->devices.n;
+    for (int i = 0; i < DEVICES_FAMILIES && any; i++)
+        put_family(a, i, out);
 }
 
 size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max)

@@ -8,17 +8,19 @@
 #define CADRE_AGENTS_AGENTS_H
 
 #include "common/base/arena.h"
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/err.h"
 #include "common/wire/record_reader.h"
 #include "operator/agents/facts.h"
 
 enum {
-    AGENTS_MAX = 128 * 1024,     // pods
-    AGENTS_GROUPS_MAX = 64,      // that are known in one pod; of more, those forgotten first that are idle
-    AGENTS_TEXT_MAX = 1 << 20,   // bytes of messages and last lines, of all processes of one pod; more are left out
-    AGENTS_MESSAGE_MAX = 1024,   // bytes of one message, what is behind is cut off
-    AGENTS_LAST_LINES_MAX = 4096 // the same of last lines, from the front
+    AGENTS_MAX = 128 * 1024,      // pods
+    AGENTS_GROUPS_MAX = 64,       // that are known in one pod; of more, those forgotten first that are idle
+    AGENTS_TEXT_MAX = 1 << 20,    // bytes of messages and last lines, of all processes of one pod; more are left out
+    AGENTS_MESSAGE_MAX = 1024,    // bytes of one message, what is behind is cut off
+    AGENTS_LAST_LINES_MAX = 4096, // the same of last lines, from the front
+    AGENTS_SERIES_MAX = 1024      // GPUs in metrics; of more, the others are left out
 };
 
 struct agents;
@@ -42,6 +44,8 @@ struct agents_config {
     // A process of the group has printed a line, without its end (text NULL: that many lines were dropped); NULL =
     // nobody wants to know.
     void (*printed)(void *ctx, const char *group_uid, uint32_t rank, const char *text, size_t n);
+    // The GPUs of a rank, as a JSON list (common/wire/gpu.h; "" = it has none); NULL = nobody wants to know.
+    void (*gpus)(void *ctx, const char *group_uid, uint32_t rank, const char *json);
     void *ctx;
 };
 
@@ -103,7 +107,8 @@ struct agent_sight {
 };
 bool agents_sight(const struct agents *a, const char *pod_uid, struct agent_sight *ret);
 void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx); // that is connected
-size_t agents_count(const struct agents *a);                                                     // connected now
+void agents_metrics(const struct agents *a, struct buf *out); // of the GPUs in pods of agents that are connected
+size_t agents_count(const struct agents *a);                  // connected now
 // Those that are connected longest, at most `max` of them; returns how many.
 size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max);
 

@@ -27,6 +27,12 @@ struct agent_witness {
     int64_t since_ms, heard_ms;
 };
 
+struct agent_gpu {
+    const char *uuid, *name; // uuid NULL = there is none
+    int64_t xid;             // the last that the driver has reported, 0 = none
+    int32_t rank;            // that has it
+};
+
 struct agent_facts {
     bool connected;      // and it has said HELLO
     const char *seen_by; // the name of another replica, to which it is connected; NULL = none says so
@@ -44,6 +50,7 @@ struct agent_facts {
     int32_t taken_port;                    // the error: rank 0 cannot listen on it; 0 = it is another one
     const struct agent_process *processes; // by rank; those that are known to have been started
     size_t n_processes;
+    struct agent_gpu lost; // a GPU of this group's that fell off the bus, the first one
 };
 
 #endif

@@ -287,7 +287,10 @@ static void note_rollback(struct group_controller *c, struct entry *e, const str
     if (p->rolls_back) {
         observations_rolled_back(&e->observations, p, now_ms);
         metric_add(c->rollbacks, 1);
-    } else if (scheduled && scheduled->status == CONDITION_TRUE && e->observations.memory.rollbacks) {
+    } else if (p->n_contended) {
+        observations_shun(&e->observations, p);
+    } else if (scheduled && scheduled->status == CONDITION_TRUE &&
+               (e->observations.memory.rollbacks || e->observations.memory.n_contended)) {
         observations_bound(&e->observations);
     }
 }

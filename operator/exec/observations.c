@@ -130,17 +130,23 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
     m->retry_at_ms = later(n, now_ms);
 }
 
-void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms)
+void observations_shun(struct observations *n, const struct plan *p)
 {
     struct gang_memory *m = &n->memory;
-    if (m->retry_at_ms <= now_ms)
-        m->retry_at_ms = later(n, now_ms);
     arena_done(&n->contended);
     const char **copy = arena_array(&n->contended, p->n_contended, sizeof *copy);
     for (size_t i = 0; i < p->n_contended; i++)
         copy[i] = arena_strdup(&n->contended, p->contended[i]);
     m->contended = copy;
     m->n_contended = p->n_contended;
+}
+
+void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms)
+{
+    struct gang_memory *m = &n->memory;
+    if (m->retry_at_ms <= now_ms)
+        m->retry_at_ms = later(n, now_ms);
+    observations_shun(n, p);
 }
 
 void observations_bound(struct observations *n)

@@ -41,6 +41,8 @@ void observations_dry_run_forbidden(struct observations *n, uint64_t hash, int32
                                     const char *message, int64_t now_ms);
 // The plan gives the gang back: wait longer each time before the next one.
 void observations_rolled_back(struct observations *n, const struct plan *p, int64_t now_ms);
+// The next plan avoids the nodes that the plan names.
+void observations_shun(struct observations *n, const struct plan *p);
 // The gang is bound as planned: forget the trouble on the way, but not that the dry run of a changed spec is forbidden.
 void observations_bound(struct observations *n);
 // Its pods are Ready since then. The same, but how often there was trouble is forgotten only after a while: what

@@ -2,6 +2,7 @@
 #include "operator/exec/peers.h"
 
 #include "common/base/mem.h"
+#include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 
 enum { WITNESSES = 16 }; // one would do; the connections of some may be dead, and not known to be
@@ -44,4 +45,27 @@ const int32_t *peers_members(const struct peers *p, const struct group_view *v, 
     if (p->sightings)
         sightings_members(p->sightings, wg->obj.meta.uid, members, world);
     return members;
+}
+
+const struct pod *peers_own_pod(const struct store *of_pods, const struct store *groups, const char *group_uid,
+                                uint32_t rank, struct arena *a)
+{
+    const struct object *const *pods;
+    const struct pod *found = NULL;
+    size_t n = store_by_owner(of_pods, group_uid, a, &pods);
+    const struct object *group = n ? store_get(groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
+    if (!group)
+        return NULL;
+    const struct workergroup *wg = workergroup_of(group), *before = group_before(wg, a);
+    int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
+    int32_t newest = -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct pod *p = pod_of(pods[i]);
+        int32_t incarnation = pod_label_number(p, LABEL_INCARNATION);
+        if (pod_label_number(p, LABEL_INDEX) != index || incarnation <= newest)
+            continue;
+        newest = incarnation;
+        found = p;
+    }
+    return found;
 }

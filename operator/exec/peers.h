@@ -7,6 +7,7 @@
 #include "operator/agents/sightings.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
+#include "operator/runtime/store.h"
 
 struct peers { // all borrowed; NULL = there is none: nobody is there
     const struct agents *agents;
@@ -20,5 +21,8 @@ struct reach peers_reach(const struct peers *p, size_t expected, int64_t listeni
 const struct agent_facts *peers_agents(const struct peers *p, const struct workergroup *wg,
                                        const struct pod *const *pods, size_t n, struct arena *a);
 const int32_t *peers_members(const struct peers *p, const struct group_view *v, struct arena *a);
+// The pod of a rank, of a group with pods of its own: the newest incarnation. NULL = nobody knows.
+const struct pod *peers_own_pod(const struct store *of_pods, const struct store *groups, const char *group_uid,
+                                uint32_t rank, struct arena *a);
 
 #endif

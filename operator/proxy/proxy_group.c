@@ -30,6 +30,13 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     return g;
 }
 
+static void ranks_free(struct group *g)
+{
+    for (uint32_t i = 0; i < g->world; i++)
+        free(g->ranks[i].gpus);
+    free(g->ranks);
+}
+
 void group_free(struct group *g)
 {
     assert(!g->n_connected && list_empty(&g->calls));
@@ -44,7 +51,7 @@ void group_free(struct group *g)
     free(g->name);
     free(g->refusal);
     free(g->status);
-    free(g->ranks);
+    ranks_free(g);
     stats_done(&g->stats);
     arena_done(&g->memory);
     free(g);
@@ -70,7 +77,7 @@ void group_update(struct group *g, const struct group_facts *f)
 {
     if (f->world != g->world) {
         assert(!g->n_connected);
-        free(g->ranks);
+        ranks_free(g);
         g->ranks = xcalloc(f->world, sizeof *g->ranks);
         g->world = f->world;
         stats_world(&g->stats, f->world);
@@ -184,6 +191,12 @@ const struct member *group_first(const struct group *g)
     return NULL;
 }
 
+void group_gpus_set(struct group *g, uint32_t rank, const char *json)
+{
+    if (rank < g->world)
+        replace(&g->ranks[rank].gpus, *json ? json : NULL);
+}
+
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n)
 {
     if (g->n_connected == g->world)
@@ -274,6 +287,8 @@ static void info_workers(const struct group *g, uint32_t from, struct json_write
             writer_str_set(w, "pod", m->pod);
             writer_str_set(w, "node", m->node);
         }
+        if (g->ranks[i].gpus)
+            writer_raw(w, "gpus", g->ranks[i].gpus, strlen(g->ranks[i].gpus));
         writer_object_end(w);
     }
     writer_list_end(w);

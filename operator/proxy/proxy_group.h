@@ -33,6 +33,7 @@ struct group_rank {
     // The last exit that an agent reported
     uint32_t exit_attempt; // 0 = none
     int exit_code;
+    char *gpus; // a JSON list, as an agent told it last; NULL = none
 };
 
 struct group {
@@ -75,7 +76,8 @@ void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
 bool group_registered(const struct member *m);      // it has its place
 
-const struct member *group_first(const struct group *g); // that is connected; NULL = none
+const struct member *group_first(const struct group *g);               // that is connected; NULL = none
+void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = none
 // The first rank of [from, from + n) that is not connected, or `world`.
 uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
 // All meshes, those of the object first, then what its processes published besides; in the arena, borrowing from both.

@@ -241,6 +241,13 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     kill_ended(g, rank, attempt);
 }
 
+void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json)
+{
+    struct group *g = map_get(&r->by_uid, uid);
+    if (g)
+        group_gpus_set(g, rank, json);
+}
+
 // What another connection of that rank has not answered now, it never will.
 static void take_over(struct router *r, const struct group *g, uint32_t rank)
 {

@@ -23,6 +23,8 @@ void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
 // What an agent reported. Pending calls of that process fail with the exit code.
 void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code);
+// The GPUs of a rank, as a JSON list (common/wire/gpu.h), for group.info.
+void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json);
 
 // A worker process whose identity was verified. `pod` and `node` are for messages. ERR_UNAVAILABLE: the group is not
 // known here yet, dial in again; ERR_CONFLICT: its attempt is over.

@@ -13,8 +13,8 @@ enum {
     SETTLE_CROWD = 2, // so many objects that move at once are written at that pace, more of them share it
 };
 
-static const char *const types[CONDITION_KINDS] = {COND_ACCEPTED,  COND_SCHEDULED, COND_READY,
-                                                   COND_SUCCEEDED, COND_FAILED,    COND_SUSPENDED};
+static const char *const types[CONDITION_KINDS] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,   COND_SUCCEEDED,
+                                                   COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST};
 
 static const char *const alive[CONDITION_KINDS] = {
     [SUCCEEDED] = REASON_IN_PROGRESS, [FAILED] = REASON_NO_FAILURE, [SUSPENDED] = REASON_NOT_SUSPENDED};
@@ -68,7 +68,7 @@ void conditions_init(struct conditions *c, const char *const *of_object, int64_t
             c->now[i] = *old;
         else if (alive[i])
             conditions_set(c, (enum condition_kind)i, CONDITION_FALSE, alive[i], "");
-        else
+        else if (i != GPU_LOST)
             conditions_set(c, (enum condition_kind)i, CONDITION_UNKNOWN, REASON_PENDING, "");
     }
 }
@@ -171,6 +171,8 @@ static void add_events(const struct conditions *c, const struct status_draft *d,
         add_event(c, READY, true, stage, plan);
     if (d->restarted)
         plan_add_event(plan, stage, true, REASON_RESTARTING, now[READY].message);
+    if (now[GPU_LOST].type && now[GPU_LOST].status == CONDITION_TRUE && conditions_became(c, GPU_LOST))
+        add_event(c, GPU_LOST, true, stage, plan);
     if (now[FAILED].status == CONDITION_TRUE && conditions_became(c, FAILED))
         add_event(c, FAILED, true, stage, plan);
     if (now[SUCCEEDED].status == CONDITION_TRUE && conditions_became(c, SUCCEEDED))

@@ -10,11 +10,11 @@
 
 enum { CONDITION_MESSAGE_MAX = 4096 }; // bytes; also of lastFailure
 
-enum condition_kind { ACCEPTED, SCHEDULED, READY, SUCCEEDED, FAILED, SUSPENDED, CONDITION_KINDS };
+enum condition_kind { ACCEPTED, SCHEDULED, READY, SUCCEEDED, FAILED, SUSPENDED, GPU_LOST, CONDITION_KINDS };
 
 struct conditions {
-    // type NULL: this kind of object has no such condition. A condition that is not set keeps the generation that it
-    // was set for: it says nothing about a newer spec.
+    // type NULL: this kind of object has no such condition, or never had a reason for it (GPU_LOST). A condition that
+    // is not set keeps the generation that it was set for: it says nothing about a newer spec.
     struct condition now[CONDITION_KINDS];
     const struct condition *status; // as the object stands; borrowed
     size_t n_status;

@@ -89,6 +89,13 @@ static bool was_healthy(const struct work *w)
     return ready && ready->status == CONDITION_TRUE && w->v->gang.now_ms - ready->changed_ms >= enough;
 }
 
+// Its plugin of devices may not have noticed yet.
+static void avoid(struct work *w, const char *node)
+{
+    w->plan->contended = arena_array(w->a, 1, sizeof *w->plan->contended);
+    w->plan->contended[w->plan->n_contended++] = node;
+}
+
 void failure_answer(struct work *w)
 {
     struct group_progress *o = &w->progress;
@@ -96,6 +103,8 @@ void failure_answer(struct work *w)
     bool counts = !w->pods.infrastructure && !(rule && rule->action == FAILURE_IGNORE);
     const char *reason, *why = no_restart(w, rule, counts, &reason);
     o->last_failure = w->pods.failure;
+    if (w->pods.gpu_lost)
+        conditions_set(&w->gang.conditions, GPU_LOST, CONDITION_TRUE, REASON_OFF_THE_BUS, w->pods.gpu_lost);
     if (why) {
         finish_fail(w, reason, why);
         return;
@@ -110,4 +119,6 @@ void failure_answer(struct work *w)
         attempt_begin_in_place(w, message);
     else
         attempt_begin(w, REASON_RESTARTING, message);
+    if (w->pods.gpu_lost_on && !w->pods.bundles)
+        avoid(w, w->pods.gpu_lost_on);
 }

@@ -222,8 +222,8 @@ static bool refused_now(const struct work *w)
 void group_gang_init(struct work *w)
 {
     static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
-    static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_SUCCEEDED,
-                                        COND_FAILED,   COND_SUSPENDED, NULL};
+    static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,    COND_SUCCEEDED,
+                                        COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST, NULL};
     const struct workergroup *wg = w->wg;
     struct gang_trial *only = arena_new(w->a, struct gang_trial);
     *only = (struct gang_trial){.hash = w->spec_hash};

@@ -254,6 +254,41 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
     c->infrastructure = true;
 }
 
+// The processes cannot go on with it, and only a reset of the node brings it back. On bundles the pod is another
+// object's, and stays where it is: then it counts as a failure of what was started there, so that it ends.
+static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int32_t index, struct arena *a)
+{
+    const struct pod *p = c->current[index];
+    const struct agent_facts *f = c->ranks.facts[index];
+    const struct agent_gpu *g = &f->lost;
+    if (!g->uuid)
+        return;
+    const char *xid = g->xid ? arena_printf(a, " (Xid %" PRId64 ")", g->xid) : "";
+    const char *node = p->node ? p->node : "?";
+    const char *what =
+        arena_printf(a, "GPU %s (%s) of rank %d on node %s fell off the bus%s", g->uuid, g->name, g->rank, node, xid);
+    if (!c->gpu_lost) {
+        c->gpu_lost = what;
+        c->gpu_lost_on = p->node;
+    }
+    if (c->failed[index] || (c->bundles && !ranks_started(v->wg, c->attempt, f)))
+        return;
+    c->failed[index] = !c->bundles;
+    c->n_failed += !c->bundles;
+    c->displaced = c->displaced || !c->bundles;
+    if (c->failure.time_ms && c->infrastructure)
+        return;
+    c->failure = (struct group_failure){.rank = g->rank,
+                                        .pod = p->obj.meta.name,
+                                        .node = p->node,
+                                        .exit_code = -1,
+                                        .reason = FAILURE_GPU_LOST,
+                                        .message = what,
+                                        .time_ms = v->gang.now_ms};
+    c->failure_began_ms = v->gang.now_ms;
+    c->infrastructure = !c->bundles;
+}
+
 static void ask_agents(struct group_pods *c, const struct group_view *v, struct arena *a)
 {
     static const struct agent_facts nothing;
@@ -271,6 +306,9 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
         if (facts[i])
             note_lost_agent(c, v, i);
     note_process(c, v, a);
+    for (int32_t i = 0; i < c->replicas; i++)
+        if (facts[i])
+            note_lost_gpu(c, v, i, a); // explains what its processes exited with
     c->ready = c->ranks.ready_replicas;
     c->ready_workers = c->ranks.ready_workers;
 }

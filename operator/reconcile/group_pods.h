@@ -26,6 +26,8 @@ struct group_pods {
     int32_t n_failed;
     bool unreachable;             // agents are away, and nobody bears witness that they could reach this replica
     bool displaced;               // one of them cannot come back to its node
+    const char *gpu_lost_on;      // the node of the first one with a lost GPU; NULL = none is lost
+    const char *gpu_lost;         // which one, in words
     int32_t mine;                 // of the present attempt and incarnation, whatever their index
     bool changed;                 // a pod of the present attempt and incarnation was made from another spec
     struct group_failure failure; // time_ms 0 = no current pod has failed

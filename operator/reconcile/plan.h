@@ -68,7 +68,7 @@ struct plan {
     const char *master;     // struct gang_memory
     bool defers_status;     // a status is due soon, but what is going on may settle first
     bool rolls_back;        // the gang is given back and tried again later: see struct gang_memory
-    const char **contended; // nodes that did not take what was planned for them
+    const char **contended; // nodes that did not take what was planned for them, or that lost a GPU
     size_t n_contended;
     struct patience waits[PATIENCE_KINDS]; // struct gang_memory
     const struct line_note *line;          // what those that wait for room learn of this one; NULL = it does not wait

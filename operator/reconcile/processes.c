@@ -166,6 +166,9 @@ static void ready(struct work *w)
                                "the agent of %s",
                                message, first_elsewhere(w), ranks);
     conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING, message);
+    if (conditions_was(&w->gang.conditions, GPU_LOST) && !w->pods.gpu_lost)
+        conditions_set(&w->gang.conditions, GPU_LOST, CONDITION_FALSE, REASON_GPUS_PRESENT,
+                       "all ranks run again, on nodes whose GPUs are present");
 }
 
 // Agents and workers dial in again after their operator, or the connection to it, went away. Until they had the time

@@ -9,6 +9,7 @@
 #define COND_SUCCEEDED "Succeeded"
 #define COND_FAILED "Failed"
 #define COND_SUSPENDED "Suspended"
+#define COND_GPU_LOST "GPULost" // written once it was True, and then kept
 
 // Accepted
 #define REASON_VALID "Valid"
@@ -60,11 +61,16 @@
 #define REASON_SUSPENDED "Suspended"
 #define REASON_NOT_SUSPENDED "NotSuspended"
 
+// GPULost
+#define REASON_OFF_THE_BUS "FellOffTheBus"
+#define REASON_GPUS_PRESENT "GPUsPresent" // all ranks run again, and none of their GPUs is lost
+
 // lastFailure.reason where Kubernetes gives none
 #define FAILURE_ERROR "Error"
 #define FAILURE_OOM_KILLED "OOMKilled" // Kubernetes' word, for a process of an agent, too
 #define FAILURE_NODE_LOST "NodeLost"
 #define FAILURE_POD_DELETED "PodDeleted"
 #define FAILURE_AGENT_LOST "AgentLost"
+#define FAILURE_GPU_LOST "GPULost"
 
 #endif

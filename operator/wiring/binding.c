@@ -6,6 +6,7 @@
 #include "common/base/memory_limit.h"
 #include "common/base/str.h"
 #include "operator/exec/keyholders.h"
+#include "operator/exec/peers.h"
 #include "operator/gateway/gateway.h"
 #include "operator/gateway/lookout.h"
 #include "operator/identity/identity.h"
@@ -141,36 +142,13 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
     return 0;
 }
 
-// The youngest pod of the rank's index.
-static const struct pod *find_own_pod(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
-{
-    const struct object *const *pods;
-    const struct pod *found = NULL;
-    size_t n = store_by_owner(b->o.pods, group_uid, a, &pods);
-    const struct object *group = n ? store_get(b->o.groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
-    if (!group)
-        return NULL;
-    const struct workergroup *wg = workergroup_of(group), *before = group_before(wg, a);
-    int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
-    int32_t newest = -1;
-    for (size_t i = 0; i < n; i++) {
-        const struct pod *p = pod_of(pods[i]);
-        int32_t incarnation = pod_label_number(p, LABEL_INCARNATION);
-        if (pod_label_number(p, LABEL_INDEX) != index || incarnation <= newest)
-            continue;
-        newest = incarnation;
-        found = p;
-    }
-    return found;
-}
-
 // Where the rank runs; NULL = nobody knows.
 static const struct pod *find_rank(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
 {
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
     const struct object *o = g ? store_get(b->o.groups, g->ns, g->name) : NULL;
     if (!o || !workergroup_of(o)->spec.n_placement_groups)
-        return find_own_pod(b, group_uid, rank, a);
+        return peers_own_pod(b->o.pods, b->o.groups, group_uid, rank, a);
     return b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
 }
 
@@ -255,6 +233,12 @@ static bool shares(void *ctx, const char *ns, const char *placementgroup, const 
 {
     const struct binding *b = ctx;
     return b->groups && group_controller_shares(b->groups, ns, placementgroup, group_uid);
+}
+
+static void on_gpus(void *ctx, const char *group_uid, uint32_t rank, const char *json)
+{
+    const struct binding *b = ctx;
+    router_gpus(gateway_router(b->gateway), group_uid, rank, json);
 }
 
 static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code)
@@ -458,6 +442,7 @@ static void append_calls(void *ctx, struct buf *out)
 {
     const struct binding *b = ctx;
     stats_report_metrics(gateway_router(b->gateway), out);
+    agents_metrics(b->agents, out);
 }
 
 static void register_metrics(struct binding *b)
@@ -492,6 +477,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .exited = on_exited,
         .kill_refused = on_kill_refused,
         .printed = on_printed,
+        .gpus = on_gpus,
         .ctx = b,
     });
     b->sightings = sightings_new(&(struct sightings_config){

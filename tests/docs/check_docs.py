@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)")
 # Reasons of other conditions that never become the reason of Ready.
 NOT_A_STATUS = {"Valid", "Bound", "InProgress", "NoFailure", "NotSuspended", "MaxRestartsExceeded", "WorkerFailed",
-                "FailurePolicy", "DeadlineExceeded"}
+                "FailurePolicy", "DeadlineExceeded", "FellOffTheBus", "GPUsPresent"}
 failures = 0
 count = 0
 

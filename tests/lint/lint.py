@@ -49,6 +49,7 @@ LAYERS = {
     "operator/identity": RUNTIME | {"operator/identity", "operator/gateway"},
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
+    "worker/device": WIRE | {"worker/device"},
     "worker/collective": WIRE | PUBLIC | {"worker/collective"},
     "worker/host": WS | PUBLIC | {"worker/collective", "worker/host"},
     "sdk/c": SDK,

@@ -221,17 +221,6 @@ static void on_process(void *ctx, enum process_event event)
     }
 }
 
-static const char *const *expand_all(const char *const *argv, const char *const *env, struct arena *a)
-{
-    size_t n = 0;
-    while (argv[n])
-        n++;
-    const char **all = arena_array(a, n + 1, sizeof *all);
-    for (size_t i = 0; i < n; i++)
-        all[i] = environment_expand(env, argv[i], a);
-    return all;
-}
-
 static void on_line(void *ctx, const char *text, size_t len)
 {
     const struct place *p = ctx;
@@ -245,7 +234,7 @@ static int run_process(struct place *p, const struct command *c, const char *con
 {
     struct agent *a = p->group->agent;
     int fds[2];
-    const char *const *argv = c->argv ? expand_all(c->argv, env, arena) : a->config.argv;
+    const char *const *argv = c->argv ? environment_expand_all(env, c->argv, arena) : a->config.argv;
     if (!argv)
         return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
     p->output = output_open(a->output, p->who, fds, err);
@@ -587,6 +576,11 @@ void agent_free(struct agent *a)
 struct output *agent_output(struct agent *a)
 {
     return a->output;
+}
+
+struct reaper *agent_reaper(struct agent *a)
+{
+    return a->reaper;
 }
 
 size_t agent_group_count(const struct agent *a)

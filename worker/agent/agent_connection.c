@@ -29,6 +29,7 @@ struct connection {
     struct loop_timer *retry_timer, *heartbeat_timer, *output_timer;
     struct listen listen;
     int64_t backoff_ms, heartbeat_ms;
+    uint64_t gpus_told; // probe_version() of the last news; 0 = tell again
     bool up, closing, leaving;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
     int told;         // the log says already that it is lost: the code of why, 0 = it does not
@@ -93,11 +94,18 @@ static void on_heartbeat(void *ctx)
 {
     struct connection *c = ctx;
     struct json_writer w;
+    uint64_t now = probe_version(c->config.gpus);
     writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_object_end(&w);
+    message_heartbeat(now != c->gpus_told ? c->config.gpus : NULL, &w);
+    c->gpus_told = now;
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     send_or_drop(c, RECORD_HEARTBEAT, &w);
+}
+
+void connection_gpus(struct connection *c)
+{
+    if (c->up)
+        on_heartbeat(c);
 }
 
 // As long as the operator does not take what it has got, lines are dropped.
@@ -117,7 +125,8 @@ static void on_open(void *ctx, const char *subprotocol)
     struct json_writer w;
     (void)subprotocol;
     writer_init(&w, 0);
-    message_hello(c->config.agent, &w);
+    message_hello(c->config.agent, c->config.gpus, &w);
+    c->gpus_told = probe_version(c->config.gpus);
     c->greeted = true;
     send_or_drop(c, RECORD_HELLO, &w);
 }
@@ -341,5 +350,6 @@ void connection_report(struct connection *c, const struct agent_report *r)
         return;
     writer_init(&w, 0);
     enum record_type type = message_report(r, &w);
+    c->gpus_told = 0; // another rank may have them now
     send_or_drop(c, type, &w);
 }

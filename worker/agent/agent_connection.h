@@ -8,7 +8,7 @@
 #include "common/base/rand.h"
 #include "common/wire/record.h"
 #include "common/ws/ws_tls.h"
-#include "worker/agent/agent.h"
+#include "worker/agent/probe.h"
 
 enum {
     // Before the next attempt, less up to two thirds at random. An operator that was away for long has all its agents
@@ -25,11 +25,12 @@ struct connection;
 struct connection_config {
     struct loop *loop;
     struct agent *agent;
-    struct ws_tls *tls;      // NULL = none
-    const char *server_name; // for TLS
-    const char *token_file;  // read again for each attempt, because it rotates; NULL = no token
-    struct rand *rand;       // for the jitter
-    void (*lost)(void *ctx); // after it was up; it tries again
+    const struct probe *gpus; // NULL = nobody watches them
+    struct ws_tls *tls;       // NULL = none
+    const char *server_name;  // for TLS
+    const char *token_file;   // read again for each attempt, because it rotates; NULL = no token
+    struct rand *rand;        // for the jitter
+    void (*lost)(void *ctx);  // after it was up; it tries again
     void *lost_ctx;
 };
 
@@ -43,5 +44,7 @@ bool connection_open(const struct connection *c);
 bool connection_up(const struct connection *c); // the operator has said WELCOME
 void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
 void connection_report(struct connection *c, const struct agent_report *r); // dropped before the HELLO, which has it
+
+void connection_gpus(struct connection *c); // there is news of them that should not wait for the next heartbeat
 
 #endif

@@ -127,10 +127,19 @@ static void put_brought(struct builder *b, const struct environment_group *g)
     put(b, "CADRE_CLIENT_LIBRARY", arena_printf(b->a, "%s/" INSTALL_LIBRARY, g->brought));
 }
 
+int environment_gpus(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
+                     struct arena *a, struct gpus_view *ret, struct err *err)
+{
+    struct gpus gpus = g->gpus;
+    const struct gpus_worker worker = {p->local_rank, g->local_world_size, p->gpus, p->n_gpus};
+    gpus.cuda_visible = get_var(g, pod, "CUDA_VISIBLE_DEVICES");
+    gpus.nvidia_visible = get_var(g, pod, "NVIDIA_VISIBLE_DEVICES");
+    return gpus_view(&gpus, &worker, a, ret, err);
+}
+
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err)
 {
-    struct gpus gpus = g->gpus;
     struct gpus_view view;
     size_t n_pod = 0;
     while (pod[n_pod])
@@ -138,10 +147,7 @@ int environment_build(const char *const *pod, const struct environment_group *g,
     struct builder b = {.a = a, .at = MAP_INIT};
     b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
     put_pod(&b, pod);
-    gpus.cuda_visible = get_var(g, b.list, "CUDA_VISIBLE_DEVICES");
-    gpus.nvidia_visible = get_var(g, b.list, "NVIDIA_VISIBLE_DEVICES");
-    const struct gpus_worker worker = {p->local_rank, g->local_world_size, p->gpus, p->n_gpus};
-    int r = gpus_view(&gpus, &worker, a, &view, err);
+    int r = environment_gpus(b.list, g, p, a, &view, err);
     if (r == 0) {
         put_group(&b, g);
         put_process(&b, p, &view);
@@ -153,6 +159,17 @@ int environment_build(const char *const *pod, const struct environment_group *g,
     }
     map_done(&b.at);
     return r;
+}
+
+const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a)
+{
+    size_t n = 0;
+    while (texts[n])
+        n++;
+    const char **all = arena_array(a, n + 1, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = environment_expand(env, texts[i], a);
+    return all;
 }
 
 const char *environment_get(const char *const *env, const char *name)

@@ -39,8 +39,12 @@ struct environment_process {
 // ERR_INVALID as gpus_view().
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err);
+// Which GPUs that process has. Errors as above.
+int environment_gpus(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
+                     struct arena *a, struct gpus_view *ret, struct err *err);
 // The text with $(NAME) as it is in `env`, and $$( as $(; what is not set there stays as it is.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a);
+const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a);
 const char *environment_get(const char *const *env, const char *name); // NULL = not set
 
 #endif

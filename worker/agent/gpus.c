@@ -92,8 +92,9 @@ static int own_view(const struct gpus *g, const struct pool *pool, const struct 
     int r = pool_init(&own, g, w->own, w->n_own, a, err);
     if (r < 0)
         return r;
+    ret->own = join(&own, 0, own.n, a);
     if (g->visibility == GPUS_OWN || own.n == 0) {
-        ret->visible = join(&own, 0, own.n, a);
+        ret->visible = ret->own;
         ret->device = own.n ? 0 : -1;
         return 0;
     }
@@ -109,7 +110,7 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
               struct err *err)
 {
     struct pool pool = {.n = 0};
-    *ret = (struct gpus_view){.device = -1};
+    *ret = (struct gpus_view){.device = -1, .own = ""};
     if (g->per_worker == 0) {
         ret->visible = "";
         return 0;
@@ -132,8 +133,9 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
     int n = share ? MAX(pool.n / w->local_world_size, 1) : g->per_worker;
     int first = share && pool.n < w->local_world_size ? (int)((long)w->local_rank * pool.n / w->local_world_size)
                                                       : (int)((long)w->local_rank * n % pool.n);
+    ret->own = join(&pool, first, n, a);
     if (g->visibility == GPUS_OWN) {
-        ret->visible = join(&pool, first, n, a);
+        ret->visible = ret->own;
         ret->device = 0;
     } else {
         ret->visible = pool.whole ? NULL : join(&pool, 0, pool.n, a);

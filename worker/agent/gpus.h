@@ -40,6 +40,7 @@ struct gpus_worker {
 struct gpus_view {
     const char *visible; // value of CUDA_VISIBLE_DEVICES; NULL = leave it as the pod has it
     int device;          // what to give to cudaSetDevice; -1 = the worker has no GPU
+    const char *own;     // names of its own GPUs, as CUDA has them: "2,3"
 };
 
 // ERR_INVALID where the group asks for more than there is.

@@ -66,7 +66,7 @@ static char *own_folder(void)
 
 int install_program(const char *dir, struct err *err)
 {
-    static const char *const beside[] = {INSTALL_PACKAGE, INSTALL_LIBRARY, "libuv.so.1"};
+    static const char *const beside[] = {INSTALL_PACKAGE, INSTALL_LIBRARY, "libuv.so.1", INSTALL_GPUS};
     _cleanup_(free_p) char *own = own_folder();
     int r = install("/proc/self/exe", dir, "cadre-agent", err);
     for (size_t i = 0; i < ARRAY_LEN(beside) && r == 0 && own; i++) {
@@ -84,5 +84,19 @@ char *install_brought(void)
     if (own && access(package, R_OK) == 0)
         return own;
     free(own);
+    return NULL;
+}
+
+char *install_beside(const char *name)
+{
+    _cleanup_(free_p) char *own = own_folder();
+    // Installed by install_program(), or in an image that has both.
+    static const char *const folders[] = {"", "../lib/cadre/"};
+    for (size_t i = 0; own && i < ARRAY_LEN(folders); i++) {
+        char *path = xasprintf("%s/%s%s", own, folders[i], name);
+        if (access(path, X_OK) == 0)
+            return path;
+        free(path);
+    }
     return NULL;
 }

@@ -25,6 +25,7 @@ struct program {
     struct standalone standalone;
     struct control *control;     // NULL: nobody watches
     struct operators *operators; // NULL when it runs by itself
+    struct probe *probe;         // NULL: there are no GPUs to watch
     bool stopping, done;
 };
 
@@ -70,6 +71,35 @@ static int count_gpus(void)
     return n ? n : GPUS_UNKNOWN;
 }
 
+static void on_gpus(void *ctx, bool urgent)
+{
+    const struct program *p = ctx;
+    if (p->operators && urgent)
+        operators_gpus(p->operators);
+}
+
+static void watch_gpus(struct program *p)
+{
+    const char *const *env = (const char *const *)environ;
+    int n = count_gpus();
+    _cleanup_(free_p) char *path = install_beside(INSTALL_GPUS);
+    const char *const argv[] = {path, NULL};
+    const struct probe_config config = {.loop = p->loop,
+                                        .agent = p->agent,
+                                        .argv = argv,
+                                        .env = env,
+                                        .pod_gpus = n,
+                                        .err = STDERR_FILENO,
+                                        .changed = on_gpus,
+                                        .ctx = p};
+    if (!probe_wanted(env, n))
+        return;
+    if (path)
+        p->probe = probe_new(&config);
+    else
+        output_say(agent_output(p->agent), "GPUs: none is watched: there is no " INSTALL_GPUS " beside cadre-agent");
+}
+
 static int cannot(const struct err *err)
 {
     fprintf(stderr, "cadre-agent: %s\n", err->msg);
@@ -87,7 +117,8 @@ static int begin(struct program *p, struct err *err)
     }
     // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.
     __nss_configure_lookup("hosts", "files dns");
-    p->operators = operators_new(p->loop, p->agent, o->operator_url, getenv("CADRE_CA"), o->token_file, err);
+    watch_gpus(p);
+    p->operators = operators_new(p->loop, p->agent, p->probe, o->operator_url, getenv("CADRE_CA"), o->token_file, err);
     return err->code;
 }
 
@@ -130,6 +161,7 @@ static int run(const struct options *o)
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         loop_signal_free(signals[i]);
     operators_free(p.operators);
+    probe_free(p.probe);
     control_free(p.control);
     agent_free(p.agent);
     loop_free(p.loop);

@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/base/mem.h"
+#include "worker/agent/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static void put_group(struct json_writer *w, const struct agent *a, size_t i)
     writer_object_end(w);
 }
 
-void message_hello(const struct agent *a, struct json_writer *w)
+void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w)
 {
     writer_object(w, NULL);
     writer_str(w, "role", "agent");
@@ -77,6 +78,16 @@ void message_hello(const struct agent *a, struct json_writer *w)
     for (size_t i = 0; i < agent_group_count(a); i++)
         put_group(w, a, i);
     writer_list_end(w);
+    if (probe_version(gpus))
+        probe_write(gpus, w);
+    writer_object_end(w);
+}
+
+void message_heartbeat(const struct probe *gpus, struct json_writer *w)
+{
+    writer_object(w, NULL);
+    if (gpus)
+        probe_write(gpus, w);
     writer_object_end(w);
 }
 

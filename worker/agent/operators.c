@@ -42,8 +42,8 @@ static void on_lost(void *ctx)
     ws_replicas_look_soon(o->replicas);
 }
 
-struct operators *operators_new(struct loop *loop, struct agent *agent, const char *url, const char *ca_pem,
-                                const char *token_file, struct err *err)
+struct operators *operators_new(struct loop *loop, struct agent *agent, const struct probe *gpus, const char *url,
+                                const char *ca_pem, const char *token_file, struct err *err)
 {
     struct operators *o = xcalloc(1, sizeof *o);
     const struct ws_replicas_config config = {.url = url,
@@ -61,6 +61,7 @@ struct operators *operators_new(struct loop *loop, struct agent *agent, const ch
     rand_seed_system(&o->rand);
     o->config = (struct connection_config){.loop = loop,
                                            .agent = agent,
+                                           .gpus = gpus,
                                            .tls = ws_replicas_tls(o->replicas),
                                            .server_name = ws_replicas_host(o->replicas),
                                            .token_file = token_file,
@@ -88,6 +89,12 @@ void operators_report(struct operators *o, const struct agent_report *r)
 {
     for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
         connection_report(ws_replicas_at(o->replicas, i), r);
+}
+
+void operators_gpus(struct operators *o)
+{
+    for (size_t i = 0; i < ws_replicas_count(o->replicas); i++)
+        connection_gpus(ws_replicas_at(o->replicas, i));
 }
 
 void operators_goodbye(struct operators *o)

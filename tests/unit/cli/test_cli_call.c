@@ -207,6 +207,25 @@ static void info_is_a_table(void **state)
     assert_non_null(strstr(buf_str(&world.out), "\"worldSize\": 4"));
 }
 
+static void info_shows_the_gpus_by_rank(void **state)
+{
+    (void)state;
+    struct router *router = gateway_router(world.gateway.gateway);
+    router_gpus(router, GATEWAY_UID, 2,
+                "[{\"index\":6,\"uuid\":\"GPU-3f0c\",\"name\":\"NVIDIA H200\",\"state\":\"Ok\",\"memoryBytes\":2097152,"
+                "\"usedBytes\":1048576,\"temperature\":41,\"xid\":0,\"eccUncorrected\":0}]");
+    router_gpus(router, GATEWAY_UID, 3,
+                "[{\"index\":7,\"uuid\":\"GPU-77aa\",\"name\":\"NVIDIA H200\",\"state\":\"Lost\",\"xid\":79}]");
+    router_gpus(router, GATEWAY_UID, 4, "[{}]"); // there is no such rank
+    router_gpus(router, GATEWAY_UID, 0, "");     // it has none
+    cli_world_line(&world, "info llama" REACH);
+    const char *out = buf_str(&world.out);
+    assert_non_null(
+        strstr(out, "\nRANK   GPU  STATE  XID   ECC    TEMP  USED MiB  TOTAL MiB  NAME                     UUID\n"
+                    "2      6    Ok     0     0      41    1         2          NVIDIA H200              GPU-3f0c\n"
+                    "3      7    Lost   79    -      -     -         -          NVIDIA H200              GPU-77aa\n"));
+}
+
 static void a_rank_that_dies_is_named(void **state)
 {
     (void)state;
@@ -262,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(arguments_that_are_wrong, start, stop),
         cmocka_unit_test_setup_teardown(tokens_that_do_not_do, start, stop),
         cmocka_unit_test_setup_teardown(info_is_a_table, start, stop),
+        cmocka_unit_test_setup_teardown(info_shows_the_gpus_by_rank, start, stop),
         cmocka_unit_test_setup_teardown(a_rank_that_dies_is_named, start, stop),
         cmocka_unit_test_setup_teardown(usage_is_explained, start, stop),
     };

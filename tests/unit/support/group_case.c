@@ -306,6 +306,14 @@ static uint8_t read_command(const struct json *v)
     return 0;
 }
 
+static struct agent_gpu read_lost(struct group_case *c, const struct json *in)
+{
+    return (struct agent_gpu){.uuid = json_str(json_get(in, "uuid"), &c->arena),
+                              .name = json_str(json_get(in, "name"), &c->arena),
+                              .xid = get_number(in, "xid"),
+                              .rank = get_number(in, "rank")};
+}
+
 static struct agent_facts read_facts(struct group_case *c, const struct json *in)
 {
     static const char *const states[] = {"Idle", "Preparing", "Prepared", "Running", "Stopping", NULL};
@@ -328,6 +336,7 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
         .taken_port = get_number(in, "takenPort"),
         .processes = processes,
         .n_processes = n,
+        .lost = read_lost(c, json_get(in, "lost")),
     };
 }
 

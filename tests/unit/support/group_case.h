@@ -9,7 +9,7 @@
 //               "retryAt": TIME, "rollbacks": N, "contended": [...], "statusWantedAt": TIME,
 //               "master": ..., "addressesWantedAt": TIME},
 //    "agents": {POD: {"connected", "changedAt", "endingAt", "state", "attempt", "sent", "sentAttempt", "error",
-//                     "errorAt", "takenPort",
+//                     "errorAt", "takenPort", "lost": {"uuid", "name", "xid", "rank"},
 //                     "processes": [{"rank", "attempt", "state", "exitCode", "signal", "outOfMemory", "message",
 //                                    "lastLines", "endedAt"}]}},
 //    "placementgroups": [{...}], "neighbours": [{"name", "master"}], of a WorkerGroup on their bundles,

@@ -46,17 +46,24 @@ static void on_printed(void *ctx, const char *group, uint32_t rank, const char *
         buf_printf(&f->printed, "%s -%zu; ", group, n);
 }
 
+static void on_gpus(void *ctx, const char *group, uint32_t rank, const char *json)
+{
+    struct fixture *f = ctx;
+    buf_printf(&f->gpus, "%s %u %s\n", group, rank, json);
+}
+
 int fixture_setup(void **state)
 {
     struct fixture *f = *state = calloc(1, sizeof *f);
     clock_fake_init(&f->clock, 1000, 1000000);
-    f->exits = f->printed = BUF_INIT(1 << 20);
+    f->exits = f->printed = f->gpus = BUF_INIT(1 << 20);
     f->agents = agents_new(&(struct agents_config){.clock = &f->clock.clock,
                                                    .changed = on_changed,
                                                    .changed_shared = on_shared,
                                                    .shares = shares,
                                                    .exited = on_exited,
                                                    .printed = on_printed,
+                                                   .gpus = on_gpus,
                                                    .ctx = f});
     return 0;
 }
@@ -71,6 +78,7 @@ int fixture_teardown(void **state)
     arena_done(&f->arena);
     buf_done(&f->exits);
     buf_done(&f->printed);
+    buf_done(&f->gpus);
     free(f);
     return 0;
 }

@@ -23,6 +23,7 @@ struct fixture {
     int changes;
     char changed[64]; // what for, last
     struct buf exits, printed;
+    struct buf gpus; // "GROUP RANK JSON\n" of each that was told
 };
 
 #define POD                                                                           \

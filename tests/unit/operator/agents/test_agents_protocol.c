@@ -115,7 +115,7 @@ static void connect(struct fixture *f, int replica)
     struct json_writer w;
     struct err err = ERR_INIT;
     writer_init(&w, 0);
-    message_hello(f->agent, &w);
+    message_hello(f->agent, NULL, &w);
     if (agents_join(r->agents, &id, buf_str(&w.buf), w.buf.len, on_command, r, &r->peer, &err) < 0)
         fail_msg("%s", err.msg);
     writer_done(&w);

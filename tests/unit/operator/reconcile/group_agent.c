@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/wire/gpu.h"
 #include "tests/unit/operator/reconcile/gang_world.h"
 #include "worker/agent/message.h"
 
@@ -313,4 +314,21 @@ void sim_agent_live(struct sim_agent *g, struct sim_world *w)
     supervisor_tick(g->supervisor, w->now_ms);
     follow(g, w);
     run(g, w);
+}
+
+void sim_agent_lose_gpu(struct sim_agent *g)
+{
+    struct json_writer w;
+    const struct gpu_rank rank = {supervisor_group(g->supervisor), g->rank};
+    const struct gpu gpu = {
+        .uuid = "GPU-3f0c", .name = "NVIDIA H200", .lost = true, .ranks = (struct gpu_rank *)&rank, .n_ranks = 1};
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_list(&w, "gpus");
+    gpu_write(&w, &gpu);
+    writer_list_end(&w);
+    writer_object_end(&w);
+    for (int i = 0; i < SIM_LINES; i++)
+        say(g->lines[i], RECORD_HEARTBEAT, &w);
+    writer_done(&w);
 }

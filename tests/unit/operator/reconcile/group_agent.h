@@ -52,6 +52,7 @@ void sim_agent_live(struct sim_agent *g, struct sim_world *w);
 void sim_agent_cut(struct sim_agent *g, int line); // the connection is lost
 void sim_agent_promote(struct sim_agent *g);       // swaps its lines
 void sim_agent_exit(struct sim_agent *g, struct sim_world *w, int exit_code,
-                    int signal); // its process ends, if it runs
+                    int signal);              // its process ends, if it runs
+void sim_agent_lose_gpu(struct sim_agent *g); // of its process; the operator hears of it
 
 #endif

@@ -81,7 +81,7 @@ static void check_status(struct life *l)
     l->restarts = s->restarts;
     if (!s->n_conditions)
         return;
-    must(s->n_conditions == 6, "%zu conditions", s->n_conditions);
+    must(s->n_conditions == 6 + (life_condition(l, COND_GPU_LOST) != NULL), "%zu conditions", s->n_conditions);
     must(life_is(l, COND_FAILED) + life_is(l, COND_SUCCEEDED) + life_is(l, COND_SUSPENDED) + life_is(l, COND_READY) <=
              1,
          "Ready, Succeeded, Failed and Suspended exclude each other");

@@ -360,7 +360,9 @@ static void take_notes(struct sim_operator *o, const struct workergroup *wg, con
     struct gang_memory *m = &o->observations.memory;
     if (p->rolls_back)
         observations_rolled_back(&o->observations, p, wall_ms(o));
-    else if (was_scheduled(wg) && m->rollbacks)
+    else if (p->n_contended)
+        observations_shun(&o->observations, p);
+    else if (was_scheduled(wg) && (m->rollbacks || m->n_contended))
         observations_bound(&o->observations);
     if (!p->defers_status)
         m->status_wanted_ms = 0;

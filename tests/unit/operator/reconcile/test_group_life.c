@@ -7,6 +7,7 @@
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -140,6 +141,34 @@ static void with_success_policy_rank_zero_the_others_are_stopped(void **state)
     life_end(l);
 }
 
+// Twice, so that the second node is not avoided for ever, either.
+static void a_group_moves_off_a_node_that_lost_one_of_its_gpus(void **state)
+{
+    (void)state;
+    struct sim_spec spec = agents;
+    spec.replicas = 6;
+    struct life *l = life_calm(&spec);
+    life_pass(l, 1000);
+    for (int time = 1; time <= 2; time++) {
+        char pod[32], node[64];
+        snprintf(pod, sizeof pod, "sim-0-%d", time - 1);
+        snprintf(node, sizeof node, "%s", sim_pod(&l->w, pod)->node);
+        sim_agent_lose_gpu(sim_pod(&l->w, pod)->agent);
+        life_turn(l);
+        assert_true(life_is(l, COND_GPU_LOST));
+        const struct workergroup_status *s = &life_group(l)->status;
+        assert_string_equal(s->last_failure.reason, FAILURE_GPU_LOST);
+        assert_non_null(strstr(s->last_failure.message, "GPU-3f0c"));
+        life_pass(l, 20 * 1000);
+        assert_true(life_is(l, COND_READY));
+        assert_false(life_is(l, COND_GPU_LOST));
+        assert_int_equal(life_group(l)->status.restarts_counted, 0);
+        for (int i = 0; i < SIM_PODS; i++)
+            assert_false(sim_live(&l->w.pods[i]) && strcmp(l->w.pods[i].node, node) == 0);
+    }
+    life_end(l);
+}
+
 // 1 s, 2 s, 4 s, and again from the beginning after a time of health.
 static void pauses_grow_until_the_group_was_healthy(void **state)
 {
@@ -187,6 +216,7 @@ int main(void)
         cmocka_unit_test(a_changed_worker_restarts_processes_in_their_pods),
         cmocka_unit_test(a_group_made_suspended_begins_with_attempt_1),
         cmocka_unit_test(with_success_policy_rank_zero_the_others_are_stopped),
+        cmocka_unit_test(a_group_moves_off_a_node_that_lost_one_of_its_gpus),
         cmocka_unit_test(pauses_grow_until_the_group_was_healthy),
         cmocka_unit_test(an_operator_that_dies_costs_a_running_group_nothing),
     };

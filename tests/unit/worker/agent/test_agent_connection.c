@@ -161,7 +161,7 @@ static int setup(void **state)
                                         .done = on_done,
                                         .ctx = f};
     f->agent = agent_new(&config);
-    f->operators = operators_new(f->loop, f->agent, url, NULL, f->token_path, &err);
+    f->operators = operators_new(f->loop, f->agent, NULL, url, NULL, f->token_path, &err);
     return f->operators ? 0 : -1;
 }
 

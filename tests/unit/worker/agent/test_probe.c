@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of a pod as its agent knows them: the program that watches them is the real one, the driver is a stand-in
+// (tests/unit/worker/device/nvml_stand_in.c).
+#include "worker/agent/probe.h"
+
+#include "common/base/buf.h"
+#include "common/base/mem.h"
+#include "tests/unit/support/patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define TWO_WELL "gpu GPU-aa H200 0 40 0 0 ok\ngpu GPU-bb H200 0 40 0 0 ok\n"
+#define WORLD                                                                                                \
+    "{\"group\":\"u-1\",\"attempt\":1,\"name\":\"wg\",\"namespace\":\"ns\",\"nodes\":3,\"nodeRank\":2,"      \
+    "\"masterAddr\":\"m\",\"masterPort\":29500,\"worldSize\":6,\"localWorldSize\":2,\"command\":[\"sleep\"," \
+    "\"1000\"],\"processes\":[{\"rank\":4,\"localRank\":0},{\"rank\":5,\"localRank\":1}]"
+
+struct fixture {
+    struct loop *loop;
+    struct agent *agent;
+    struct probe *probe;
+    struct buf said; // what probe_write() wrote last
+    char control[64], library[256], file[96];
+    const char *env[5];
+    int log_fd, urgent;
+};
+
+static void on_report(void *ctx, const struct agent_report *r)
+{
+    (void)ctx, (void)r;
+}
+
+static void on_done(void *ctx)
+{
+    (void)ctx;
+}
+
+static void on_changed(void *ctx, bool urgent)
+{
+    struct fixture *f = ctx;
+    f->urgent += urgent;
+}
+
+static void driver_says(struct fixture *f, const char *lines)
+{
+    char part[80];
+    snprintf(part, sizeof part, "%s.part", f->control);
+    FILE *file = fopen(part, "we");
+    assert_true(fputs(lines, file) >= 0);
+    fclose(file);
+    assert_int_equal(rename(part, f->control), 0);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    const char *driver = getenv("CADRE_TEST_DRIVER");
+    *state = f;
+    f->said = BUF_INIT(1 << 20);
+    f->loop = loop_new();
+    f->log_fd = memfd_create("log", MFD_CLOEXEC);
+    snprintf(f->control, sizeof f->control, "/tmp/cadre-probe-%d", getpid());
+    snprintf(f->library, sizeof f->library, "LD_LIBRARY_PATH=%s", driver ? driver : "");
+    snprintf(f->file, sizeof f->file, "NVML_STAND_IN=%s", f->control);
+    f->env[0] = "PATH=/usr/bin:/bin";
+    f->env[1] = f->library;
+    f->env[2] = f->file;
+    const struct agent_config config = {.loop = f->loop,
+                                        .out = f->log_fd,
+                                        .err = f->log_fd,
+                                        .env = f->env,
+                                        .gpus = 2,
+                                        .report = on_report,
+                                        .done = on_done,
+                                        .ctx = f};
+    f->agent = agent_new(&config);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    probe_free(f->probe);
+    agent_free(f->agent);
+    loop_free(f->loop);
+    close(f->log_fd);
+    unlink(f->control);
+    buf_done(&f->said);
+    free(f);
+    return 0;
+}
+
+static void watch(struct fixture *f)
+{
+    const char *const argv[] = {getenv("CADRE_TEST_GPUS"), "--interval-ms", "10", NULL};
+    const struct probe_config config = {.loop = f->loop,
+                                        .agent = f->agent,
+                                        .argv = argv,
+                                        .env = f->env,
+                                        .pod_gpus = 2,
+                                        .err = f->log_fd,
+                                        .changed = on_changed,
+                                        .ctx = f};
+    assert_non_null(argv[0]);
+    f->probe = probe_new(&config);
+}
+
+static bool says(struct fixture *f, const char *text)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    probe_write(f->probe, &w);
+    writer_object_end(&w);
+    buf_reset(&f->said);
+    buf_puts(&f->said, buf_str(&w.buf));
+    writer_done(&w);
+    return strstr(buf_str(&f->said), text) != NULL;
+}
+
+static bool logged(const struct fixture *f, const char *text)
+{
+    char log[64 * 1024];
+    ssize_t n = pread(f->log_fd, log, sizeof log - 1, 0);
+    log[MAX(n, 0)] = '\0';
+    return strstr(log, text) != NULL;
+}
+
+#define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->said))
+
+static void command(struct fixture *f, enum command_type type, const char *body)
+{
+    struct err err = ERR_INIT;
+    struct command *c = NULL;
+    if (command_parse(type, body, strlen(body), &c, &err) < 0 || agent_command(f->agent, c, &err) < 0)
+        fail_msg("%s", err.msg);
+    command_unref(c);
+}
+
+static void each_rank_has_its_share(void **state)
+{
+    struct fixture *f = *state;
+    driver_says(f, TWO_WELL);
+    watch(f);
+    assert_int_equal(probe_version(f->probe), 0);
+    UNTIL(f, says(f, "{\"index\":0,\"uuid\":\"GPU-aa\",\"name\":\"H200\",\"state\":\"Ok\",\"memoryBytes\":1000,"));
+    assert_true(probe_version(f->probe) > 0);
+    assert_false(says(f, "ranks")); // nothing runs
+    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, COMMAND_START, WORLD "}");
+    assert_true(says(f, "\"eccUncorrected\":0,\"ranks\":[{\"group\":\"u-1\",\"rank\":4}]},{\"index\":1,"));
+    assert_true(says(f, "\"ranks\":[{\"group\":\"u-1\",\"rank\":5}]}]"));
+}
+
+static void names_instead_of_numbers_are_found(void **state)
+{
+    struct fixture *f = *state;
+    f->env[3] = "CUDA_VISIBLE_DEVICES=GPU-bb,GPU-aa"; // the other way round
+    driver_says(f, TWO_WELL);
+    watch(f);
+    UNTIL(f, says(f, "GPU-bb"));
+    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, COMMAND_START, WORLD ",\"gpus\":{\"visibility\":\"All\"}}");
+    assert_true(says(f, "\"eccUncorrected\":0,\"ranks\":[{\"group\":\"u-1\",\"rank\":5}]},{\"index\":1,"));
+}
+
+static void a_loss_and_an_error_are_urgent_and_said(void **state)
+{
+    struct fixture *f = *state;
+    driver_says(f, TWO_WELL);
+    watch(f);
+    UNTIL(f, probe_version(f->probe) > 2); // and the same again is no news
+    assert_int_equal(f->urgent, 0);
+    driver_says(f, "gpu GPU-aa H200 0 40 2 48 ok\ngpu GPU-bb H200 0 40 0 0 ok\n");
+    UNTIL(f, f->urgent >= 1 && says(f, "\"xid\":48") && says(f, "\"eccUncorrected\":2"));
+    UNTIL(f, logged(f, "GPU 0 (H200, GPU-aa): Xid 48, 2 uncorrected ECC errors"));
+    driver_says(f, "gpu GPU-aa H200 0 40 2 48 ok\ngpu GPU-bb H200 0 40 0 0 lost\n");
+    UNTIL(f, says(f, "\"uuid\":\"GPU-bb\",\"name\":\"H200\",\"state\":\"Lost\""));
+    UNTIL(f, logged(f, "GPU 1 (H200, GPU-bb) fell off the bus"));
+}
+
+static void a_driver_that_hangs_holds_nobody_up(void **state)
+{
+    struct fixture *f = *state;
+    driver_says(f, "hang\n");
+    watch(f);
+    command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
+    command(f, COMMAND_START, WORLD "}");
+    UNTIL(f, supervisor_process_at(agent_group_at(f->agent, 0), 1)->state == SUPERVISOR_PROCESS_RUNNING);
+    assert_int_equal(probe_version(f->probe), 0);
+    driver_says(f, TWO_WELL);
+    UNTIL(f, says(f, "GPU-bb"));
+}
+
+static void without_a_driver_there_are_no_gpus_which_is_said_once(void **state)
+{
+    struct fixture *f = *state;
+    f->env[1] = "LANG=C";
+    watch(f);
+    UNTIL(f, logged(f, "GPUs: none is watched: there is no NVIDIA driver here: libnvidia-ml.so.1: cannot open"));
+    for (int i = 0; i < 10; i++)
+        loop_run_once(f->loop, 10);
+    assert_false(logged(f, "has ended"));
+    assert_int_equal(probe_version(f->probe), 0);
+}
+
+static void only_pods_that_may_have_gpus_are_watched(void **state)
+{
+    (void)state;
+    const char *const nothing[] = {"PATH=/bin", NULL}, *const all[] = {"NVIDIA_VISIBLE_DEVICES=all", NULL};
+    const char *const none[] = {"NVIDIA_VISIBLE_DEVICES=void", NULL};
+    assert_false(probe_wanted(nothing, GPUS_UNKNOWN));
+    assert_true(probe_wanted(nothing, 1));
+    assert_true(probe_wanted(all, GPUS_UNKNOWN));
+    assert_false(probe_wanted(none, GPUS_UNKNOWN));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(each_rank_has_its_share),
+        T(names_instead_of_numbers_are_found),
+        T(a_loss_and_an_error_are_urgent_and_said),
+        T(a_driver_that_hangs_holds_nobody_up),
+        T(without_a_driver_there_are_no_gpus_which_is_said_once),
+        cmocka_unit_test(only_pods_that_may_have_gpus_are_watched),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

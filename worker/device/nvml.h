@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The GPUs of this pod as NVIDIA's driver sees them. NVML comes with the driver (libnvidia-ml.so.1) and is loaded here,
+// so that one program runs on nodes with GPUs and without. May block for long where the driver has trouble: not for a
+// process that has something else to do.
+#ifndef CADRE_DEVICE_NVML_H
+#define CADRE_DEVICE_NVML_H
+
+#include "common/wire/gpu.h"
+
+struct nvml;
+
+// ERR_UNAVAILABLE: there is no driver, or it refuses.
+struct nvml *nvml_open(struct err *err);
+void nvml_close(struct nvml *n); // accepts NULL
+// All GPUs that were there when it was opened; what the driver cannot reach any more stays, as lost. Strings are good
+// until the next call.
+const struct gpu *nvml_read(struct nvml *n, size_t *ret_n);
+// Waits so long at most for trouble with one of them (an Xid). True: there was some, read again.
+bool nvml_wait(struct nvml *n, int ms);
+
+#endif
