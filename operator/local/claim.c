@@ -2,11 +2,10 @@
 #include "operator/local/claim.h"
 
 #include "common/base/buf.h"
-#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podtemplate.h"
-#include "operator/api/quantity.h"
+#include "operator/local/container.h"
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/group_bundles.h"
 #include "operator/reconcile/ranges.h"
@@ -14,26 +13,6 @@
 #include <string.h>
 
 enum { LIST_MAX = 256 * 1024 };
-
-// Of all containers: requests, or else limits, which the API server would take for them.
-static int64_t cpus_of(const char *template_json, struct arena *a)
-{
-    struct json *root;
-    struct err ignored = ERR_INIT; // who it is from has looked at it
-    int64_t sum = 0;
-    if (!template_json || json_parse(template_json, strlen(template_json), NULL, a, &root, &ignored) < 0)
-        return 0;
-    JSON_FOREACH(container, json_get(json_get(root, "spec"), "containers")) {
-        const struct json *resources = json_get(container, "resources");
-        const struct json *v = json_get(json_get(resources, "requests"), "cpu");
-        int64_t milli = 0;
-        v = v ? v : json_get(json_get(resources, "limits"), "cpu");
-        const char *text = !v ? NULL : v->type == JSON_STRING ? json_str(v, a) : arena_strndup(a, v->text, v->len);
-        if (text && quantity_parse(text, &milli, &ignored) == 0)
-            sum = amount_add(sum, milli);
-    }
-    return sum;
-}
 
 static const struct resources *needs(int64_t cpu_milli, int64_t gpus, struct arena *a)
 {
@@ -51,12 +30,15 @@ int claim_of_group(const struct workergroup *g, const char *uid, struct arena *a
 {
     static const char *const nothing[] = {NULL};
     struct template_facts facts = {0};
+    struct container container;
     const char *json = g->spec.template_json;
     int r = json ? template_inspect(json, nothing, a, &facts, err) : 0;
+    if (r == 0)
+        r = container_read(json, a, &container, err);
     if (r < 0)
         return r;
     const struct resources **each = arena_array(a, (size_t)g->spec.replicas, sizeof *each);
-    const struct resources *one = needs(cpus_of(json, a), facts.gpus, a);
+    const struct resources *one = needs(container.cpu_milli, facts.gpus, a);
     for (int32_t i = 0; i < g->spec.replicas; i++)
         each[i] = one;
     *ret = (struct nodes_gang){uid, g->spec.strategy, each, g->spec.replicas};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/desk.h"
 
-#include "common/base/json_writer.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -9,6 +8,7 @@
 #include "operator/local/claim.h"
 #include "operator/reconcile/bundles.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,16 +239,17 @@ static struct entry *find(const struct desk *d, enum kind kind, const char *ns, 
 
 static void answer(const struct entry *e, provisioner_done_fn done, void *done_ctx)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "namespace", e->ns);
-    writer_str(&w, "name", e->name);
-    writer_str(&w, "uid", e->uid);
-    writer_str(&w, "lifetime", e->bound ? "Session" : "Detached");
-    writer_object_end(&w);
-    done(done_ctx, buf_str(&w.buf), w.buf.len, &(struct err){0});
-    writer_done(&w);
+    cJSON *group = cJSON_CreateObject();
+    cJSON_AddStringToObject(group, "namespace", e->ns);
+    cJSON_AddStringToObject(group, "name", e->name);
+    cJSON_AddStringToObject(group, "uid", e->uid);
+    cJSON_AddStringToObject(group, "lifetime", e->bound ? "Session" : "Detached");
+    char *text = cJSON_PrintUnformatted(group);
+    if (!text)
+        abort();
+    done(done_ctx, text, strlen(text), &(struct err){0});
+    cJSON_free(text);
+    cJSON_Delete(group);
 }
 
 // The same request again, of a program that has come back or did not hear the answer.

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/launch.h"
 #include "operator/kube/file.h"
+#include "operator/local/container.h"
 #include "operator/local/yaml.h"
 #include "operator/reconcile/accept.h"
 
@@ -33,15 +34,11 @@ static struct words words_new(struct arena *a)
     return (struct words){arena_array(a, WORDS_MAX + 1, sizeof(char *)), 0};
 }
 
-static int add_list(struct words *w, const struct json *list, struct arena *a, struct err *err)
+static int add_list(struct words *w, const char *const *list, size_t n, struct err *err)
 {
     int r = 0;
-    JSON_FOREACH(item, list) {
-        const char *s = json_str(item, a);
-        r = s ? words_add(w, s, err) : err_set(err, ERR_INVALID, "command and args are lists of texts");
-        if (r < 0)
-            break;
-    }
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = words_add(w, list[i], err);
     return r;
 }
 
@@ -50,17 +47,15 @@ static int add_variable(struct words *w, const char *name, const char *value, st
     return value ? words_add(w, arena_printf(a, "%s=%s", name, value), err) : 0;
 }
 
-static int compose_command(const struct launch *l, const struct json *container, struct arena *a, struct manifest *ret,
+static int compose_command(const struct launch *l, const struct container *c, struct arena *a, struct manifest *ret,
                            struct err *err)
 {
     struct words w = words_new(a);
-    int r = 0;
-    for (size_t i = 0; i < l->n_command && r == 0; i++)
-        r = words_add(&w, l->command[i], err);
-    if (r == 0 && !w.n)
-        r = add_list(&w, json_get(container, "command"), a, err);
+    int r = add_list(&w, l->command, l->n_command, err);
     if (r == 0 && !l->n_command)
-        r = add_list(&w, json_get(container, "args"), a, err);
+        r = add_list(&w, c->command, c->n_command, err);
+    if (r == 0 && !l->n_command)
+        r = add_list(&w, c->args, c->n_args, err);
     ret->command = w.items;
     return r;
 }
@@ -74,17 +69,13 @@ static const char *mapped(const char *path, const char *map, struct arena *a)
                                                                        : path;
 }
 
-// A variable that comes from elsewhere in the cluster is left to the caller's own environment.
-static int compose_environment(const struct launch *l, const struct json *container, struct arena *a,
-                               struct manifest *ret, struct err *err)
+static int compose_environment(const struct launch *l, const struct container *c, struct arena *a, struct manifest *ret,
+                               struct err *err)
 {
     struct words w = words_new(a);
     int r = 0;
-    JSON_FOREACH(item, json_get(container, "env")) {
-        const char *name = json_str(json_get(item, "name"), a);
-        if (r == 0 && name)
-            r = add_variable(&w, name, json_str(json_get(item, "value"), a), a, err);
-    }
+    for (size_t i = 0; i < c->n_env && r == 0; i++)
+        r = add_variable(&w, c->env[i].name, c->env[i].value, a, err);
     for (size_t i = 0; i < l->n_env && r == 0; i++)
         r = add_variable(&w, l->env[i].name, l->env[i].value, a, err);
     ret->environment = w.items;
@@ -105,11 +96,9 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
 {
     const struct workergroup_spec *s = &g->spec;
     struct worker_spec worker = s->worker;
-    struct json *template = NULL;
+    struct container container;
     struct launch launch;
-    int r = s->template_json ? json_parse(s->template_json, strlen(s->template_json), NULL, a, &template, err) : 0;
-    const struct json *containers = json_get(json_get(template, "spec"), "containers");
-    const struct json *container = containers && containers->type == JSON_LIST ? containers->child : NULL;
+    int r = container_read(s->template_json, a, &container, err);
     int64_t processes = (int64_t)s->replicas * s->workers_per_replica;
     if (r == 0 && processes > PROCESSES_MAX)
         r = err_set(err, ERR_LIMIT, "replicas times workersPerReplica is %lld; this machine runs %d at most",
@@ -117,9 +106,9 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     worker.module = mapped(worker.module, map, a);
     launch_of(&worker, a, &launch);
     if (r == 0)
-        r = compose_command(&launch, container, a, ret, err);
+        r = compose_command(&launch, &container, a, ret, err);
     if (r == 0)
-        r = compose_environment(&launch, container, a, ret, err);
+        r = compose_environment(&launch, &container, a, ret, err);
     ret->processes = (int)processes;
     ret->working_dir = mapped(worker.working_dir, map, a);
     return r < 0 ? r : check_module(ret, worker.module, err);
