@@ -9,9 +9,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static struct cli_world world; // with the workers, and calls that have ended
@@ -167,6 +169,31 @@ static void info_names_whom_the_ranks_are_connected_to(void **state)
     SHOWS("info llama", "Ready:    no (0 of 2 ranks are connected to op-b)\n");
 }
 
+static int listen_without_a_word(int *ret_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 16), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *ret_port = ntohs(at.sin_port);
+    return fd;
+}
+
+// Its kernel still takes connections.
+static void a_replica_that_hangs_does_not_keep_a_command(void **state)
+{
+    char ports[32];
+    int port, fd = listen_without_a_word(&port);
+    (void)state;
+    // The first is only asked whether it is there.
+    snprintf(ports, sizeof ports, "%d %d %d %d", world.gateway.port, port, port, world.gateway.port);
+    lead_to(ports);
+    SHOWS("info llama", "(2 of 2 ranks are connected to op-a)\n");
+    close(fd);
+}
+
 static void a_group_that_is_not_there(void **state)
 {
     (void)state;
@@ -185,6 +212,7 @@ int main(void)
         T(what_goes_wrong_on_the_way_is_told),
         T(one_that_is_alone_says_so_or_that_it_does_not_know),
         T(info_names_whom_the_ranks_are_connected_to),
+        T(a_replica_that_hangs_does_not_keep_a_command),
         T(a_group_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
