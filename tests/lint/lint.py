@@ -50,7 +50,7 @@ LAYERS = {
     "operator/exec": RECONCILE | RUNTIME | PROXY | {"operator/exec"},
     "worker/agent": WS | {"worker/agent"},
     "worker/device": WIRE | {"worker/device"},
-    "worker/collective": WIRE | PUBLIC | {"worker/collective"},
+    "worker/collective": WIRE | PUBLIC | {"worker/collective", "worker/device"},
     "worker/host": WS | PUBLIC | {"worker/collective", "worker/host"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},

@@ -66,7 +66,7 @@ static char *own_folder(void)
 
 int install_program(const char *dir, struct err *err)
 {
-    static const char *const beside[] = {INSTALL_PACKAGE, INSTALL_LIBRARY, "libuv.so.1", INSTALL_GPUS};
+    static const char *const beside[] = {INSTALL_PACKAGE, INSTALL_LIBRARY, "libuv.so.1", INSTALL_NCCL, INSTALL_GPUS};
     _cleanup_(free_p) char *own = own_folder();
     int r = install("/proc/self/exe", dir, "cadre-agent", err);
     for (size_t i = 0; i < ARRAY_LEN(beside) && r == 0 && own; i++) {

@@ -7,10 +7,11 @@
 
 #define INSTALL_PACKAGE "cadre.zip" // the package of Python, which Python imports as it is
 #define INSTALL_LIBRARY "libcadre.so"
-#define INSTALL_GPUS "cadre-gpus" // the program that watches GPUs
+#define INSTALL_NCCL "libcadre_nccl.so" // which that library loads where a communicator wants it
+#define INSTALL_GPUS "cadre-gpus"       // the program that watches GPUs
 
 // Copies the running program to DIR/cadre-agent, mode 0755, and what workers in Python need, where the folder
-// ../lib/cadre beside the program has it: the package, the library, and the library that this needs; and the program
+// ../lib/cadre beside the program has it: the package, the library, and the libraries that this needs; and the program
 // that watches GPUs. Each whole or not at all.
 int install_program(const char *dir, struct err *err);
 // The folder of the running program, if it was installed together with those; NULL = it was not. The caller's.

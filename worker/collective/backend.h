@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define BACKEND_SYMBOL "cadre_backend" // const struct backend *cadre_backend(void)
-enum { BACKEND_VERSION = 1, BACKEND_BLOB_MAX = 1 << 20 };
+enum { BACKEND_VERSION = 2, BACKEND_BLOB_MAX = 1 << 20 };
 
 enum backend_kind {
     BACKEND_ALL_REDUCE,
@@ -38,7 +38,8 @@ struct backend_op {
 
 struct backend_config {
     int index, n;
-    const char *address; // of this host, as others reach it
+    const char *const *names; // of all members, for messages; good until close()
+    const char *address;      // of this host, as others reach it
     int64_t limit_ms;
 };
 

@@ -68,12 +68,25 @@ static void *open_library(const char *name)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
+static const struct source {
+    const char *name, *needs; // of the image, besides its library
+} sources[] = {{"gloo", "libgloo0"}, {"nccl", "nothing else to load it"}};
+
+static const struct source *find_source(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(sources); i++)
+        if (str_eq(name, sources[i].name))
+            return &sources[i];
+    return NULL;
+}
+
 // Stays loaded: threads of its libraries may run as long as the process does.
 static const struct backend *load(const char *name, struct err *err)
 {
     char file[64];
-    if (!str_eq(name, "gloo")) {
-        err_set(err, ERR_INVALID, "there is no back end '%.40s' for collectives; there is gloo", name);
+    const struct source *source = find_source(name);
+    if (!source) {
+        err_set(err, ERR_INVALID, "there is no back end '%.40s' for collectives; there are gloo and nccl", name);
         return NULL;
     }
     snprintf(file, sizeof file, "libcadre_%s.so", name);
@@ -83,8 +96,8 @@ static const struct backend *load(const char *name, struct err *err)
     const struct backend *backend = find ? find() : NULL;
     if (!backend) {
         const char *why = dlerror();
-        err_set(err, ERR_INVALID, "the back end %s cannot be loaded: %s; the image needs %s of Cadre, and libgloo0",
-                name, why ? why : "its version is another one", file);
+        err_set(err, ERR_INVALID, "the back end %s cannot be loaded: %s; the image needs %s of Cadre, and %s", name,
+                why ? why : "its version is another one", file, source->needs);
         return NULL;
     }
     if (backend->version != BACKEND_VERSION) {
@@ -124,7 +137,8 @@ static int connect_all(struct cadre_comm *c, const char *blob, size_t len, struc
 
 static int make(struct cadre_comm *c, const struct comm_config *config, struct err *err)
 {
-    const struct backend_config b = {config->index, config->n, config->address, config->limit_ms};
+    const struct backend_config b = {config->index, config->n, (const char *const *)c->names, config->address,
+                                     config->limit_ms};
     struct err mine = ERR_INIT;
     char *blob = NULL;
     size_t len = 0;

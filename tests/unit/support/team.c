@@ -17,6 +17,8 @@
 static const char *const team_names[TEAM_MAX] = {"rank 10", "rank 11", "rank 12", "rank 13",
                                                  "rank 14", "rank 15", "rank 16", "rank 17"};
 
+const char *team_backend = "gloo";
+
 static void be_member(const struct team *t, int index, int pairs[TEAM_MAX][2], int out, int64_t limit_ms,
                       int (*run)(const struct team_member *m, void *ctx), void *ctx)
 {
@@ -67,7 +69,7 @@ void team_start(struct team *t, int n, int64_t limit_ms, int (*run)(const struct
 cadre_comm *team_join(const struct team_member *m, struct err *err)
 {
     cadre_comm *comm = NULL;
-    const struct comm_config config = {.backend = "gloo",
+    const struct comm_config config = {.backend = team_backend,
                                        .address = "127.0.0.1",
                                        .names = m->names,
                                        .index = m->index,

@@ -30,8 +30,10 @@ typedef enum cadre_reduction {
 } cadre_reduction;
 
 typedef struct cadre_comm_options {
-    size_t size;         // cadre_comm_options_init() sets it
-    const char *backend; // NULL or "gloo": memory of the host, over TCP
+    size_t size; // cadre_comm_options_init() sets it
+    // NULL or "gloo": memory of the host, over TCP. "nccl": memory of NVIDIA's GPUs. Each member has a GPU of its own:
+    // the one whose context the thread has, else number CADRE_DEVICE. What was begun on the default stream comes first.
+    const char *backend;
     // Who its members are. Neither: all ranks. `ranks`: these, in this order. `mesh` and `dim`: the ranks that differ
     // from this one only in that dimension of spec.worker.meshes or of a published mesh; mesh NULL = the first one.
     const int *ranks;
@@ -57,9 +59,9 @@ CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 // Why the last call failed, for people, until the next one; "" = it did not.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
-// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced; the back end gloo moves the F8
-// types but does not reduce them. `n` counts elements. `in` and `out` may be the same where both have the same size,
-// but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the communicator can be used.
+// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced; all back ends move the F8 types,
+// but only NCCL from 2.24 on reduces E4M3 and E5M2. `n` counts elements. `in` and `out` may be the same where both have
+// the same size, but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the communicator can be used.
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                            cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the back end nccl makes of trouble that NCCL and the GPU have: over a stand-in for both (nccl_stand_in.c). What
+// its collectives give is in test_comm.c.
+#include "tests/unit/support/team.h"
+
+#include "common/base/mem.h"
+#include "tests/unit/support/folder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SHORT_LIMIT_MS = 300, MEMBERS = 3 };
+
+static char folder[64];
+
+static void control(const char *lines)
+{
+    folder_write(folder, "control", lines);
+}
+
+static int aborts(void)
+{
+    char text[256];
+    int n = 0;
+    folder_read(folder, "aborts", text, sizeof text);
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        n++;
+    return n;
+}
+
+// All make a communicator, say so or why not, wait until the test lets them, and reduce.
+static int reduce(const struct team_member *m, void *ctx)
+{
+    struct err err = ERR_INIT;
+    cadre_comm *c = team_join(m, &err);
+    float x[4] = {1, 2, 3, 4};
+    char go[16];
+    (void)ctx;
+    team_say(m, c ? "made" : err.msg);
+    if (!c)
+        return 0;
+    do {
+        usleep(1000);
+        folder_read(folder, "go", go, sizeof go);
+    } while (!go[0]);
+    cadre_result r = cadre_all_reduce(c, "F32", x, x, 4, CADRE_SUM);
+    team_say(m, r == CADRE_OK && x[3] == 4 * (float)m->n ? "reduced" : cadre_comm_error(c));
+    cadre_comm_free(c);
+    return 0;
+}
+
+static void begin(struct team *t, int n, int64_t limit_ms, const char *lines)
+{
+    folder_clear(folder);
+    control(lines);
+    team_start(t, n, limit_ms, reduce, NULL);
+}
+
+// Each says it, or something with it, next.
+static void expect(struct team *t, const char *what)
+{
+    char line[1024];
+    for (int i = 0; i < t->n; i++) {
+        team_hear(t, i, line, sizeof line);
+        if (!strstr(line, what))
+            fail_msg("member %d says: %s", i, line);
+    }
+}
+
+static void end(struct team *t)
+{
+    for (int i = 0; i < t->n; i++)
+        assert_int_equal(team_wait(t, i), 0);
+}
+
+static void calls_that_begin_slowly_are_waited_for(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, MEMBERS, TEAM_LIMIT_MS, "slow 50\n");
+    folder_write(folder, "go", "1");
+    expect(&t, "made");
+    expect(&t, "reduced");
+    end(&t);
+    assert_int_equal(aborts(), 0);
+}
+
+static void a_device_that_never_ends_is_given_up_at_the_limit(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, MEMBERS, SHORT_LIMIT_MS, "");
+    expect(&t, "made");
+    control("hang\n");
+    folder_write(folder, "go", "1");
+    expect(&t, "collective 1 waited too long; all ranks have called it");
+    end(&t);
+    assert_int_equal(aborts(), MEMBERS);
+}
+
+static void an_asynchronous_error_ends_the_wait(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, MEMBERS, TEAM_LIMIT_MS, "");
+    expect(&t, "made");
+    control("hang\nasync 6\n");
+    folder_write(folder, "go", "1");
+    expect(&t, "nccl: a collective: remote process exited or there was a network error: the stand-in was told to");
+    end(&t);
+    assert_int_equal(aborts(), MEMBERS);
+}
+
+static void an_illegal_address_is_named(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, MEMBERS, TEAM_LIMIT_MS, "");
+    expect(&t, "made");
+    control("stream 700\n");
+    folder_write(folder, "go", "1");
+    expect(&t, "the GPU: its stream: CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+    end(&t);
+    assert_int_equal(aborts(), MEMBERS);
+}
+
+// Its collective is under way on all others, and none of them would ever end by itself.
+static void a_member_that_dies_while_a_collective_hangs_frees_the_others(void **state)
+{
+    struct team t;
+    char line[1024];
+    (void)state;
+    begin(&t, MEMBERS, TEAM_LIMIT_MS, "hang\n");
+    expect(&t, "made");
+    folder_write(folder, "go", "1");
+    kill(t.pids[1], SIGKILL);
+    assert_int_equal(team_wait(&t, 1), -SIGKILL);
+    for (int i = 0; i < MEMBERS; i += 2) {
+        team_hear(&t, i, line, sizeof line);
+        if (!strstr(line, "rank 11 was lost"))
+            fail_msg("member %d says: %s", i, line);
+        assert_int_equal(team_wait(&t, i), 0);
+    }
+    assert_true(aborts() >= 1); // one that has not begun frees what it has
+}
+
+static void one_gpu_for_two_members_is_refused_with_its_name(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, 2, TEAM_LIMIT_MS, "one-gpu\n");
+    expect(&t, "rank 10 and rank 11 have the same GPU, GPU-00000000-0000-0000-0000-000000000000: NCCL needs one for");
+    end(&t);
+}
+
+static void a_rank_without_a_gpu_says_so(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, 2, TEAM_LIMIT_MS, "gpus -1\n");
+    expect(&t, "this rank has no GPU: CADRE_DEVICE is not set, and it sees 0");
+    end(&t);
+    setenv("CADRE_DEVICE", "3", 1);
+    begin(&t, 2, TEAM_LIMIT_MS, "gpus 2\n");
+    expect(&t, "this rank has no GPU: CADRE_DEVICE is 3, and it sees 2");
+    end(&t);
+    unsetenv("CADRE_DEVICE");
+}
+
+static void making_it_can_fail(void **state)
+{
+    struct team t;
+    (void)state;
+    begin(&t, 2, TEAM_LIMIT_MS, "init 1\n");
+    expect(&t, "nccl: making a communicator: unhandled cuda error: the stand-in was told to");
+    end(&t);
+    begin(&t, 2, TEAM_LIMIT_MS, "alloc 2\n");
+    expect(&t, "the GPU: memory: CUDA_ERROR_OUT_OF_MEMORY (2)");
+    end(&t);
+    begin(&t, 2, SHORT_LIMIT_MS, "slow 1000000000\n");
+    expect(&t, "nccl: making a communicator: it waited too long");
+    end(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_that_begin_slowly_are_waited_for),
+        cmocka_unit_test(a_device_that_never_ends_is_given_up_at_the_limit),
+        cmocka_unit_test(an_asynchronous_error_ends_the_wait),
+        cmocka_unit_test(an_illegal_address_is_named),
+        cmocka_unit_test(a_member_that_dies_while_a_collective_hangs_frees_the_others),
+        cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
+        cmocka_unit_test(a_rank_without_a_gpu_says_so),
+        cmocka_unit_test(making_it_can_fail),
+    };
+    team_backend = "nccl";
+    folder_new(folder);
+    setenv("NCCL_STAND_IN", folder, 1);
+    int r = cmocka_run_group_tests(tests, NULL, NULL);
+    folder_free(folder);
+    return r;
+}

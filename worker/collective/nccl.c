@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/collective/nccl.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/wire/safetensors.h"
+#include "worker/device/cuda.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+// As nccl.h has them since 2.14, which never change.
+enum { NCCL_OK = 0, NCCL_IN_PROGRESS = 7, NCCL_ID_SIZE = 128, NCCL_NO_TYPE = -1, NCCL_U8 = 1 };
+enum { NCCL_MAGIC = (int)0xcafebeef, NCCL_CONFIG_VERSION = 21400, NCCL_HAS_F8 = 22400 };
+enum {
+    SPINS = 2000, // a small collective is done before a sleep would end
+    PAUSE_NS = 20 * 1000,
+    CLOSE_MS = 5000, // for what is still under way on other members
+    BARRIER_BYTES = 16,
+};
+
+struct nccl_id {
+    char bytes[NCCL_ID_SIZE];
+};
+
+struct nccl_config { // of 2.14: all later versions take it
+    size_t size;
+    unsigned magic, version;
+    int blocking;
+};
+
+typedef void *nccl_comm;
+
+struct library {
+    int (*version)(int *ret);
+    int (*unique_id)(struct nccl_id *ret);
+    int (*init)(nccl_comm *ret, int n, struct nccl_id id, int rank, struct nccl_config *config);
+    int (*finalize)(nccl_comm comm);
+    int (*destroy)(nccl_comm comm);
+    int (*abort)(nccl_comm comm);
+    int (*async_error)(nccl_comm comm, int *ret);
+    const char *(*last_error)(nccl_comm comm);
+    const char *(*error)(int code);
+    int (*group_start)(void);
+    int (*group_end)(void);
+    int (*all_reduce)(const void *in, void *out, size_t n, int type, int op, nccl_comm comm, void *stream);
+    int (*broadcast)(const void *in, void *out, size_t n, int type, int root, nccl_comm comm, void *stream);
+    int (*all_gather)(const void *in, void *out, size_t n, int type, nccl_comm comm, void *stream);
+    int (*reduce_scatter)(const void *in, void *out, size_t n, int type, int op, nccl_comm comm, void *stream);
+    int (*send)(const void *in, size_t n, int type, int to, nccl_comm comm, void *stream);
+    int (*recv)(void *out, size_t n, int type, int from, nccl_comm comm, void *stream);
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} symbols[] = {
+    {"ncclGetVersion", offsetof(struct library, version)},
+    {"ncclGetUniqueId", offsetof(struct library, unique_id)},
+    {"ncclCommInitRankConfig", offsetof(struct library, init)},
+    {"ncclCommFinalize", offsetof(struct library, finalize)},
+    {"ncclCommDestroy", offsetof(struct library, destroy)},
+    {"ncclCommAbort", offsetof(struct library, abort)},
+    {"ncclCommGetAsyncError", offsetof(struct library, async_error)},
+    {"ncclGetLastError", offsetof(struct library, last_error)},
+    {"ncclGetErrorString", offsetof(struct library, error)},
+    {"ncclGroupStart", offsetof(struct library, group_start)},
+    {"ncclGroupEnd", offsetof(struct library, group_end)},
+    {"ncclAllReduce", offsetof(struct library, all_reduce)},
+    {"ncclBroadcast", offsetof(struct library, broadcast)},
+    {"ncclAllGather", offsetof(struct library, all_gather)},
+    {"ncclReduceScatter", offsetof(struct library, reduce_scatter)},
+    {"ncclSend", offsetof(struct library, send)},
+    {"ncclRecv", offsetof(struct library, recv)},
+};
+
+// What the members tell each other.
+struct greeting {
+    struct nccl_id id; // of member 0
+    unsigned char uuid[CUDA_UUID_SIZE];
+};
+
+struct self {
+    struct library f;
+    struct cuda *cuda;
+    int index, n, version;
+    const char *const *names; // borrowed: the communicator's
+    int64_t limit_ms;
+    void *stream, *scratch; // on the device
+    nccl_comm comm;         // NULL = there is none yet, or it was aborted
+    atomic_bool aborted;    // a member was lost
+};
+
+static int load(struct library *f, struct err *err)
+{
+    void *object = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!object)
+        return err_set(err, ERR_INVALID, "NCCL is not in this image: %s", dlerror());
+    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
+        void *p = dlsym(object, symbols[i].name);
+        if (!p)
+            return err_set(err, ERR_INVALID, "libnccl.so.2 has no %s: Cadre needs NCCL 2.14 or newer", symbols[i].name);
+        memcpy((char *)f + symbols[i].offset, &p, sizeof p);
+    }
+    return 0;
+}
+
+static int fail(const struct self *s, int code, const char *what, struct err *err)
+{
+    const char *why = s->f.last_error(s->comm);
+    return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, s->f.error(code), why && *why ? ": " : "", why ? why : "");
+}
+
+// Ends what is under way on the device. Never in two threads: only the one that uses the communicator gets here.
+static void give_up(struct self *s)
+{
+    if (s->comm)
+        (void)s->f.abort(TAKE_PTR(s->comm));
+}
+
+struct patience {
+    int64_t until_ms;
+    unsigned turns;
+};
+
+static void pause_a_moment(struct patience *p)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    if (++p->turns > SPINS)
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+}
+
+static int check_patience(struct self *s, const struct patience *p, const char *what, struct err *err)
+{
+    if (atomic_load(&s->aborted))
+        return err_set(err, ERR_IO, "nccl: %s: aborted", what);
+    if (clock_mono_ms(&clock_system) > p->until_ms)
+        return err_set(err, ERR_TIMEOUT, "nccl: %s: it waited too long", what);
+    return 0;
+}
+
+// NCCL has begun with it, or failed.
+static int wait_host(struct self *s, int r, const char *what, struct patience *p, struct err *err)
+{
+    int state = r;
+    while (r == NCCL_OK || r == NCCL_IN_PROGRESS) {
+        r = s->f.async_error(s->comm, &state);
+        if (r == NCCL_OK && state != NCCL_IN_PROGRESS)
+            r = state;
+        else if (r == NCCL_OK && check_patience(s, p, what, err) < 0)
+            return err->code;
+        else
+            pause_a_moment(p);
+        if (r == NCCL_OK && state == NCCL_OK)
+            return 0;
+    }
+    return fail(s, r, what, err);
+}
+
+// The device has done it. Errors of other members come as asynchronous ones, while the stream stands still.
+static int wait_device(struct self *s, const char *what, struct patience *p, struct err *err)
+{
+    int state = NCCL_OK;
+    for (;;) {
+        int done = cuda_stream_poll(s->cuda, s->stream, err);
+        if (done)
+            return MIN(done, 0);
+        int r = s->f.async_error(s->comm, &state);
+        if (r != NCCL_OK || (state != NCCL_OK && state != NCCL_IN_PROGRESS))
+            return fail(s, r != NCCL_OK ? r : state, what, err);
+        if (check_patience(s, p, what, err) < 0)
+            return err->code;
+        pause_a_moment(p);
+    }
+}
+
+// Making
+
+static void *open_self(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err)
+{
+    struct self *s = xcalloc(1, sizeof *s);
+    struct greeting *mine = xcalloc(1, sizeof *mine);
+    *s = (struct self){.index = config->index, .n = config->n, .names = config->names, .limit_ms = config->limit_ms};
+    int r = load(&s->f, err);
+    if (r == 0)
+        r = cuda_open(&s->cuda, err);
+    if (r == 0 && (r = cuda_enter(s->cuda, err)) == 0) {
+        r = cuda_stream_new(s->cuda, &s->stream, err);
+        if (r == 0)
+            r = cuda_alloc(s->cuda, BARRIER_BYTES, &s->scratch, err);
+        int e = r == 0 && s->index == 0 ? s->f.unique_id(&mine->id) : NCCL_OK;
+        if (r == 0 && (e != NCCL_OK || (e = s->f.version(&s->version)) != NCCL_OK))
+            r = fail(s, e, "its unique id", err);
+        if (r < 0) {
+            cuda_free(s->cuda, s->scratch);
+            cuda_stream_free(s->cuda, s->stream);
+        }
+        cuda_leave(s->cuda);
+    }
+    if (r < 0) {
+        cuda_close(s->cuda);
+        free(mine);
+        free(s);
+        return NULL;
+    }
+    memcpy(mine->uuid, cuda_uuid(s->cuda), sizeof mine->uuid);
+    *ret_blob = (char *)mine;
+    *ret_len = sizeof *mine;
+    return s;
+}
+
+// NCCL itself would wait for itself, or fail with words that help nobody.
+static int check_greetings(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
+{
+    char text[CUDA_UUID_TEXT];
+    for (int i = 0; i < s->n; i++) {
+        const struct greeting *one = (const struct greeting *)blobs[i];
+        if (lens[i] != sizeof *one)
+            return err_set(err, ERR_PROTO, "a member has sent something else than its GPU");
+        for (int k = 0; k < i; k++) {
+            if (memcmp(one->uuid, ((const struct greeting *)blobs[k])->uuid, sizeof one->uuid) != 0)
+                continue;
+            cuda_uuid_text(one->uuid, text);
+            return err_set(err, ERR_INVALID, "%s and %s have the same GPU, %s: NCCL needs one for each member",
+                           s->names[k], s->names[i], text);
+        }
+    }
+    return 0;
+}
+
+static int connect_self(void *self, char *const *blobs, const size_t *lens, struct err *err)
+{
+    struct self *s = self;
+    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
+    struct nccl_config config = {sizeof config, (unsigned)NCCL_MAGIC, NCCL_CONFIG_VERSION, 0};
+    struct nccl_id id;
+    if (check_greetings(s, blobs, lens, err) < 0 || cuda_enter(s->cuda, err) < 0)
+        return err->code;
+    memcpy(&id, blobs[0], sizeof id);
+    int r = s->f.init(&s->comm, s->n, id, s->index, &config);
+    r = s->comm ? wait_host(s, r, "making a communicator", &p, err) : fail(s, r, "making a communicator", err);
+    if (r < 0)
+        give_up(s);
+    cuda_leave(s->cuda);
+    return r;
+}
+
+static void abort_self(void *self)
+{
+    struct self *s = self;
+    atomic_store(&s->aborted, true); // the thread that uses it looks at this
+}
+
+static void close_self(void *self)
+{
+    struct self *s = self;
+    struct err ignored = ERR_INIT;
+    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
+    bool entered = cuda_enter(s->cuda, &ignored) == 0;
+    if (s->comm && !atomic_load(&s->aborted) &&
+        wait_host(s, s->f.finalize(s->comm), "freeing a communicator", &p, &ignored) == 0)
+        (void)s->f.destroy(TAKE_PTR(s->comm));
+    give_up(s);
+    if (entered) {
+        cuda_free(s->cuda, s->scratch);
+        cuda_stream_free(s->cuda, s->stream);
+        cuda_leave(s->cuda);
+    }
+    cuda_close(s->cuda);
+    free(s);
+}
+
+// Running
+
+static int type_of(const struct self *s, int dtype)
+{
+    static const struct {
+        int dtype, type, since;
+    } types[] = {
+        {SAFETENSORS_I8, 0, 0},
+        {SAFETENSORS_U8, 1, 0},
+        {SAFETENSORS_I32, 2, 0},
+        {SAFETENSORS_U32, 3, 0},
+        {SAFETENSORS_I64, 4, 0},
+        {SAFETENSORS_U64, 5, 0},
+        {SAFETENSORS_F16, 6, 0},
+        {SAFETENSORS_F32, 7, 0},
+        {SAFETENSORS_F64, 8, 0},
+        {SAFETENSORS_BF16, 9, 0},
+        {SAFETENSORS_F8_E4M3, 10, NCCL_HAS_F8},
+        {SAFETENSORS_F8_E5M2, 11, NCCL_HAS_F8},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (types[i].dtype == dtype && s->version >= types[i].since)
+            return types[i].type;
+    return NCCL_NO_TYPE;
+}
+
+static int all_to_all(struct self *s, const struct backend_op *op, size_t bytes)
+{
+    int r = s->f.group_start(), first = NCCL_OK;
+    for (int i = 0; i < s->n && r == NCCL_OK && first == NCCL_OK; i++) {
+        first = s->f.send((const char *)op->in + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm, s->stream);
+        if (first == NCCL_OK || first == NCCL_IN_PROGRESS)
+            first = s->f.recv((char *)op->out + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm, s->stream);
+        if (first == NCCL_IN_PROGRESS)
+            first = NCCL_OK;
+    }
+    if (r == NCCL_OK)
+        r = s->f.group_end();
+    return first != NCCL_OK ? first : r;
+}
+
+// What is not reduced is moved as bytes, whatever its type.
+static int begin(struct self *s, const struct backend_op *op, int type)
+{
+    static const int reductions[] = {
+        [CADRE_SUM] = 0, [CADRE_PRODUCT] = 1, [CADRE_MAX] = 2, [CADRE_MIN] = 3, [CADRE_MEAN] = 4};
+    size_t bytes = op->n * op->item;
+    switch (op->kind) {
+    case BACKEND_ALL_REDUCE:
+        return s->f.all_reduce(op->in, op->out, op->n, type, reductions[op->reduction], s->comm, s->stream);
+    case BACKEND_REDUCE_SCATTER:
+        return s->f.reduce_scatter(op->in, op->out, op->n, type, reductions[op->reduction], s->comm, s->stream);
+    case BACKEND_BROADCAST:
+        return s->f.broadcast(op->out, op->out, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+    case BACKEND_ALL_GATHER:
+        return s->f.all_gather(op->in, op->out, bytes, NCCL_U8, s->comm, s->stream);
+    case BACKEND_ALL_TO_ALL:
+        return all_to_all(s, op, bytes);
+    case BACKEND_SEND:
+        return s->f.send(op->in, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+    case BACKEND_RECV:
+        return s->f.recv(op->out, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+    case BACKEND_BARRIER:
+        return s->f.all_reduce(s->scratch, s->scratch, 1, NCCL_U8, reductions[CADRE_MAX], s->comm, s->stream);
+    }
+    abort(); // no other kind
+}
+
+static bool is_whole(int dtype)
+{
+    return dtype != SAFETENSORS_F16 && dtype != SAFETENSORS_F32 && dtype != SAFETENSORS_F64 &&
+           dtype != SAFETENSORS_BF16 && dtype != SAFETENSORS_F8_E4M3 && dtype != SAFETENSORS_F8_E5M2;
+}
+
+static int run_self(void *self, const struct backend_op *op, struct err *err)
+{
+    struct self *s = self;
+    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
+    bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
+    int type = type_of(s, op->dtype);
+    if (reduces && (type == NCCL_NO_TYPE || (op->reduction == CADRE_MEAN && is_whole(op->dtype))))
+        return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
+    if (!s->comm || atomic_load(&s->aborted))
+        return err_set(err, ERR_IO, "nccl: aborted");
+    if (cuda_enter(s->cuda, err) < 0)
+        return err->code;
+    int r = wait_host(s, begin(s, op, type), "a collective", &p, err);
+    if (r == 0)
+        r = wait_device(s, "a collective", &p, err);
+    if (r < 0)
+        give_up(s);
+    cuda_leave(s->cuda);
+    return r;
+}
+
+static const struct backend nccl_backend = {BACKEND_VERSION, open_self, connect_self, run_self, abort_self, close_self};
+
+const struct backend *cadre_backend(void)
+{
+    return &nccl_backend;
+}
