@@ -18,6 +18,7 @@ struct cadre_comm {
     char **names;
     int index, n;
     int64_t limit_ms;
+    bool debug;
     uint32_t number; // of the last collective
     const struct backend *backend;
     struct star *star;
@@ -118,18 +119,39 @@ static void on_broken(void *ctx)
     pthread_mutex_unlock(&c->mutex);
 }
 
+// What a member says of itself: whether it is in debug mode, then what its back end says.
+static int check_modes(const struct cadre_comm *c, char *const *said, const size_t *lens, struct err *err)
+{
+    for (int i = 0; i < c->n; i++)
+        if (!lens[i] || said[i][0] != said[0][0])
+            return err_set(err, ERR_INVALID,
+                           "%s and %s differ in CADRE_COLLECTIVE_DEBUG: set it for all ranks, or none", c->names[0],
+                           c->names[i]);
+    return 0;
+}
+
 static int connect_all(struct cadre_comm *c, const char *blob, size_t len, struct err *err)
 {
-    char **blobs = xcalloc((size_t)c->n, sizeof *blobs);
+    char **said = xcalloc((size_t)c->n, sizeof *said), **blobs = xcalloc((size_t)c->n, sizeof *blobs);
     size_t *lens = xcalloc((size_t)c->n, sizeof *lens);
     struct err mine = ERR_INIT;
-    int r = star_exchange(c->star, blob, len, blobs, lens, err);
+    _cleanup_(free_p) char *own = xmalloc(len + 1);
+    own[0] = (char)c->debug;
+    memcpy(own + 1, blob, len);
+    int r = star_exchange(c->star, own, len + 1, said, lens, err);
     if (r == 0) {
-        (void)c->backend->connect(c->self, blobs, lens, &mine);
+        if (check_modes(c, said, lens, &mine) == 0) {
+            for (int i = 0; i < c->n; i++) {
+                blobs[i] = said[i] + 1;
+                lens[i]--;
+            }
+            (void)c->backend->connect(c->self, blobs, lens, &mine);
+        }
         r = star_agree(c->star, &mine, err);
     }
     for (int i = 0; i < c->n; i++)
-        free(blobs[i]);
+        free(said[i]);
+    free(said);
     free(blobs);
     free(lens);
     return r;
@@ -158,7 +180,8 @@ int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err
 {
     struct cadre_comm *c = xcalloc(1, sizeof *c);
     int r = 0;
-    *c = (struct cadre_comm){.index = config->index, .n = config->n, .limit_ms = config->limit_ms};
+    *c = (struct cadre_comm){
+        .index = config->index, .n = config->n, .limit_ms = config->limit_ms, .debug = config->debug};
     c->names = xcalloc((size_t)c->n, sizeof *c->names);
     for (int i = 0; i < c->n; i++)
         c->names[i] = xstrdup(config->names[i]);
@@ -248,6 +271,32 @@ static void run_alone(const struct backend_op *op)
         memcpy(op->out, op->in, op->n * op->item);
 }
 
+// In words, which are equal where the collectives are.
+static void describe(const struct cadre_comm *c, const struct backend_op *op, char out[STAR_WHAT_SIZE])
+{
+    static const char *const reductions[] = {[CADRE_SUM] = " with sum",
+                                             [CADRE_PRODUCT] = " with product",
+                                             [CADRE_MIN] = " with min",
+                                             [CADRE_MAX] = " with max",
+                                             [CADRE_MEAN] = " with mean"};
+    bool from = op->kind == BACKEND_BROADCAST;
+    snprintf(out, STAR_WHAT_SIZE, "%s of %zu %s%s%s%s", kinds[op->kind].name, op->n,
+             safetensors_dtype_name((enum safetensors_dtype)op->dtype), op->reduction ? reductions[op->reduction] : "",
+             from ? " from " : "", from ? c->names[op->peer] : "");
+}
+
+static cadre_result compare(struct cadre_comm *c, const struct backend_op *op)
+{
+    char what[STAR_WHAT_SIZE], reason[STAR_REASON_SIZE];
+    describe(c, op, what);
+    int r = star_compare(c->star, what, c->limit_ms);
+    if (r == ERR_TIMEOUT)
+        star_give_up(c->star, NULL, reason);
+    else if (r < 0)
+        (void)star_broken(c->star, reason);
+    return r < 0 ? fail(c, op, CADRE_ERROR, reason) : CADRE_OK;
+}
+
 static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
 {
     char reason[STAR_REASON_SIZE];
@@ -262,13 +311,18 @@ static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_
     }
     if (star_broken(c->star, reason))
         return fail(c, op, CADRE_ERROR, reason);
-    if (!op->n)
+    bool compares = c->debug && kinds[op->kind].collective;
+    if (!op->n && !compares)
         return CADRE_OK;
     op->limit_ms = c->limit_ms;
     if (kinds[op->kind].collective) {
         op->number = ++c->number;
         star_progress(c->star, op->number);
     }
+    if (compares && compare(c, op) != CADRE_OK)
+        return CADRE_ERROR;
+    if (!op->n)
+        return CADRE_OK;
     int r = c->backend->run(c->self, op, &err);
     if (r == ERR_INVALID) {
         c->number -= kinds[op->kind].collective;

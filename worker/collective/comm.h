@@ -7,6 +7,8 @@
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/collective.h"
 
+#include <stdbool.h>
+
 enum { COMM_LIMIT_MS = 60 * 1000, COMM_MEMBERS_MAX = 4096 };
 
 struct comm_config {
@@ -16,6 +18,7 @@ struct comm_config {
     int index, n;
     int *links; // as star_config has them; the communicator closes them, also where it fails
     int64_t limit_ms;
+    bool debug; // each collective is compared over all members before it begins
 };
 
 // ERR_INVALID: there is no such back end in this build or image. Else ERR_TIMEOUT, ERR_GONE, ERR_UNAVAILABLE with who

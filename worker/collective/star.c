@@ -4,7 +4,9 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "worker/collective/agreement.h"
 #include "worker/collective/backend.h"
+#include "worker/collective/star_frame.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,24 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum frame_kind {
-    FRAME_BLOB = 1,   // what a back end needs; of member 0: those of all, each with its length in front
-    FRAME_AGREED = 2, // "" or what is wrong here; of member 0: what is wrong anywhere
-    FRAME_BROKEN = 3, // why
-    FRAME_LATE = 4,   // u32 number: it has waited for that one too long
-    FRAME_ASK = 5,    // which one have you begun?
-    FRAME_BEGUN = 6,  // u32 number
-    FRAME_BYE = 7,
-};
-
-enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000, BODY_MAX = 64 << 20 };
-
-struct frame {
-    uint32_t kind, len;
-};
+enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000 };
 
 struct link {
     int fd; // -1 = none, or over
@@ -39,6 +26,8 @@ struct link {
     bool left;     // it has said goodbye
     bool answered; // to ASK
     uint32_t begun;
+    uint32_t compares; // the last that it has sent to be compared, and what
+    char what[STAR_WHAT_SIZE];
 };
 
 struct star {
@@ -60,6 +49,9 @@ struct star {
     int64_t asked_ms; // when it asked who has begun what; 0 = it has not
     uint32_t asked_number;
     char reason[STAR_REASON_SIZE];
+    uint32_t compares, compared; // the last that was to be compared, and that is the same everywhere
+    bool says;                   // to be sent by the thread
+    char what[STAR_WHAT_SIZE];
 };
 
 static int64_t now_ms(void)
@@ -88,62 +80,6 @@ struct star *star_new(const struct star_config *config)
     return s;
 }
 
-// Sending and receiving until a time. ERR_TIMEOUT, ERR_GONE.
-
-static int ready(int fd, short events, int64_t until)
-{
-    for (;;) {
-        int64_t left = until - now_ms();
-        struct pollfd p = {.fd = fd, .events = events};
-        if (left < 0)
-            return ERR_TIMEOUT;
-        int n = poll(&p, 1, (int)MIN(left + 1, (int64_t)1000));
-        if (n > 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return ERR_GONE;
-    }
-}
-
-static int transfer(int fd, bool out, char *data, size_t len, int64_t until)
-{
-    while (len) {
-        ssize_t n = out ? send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, data, len, MSG_DONTWAIT);
-        if (n > 0) {
-            data += n;
-            len -= (size_t)n;
-        } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-            return ERR_GONE;
-        } else {
-            int r = ready(fd, out ? POLLOUT : POLLIN, until);
-            if (r < 0)
-                return r;
-        }
-    }
-    return 0;
-}
-
-static int send_frame(const struct link *l, enum frame_kind kind, const void *body, size_t len, int64_t until)
-{
-    struct frame f = {kind, (uint32_t)len};
-    int r = transfer(l->fd, true, (char *)&f, sizeof f, until);
-    return r < 0 ? r : transfer(l->fd, true, (char *)body, len, until);
-}
-
-// *ret_body is the caller's.
-static int take_frame(const struct link *l, struct frame *ret, char **ret_body, int64_t until)
-{
-    int r = transfer(l->fd, false, (char *)ret, sizeof *ret, until);
-    *ret_body = NULL;
-    if (r == 0 && ret->len > BODY_MAX)
-        return ERR_GONE;
-    if (r == 0) {
-        *ret_body = xcalloc(1, (size_t)ret->len + 1);
-        r = transfer(l->fd, false, *ret_body, ret->len, until);
-    }
-    return r;
-}
-
 // The exchange
 
 static int missing(const struct star *s, const struct link *l, int code, struct err *err)
@@ -154,11 +90,11 @@ static int missing(const struct star *s, const struct link *l, int code, struct 
     return err_set(err, ERR_GONE, "%s was lost, or gave up", name);
 }
 
-static int expect(const struct star *s, const struct link *l, enum frame_kind kind, char **ret_body, size_t *ret_len,
-                  int64_t until, struct err *err)
+static int expect(const struct star *s, const struct link *l, enum star_frame_kind kind, char **ret_body,
+                  size_t *ret_len, int64_t until, struct err *err)
 {
-    struct frame f;
-    int r = take_frame(l, &f, ret_body, until);
+    struct star_frame f;
+    int r = star_frame_take(l->fd, &f, ret_body, until);
     if (r == 0 && f.kind == kind) {
         *ret_len = f.len;
         return 0;
@@ -172,16 +108,16 @@ static int expect(const struct star *s, const struct link *l, enum frame_kind ki
 }
 
 // What member 0 has found wrong, the others should not have to wait for.
-static void tell_all(struct star *s, enum frame_kind kind, const char *text)
+static void tell_all(struct star *s, enum star_frame_kind kind, const char *text)
 {
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].fd >= 0)
-            (void)send_frame(&s->links[i], kind, text, strlen(text), now_ms() + SEND_MS);
+            (void)star_frame_send(s->links[i].fd, kind, text, strlen(text), now_ms() + SEND_MS);
 }
 
 static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_t *lens, struct err *err)
 {
-    struct buf all = BUF_INIT(BODY_MAX);
+    struct buf all = BUF_INIT(STAR_FRAME_MAX);
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->n_links; i++)
         r = expect(s, &s->links[i], FRAME_BLOB, &blobs[i + 1], &lens[i + 1], until, err);
@@ -189,10 +125,10 @@ static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_
         uint32_t len = (uint32_t)lens[i];
         buf_append(&all, &len, sizeof len);
         if (buf_append(&all, blobs[i], lens[i]) < 0)
-            r = err_set(err, ERR_LIMIT, "the members say more than %d bytes about themselves", BODY_MAX);
+            r = err_set(err, ERR_LIMIT, "the members say more than %d bytes about themselves", STAR_FRAME_MAX);
     }
     for (size_t i = 0; r == 0 && i < s->n_links; i++)
-        if (send_frame(&s->links[i], FRAME_BLOB, all.data, all.len, until) < 0)
+        if (star_frame_send(s->links[i].fd, FRAME_BLOB, all.data, all.len, until) < 0)
             r = missing(s, &s->links[i], ERR_GONE, err);
     if (r < 0)
         tell_all(s, FRAME_BROKEN, err->msg);
@@ -230,7 +166,7 @@ int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs
     ret_lens[s->config.index] = len;
     if (!s->config.index)
         return exchange_at_center(s, until, ret_blobs, ret_lens, err);
-    if (send_frame(&s->links[0], FRAME_BLOB, blob, len, until) < 0)
+    if (star_frame_send(s->links[0].fd, FRAME_BLOB, blob, len, until) < 0)
         return missing(s, &s->links[0], ERR_GONE, err);
     // Member 0 waits for the others as long, and then says who is missing.
     int r = expect(s, &s->links[0], FRAME_BLOB, &all, &all_len, until + SEND_MS, err);
@@ -247,8 +183,8 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
     size_t len;
     int r = 0;
     if (s->config.index) {
-        if (send_frame(&s->links[0], FRAME_AGREED, mine->code ? mine->msg : "", mine->code ? strlen(mine->msg) : 0,
-                       until) < 0)
+        if (star_frame_send(s->links[0].fd, FRAME_AGREED, mine->code ? mine->msg : "",
+                            mine->code ? strlen(mine->msg) : 0, until) < 0)
             return missing(s, &s->links[0], ERR_GONE, err);
         r = expect(s, &s->links[0], FRAME_AGREED, &said, &len, until + SEND_MS, err);
         if (r == 0 && len)
@@ -317,10 +253,10 @@ static void ask_all(struct star *s, uint32_t number)
     pthread_mutex_unlock(&s->mutex);
     for (size_t i = 0; first && i < s->n_links; i++)
         if (s->links[i].fd >= 0)
-            (void)send_frame(&s->links[i], FRAME_ASK, "", 0, now_ms() + SEND_MS);
+            (void)star_frame_send(s->links[i].fd, FRAME_ASK, "", 0, now_ms() + SEND_MS);
 }
 
-static void take_number(struct star *s, struct link *l, const struct frame *f, const char *body)
+static void take_number(struct star *s, struct link *l, const struct star_frame *f, const char *body)
 {
     uint32_t number;
     if (f->len != sizeof number)
@@ -334,11 +270,80 @@ static void take_number(struct star *s, struct link *l, const struct frame *f, c
     }
 }
 
+static void become_compared(struct star *s, uint32_t number)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->compared = number;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+// Of member 0, as soon as all have said what they are about to do.
+static void compare_all(struct star *s)
+{
+    const char **whats = xcalloc((size_t)s->config.n, sizeof *whats);
+    struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
+    char own[STAR_WHAT_SIZE];
+    pthread_mutex_lock(&s->mutex);
+    uint32_t number = s->compares, collective = s->number;
+    bool due = number != s->compared && !s->broken;
+    memcpy(own, s->what, sizeof own);
+    pthread_mutex_unlock(&s->mutex);
+    whats[0] = own;
+    for (size_t i = 0; i < s->n_links; i++) {
+        due = due && s->links[i].compares == number;
+        whats[i + 1] = s->links[i].what;
+    }
+    if (due) {
+        buf_printf(&text, "collective %u differs: ", collective);
+        if (!agreement_holds(whats, s->config.names, s->config.n, &text)) {
+            break_all(s, buf_str(&text));
+        } else {
+            for (size_t i = 0; i < s->n_links; i++)
+                if (s->links[i].fd >= 0)
+                    (void)star_frame_send(s->links[i].fd, FRAME_SAME, &number, sizeof number, now_ms() + SEND_MS);
+            become_compared(s, number);
+        }
+    }
+    buf_done(&text);
+    free(whats);
+}
+
+static void take_comparison(struct star *s, struct link *l, const struct star_frame *f, const char *body)
+{
+    uint32_t number;
+    if (f->len < sizeof number)
+        return;
+    memcpy(&number, body, sizeof number);
+    if (f->kind == FRAME_SAME) {
+        become_compared(s, number);
+        return;
+    }
+    l->compares = number;
+    snprintf(l->what, sizeof l->what, "%s", body + sizeof number);
+    compare_all(s);
+}
+
+static void say_what(struct star *s)
+{
+    char body[sizeof(uint32_t) + STAR_WHAT_SIZE];
+    if (!s->config.index) {
+        compare_all(s);
+        return;
+    }
+    pthread_mutex_lock(&s->mutex);
+    memcpy(body, &s->compares, sizeof s->compares);
+    memcpy(body + sizeof s->compares, s->what, sizeof s->what);
+    pthread_mutex_unlock(&s->mutex);
+    if (s->links[0].fd >= 0)
+        (void)star_frame_send(s->links[0].fd, FRAME_COMPARE, body, sizeof body, now_ms() + SEND_MS);
+}
+
 static void take(struct star *s, struct link *l)
 {
-    struct frame f;
+    struct star_frame f;
     char *body;
-    if (take_frame(l, &f, &body, now_ms() + SEND_MS) < 0) {
+    if (star_frame_take(l->fd, &f, &body, now_ms() + SEND_MS) < 0) {
         free(body);
         lose(s, l);
         return;
@@ -349,11 +354,13 @@ static void take(struct star *s, struct link *l)
         break_all(s, body);
     else if (f.kind == FRAME_LATE || f.kind == FRAME_BEGUN)
         take_number(s, l, &f, body);
+    else if (f.kind == FRAME_COMPARE || f.kind == FRAME_SAME)
+        take_comparison(s, l, &f, body);
     else if (f.kind == FRAME_ASK) {
         pthread_mutex_lock(&s->mutex);
         uint32_t number = s->number;
         pthread_mutex_unlock(&s->mutex);
-        (void)send_frame(l, FRAME_BEGUN, &number, sizeof number, now_ms() + SEND_MS);
+        (void)star_frame_send(l->fd, FRAME_BEGUN, &number, sizeof number, now_ms() + SEND_MS);
     }
     free(body);
 }
@@ -398,7 +405,7 @@ static void be_late(struct star *s, uint32_t number)
     if (!s->config.index)
         ask_all(s, number);
     else if (s->links[0].fd >= 0)
-        (void)send_frame(&s->links[0], FRAME_LATE, &number, sizeof number, now_ms() + SEND_MS);
+        (void)star_frame_send(s->links[0].fd, FRAME_LATE, &number, sizeof number, now_ms() + SEND_MS);
 }
 
 // What the program's thread wants, and what is due. How long to sleep, -1 = until something happens.
@@ -406,13 +413,15 @@ static int attend(struct star *s)
 {
     char own[STAR_REASON_SIZE];
     pthread_mutex_lock(&s->mutex);
-    bool late = s->late, gives_up = s->gives_up;
+    bool late = s->late, gives_up = s->gives_up, says = s->says;
     uint32_t number = s->number;
-    s->late = s->gives_up = false;
+    s->late = s->gives_up = s->says = false;
     memcpy(own, s->own, sizeof own);
     pthread_mutex_unlock(&s->mutex);
     if (gives_up)
         break_all(s, own);
+    if (says)
+        say_what(s);
     if (late)
         be_late(s, number);
     pthread_mutex_lock(&s->mutex);
@@ -483,6 +492,22 @@ bool star_broken(struct star *s, char ret[STAR_REASON_SIZE])
     return broken;
 }
 
+int star_compare(struct star *s, const char *what, int64_t limit_ms)
+{
+    int64_t until = now_ms() + limit_ms;
+    struct timespec at = {until / 1000, until % 1000 * 1000000};
+    pthread_mutex_lock(&s->mutex);
+    s->compares++;
+    s->says = true;
+    snprintf(s->what, sizeof s->what, "%s", what);
+    (void)eventfd_write(s->wake, 1);
+    while (!s->broken && s->compared != s->compares && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
+        ;
+    int r = s->broken ? ERR_GONE : s->compared == s->compares ? 0 : ERR_TIMEOUT;
+    pthread_mutex_unlock(&s->mutex);
+    return r;
+}
+
 static bool wait_broken(struct star *s, int64_t ms)
 {
     int64_t until = now_ms() + ms;
@@ -522,7 +547,7 @@ void star_free(struct star *s)
         pthread_join(s->thread, NULL);
         for (size_t i = 0; i < s->n_links; i++)
             if (s->links[i].fd >= 0)
-                (void)send_frame(&s->links[i], FRAME_BYE, "", 0, now_ms() + SEND_MS);
+                (void)star_frame_send(s->links[i].fd, FRAME_BYE, "", 0, now_ms() + SEND_MS);
     }
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].fd >= 0)

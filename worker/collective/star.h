@@ -3,8 +3,6 @@
 // others. First they exchange what their back ends need. Then a thread of each member watches its connections: the end
 // of a process ends them at once, whatever its methods do. Everybody learns who was lost, and can ask who is missing in
 // a collective.
-//
-//   frames   u32 kind  u32 length  body            host byte order: all members run on machines of one kind
 #ifndef CADRE_COLLECTIVE_STAR_H
 #define CADRE_COLLECTIVE_STAR_H
 
@@ -14,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STAR_REASON_SIZE = 512, STAR_MISSING_MS = 500 };
+enum { STAR_REASON_SIZE = 512, STAR_WHAT_SIZE = 160, STAR_MISSING_MS = 500 };
 
 struct star;
 
@@ -36,6 +34,9 @@ int star_agree(struct star *s, const struct err *mine, struct err *err); // 0: a
 // From now on a thread watches. `on_broken` comes once, from that thread.
 void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx);
 void star_progress(struct star *s, uint32_t number); // the collective that begins here
+// For a debug mode: says what the collective that begins here is, in words, and waits until all members have come with
+// the same. ERR_GONE: they differ, or somebody was lost: star_broken() tells. ERR_TIMEOUT: somebody does not come.
+int star_compare(struct star *s, const char *what, int64_t limit_ms);
 // This member gives up: because of the limit, or for that reason (NULL = because of the limit). Waits up to a second
 // for what all agree on, which goes to `ret`.
 void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]);

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "worker/collective/comm.h"
 #include "worker/host/method_executor.h"
 
@@ -110,6 +111,7 @@ int communicator_join(struct cadre_call *c, const struct meeting_list *who, cons
     int64_t limit = o->limit_ms > 0 ? o->limit_ms : COMM_LIMIT_MS;
     _cleanup_(free_p) int *links = xcalloc((size_t)who->n, sizeof *links);
     char address[INET6_ADDRSTRLEN] = "";
+    const char *debug = getenv("CADRE_COLLECTIVE_DEBUG");
     struct meeting_list list = *who;
     list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
     list.canceled = &c->canceled;
@@ -126,7 +128,8 @@ int communicator_join(struct cadre_call *c, const struct meeting_list *who, cons
                                           .index = list.index,
                                           .n = list.n,
                                           .links = links,
-                                          .limit_ms = limit},
+                                          .limit_ms = limit,
+                                          .debug = str_eq(debug, "1")},
                     ret, err);
 }
 

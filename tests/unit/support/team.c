@@ -23,7 +23,8 @@ static void be_member(const struct team *t, int index, int pairs[TEAM_MAX][2], i
                       int (*run)(const struct team_member *m, void *ctx), void *ctx)
 {
     int links[TEAM_MAX] = {-1};
-    struct team_member m = {index, t->n, limit_ms, links, team_names, out};
+    struct team_member m = {
+        .index = index, .n = t->n, .limit_ms = limit_ms, .links = links, .names = team_names, .out = out};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (int i = 1; i < t->n; i++) {
         bool mine = index == 0 || i == index;
@@ -75,7 +76,8 @@ cadre_comm *team_join(const struct team_member *m, struct err *err)
                                        .index = m->index,
                                        .n = m->n,
                                        .links = m->links,
-                                       .limit_ms = m->limit_ms};
+                                       .limit_ms = m->limit_ms,
+                                       .debug = m->debug};
     return comm_new(&config, &comm, err) == 0 ? comm : NULL;
 }
 

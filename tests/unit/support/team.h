@@ -5,6 +5,7 @@
 
 #include "worker/collective/comm.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum { TEAM_MAX = 8, TEAM_LIMIT_MS = 600 * 1000 };
@@ -12,6 +13,7 @@ enum { TEAM_MAX = 8, TEAM_LIMIT_MS = 600 * 1000 };
 struct team_member {
     int index, n;
     int64_t limit_ms; // of its communicators
+    bool debug;       // as in comm_config; false unless it changes that before it joins
     int *links;
     const char *const *names; // "rank 10", ...: not the places
     int out;                  // for team_say()

@@ -10,6 +10,9 @@
 //   call that is under way in them, and every later one, fails within a second and names the rank. When a member does
 //   not call, the others fail at the limit and name it. A communicator that has failed only can be freed; the members
 //   that are left, or the restarted group, make a new one.
+//
+//   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members that do not call the same get an error that
+//   names them.
 #ifndef CADRE_COLLECTIVE_H
 #define CADRE_COLLECTIVE_H
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What members of a star send each other: u32 kind, u32 length, body, in the host's byte order. Each wait has an end.
+#ifndef CADRE_COLLECTIVE_STAR_FRAME_H
+#define CADRE_COLLECTIVE_STAR_FRAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STAR_FRAME_MAX = 64 << 20 };
+
+enum star_frame_kind {
+    FRAME_BLOB = 1,   // what a back end needs; of member 0: those of all, each with its length in front
+    FRAME_AGREED = 2, // "" or what is wrong here; of member 0: what is wrong anywhere
+    FRAME_BROKEN = 3, // why
+    FRAME_LATE = 4,   // u32 number: it has waited for that one too long
+    FRAME_ASK = 5,    // which one have you begun?
+    FRAME_BEGUN = 6,  // u32 number
+    FRAME_BYE = 7,
+    FRAME_COMPARE = 8, // u32 number, a text: what it is about to do
+    FRAME_SAME = 9,    // u32 number: all are about to do the same
+};
+
+struct star_frame {
+    uint32_t kind, len;
+};
+
+// `until`: of the monotonic clock, in ms. ERR_TIMEOUT, ERR_GONE.
+int star_frame_send(int fd, enum star_frame_kind kind, const void *body, size_t len, int64_t until);
+int star_frame_take(int fd, struct star_frame *ret, char **ret_body, int64_t until); // the body is the caller's
+
+#endif
