@@ -193,6 +193,7 @@ void ws_session_close(struct ws_session *s, unsigned code, const char *reason)
     set_close(s, code, reason ? reason : "", reason ? strlen(reason) : 0);
     ws_session_resume(s); // the peer's close frame is to be read
     s->closing = true;
+    blob_unref(TAKE_PTR(s->message)); // nobody gets the rest
     if (s->open)
         arm_deadline(s);
     wake(s);
@@ -239,7 +240,8 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
         config->on_message(config->ctx, s, s->text, data, len);
         return;
     }
-    if ((!s->message && !(s->message = blob_new(0, s->quota))) || !blob_reserve(s->message, len)) {
+    struct quota *payer = s->queue.quota ? s->queue.quota : s->quota;
+    if ((!s->message && !(s->message = blob_new(0, payer))) || !blob_reserve(s->message, len)) {
         ws_session_refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
         return;
     }

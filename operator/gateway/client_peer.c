@@ -219,9 +219,8 @@ static void serve_text(struct connection *c)
     struct jsonrpc *j = xcalloc(1, sizeof *j);
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
     c->gateway->counters.clients++;
-    ws_session_charge(c->ws, j->session->quota);
     c->payer = quota_ref(j->session->tenant->quota);
-    connection_serve(c, &text_role, j, NULL);
+    connection_serve(c, &text_role, j, j->session->quota);
 }
 
 // Getting in

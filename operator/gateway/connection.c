@@ -50,6 +50,7 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
     list_append(&g->connections, &c->link);
     record_reader_init(&c->reader,
                        &(struct record_reader_config){.whole = true, .max_body = max_hello, .quota = g->strangers});
+    ws_session_charge(ws, g->strangers);
     return c;
 }
 
@@ -396,6 +397,7 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
                                                       .max_body = role->pieces ? config->max_body : config->max_whole,
                                                       .share = c->shares ? &c->share : NULL,
                                                       .quota = quota});
+    ws_session_charge(c->ws, quota);
     ws_session_resume(c->ws);
     log_debug("connected", "role", role->name, "who", c->name, "peer", c->address, NULL);
     connection_go_on(c);

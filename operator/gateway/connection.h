@@ -84,7 +84,8 @@ void connection_drain(struct connection *c);      // this replica stops: it is t
 void connection_go_if_done(struct connection *c); // where no new calls are taken any more, and none is open
 void connection_goodbye(struct connection *c);    // it goes now
 
-// For the roles. The connection goes on with what is unread, if there was anything.
+// For the roles. The connection goes on with what is unread, if there was anything. `quota` pays for what has come in
+// part, and outlives the role.
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
 void connection_wait(struct connection *c); // reads no more until connection_serve()
 // Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.

@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "operator/gateway/hello.h"
+#include "operator/proxy/tenant.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +29,9 @@ struct worker {
     struct member *member;
     struct ticket ticket;
     int64_t since_ms;
-    bool heard; // after its WELCOME
+    bool heard;            // after its WELCOME
+    struct tenant *tenant; // of its group, which pays for what has come of its results
+    struct quota *quota;
 };
 
 // Tickets
@@ -133,6 +136,8 @@ static void worker_end(struct connection *c)
         s->next = w->ticket.serial;
     router_leave(&g->router, w->member);
     tell(g, &w->ticket);
+    quota_unref(w->quota);
+    tenant_unref(w->tenant);
     free(w);
 }
 
@@ -219,6 +224,8 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     note_shown(g, &w->ticket);
     g->counters.workers++;
     tell(g, &w->ticket);
-    connection_serve(c, &role, w, ws_session_quota(c->ws));
+    w->tenant = tenant_get(&g->router, w->member->group->ns);
+    w->quota = quota_new(g->config.max_session, w->tenant->quota);
+    connection_serve(c, &role, w, w->quota);
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
+#include "operator/gateway/gateway_state.h"
 #include "operator/proxy/tenant.h"
 #include "tests/unit/support/gateway_fixture.h"
 
@@ -13,16 +14,18 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
-#define HANDSHAKE                                                                                                \
+#define HANDSHAKE_OF(subprotocol)                                                                                \
     "GET " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: " \
-    "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: cadre.v1\r\n"              \
-    "Authorization: Bearer alice\r\n\r\n"
+    "dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: " subprotocol "\r\n"
+#define HANDSHAKE HANDSHAKE_OF("cadre.v1") "Authorization: Bearer alice\r\n\r\n"
 
 enum { MAX_BODY = 256 << 10, MAX_QUEUE = 2 << 20, MAX_SESSION = 3 << 20 };
 enum { RESULT = 240 << 10 }; // goes in one record: the pieces of many at a time would count as the worker's
@@ -294,6 +297,77 @@ static void test_what_waits_for_a_turn_is_charged(void **state)
     free(text);
 }
 
+enum { HALF = 60000 };
+
+// A connection that was let in, and sends this much of a text whose end never comes.
+static int send_half_a_text(const char *handshake)
+{
+    static char frame[8 + HALF] = "\x01\xfe\xea\x60"; // so many bytes, more follow; the mask is 0
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)f.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char answer[1024];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, handshake, strlen(handshake), 0), strlen(handshake));
+    GATEWAY_UNTIL(&f, recv(fd, answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) > 0);
+    assert_memory_equal(answer, "HTTP/1.1 101 ", 13);
+    memset(frame + 8, ' ', HALF);
+    assert_int_equal(send(fd, frame, sizeof frame, 0), sizeof frame);
+    return fd;
+}
+
+static void test_half_a_text_is_charged_to_the_namespace_of_its_client(void **state)
+{
+    (void)state;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    int fd = send_half_a_text(HANDSHAKE_OF("cadre.v1.json") "Authorization: Bearer alice\r\n\r\n");
+    GATEWAY_UNTIL(&f, quota_used(t->quota) >= HALF);
+    close(fd);
+    GATEWAY_UNTIL(&f, quota_used(t->quota) == 0);
+    tenant_unref(t);
+}
+
+static void test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_is(void **state)
+{
+    (void)state;
+    int fd = send_half_a_text(HANDSHAKE_OF("cadre.v1") "\r\n");
+    GATEWAY_UNTIL(&f, quota_used(f.gateway->strangers) >= HALF);
+    close(fd);
+    GATEWAY_UNTIL(&f, quota_used(f.gateway->strangers) == 0);
+}
+
+static void send_piece(struct gateway_peer *p, uint32_t call, uint8_t flags, size_t len)
+{
+    _cleanup_(free_p) char *piece = calloc(1, RECORD_HEADER_SIZE + len);
+    memset(piece + RECORD_HEADER_SIZE, ' ', len);
+    record_header_encode(
+        piece,
+        &(struct record_header){.type = RECORD_ERROR, .flags = flags, .call = call, .rank = 0, .len = (uint32_t)len});
+    send_bytes(p, piece, RECORD_HEADER_SIZE + len);
+}
+
+// What a worker has sent of something that the proxy must have whole.
+static void test_half_an_answer_is_charged_to_the_namespace_of_its_group(void **state)
+{
+    (void)state;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    worker.quiet = true;
+    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]");
+    GATEWAY_UNTIL(&f, worker.last_call);
+    size_t before = quota_used(t->quota);
+    send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
+    GATEWAY_UNTIL(&f, quota_used(t->quota) >= before + HALF);
+    // Where the share has no room for the rest the caller hears why; others are not concerned.
+    size_t taken = quota_left(t->quota);
+    assert_true(quota_charge(t->quota, taken));
+    send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
+    send_piece(&worker, worker.last_call, 0, 1);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 1 "));
+    assert_false(worker.closed);
+    quota_refund(t->quota, taken);
+    tenant_unref(t);
+}
+
 // It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
 // and everything is given back.
 static void test_slow_reader(void **state)
@@ -430,6 +504,9 @@ int main(void)
         TEST(test_too_many_calls),
         TEST(test_much_before_welcome),
         TEST(test_what_waits_for_a_turn_is_charged),
+        TEST(test_half_a_text_is_charged_to_the_namespace_of_its_client),
+        TEST(test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_is),
+        TEST(test_half_an_answer_is_charged_to_the_namespace_of_its_group),
         TEST(test_slow_reader),
         TEST(test_slow_readers_together),
         TEST(test_bare_sockets),
