@@ -16,6 +16,11 @@
 
 #define PROTOCOLS_MAX 120 // what libwebsockets' own buffer for the list holds
 
+enum {
+    FREE_MAX = 4096, // so much of an answer goes out even if no memory is left
+    ROUNDS_MAX = 180 // an hour, of 20 s, for all of an answer
+};
+
 static struct ws_request *request_new(struct ws_connection *c)
 {
     struct ws_request *r = xcalloc(1, sizeof *r);
@@ -30,18 +35,37 @@ static struct ws_request *request_new(struct ws_connection *c)
 
 void ws_request_drop_body(struct ws_request *r)
 {
-    quota_refund(r->connection->server->bodies, r->body_charged);
+    quota_refund(r->payer ? r->payer : r->connection->server->bodies, r->body_charged);
     r->body_charged = 0;
     buf_done(&r->body);
+}
+
+bool ws_request_charge(struct ws_request *r, struct quota *quota)
+{
+    if (!quota_charge(quota, r->want))
+        return false;
+    quota_refund(r->connection->server->bodies, r->body_charged);
+    r->body_charged = r->want;
+    r->payer = quota_ref(quota);
+    return true;
+}
+
+void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx)
+{
+    r->ended = ended;
+    r->ended_ctx = ctx;
 }
 
 static void request_free(struct ws_request *r)
 {
     r->connection->request = NULL;
     ws_request_drop_body(r);
-    quota_refund(r->connection->server->quota, r->answer_charged);
+    quota_refund(r->payer ? r->payer : r->connection->server->quota, r->answer_charged);
+    quota_unref(r->payer);
     buf_done(&r->answer);
     arena_done(&r->arena);
+    if (r->ended)
+        r->ended(r->ended_ctx);
     free(r);
 }
 
@@ -354,11 +378,12 @@ int ws_request_piece(struct ws_connection *c, const void *data, size_t len)
         return 0;
     if (len > r->want - r->body.len)
         return -1;
-    if (!quota_charge(c->server->bodies, len)) {
+    if (!r->payer && !quota_charge(c->server->bodies, len)) {
         c->server->counters.over_limit++;
         return answer_short(r, 503, "too many requests are coming in; try again\n");
     }
-    r->body_charged += len;
+    if (!r->payer)
+        r->body_charged += len;
     return buf_append(&r->body, data, len) < 0 ? -1 : 0;
 }
 
@@ -416,9 +441,9 @@ void ws_request_respond(struct ws_request *r, int status, const char *content_ty
     if (r->answered)
         abort(); // twice
     r->handed_over = r->answered = true;
-    if (quota_charge(server->quota, len)) {
+    if (quota_charge(r->payer ? r->payer : server->quota, len)) {
         r->answer_charged = len;
-    } else {
+    } else if (len > FREE_MAX) {
         server->counters.over_limit++;
         status = 503;
         content_type = "text/plain";
@@ -429,7 +454,7 @@ void ws_request_respond(struct ws_request *r, int status, const char *content_ty
     buf_printf(&r->answer, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n",
                status, status_text(status), content_type, len, extra_headers ? extra_headers : "");
     buf_append(&r->answer, body, len);
-    ws_request_drop_body(r);
+    ws_request_drop_body(r);                    // the answer may lie in it
     lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write where it does not read
     lws_callback_on_writable(r->connection->wsi);
 }
@@ -468,7 +493,8 @@ void ws_request_sweep(struct ws_request *r)
     if (r->answered && r->sent != r->swept)
         r->sweeps = 0;
     r->swept = r->sent;
-    if (++r->sweeps <= 2)
+    r->rounds += r->answered;
+    if (++r->sweeps <= 2 && r->rounds <= ROUNDS_MAX)
         return;
     r->connection->server->counters.silent++;
     if (!r->answered)

@@ -3,8 +3,7 @@
 #ifndef CADRE_WS_WS_REQUEST_H
 #define CADRE_WS_WS_REQUEST_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "common/wire/quota.h"
 
 struct ws_connection;
 struct ws_request;
@@ -20,9 +19,14 @@ const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL
 void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
 void ws_request_read(struct ws_request *r);                               // after on_head said 1; harmless otherwise
 void *ws_request_owner(const struct ws_request *r);                       // ctx of ws_request_on_gone(), NULL = none
+// This quota pays for all of its body, whatever has come of it yet, and for its answer, instead of what the server has
+// for all requests. False, and nothing changed: it has no room for the body.
+bool ws_request_charge(struct ws_request *r, struct quota *quota);
+// `ended` is called when its answer was taken or given up, and its memory is free.
+void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx);
 // Every request that on_head or on_http got is answered once, or gone: then `gone`, if set, is called and the request
 // is no more. One request a connection. A client that hangs up meanwhile is noticed within ping_ms. extra_headers:
-// lines ended by \r\n, or NULL. An answer for which max_total leaves no room becomes a 503.
+// lines ended by \r\n, or NULL. An answer for which who pays has no room becomes a 503, but for a short one.
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);

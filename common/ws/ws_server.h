@@ -31,7 +31,8 @@ struct ws_server_config {
     size_t max_bodies;     // of all of them together that are held; 0 = 64 MiB
     size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
     // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
-    // may take to come in, and its answer or what waits for a session without a byte of it being taken; 0 = 20 s
+    // may take to come in, and its answer or what waits for a session without a byte of it being taken; all of an
+    // answer may take 180 times as long; 0 = 20 s
     int64_t ping_ms;
 
     // Decides about an upgrade. 0: accepted, on_close follows in any case. Negative: refused; err->http_status (403 if

@@ -101,11 +101,15 @@ struct ws_request {
     bool handed_over, answered;
     bool held_up; // its body waits for ws_request_read()
     struct buf answer;
-    size_t body_charged, answer_charged; // to the server's quotas
+    struct quota *payer;                 // NULL = the server's quotas
+    size_t body_charged, answer_charged; // to it
     size_t sent, swept;                  // swept: what was sent at the last sweep
     unsigned sweeps;                     // while nothing came of it
+    unsigned rounds;                     // sweeps since it was answered
     void (*gone)(void *ctx, struct ws_request *r);
     void *gone_ctx;
+    void (*ended)(void *ctx);
+    void *ended_ctx;
 };
 
 static inline struct ws_connection *connection_of(struct lws *wsi)

@@ -21,6 +21,7 @@ struct post {
     struct target target;
     struct admission admission;
     char trace[TRACEPARENT_LEN + 1]; // of its header
+    struct tenant *tenant;           // pays for it; NULL until it was admitted
     bool whole;                      // its body is there
     bool called;                     // jsonrpc has it
     struct jsonrpc jsonrpc;
@@ -31,6 +32,8 @@ static void post_free(struct post *p)
     admission_done(&p->admission);
     if (p->called)
         jsonrpc_done(&p->jsonrpc);
+    if (p->tenant)
+        tenant_unref(p->tenant);
     list_remove(&p->link);
     list_remove(&p->behind);
     p->gateway->counters.posts--;
@@ -61,6 +64,21 @@ static void on_gone(void *ctx, struct ws_request *r)
     post_free(ctx);
 }
 
+static void on_taken(void *ctx)
+{
+    struct tenant *t = ctx;
+    tenant_leave(t);
+    tenant_unref(t);
+}
+
+// Until its answer was taken it is a connection of its namespace.
+static void answered(struct post *p)
+{
+    tenant_enter(tenant_ref(p->tenant));
+    ws_request_on_end(p->request, on_taken, p->tenant);
+    post_free(p);
+}
+
 // One text is the answer; a request without an id has none.
 static void answer(struct post *p)
 {
@@ -72,7 +90,7 @@ static void answer(struct post *p)
         ws_request_respond(p->request, 202, "application/json", NULL, "", 0);
     else
         return;
-    post_free(p);
+    answered(p);
 }
 
 static void on_changed(struct outlet *o, struct peer *peer)
@@ -108,7 +126,7 @@ static void call(struct post *p)
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
-    tenant_spend(p->jsonrpc.session->tenant, 1 + len / TENANT_UNIT_BYTES);
+    tenant_spend(p->tenant, 1 + len / TENANT_UNIT_BYTES);
     jsonrpc_input(&p->jsonrpc, body, len);
     ws_request_drop_body(p->request); // the router has what it needs of it
     answer(p);
@@ -140,10 +158,19 @@ void posts_go_on(struct gateway *g)
     }
 }
 
+// Its namespace pays from now on.
+static int charge(struct post *p, struct err *err)
+{
+    p->tenant = tenant_get(&p->gateway->router, p->target.ns);
+    if (!ws_request_charge(p->request, p->tenant->quota))
+        tenant_explain(p->tenant, p->tenant->quota, err);
+    return err->code;
+}
+
 static void on_admission(struct admission *a)
 {
     struct post *p = CONTAINER_OF(a, struct post, admission);
-    if (a->err.code) {
+    if (a->err.code || charge(p, &a->err) < 0) {
         refuse_and_free(p, &a->err);
     } else if (p->whole) {
         call_in_turn(p);
@@ -210,8 +237,7 @@ int post_head(struct gateway *g, struct ws_request *r)
     admission_ask(&p->admission, g, token, target.ns, on_admission);
     if (!p->admission.settled)
         return 1;
-    if (p->admission.err.code)
-        on_admission(&p->admission);
+    on_admission(&p->admission);
     return 0;
 }
 

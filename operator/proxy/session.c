@@ -31,8 +31,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     *s = (struct session){.quota = quota_new(r->config.session_bytes, tenant->quota), .router = r, .tenant = tenant};
     peer_init(&s->peer, &r->changes, out, owner);
     record_writer_charge(out, s->quota);
-    tenant->n_sessions++;
-    r->n_sessions++;
+    tenant_enter(tenant);
     if (group)
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
@@ -67,8 +66,7 @@ static bool is_with_ranks(const struct call *c)
 void session_end(struct session *s)
 {
     peer_done(&s->peer);
-    s->tenant->n_sessions--;
-    s->router->n_sessions--;
+    tenant_leave(s->tenant);
     list_remove(&s->stopped);
     kills_abandon(s);
     group_changes_abandon(s);

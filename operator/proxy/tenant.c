@@ -34,6 +34,18 @@ void tenant_unref(struct tenant *t)
     free(t);
 }
 
+void tenant_enter(struct tenant *t)
+{
+    t->n_sessions++;
+    t->router->n_sessions++;
+}
+
+void tenant_leave(struct tenant *t)
+{
+    t->n_sessions--;
+    t->router->n_sessions--;
+}
+
 int tenant_check_calls(const struct tenant *t, struct err *err)
 {
     uint32_t all = t->router->n_calls, most = t->router->config.total_calls;

@@ -29,6 +29,10 @@ struct tenant *tenant_get(struct router *r, const char *ns); // a reference
 struct tenant *tenant_ref(struct tenant *t);
 void tenant_unref(struct tenant *t);
 
+// A connection more, or less.
+void tenant_enter(struct tenant *t);
+void tenant_leave(struct tenant *t);
+
 // ERR_THROTTLED: the namespace, or the operator, has as many calls as it may have.
 int tenant_check_calls(const struct tenant *t, struct err *err);
 // The same of connections, before one more.

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "common/ws/ws_server_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -371,10 +372,53 @@ static void an_answer_that_is_not_taken_is_given_up(void **state)
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
 }
 
-static void an_answer_without_room_is_a_503(void **state)
+// A client that takes some of it between any two looks at it is not silent.
+static void an_answer_that_is_taken_too_slowly_is_given_up(void **state)
+{
+    (void)state;
+    enum { ANSWER = 64 << 20 };
+    char *answer = calloc(1, ANSWER), piece[4096];
+    restart(&(struct ws_server_config){.max_total = 2 * (size_t)ANSWER, .ping_ms = 3600 * 1000});
+    f.hold_requests = true;
+    dial();
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request);
+    struct ws_request *r = f.request;
+    ws_request_respond(r, 200, "text/plain", NULL, answer, ANSWER);
+    for (int i = 0; i < 180; i++) {
+        size_t sent = r->sent;
+        while (r->sent == sent) {
+            if (recv(fd, piece, sizeof piece, MSG_DONTWAIT) < 0)
+                assert_int_equal(errno, EAGAIN);
+            loop_run_once(f.loop, 1);
+        }
+        ws_request_sweep(r);
+        assert_int_equal(ws_server_counters(f.server)->silent, 0);
+    }
+    ws_request_sweep(r);
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 0);
+    free(answer);
+}
+
+static void a_short_answer_needs_no_room(void **state)
 {
     (void)state;
     static char answer[4000];
+    restart(&(struct ws_server_config){.max_total = 3000});
+    f.hold_requests = true;
+    dial();
+    say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
+    WS_UNTIL(&f, f.request);
+    ws_request_respond(f.request, 200, "text/plain", NULL, answer, sizeof answer);
+    WS_UNTIL(&f, hear());
+    assert_true(str_starts(buf_str(&got), "HTTP/1.1 200 "));
+}
+
+static void an_answer_without_room_is_a_503(void **state)
+{
+    (void)state;
+    static char answer[5000];
     restart(&(struct ws_server_config){.max_total = 3000});
     f.hold_requests = true;
     dial();
@@ -509,6 +553,8 @@ int main(void)
         T(who_waits_for_a_word_gets_it),
         T(a_client_that_hangs_up_is_noticed),
         T(an_answer_that_is_not_taken_is_given_up),
+        T(an_answer_that_is_taken_too_slowly_is_given_up),
+        T(a_short_answer_needs_no_room),
         T(an_answer_without_room_is_a_503),
         T(who_has_not_begun_does_not_hold_up_the_end),
         T(another_version_of_websocket_is_refused),

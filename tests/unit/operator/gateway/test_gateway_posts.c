@@ -2,6 +2,7 @@
 // HTTP at the gateway: what curl sees.
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/proxy/tenant.h"
 #include "tests/fakeapi/certs.h"
 #include "tests/unit/support/gateway_fixture.h"
 
@@ -11,9 +12,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
 #define CALL(args) \
@@ -176,6 +180,68 @@ static void test_a_body_is_read_once_the_right_is_known(void **state)
     gateway_peer_hang_up(&worker);
 }
 
+// Sends so much of it, and reads nothing.
+static int begin_post(const char *body, size_t len)
+{
+    const struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)f.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    _cleanup_(free_p) char *request =
+        xasprintf("POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+                  "Authorization: Bearer alice\r\nContent-Length: %zu\r\n\r\n%s",
+                  len, body);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, request, strlen(request), 0), strlen(request));
+    return fd;
+}
+
+static void test_a_body_is_charged_to_the_namespace(void **state)
+{
+    (void)state;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    int fd = begin_post("{", 1000000); // and the rest does not come
+    GATEWAY_UNTIL(&f, quota_used(t->quota) == 1000000);
+    close(fd);
+    GATEWAY_UNTIL(&f, quota_used(t->quota) == 0);
+    size_t taken = quota_left(t->quota);
+    assert_true(quota_charge(t->quota, taken));
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), "HTTP/1.1 429 ",
+                  "calls and answers of namespace ml take");
+    quota_refund(t->quota, taken);
+    tenant_unref(t);
+}
+
+static void test_an_answer_is_charged_to_the_namespace_until_it_is_taken(void **state)
+{
+    enum { RESULT = 1000 << 10, POSTS = 16 };
+    struct gateway_peer worker;
+    int fds[POSTS];
+    char *result = malloc(RESULT + 1);
+    (void)state;
+    memset(result, '1', RESULT);
+    result[RESULT] = '\0';
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    for (int i = 0; i < POSTS; i++) {
+        fds[i] = begin_post(CALL("[10]"), strlen(CALL("[10]")));
+        GATEWAY_UNTIL(&f, worker.n_calls == (uint32_t)i + 1);
+        setsockopt(fds[i], SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
+        gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, result);
+    }
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).posts == 0);
+    uint32_t unread = t->n_sessions; // whatever fits the buffers of the kernel is gone already
+    assert_in_range(unread, 1, POSTS);
+    assert_in_range(quota_used(t->quota), unread * RESULT, SIZE_MAX);
+    for (int i = 0; i < POSTS; i++)
+        close(fds[i]);
+    GATEWAY_UNTIL(&f, quota_used(t->quota) == 0 && t->n_sessions == 0);
+    tenant_unref(t);
+    gateway_peer_hang_up(&worker);
+    free(result);
+}
+
 struct stopper {
     struct gateway_peer *worker;
     struct loop_timer *timer;
@@ -244,6 +310,8 @@ int main(void)
         TEST(test_authority_that_never_answers),
         TEST(test_no_body_is_waited_for_without_the_right),
         TEST(test_a_body_is_read_once_the_right_is_known),
+        TEST(test_a_body_is_charged_to_the_namespace),
+        TEST(test_an_answer_is_charged_to_the_namespace_until_it_is_taken),
         TEST(test_stop),
         TEST(test_ca),
     };
