@@ -11,8 +11,10 @@ function(cadre_find_cuda part var)
   set(${var} "${found}" PARENT_SCOPE)
 endfunction()
 
-# GPUs of 2020 and of 2022 run as they are, newer ones by compiling the PTX of the last when they load it.
-set(CMAKE_CUDA_ARCHITECTURES 80-real 90 CACHE STRING "GPU architectures")
+# GPUs of 2020 and of 2022 run as they are, and of 2024 where the compiler knows them; others by compiling PTX when they
+# load it.
+set(architectures 80-real 90)
+set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "GPU architectures")
 
 if(CADRE_CUDA AND NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   cadre_find_cuda(toolkit toolkit)
@@ -37,6 +39,9 @@ endif()
 if(CADRE_HAVE_CUDA)
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 17)
+  if("${CMAKE_CUDA_ARCHITECTURES}" STREQUAL "${architectures}" AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real)
+  endif()
   cadre_find_cuda(nccl nccl)
   find_path(CADRE_NCCL_INCLUDE nccl.h HINTS "${nccl}/include")
   find_library(CADRE_NCCL_LIBRARY nccl HINTS "${nccl}/lib")

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs examples/gpu_accumulator on the GPU of this machine, as in a cluster but without one: cadre-local is the proxy and
-# starts a cadre-worker a rank, kubectl-cadre calls, all on this host.
+# Runs modules on the GPU of this machine, as in a cluster but without one: cadre-local is the proxy and starts a
+# cadre-worker a rank, kubectl-cadre calls, all on this host. Then what the driver says of the GPUs, what the back end
+# nccl adds to NCCL, and trouble on demand (trouble.cu).
 #   test_gpu.sh [--report FILE]     builds the preset "cuda" first. FILE: what ran where, as Markdown, if all passed
 #   test_gpu.sh --host BUILD MODULE
 #                                   the same with the programs of that folder and an accumulator in host memory:
-#                                   checks this script where there is no GPU
+#                                   checks this script where there is no GPU. CADRE_TEST_NVML and CADRE_TEST_NCCL: folders
+#                                   of stand-ins for the libraries of the driver and for NCCL
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no GPU, or no CUDA compiler.
 set -euo pipefail
 
@@ -18,6 +20,8 @@ seconds=1
 count=0
 failed=0
 local_pid=
+socket=$dir/socket
+nccl= # the folder of its library; empty = it is not here
 
 stop_local() {
     [[ -n $local_pid ]] || return 0
@@ -72,10 +76,12 @@ gpus_seen() {
 
 build=
 build_preset() {
-    command -v nvidia-smi >/dev/null && nvidia-smi -L >"$dir/gpus" 2>&1 && grep -q '^GPU ' "$dir/gpus" ||
+    { command -v nvidia-smi && nvidia-smi -L; } >"$dir/gpus" 2>&1 || true
+    grep -q '^GPU ' "$dir/gpus" ||
         skip_all "there is no GPU on this machine (nvidia-smi lists none)"
     gpus=$(gpus_seen)
     "$root/deploy/cuda.sh" >/dev/null || skip_all "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
+    if "$root/deploy/cuda.sh" nccl >"$dir/nccl-setup" 2>&1; then nccl=$("$root/deploy/cuda.sh" --find nccl); fi
     cd "$root"
     { cmake --preset cuda && cmake --build --preset cuda; } >"$dir/build.log" 2>&1 || {
         cat "$dir/build.log"
@@ -89,9 +95,9 @@ build_preset() {
 # start RANKS: a group of new objects. Rank r gets GPU r modulo their number, so that one GPU is enough.
 start() {
     stop_local
-    rm -f "$dir/socket"
+    rm -f "$socket"
     # shellcheck disable=SC2016 # the inner shell reads its own variables
-    GPUS=$gpus "$build/operator/local/cadre-local" --listen "unix:$dir/socket" --group gpu --processes "$1" \
+    GPUS=$gpus "$build/operator/local/cadre-local" --listen "unix:$socket" --group gpu --processes "$1" \
         --agent "$build/worker/agent/cadre-agent" -- \
         sh -c 'CADRE_DEVICE=$((RANK % GPUS)) exec "$@"' sh "$build/worker/host/cadre-worker" --module "$module" \
         >"$dir/local.log" 2>&1 &
@@ -99,7 +105,7 @@ start() {
 }
 
 call() { # METHOD [ARGUMENT]...
-    "$build/cli/kubectl-cadre" call gpu "$@" --server "unix:$dir/socket" --namespace default --token local
+    "$build/cli/kubectl-cadre" call gpu "$@" --server "unix:$socket" --namespace default --token local
 }
 
 # gives RESULT METHOD [ARGUMENT]...
@@ -119,6 +125,85 @@ refuses_device() {
     cat "$dir/refused"
     [[ $status -eq 66 ]]
     tail -n 1 "$dir/refused" | grep -q 'GPU 999: .*cudaErrorInvalidDevice'
+}
+
+# fails TEXT METHOD: so says the call.
+fails() {
+    local text=$1 got
+    shift
+    if got=$(call "$@" 2>&1); then
+        echo "$*: $got"
+        return 1
+    fi
+    echo "$got"
+    grep -qF "$text" <<<"$got"
+}
+
+# Two groups with objects of their own, on the same GPUs at the same time.
+shares() {
+    start 2
+    gives '[0,1]' get_value
+    first=$local_pid local_pid=
+    trap 'stop_local; local_pid=$first; stop_local' EXIT # of the subshell of check
+    socket=$dir/second start 2
+    socket=$dir/second gives '[0,1]' get_value
+    gives '[5,6]' add 5 &
+    socket=$dir/second gives '[7,8]' add 7
+    wait $!
+    gives '[5,6]' get_value
+    socket=$dir/second gives '[7,8]' get_value
+}
+
+# cadre-gpus tells of the GPUs that nvidia-smi lists.
+watches() {
+    sed -n 's/^GPU .*(UUID: \(.*\))$/\1/p' "$dir/gpus" | sort >"$dir/listed"
+    LD_LIBRARY_PATH=${CADRE_TEST_NVML:-} timeout 60 "$build/worker/agent/cadre-gpus" >"$dir/watched" &
+    until [[ -s $dir/watched ]] || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
+    kill $! 2>/dev/null || true
+    cat "$dir/watched"
+    grep -o '"uuid":"[^"]*"' "$dir/watched" | cut -d '"' -f 4 | sort -u | diff "$dir/listed" -
+}
+
+# The call fails, the worker lives.
+takes_too_much() {
+    trap stop_local EXIT
+    module=$1 start 1
+    gives '[1]' get_one
+    fails cudaErrorMemoryAllocation take_all
+    gives '[1]' get_one
+}
+
+# The process cannot use its GPU any more; the GPU can be used.
+goes_astray() {
+    trap stop_local EXIT
+    module=$1 start 1
+    fails cudaErrorIllegalAddress stray
+    fails cudaErrorIllegalAddress get_one
+    stop_local
+    module=$1 start 1
+    gives '[1]' get_one
+}
+
+# With a GPU for each of two ranks they reduce; with one it is refused at once.
+reduces() {
+    trap stop_local EXIT
+    export LD_LIBRARY_PATH=$nccl/lib:${LD_LIBRARY_PATH:-}
+    module=$1 start 2
+    if [[ $gpus -gt 1 ]]; then
+        gives '[3,3]' reduce
+    else
+        fails "rank 0 and rank 1 have the same GPU" reduce
+    fi
+}
+
+# "raw cadre difference" in microseconds.
+measures_nccl() {
+    local few=()
+    [[ $on_gpu == true ]] || few=(--calls 5 --pairs 2)
+    LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-} "$build/bench/gpu/bench-gpu" \
+        "$build/worker/host/libcadre_nccl.so" "${few[@]}" >"$dir/nccl"
+    cat "$dir/nccl"
+    grep -Eq '^[0-9.]+ [0-9.]+ -?[0-9.]+$' "$dir/nccl"
 }
 
 # measures NAME MODULE: "calls/s median-us" of add on a group of two, one at a time and 1,000 in flight.
@@ -159,7 +244,22 @@ run() {
     check "calls are measured" measures gpu "$module"
     [[ $on_gpu == false ]] || check "calls of the accumulator in host memory are measured" \
         measures host "$build/examples/accumulator/accumulator.so"
-    [[ $on_gpu == false ]] || check "a GPU that there is not is refused by its number" refuses_device
+    check "two groups share the GPUs" shares
+    check "cadre-gpus tells of the GPUs that nvidia-smi lists" watches
+    if [[ -n $nccl ]]; then
+        check "NCCL is measured with one rank" measures_nccl
+    else
+        count=$((count + 1))
+        echo "ok $count - NCCL is measured with one rank # SKIP its wheel cannot be had"
+    fi
+    [[ $on_gpu == false ]] || run_trouble "$build/tests/gpu/trouble.so"
+}
+
+run_trouble() {
+    check "a GPU that there is not is refused by its number" refuses_device
+    check "out of device memory: the call fails, the worker lives" takes_too_much "$1"
+    check "an illegal address: the call says so, and the GPU is good for the next process" goes_astray "$1"
+    [[ -z $nccl ]] || check "NCCL between two ranks, or its refusal on one GPU" reduces "$1"
 }
 
 row() { # NAME KIND
@@ -169,12 +269,21 @@ row() { # NAME KIND
     echo "| $1 | ${gpu[0]} | ${gpu[1]} us | ${host[0]} | ${host[1]} us |"
 }
 
+write_nccl() {
+    local times
+    [[ -s $dir/nccl ]] || return 0
+    read -r -a times <"$dir/nccl"
+    echo
+    echo "An all_reduce of 4 bytes on the device with one rank, in turns, each waited for: NCCL itself ${times[0]} us, Cadre's"
+    echo "back end ${times[1]} us; the median of the differences is ${times[2]} us."
+}
+
 write_report() {
     {
         echo "# On a GPU"
         echo
-        echo "Written by \`make test-gpu\` on $(date -u +%F), version $(cat "$root/VERSION"): examples/gpu_accumulator through"
-        echo "worker host and proxy on loopback, without Kubernetes."
+        echo "Written by \`make test-gpu\` on $(date -u +%F), version $(cat "$root/VERSION"): modules through worker host and"
+        echo "proxy on loopback, without Kubernetes."
         echo
         echo "| GPU | memory | driver |"
         echo "|---|---|---|"
@@ -193,6 +302,7 @@ write_report() {
         echo "|---|---:|---:|---:|---:|"
         row "one at a time" sync
         row "1,000 in flight" many
+        write_nccl
     } >"$report"
 }
 
@@ -202,6 +312,11 @@ case ${1:-} in
     seconds=0.1
     build=$2
     module=$3
+    nccl=${CADRE_TEST_NCCL:-}
+    export NVML_STAND_IN=$dir/driver NCCL_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
+    mkdir "$NCCL_STAND_IN"
+    echo "GPU 0: H200 (UUID: GPU-a)" >"$dir/gpus"
+    echo "gpu GPU-a H200 0 40 0 0 ok" >"$NVML_STAND_IN"
     ;;
 --report) report=$(realpath -m "$2") ;;
 "") ;;

@@ -222,6 +222,13 @@ OFFERED int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int r
     return IN_PROGRESS;
 }
 
+OFFERED int ncclCommInitRank(struct comm **ret, int n, struct id id, int rank)
+{
+    struct config c = {.magic = 0xcafebeef};
+    int r = ncclCommInitRankConfig(ret, n, id, rank, &c);
+    return r == IN_PROGRESS ? OK : r;
+}
+
 OFFERED int ncclCommGetAsyncError(struct comm *c, int *ret)
 {
     int code = control("async");
