@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from . import _errors, _late, _raised
 from . import _library as lib
 from ._reference import Ref
-from ._value import decode
+from ._value import copy, decode
 
 _SHORT = 1 << 16  # bytes; of a longer result its arrays use the one copy that is made
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
@@ -192,7 +192,7 @@ class Future:
             if size <= _SHORT:
                 result = decode(ctypes.string_at(answer.json.text, size), self._method.trust)
             else:
-                result = decode(bytearray((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
+                result = decode(copy((ctypes.c_char * size).from_address(answer.json.text)), self._method.trust)
             if self._method.by_reference:
                 result = Ref(result["$ref"], self._client, self._method.group)
             elif self._join:

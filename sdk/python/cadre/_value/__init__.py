@@ -11,10 +11,11 @@ from typing import NamedTuple
 from .. import _errors
 from . import _batch, _document, _json, _pickle, _proto
 from ._batch import Batch
+from ._room import copy, room
 from ._tensor import DTYPES, Tensor
 
-__all__ = ["Batch", "Body", "DTYPES", "Tensor", "decode", "decode_call", "decode_result", "encode_call",
-           "encode_result", "kind_of", "list_of"]
+__all__ = ["Batch", "Body", "DTYPES", "Tensor", "copy", "decode", "decode_call", "decode_result", "encode_call",
+           "encode_result", "kind_of", "list_of", "room"]
 
 _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 
@@ -133,7 +134,7 @@ def _decode(kind, view, trust, refuse):
     if kind == "pickle" and not trust:
         refuse()
     if view.readonly:
-        view = memoryview(bytearray(view))  # torch and methods write where they get tensors
+        view = copy(view)  # torch and methods write where they get tensors
     tensors, metadata = _document.read(view)
     if kind == "pickle":
         return _pickle.read(tensors)

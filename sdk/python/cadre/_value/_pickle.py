@@ -3,6 +3,7 @@
 dtypes, in one safetensors document.
 """
 
+import functools
 import io
 import pickle
 
@@ -16,10 +17,24 @@ _FORM = "pickle5"
 _WRITABLE = bytearray(1)  # stands for values: who reads them may write them, too, whatever they were here
 
 
+@functools.lru_cache(maxsize=None)
 def _pickler():
-    """cloudpickle, where it is, takes classes and functions of a notebook as well."""
+    """The class; made once, because a class that is made in each call keeps what it pickles until the next collection of
+    garbage. cloudpickle, where it is, takes classes and functions of a notebook as well.
+    """
     found = cloudpickle()
-    return found.Pickler if found else pickle.Pickler
+    base = found.Pickler if found else pickle.Pickler
+
+    class Pickler(base):
+        writer = None
+
+        def reducer_override(self, obj):
+            made = self.writer.reduce(obj)
+            if made is NotImplemented and base is not pickle.Pickler:
+                return super().reducer_override(obj)
+            return made
+
+    return Pickler
 
 
 def _of_numpy(data, dtype, shape):
@@ -80,18 +95,12 @@ class _Writer:
 
 def write(value, what):
     """The parts of the document. what: for messages, "the arguments of add()"."""
-    writer, stream, base = _Writer(), io.BytesIO(), _pickler()
-
-    class Pickler(base):
-        def reducer_override(self, obj):
-            made = writer.reduce(obj)
-            if made is NotImplemented and base is not pickle.Pickler:
-                return super().reducer_override(obj)
-            return made
-
+    writer, stream = _Writer(), io.BytesIO()
     try:
         # Buffers of others, such as subclasses of arrays, stay in the stream: only those that were laid out have a dtype.
-        Pickler(stream, protocol=5, buffer_callback=_Laid(writer)).dump(value)
+        pickler = _pickler()(stream, protocol=5, buffer_callback=_Laid(writer))
+        pickler.writer = writer
+        pickler.dump(value)
     except Exception as e:
         raise TypeError(f"{what} cannot be sent: {_path_to(value)}: {e}") from e
     tensors = dict(writer.tensors)

@@ -4,7 +4,7 @@
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uint, c_uint32, c_void_p
 
-from .. import _library
+from .. import _library, _value
 
 CALL, NONE, STOP = 0, 1, 2
 LIMIT_MAX = 64  # of a lane, that the host is told; the threads here decide how many calls they hold
@@ -89,6 +89,6 @@ def body(call):
     short = ctypes.string_at(call.args, call.args_len) if call.args_len <= 64 << 10 else None
     if short is not None and 0 not in short[:8]:
         return short
-    whole = bytearray(call.args_len)
+    whole = _value.room(call.args_len)
     ctypes.memmove((ctypes.c_char * call.args_len).from_buffer(whole), call.args, call.args_len)
     return whole

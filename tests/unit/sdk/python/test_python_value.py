@@ -9,14 +9,18 @@
 
 import array
 import collections
+import ctypes
 import dataclasses
+import gc
 import sys
 import threading
 import types
 import unittest
+import weakref
 
 import cadre
 from cadre import _cut, _value
+from cadre._value import _room
 from python_case import main
 from safetensors_case import with_package
 
@@ -133,6 +137,26 @@ class Kinds(unittest.TestCase):
         back.tensors["x"].data[0] = 7
         self.assertEqual(_value.decode(data, False).tensors["x"].data[0], 0)
 
+    def test_memory_of_long_values_is_used_again(self):
+        size = 5 << 20
+        first = _value.room(size)
+        at = ctypes.addressof(first)
+        view = memoryview(first).cast("B")
+        del first
+        other = _value.room(size)
+        self.assertNotEqual(ctypes.addressof(other), at)  # the view still needs it
+        del view
+        again = _value.room(size)
+        self.assertEqual(ctypes.addressof(again), at)
+        self.assertEqual(len(memoryview(again)), size)
+        copy = _value.copy(bytes(size - 1) + b"x")
+        self.assertEqual((len(copy), copy[-1:], copy.readonly), (size, b"x", False))
+
+    def test_little_memory_is_kept(self):
+        many = [_value.room(40 << 20) for _ in range(5)]
+        many.clear()
+        self.assertLessEqual(sum(map(len, _room._kept)), 128 << 20)
+
     def test_batches_are_checked_before_they_are_sent(self):
         for error, pattern, batch in (
                 (cadre.Invalid, "column 'p' of a batch has 1 rows, and tensor 'x' has 2",
@@ -198,6 +222,20 @@ if PACKAGE == "numpy":
             data = joined(body)
             (back, _), _ = _value.decode_call("pickle", data, True)
             self.assertTrue(numpy.shares_memory(back, numpy.frombuffer(data, "u1")))
+
+        def test_what_was_sent_is_free_at_once(self):  # not at the next collection of garbage: it may be long
+            import numpy
+
+            x = numpy.arange(1 << 20)
+            kept = weakref.ref(x)
+            gc.disable()
+            try:
+                body = _value.encode_result([x, Point(1)])
+                _value.decode_result("pickle", joined(body), True)
+                del x, body
+                self.assertIsNone(kept())
+            finally:
+                gc.enable()
 
         def test_numbers_are_json_and_arrays_are_not(self):
             import numpy
