@@ -254,27 +254,26 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
     c->infrastructure = true;
 }
 
-// The processes cannot go on with it, and only a reset of the node brings it back. On bundles the pod is another
-// object's, and stays where it is: then it counts as a failure of what was started there, so that it ends.
+// The processes cannot go on with it, and only a reset of the node brings it back. On bundles only its pod goes: the
+// PlacementGroup plans it again, and other pods stay as they are.
 static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int32_t index, struct arena *a)
 {
     const struct pod *p = c->current[index];
-    const struct agent_facts *f = c->ranks.facts[index];
-    const struct agent_gpu *g = &f->lost;
-    if (!g->uuid)
+    const struct agent_gpu *g = &c->ranks.facts[index]->lost;
+    if (!g->uuid || !group_pods_leads(c, index))
         return;
     const char *xid = g->xid ? arena_printf(a, " (Xid %" PRId64 ")", g->xid) : "";
     const char *node = p->node ? p->node : "?";
-    const char *what =
-        arena_printf(a, "GPU %s (%s) of rank %d on node %s fell off the bus%s", g->uuid, g->name, g->rank, node, xid);
+    const char *what = arena_printf(a, "GPU %s (%s) of rank %d on node %s fell off the bus%s", g->uuid, g->name,
+                                    g->rank, node, xid);
     if (!c->gpu_lost) {
         c->gpu_lost = what;
         c->gpu_lost_on = p->node;
     }
-    if (c->failed[index] || (c->bundles && !ranks_started(v->wg, c->attempt, f)))
+    if (c->failed[index])
         return;
-    c->failed[index] = !c->bundles;
-    c->n_failed += !c->bundles;
+    c->failed[index] = true;
+    c->n_failed++;
     c->displaced = c->displaced || !c->bundles;
     if (c->failure.time_ms && c->infrastructure)
         return;
@@ -286,7 +285,7 @@ static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int3
                                         .message = what,
                                         .time_ms = v->gang.now_ms};
     c->failure_began_ms = v->gang.now_ms;
-    c->infrastructure = !c->bundles;
+    c->infrastructure = true;
 }
 
 static void ask_agents(struct group_pods *c, const struct group_view *v, struct arena *a)

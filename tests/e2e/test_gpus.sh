@@ -13,6 +13,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/../lib/group.sh"
 # shellcheck source=/dev/null
 . "$here/../lib/calls.sh"
+# shellcheck source=/dev/null
+. "$here/../lib/plg.sh"
 
 # The driver's library, and what it says in the beginning: each pod has a copy that can be changed.
 driver() {
@@ -21,16 +23,31 @@ driver() {
     kc create configmap driver "--from-file=$suite_dir/libnvidia-ml.so.1" "--from-file=$suite_dir/control"
 }
 
+# What pods need of that driver; the limits of the GPUs stay as they are.
+driven='.spec.template.spec |= (.volumes = [{name: "driver", configMap: {name: "driver"}}, {name: "state", emptyDir: {}}]
+    | .containers[0].env = [{name: "NODE", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}},
+        {name: "NVIDIA_VISIBLE_DEVICES", value: "all"}, {name: "LD_LIBRARY_PATH", value: "/driver"},
+        {name: "NVML_STAND_IN", value: "/state/control"}]
+    | .containers[0].volumeMounts = [{name: "driver", mountPath: "/driver"}, {name: "state", mountPath: "/state"}]
+    | .initContainers = [.containers[0] | .name = "state" | del(.resources)
+        | .command = ["sh", "-c", "sed s/NODE/$NODE/ /driver/control >/state/control"]])'
+
 group() {
-    module_apply gpus 2 /modules/accumulator.so Accumulator \
-        '.spec.template.spec |= (.volumes = [{name: "driver", configMap: {name: "driver"}}, {name: "state", emptyDir: {}}]
-            | .containers[0].resources.limits = {"nvidia.com/gpu": 1}
-            | .containers[0].env = [{name: "NODE", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}},
-                {name: "NVIDIA_VISIBLE_DEVICES", value: "all"}, {name: "LD_LIBRARY_PATH", value: "/driver"},
-                {name: "NVML_STAND_IN", value: "/state/control"}]
-            | .containers[0].volumeMounts = [{name: "driver", mountPath: "/driver"}, {name: "state", mountPath: "/state"}]
-            | .initContainers = [.containers[0] | .name = "state" | del(.resources.limits)
-                | .command = ["sh", "-c", "sed s/NODE/$NODE/ /driver/control >/state/control"]])'
+    module_apply gpus 2 /modules/accumulator.so Accumulator "$driven" \
+        '.spec.template.spec.containers[0].resources.limits = {"nvidia.com/gpu": 1}'
+}
+
+# Two ranks on bundles of a PlacementGroup, in one pod with two GPUs.
+pool() {
+    plg_apply pool 2 ".spec.bundles[0].resources.cpu = \"50m\" | .spec.template = {spec: {terminationGracePeriodSeconds: 6,
+        containers: [{name: \"worker\", image: \"$calls_image\", imagePullPolicy: \"IfNotPresent\"}]}} | $driven" >/dev/null
+    jq -n '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup", metadata: {name: "pooled"}, spec: {replicas: 2,
+        placement: {groups: [{name: "pool"}]}, restartBackoff: {initialSeconds: 1, maxSeconds: 2},
+        worker: {module: "/modules/accumulator.so", class: "Accumulator"}}}' | kc apply -f - >/dev/null
+}
+
+pool_pods() { # UIDs
+    kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[*].metadata.uid}'
 }
 
 nodes() { # of its pods, each once
@@ -71,10 +88,27 @@ test_gpus() {
     check "... and calls go on" is "[0, 1]" cadre call gpus get_value
 }
 
+replaced() { # UID: of the pod of the pool
+    [[ -n $(pool_pods) && $(pool_pods) != *"$1"* ]]
+}
+
+test_pool() {
+    local pod uid
+    check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/pooled
+    check "... and info shows its GPU" eventually 60 matches "0 +0 +Ok .* H200 +GPU-" cadre info pooled
+    pod=$(kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[0].metadata.name}') uid=$(pool_pods)
+    check "a GPU of it is lost" lose "$pod"
+    check "... the PlacementGroup gets another pod" eventually 90 replaced "$uid"
+    check "... lastFailure says why" is GPULost kc get wg pooled -o 'jsonpath={.status.lastFailure.reason}'
+    check "... and the group becomes Ready on it" eventually 90 is "[0, 1]" cadre call pooled get_value --no-wait
+}
+
 suite_start e2e-gpus --nodes 2 --gpus 4
 calls_install --set crds.install=false
 check "there is a driver" driver
 group
 test_gpus
 check "a deleted group leaves nothing" group_delete gpus
+pool
+test_pool
 suite_end

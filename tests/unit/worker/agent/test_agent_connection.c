@@ -35,7 +35,8 @@ struct fixture {
     struct record_reader reader;
     struct agent *agent;
     struct operators *operators;
-    struct buf got; // "TYPE BODY\n" of each record
+    struct probe *probe; // NULL = nobody watches GPUs
+    struct buf got;      // "TYPE BODY\n" of each record
     char token_path[64];
     char authorization[64]; // of the last upgrade
     int refuse;             // upgrades, with this status
@@ -137,9 +138,18 @@ static void write_token(struct fixture *f, const char *token)
     close(fd);
 }
 
-static int setup(void **state)
+static void on_gpus(void *ctx, bool urgent)
 {
-    static const char *const env[] = {"PATH=/usr/bin:/bin", NULL}, *const argv[] = {"sh", "-c", "exit 9", NULL};
+    struct fixture *f = ctx;
+    if (urgent)
+        operators_gpus(f->operators);
+}
+
+static const char *const env[] = {"PATH=/usr/bin:/bin", NULL};
+
+static int set_up(void **state, const char *const *gpus)
+{
+    static const char *const argv[] = {"sh", "-c", "exit 9", NULL};
     struct fixture *f = xcalloc(1, sizeof *f);
     struct err err = ERR_INIT;
     char url[64];
@@ -161,14 +171,38 @@ static int setup(void **state)
                                         .done = on_done,
                                         .ctx = f};
     f->agent = agent_new(&config);
-    f->operators = operators_new(f->loop, f->agent, NULL, url, NULL, f->token_path, &err);
+    const struct probe_config watch = {.loop = f->loop,
+                                       .agent = f->agent,
+                                       .argv = gpus,
+                                       .env = env,
+                                       .pod_gpus = 1,
+                                       .err = f->log_fd,
+                                       .changed = on_gpus,
+                                       .ctx = f};
+    f->probe = gpus ? probe_new(&watch) : NULL;
+    f->operators = operators_new(f->loop, f->agent, f->probe, url, NULL, f->token_path, &err);
     return f->operators ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+    return set_up(state, NULL);
+}
+
+// What the program that watches GPUs says: one that is well, a moment later that it is lost, and then nothing any more.
+static int setup_gpus(void **state)
+{
+#define SAYS(state) "\"gpus\":[{\"index\":0,\"uuid\":\"GPU-a\",\"name\":\"H200\",\"state\":\"" state "\""
+    static const char *const gpus[] = {
+        "sh", "-c", "echo '{" SAYS("Ok") "}]}'; sleep 0.5; echo '{" SAYS("Lost") "}]}'; exec sleep 1000", NULL};
+    return set_up(state, gpus);
 }
 
 static int teardown(void **state)
 {
     struct fixture *f = *state;
     operators_free(f->operators);
+    probe_free(f->probe);
     agent_free(f->agent);
     if (f->session)
         record_reader_done(&f->reader);
@@ -198,6 +232,22 @@ static void it_says_hello_with_its_token_and_sends_heartbeats(void **state)
     assert_string_equal(f->authorization, "Bearer first");
     expect(f, "HEARTBEAT {}");
     expect(f, "HEARTBEAT {}");
+}
+
+static void gpus_are_told_with_heartbeats_and_only_when_there_is_news(void **state)
+{
+    struct fixture *f = *state;
+    expect(f, SAYS("Lost") "}]}");
+    expect(f, "HEARTBEAT {}");
+    give(f, RECORD_PREPARE, "{" GROUP "}");
+    give(f, RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":1,\"localRank\":1}],\"command\":[\"sleep\",\"1000\"]}");
+    expect(f, "STARTED");
+    expect(f, SAYS("Lost") ",\"ranks\":[{\"group\":\"u-1\",\"rank\":1}]}]}"); // whose it is now
+    ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "again");
+    UNTIL(f, strstr(buf_str(&f->got), "HELLO"));
+    const char *hello = strstr(buf_str(&f->got), "HELLO");
+    const char *gpus = strstr(hello, SAYS("Lost"));
+    assert_true(gpus && gpus < strchr(hello, '\n'));
 }
 
 static void it_does_what_it_is_told_and_says_how_it_went(void **state)
@@ -437,6 +487,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(it_says_hello_with_its_token_and_sends_heartbeats),
+        cmocka_unit_test_setup_teardown(gpus_are_told_with_heartbeats_and_only_when_there_is_news, setup_gpus,
+                                        teardown),
         T(it_does_what_it_is_told_and_says_how_it_went),
         T(an_exit_comes_with_the_last_lines),
         T(lines_are_sent_while_the_operator_listens),

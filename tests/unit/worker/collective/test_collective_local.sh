@@ -53,6 +53,10 @@ same "and its gradients" "$(call four sample_grads 8)" "$grads"
 call four train_step '[2,8]' >/dev/null
 same "and its weights, on every rank" "$(call four norm)" "$norm"
 
+CADRE_COLLECTIVE_DEBUG=1 local_start -f "$work/four.yaml"
+until_true call four norm
+same "in debug mode they compute the same" "$(call four train_step '[1,8]')" "$loss"
+
 group mesh 4 ", init: {dim: dp}, meshes: [{name: train, dims: [{name: pp, size: 2}, {name: dp, size: 2}]}]"
 local_start -f "$work/mesh.yaml"
 until_true call mesh norm
