@@ -55,20 +55,21 @@ static int32_t read_number(const struct json *from, const char *name, int64_t ma
     return (int32_t)n;
 }
 
-static void read_ranks(const struct json *list, struct arena *a, struct gpu *g, struct err *err)
+static void read_ranks(const struct json *list, size_t *left, struct arena *a, struct gpu *g, struct err *err)
 {
     size_t n = json_count(list);
-    if (list && (list->type != JSON_LIST || n > GPU_RANKS_MAX)) {
-        err_set(err, ERR_INVALID, "ranks of a GPU: not a list, or too long");
+    if (list && (list->type != JSON_LIST || n > *left)) {
+        err_set(err, ERR_INVALID, "ranks of GPUs: not a list, or more than %d in all", GPU_RANKS_MAX);
         return;
     }
+    *left -= n;
     g->ranks = arena_array(a, n, sizeof *g->ranks);
     JSON_FOREACH(v, list)
         g->ranks[g->n_ranks++] = (struct gpu_rank){.group = read_text(v, "group", GROUP_MAX, a, err),
                                                    .rank = read_number(v, "rank", INT32_MAX, err)};
 }
 
-static void read_one(const struct json *v, struct arena *a, struct gpu *g, struct err *err)
+static void read_one(const struct json *v, size_t *left, struct arena *a, struct gpu *g, struct err *err)
 {
     *g = (struct gpu){.index = read_number(v, "index", GPU_LIST_MAX - 1, err),
                       .uuid = read_text(v, "uuid", GPU_TEXT_MAX, a, err),
@@ -77,12 +78,12 @@ static void read_one(const struct json *v, struct arena *a, struct gpu *g, struc
     for (int i = 0; i < GPU_VALUES; i++)
         if (!json_i64(json_get(v, names[i]), &g->values[i]) || g->values[i] < 0)
             g->values[i] = GPU_UNKNOWN;
-    read_ranks(json_get(v, "ranks"), a, g, err);
+    read_ranks(json_get(v, "ranks"), left, a, g, err);
 }
 
 int gpu_read_list(const struct json *list, struct arena *a, struct gpu **ret, size_t *ret_n, struct err *err)
 {
-    size_t n = json_count(list);
+    size_t n = json_count(list), left = GPU_RANKS_MAX;
     *ret_n = 0;
     if (list && list->type != JSON_LIST)
         return err_set(err, ERR_INVALID, "gpus: not a list");
@@ -90,6 +91,20 @@ int gpu_read_list(const struct json *list, struct arena *a, struct gpu **ret, si
         return err_set(err, ERR_LIMIT, "gpus: %zu, at most %d", n, GPU_LIST_MAX);
     *ret = arena_array(a, n, sizeof **ret);
     JSON_FOREACH(v, list)
-        read_one(v, a, &(*ret)[(*ret_n)++], err);
+        read_one(v, &left, a, &(*ret)[(*ret_n)++], err);
     return err->code;
+}
+
+struct gpu *gpu_copy_list(const struct gpu *gpus, size_t n, struct arena *a)
+{
+    struct gpu *copy = arena_array(a, n, sizeof *copy);
+    for (size_t i = 0; i < n; i++) {
+        copy[i] = gpus[i];
+        copy[i].uuid = arena_strdup(a, gpus[i].uuid);
+        copy[i].name = arena_strdup(a, gpus[i].name);
+        copy[i].ranks = arena_array(a, gpus[i].n_ranks, sizeof *copy[i].ranks);
+        for (size_t k = 0; k < gpus[i].n_ranks; k++)
+            copy[i].ranks[k] = (struct gpu_rank){arena_strdup(a, gpus[i].ranks[k].group), gpus[i].ranks[k].rank};
+    }
+    return copy;
 }

@@ -11,7 +11,11 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 
-enum { GPU_LIST_MAX = 256, GPU_RANKS_MAX = 1024, GPU_TEXT_MAX = 96 }; // bytes of a UUID, and of a name
+enum {
+    GPU_LIST_MAX = 256,
+    GPU_RANKS_MAX = 4096, // of all GPUs of a list together
+    GPU_TEXT_MAX = 96,    // bytes of a UUID, and of a name
+};
 
 enum gpu_value {
     GPU_MEMORY_BYTES,
@@ -44,5 +48,6 @@ const char *gpu_value_name(enum gpu_value v); // "memoryBytes"
 void gpu_write(struct json_writer *w, const struct gpu *g);
 // A list of them; memory from the arena. NULL reads as an empty list. ERR_INVALID, ERR_LIMIT.
 int gpu_read_list(const struct json *list, struct arena *a, struct gpu **ret, size_t *ret_n, struct err *err);
+struct gpu *gpu_copy_list(const struct gpu *gpus, size_t n, struct arena *a);
 
 #endif

@@ -54,14 +54,14 @@ int devices_learn(struct devices *d, const char *body, size_t len, bool *ret_cha
     const struct json *list = r == 0 ? json_get(root, "gpus") : NULL;
     if (r == 0 && list)
         r = gpu_read_list(list, &memory, &gpus, &n, err);
-    if (r < 0 || !list) {
-        arena_done(&memory);
-        return r;
+    if (r == 0 && list) {
+        *ret_changed = !same_losses(d->gpus, d->n, gpus, n);
+        devices_done(d);
+        d->gpus = gpu_copy_list(gpus, n, &d->memory); // the tree takes much more than what is in it
+        d->n = n;
     }
-    *ret_changed = !same_losses(d->gpus, d->n, gpus, n);
-    devices_done(d);
-    *d = (struct devices){memory, gpus, n};
-    return 0;
+    arena_done(&memory);
+    return r;
 }
 
 // Its place among the ranks of that GPU, -1 = it does not have it. Rank -1: any of the group.

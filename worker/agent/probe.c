@@ -26,8 +26,9 @@ struct probe {
     struct gpu *gpus;
     size_t n;
     uint64_t version;
-    bool over;        // it has said that there is nothing to watch
-    bool said_silent; // the log has it
+    bool over;        // there is nothing to watch, or the program cannot run here
+    bool said_silent; // the log has it; and that it has ended
+    bool said_ended;
 };
 
 bool probe_wanted(const char *const *env, int pod_gpus)
@@ -129,7 +130,7 @@ static void on_readable(void *ctx, int events)
         return;
     }
     loop_timer_arm(p->silent_timer, PROBE_SILENT_MS);
-    p->said_silent = false;
+    p->said_silent = p->said_ended = false;
     for (const char *end; p->fd >= 0 && (end = memchr(buf_str(&p->line), '\n', p->line.len));) {
         size_t len = (size_t)(end - buf_str(&p->line));
         take_line(p, buf_str(&p->line), len);
@@ -159,9 +160,13 @@ static void on_process(void *ctx, enum process_event event)
     }
     close_pipe(p);
     loop_timer_disarm(p->silent_timer);
-    if (!p->over) {
-        const char *error = process_error(p->process);
-        say(p, "the program that watches them has ended, and is started again in a minute", error);
+    if (!p->over && process_error(p->process)[0]) {
+        say(p, "none is watched", process_error(p->process));
+        p->over = true;
+    } else if (!p->over) {
+        if (!p->said_ended)
+            say(p, "the program that watches them has ended, and is started again every minute", NULL);
+        p->said_ended = true;
         loop_timer_arm(p->again_timer, PROBE_AGAIN_MS);
     }
     process_free(TAKE_PTR(p->process));
@@ -267,15 +272,18 @@ static const char *own_gpus(const struct probe *p, const struct supervisor_proce
     return environment_gpus(p->config.env, &group, &process, a, &view, &err) == 0 ? view.own : "";
 }
 
-static void add_ranks(const struct probe *p, const struct supervisor *s, struct gpu *gpus, struct arena *a)
+static void add_ranks(const struct probe *p, const struct supervisor *s, size_t *left, struct gpu *gpus,
+                      struct arena *a)
 {
     for (size_t i = 0; i < supervisor_process_count(s); i++) {
         const struct supervisor_process *process = supervisor_process_at(s, i);
         const char *own = own_gpus(p, process, a);
         for (size_t k = 0; k < p->n; k++)
-            if (gpus[k].n_ranks < GPU_RANKS_MAX && has(own, &gpus[k]))
+            if (*left && has(own, &gpus[k])) {
+                --*left;
                 gpus[k].ranks[gpus[k].n_ranks++] =
                     (struct gpu_rank){.group = supervisor_group(s), .rank = process->spec->rank};
+            }
     }
 }
 
@@ -283,16 +291,16 @@ void probe_write(const struct probe *p, struct json_writer *w)
 {
     struct arena a = ARENA_INIT;
     struct gpu *gpus = arena_array(&a, p->n, sizeof *gpus);
-    size_t most = 0;
+    size_t most = 0, left = GPU_RANKS_MAX;
     for (size_t i = 0; i < agent_group_count(p->config.agent); i++)
         most += supervisor_process_count(agent_group_at(p->config.agent, i));
     for (size_t i = 0; i < p->n; i++) {
         gpus[i] = p->gpus[i];
-        gpus[i].ranks = arena_array(&a, MIN(most, (size_t)GPU_RANKS_MAX), sizeof *gpus[i].ranks);
+        gpus[i].ranks = arena_array(&a, MIN(most, left), sizeof *gpus[i].ranks);
         gpus[i].n_ranks = 0;
     }
     for (size_t i = 0; i < agent_group_count(p->config.agent); i++)
-        add_ranks(p, agent_group_at(p->config.agent, i), gpus, &a);
+        add_ranks(p, agent_group_at(p->config.agent, i), &left, gpus, &a);
     writer_list(w, "gpus");
     for (size_t i = 0; i < p->n; i++)
         gpu_write(w, &gpus[i]);

@@ -91,6 +91,12 @@ static void more_than_a_pod_can_have_is_refused(void **state)
         buf_puts(&b, "," GPU(0, "GPU-a", "Ok", RANKS(0)));
     buf_puts(&b, "]}");
     assert_int_equal(give(f, 0, RECORD_HEARTBEAT, buf_str(&b), &err), ERR_LIMIT);
+    buf_reset(&b);
+    buf_puts(&b, "{\"gpus\":[{\"index\":0,\"uuid\":\"GPU-a\",\"name\":\"x\",\"ranks\":[{\"group\":\"g\",\"rank\":0}");
+    for (int i = 0; i < GPU_RANKS_MAX; i++)
+        buf_puts(&b, ",{\"group\":\"g\",\"rank\":0}");
+    buf_puts(&b, "]}]}");
+    assert_int_equal(give(f, 0, RECORD_HEARTBEAT, buf_str(&b), &err), ERR_INVALID);
     buf_done(&b);
 }
 

@@ -100,9 +100,8 @@ static int teardown(void **state)
     return 0;
 }
 
-static void watch(struct fixture *f)
+static void watch_by(struct fixture *f, const char *const *argv)
 {
-    const char *const argv[] = {getenv("CADRE_TEST_GPUS"), "--interval-ms", "10", NULL};
     const struct probe_config config = {.loop = f->loop,
                                         .agent = f->agent,
                                         .argv = argv,
@@ -111,8 +110,14 @@ static void watch(struct fixture *f)
                                         .err = f->log_fd,
                                         .changed = on_changed,
                                         .ctx = f};
-    assert_non_null(argv[0]);
     f->probe = probe_new(&config);
+}
+
+static void watch(struct fixture *f)
+{
+    const char *const argv[] = {getenv("CADRE_TEST_GPUS"), "--interval-ms", "10", NULL};
+    assert_non_null(argv[0]);
+    watch_by(f, argv);
 }
 
 static bool says(struct fixture *f, const char *text)
@@ -214,6 +219,18 @@ static void without_a_driver_there_are_no_gpus_which_is_said_once(void **state)
     assert_int_equal(probe_version(f->probe), 0);
 }
 
+// An image for another C library, say.
+static void a_program_that_cannot_run_here_is_said_once_and_not_tried_again(void **state)
+{
+    struct fixture *f = *state;
+    const char *const argv[] = {"/nonexistent/cadre-gpus", NULL};
+    watch_by(f, argv);
+    UNTIL(f, logged(f, "GPUs: none is watched: cannot start /nonexistent/cadre-gpus: no such file or directory"));
+    for (int i = 0; i < 10; i++)
+        loop_run_once(f->loop, 10);
+    assert_false(logged(f, "again"));
+}
+
 static void only_pods_that_may_have_gpus_are_watched(void **state)
 {
     (void)state;
@@ -235,6 +252,7 @@ int main(void)
         T(a_loss_and_an_error_are_urgent_and_said),
         T(a_driver_that_hangs_holds_nobody_up),
         T(without_a_driver_there_are_no_gpus_which_is_said_once),
+        T(a_program_that_cannot_run_here_is_said_once_and_not_tried_again),
         cmocka_unit_test(only_pods_that_may_have_gpus_are_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
