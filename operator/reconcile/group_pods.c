@@ -264,8 +264,8 @@ static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int3
         return;
     const char *xid = g->xid ? arena_printf(a, " (Xid %" PRId64 ")", g->xid) : "";
     const char *node = p->node ? p->node : "?";
-    const char *what = arena_printf(a, "GPU %s (%s) of rank %d on node %s fell off the bus%s", g->uuid, g->name,
-                                    g->rank, node, xid);
+    const char *what =
+        arena_printf(a, "GPU %s (%s) of rank %d on node %s fell off the bus%s", g->uuid, g->name, g->rank, node, xid);
     if (!c->gpu_lost) {
         c->gpu_lost = what;
         c->gpu_lost_on = p->node;
