@@ -193,6 +193,17 @@ brings_what_python_needs() { # from beside itself, and workers in Python find it
             "[rank 0] $dir/pod/cadre.zip:/b $dir/pod/libcadre.so" ]
 }
 
+watches_gpus() { # by the program that lies beside it, or where an image that has both has it
+    local agent
+    mkdir -p "$dir/both/bin" "$dir/both/lib/cadre" "$dir/installed" && cp "$1" "$dir/both/bin" &&
+        printf '#!/bin/sh\necho "{\\"error\\":\\"$0 looks\\"}"\n' >"$dir/both/lib/cadre/cadre-gpus" &&
+        chmod +x "$dir/both/lib/cadre/cadre-gpus" && "$dir/both/bin/cadre-agent" install "$dir/installed" || return 1
+    for agent in "$dir/both/bin/cadre-agent" "$dir/installed/cadre-agent"; do
+        NVIDIA_VISIBLE_DEVICES=all begins --operator ws://127.0.0.1:9 --token-file= -- true
+        until_said "GPUs: none is watched: $(dirname "$agent")/" && kill -TERM "$pid" && ends 0 || return 1
+    done
+}
+
 wrong_command_lines() {
     runs 2 run && said "run needs a command" && runs 2 run --processes 0 -- true && said "from 1 to 1024" &&
         runs 2 --operator ws://x:1 start && said "unknown subcommand" && runs 2 -- true && said "no operator" &&
@@ -217,6 +228,7 @@ check "a slow reader loses nothing" slow_reader
 check "without its operator it waits, and ends on SIGTERM" waits_for_its_operator
 check "it installs itself" installs_itself
 check "it brings what workers in Python need" brings_what_python_needs
+check "it watches GPUs by a program of its own" watches_gpus "$agent"
 check "wrong command lines are refused" wrong_command_lines
 echo "1..$((passed + failed))"
 [ "$failed" = 0 ]
