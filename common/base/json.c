@@ -406,17 +406,6 @@ int json_parse_values(const char *text, size_t len, int depth, struct arena *a, 
     return parse(&ps, text, len, ret);
 }
 
-bool json_valid(const char *text, size_t len)
-{
-    struct err err = ERR_INIT;
-    struct json unused;
-    struct parser ps = {.begin = text, .p = text, .end = text + len, .err = &err};
-    if (parse_value(&ps, &unused, false) < 0)
-        return false;
-    skip_space(&ps);
-    return ps.p == ps.end;
-}
-
 size_t json_count(const struct json *v)
 {
     size_t n = 0;

@@ -43,9 +43,6 @@ int json_parse_values(const char *text, size_t len, int depth, struct arena *a, 
 #define JSON_FOREACH(item, parent) \
     for (const struct json *item = (parent) ? (parent)->child : NULL; item; item = item->next)
 
-// One document of RFC 8259, of any number of values, is all of the text; U+0000 is refused here too.
-bool json_valid(const char *text, size_t len);
-
 size_t json_count(const struct json *v); // members or items
 bool json_key_is(const struct json *v, const char *name);
 // The first member of that name, case-sensitive. NULL if there is none, if it is null, or if `v` is not an object (or

@@ -113,6 +113,11 @@ bool blob_recharge(struct blob *b, struct quota *quota)
     return true;
 }
 
+bool blob_is_charged(const struct blob *b)
+{
+    return b->quota != NULL;
+}
+
 struct blob *blob_ref(struct blob *b)
 {
     b->refs++;

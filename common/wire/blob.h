@@ -38,6 +38,7 @@ bool blob_reserve(struct blob *b, size_t more);
 // From now on it counts for `quota` instead (memory of an area for nobody). False, and nothing changed, where that does
 // not allow it.
 bool blob_recharge(struct blob *b, struct quota *quota);
+bool blob_is_charged(const struct blob *b); // to a quota
 struct blob *blob_ref(struct blob *b);
 void blob_unref(struct blob *b); // accepts NULL
 

@@ -374,6 +374,20 @@ void record_stream_forget(struct record_stream *s)
     *s = (struct record_stream){0};
 }
 
+bool record_writer_take(struct record_writer *w, struct record_header *ret_header, struct parts *ret)
+{
+    if (list_empty(&w->items))
+        return false;
+    struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
+    *ret_header = it->h;
+    if (it->copy)
+        parts_add_copy(ret, it->copy, it->len, w->quota);
+    for (size_t i = 0; i < it->n_parts; i++)
+        parts_add(ret, blob_ref(it->parts[i].blob), it->parts[i].offset, it->parts[i].len);
+    item_free(w, it);
+    return true;
+}
+
 // Where a message goes: all of it into `out`, or the long stretches into `gather`, between runs of `out`.
 struct sink {
     char *out;

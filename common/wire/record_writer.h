@@ -7,17 +7,13 @@
 
 #include "common/base/list.h"
 #include "common/wire/gather.h"
+#include "common/wire/parts.h"
 #include "common/wire/quota.h"
 #include "common/wire/record.h"
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
 
 struct share;
-
-struct record_part { // a stretch of a blob
-    struct blob *blob;
-    size_t offset, len;
-};
 
 struct record_writer {
     struct list items;   // next first; what was begun goes to the end after each record
@@ -79,6 +75,10 @@ bool record_stream_drop(struct record_stream *s);
 size_t record_stream_waits(const struct record_stream *s); // bytes of it
 // The owner goes. One that was not ended is dropped.
 void record_stream_forget(struct record_stream *s);
+
+// Takes the next body out, whole, for an owner who does not send records: *ret, which has to be empty. Only where
+// nothing is filled, and there are no streams. False: nothing waits.
+bool record_writer_take(struct record_writer *w, struct record_header *ret_header, struct parts *ret);
 
 // Fills `out` with as many records as fit; 0 = nothing waits. size: at least 4 KiB, usually RECORD_MESSAGE.
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size);

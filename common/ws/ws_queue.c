@@ -4,7 +4,6 @@
 #include "common/base/mem.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { FREE_MAX = 4096 }; // so much of an answer can be queued even if no memory is left
 
@@ -12,8 +11,9 @@ struct message {
     struct list link;
     bool text;
     size_t len, sent, cost;
+    size_t charged;
     struct quota *quota; // NULL = not counted
-    char data[];
+    struct parts parts;
 };
 
 void ws_queue_init(struct ws_queue *q, size_t max_bytes)
@@ -27,8 +27,9 @@ static void message_free(struct ws_queue *q, struct message *m)
 {
     q->message_bytes -= m->cost - m->sent;
     list_remove(&m->link);
-    quota_refund(m->quota, m->cost);
+    quota_refund(m->quota, m->charged);
     quota_unref(m->quota);
+    parts_done(&m->parts);
     free(m);
 }
 
@@ -52,25 +53,47 @@ size_t ws_queue_bytes(const struct ws_queue *q)
     return q->records.bytes + q->message_bytes;
 }
 
-int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err)
+static struct message *message_new(struct ws_queue *q, size_t len, size_t uncharged, struct err *err)
 {
-    size_t cost = sizeof(struct message) + len;
-    if (q->message_bytes > q->records.max_bytes || cost > q->records.max_bytes - q->message_bytes)
-        return err_set(err, ERR_LIMIT,
-                       "cannot queue a message of %zu bytes: %zu wait already, the peer reads too slowly", len,
-                       q->message_bytes);
-    bool charged = quota_charge(q->quota, cost);
-    if (!charged && (cost > FREE_MAX || q->message_bytes))
-        return err_set(err, ERR_LIMIT,
-                       "no room for a message of %zu bytes: what waits for this peer, or for others of its namespace, "
-                       "takes all of its share; they have to read",
-                       len);
-    struct message *m = xmalloc(cost);
-    *m = (struct message){.text = text, .len = len, .cost = cost, .quota = charged ? quota_ref(q->quota) : NULL};
-    if (len)
-        memcpy(m->data, data, len);
+    size_t cost = sizeof(struct message) + len, charge = sizeof(struct message) + uncharged;
+    if (q->message_bytes > q->records.max_bytes || cost > q->records.max_bytes - q->message_bytes) {
+        err_set(err, ERR_LIMIT, "cannot queue a message of %zu bytes: %zu wait already, the peer reads too slowly", len,
+                q->message_bytes);
+        return NULL;
+    }
+    bool charged = quota_charge(q->quota, charge);
+    if (!charged && (charge > FREE_MAX || q->message_bytes)) {
+        err_set(err, ERR_LIMIT,
+                "no room for a message of %zu bytes: what waits for this peer, or for others of its namespace, takes "
+                "all of its share; they have to read",
+                len);
+        return NULL;
+    }
+    struct message *m = xcalloc(1, sizeof *m);
+    *m = (struct message){.len = len, .cost = cost, .charged = charge, .quota = charged ? quota_ref(q->quota) : NULL};
     list_append(&q->messages, &m->link);
     q->message_bytes += cost;
+    return m;
+}
+
+int ws_queue_parts(struct ws_queue *q, bool text, struct parts *parts, struct err *err)
+{
+    struct message *m = message_new(q, parts->len, parts_uncharged(parts), err);
+    if (m) {
+        m->text = text;
+        parts_move(&m->parts, parts);
+    }
+    parts_done(parts);
+    return m ? 0 : err->code;
+}
+
+int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err)
+{
+    struct message *m = message_new(q, len, len, err);
+    if (!m)
+        return err->code;
+    m->text = text;
+    parts_add_copy(&m->parts, data, len, NULL);
     return 0;
 }
 
@@ -93,8 +116,7 @@ static void fill_message(struct ws_queue *q, char *out, size_t size, struct ws_c
                              : m->text ? FRAME_TEXT
                                        : FRAME_BINARY,
                              m->sent + n == m->len, n};
-    if (n)
-        memcpy(out, m->data + m->sent, n);
+    parts_read(&m->parts, out, n);
     m->sent += n;
     q->message_bytes -= n;
     if (ret->fin)

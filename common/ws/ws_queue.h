@@ -36,6 +36,8 @@ void ws_queue_charge(struct ws_queue *q, struct quota *quota);
 size_t ws_queue_bytes(const struct ws_queue *q);
 // Copies; ERR_LIMIT over max_bytes, or where the quota has no room. A short one that is alone always has.
 int ws_queue_message(struct ws_queue *q, bool text, const void *data, size_t len, struct err *err);
+// The same without a copy; *parts is empty on return. The quota pays for what no other one does.
+int ws_queue_parts(struct ws_queue *q, bool text, struct parts *parts, struct err *err);
 // After records were queued, through q->records, and after anything was sent. True: it has become drained just now.
 bool ws_queue_drained(struct ws_queue *q);
 // The payload of the next frame, of at most `size` bytes (4 KiB or more); false = nothing waits.

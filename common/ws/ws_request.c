@@ -63,6 +63,7 @@ static void request_free(struct ws_request *r)
     quota_refund(r->payer ? r->payer : r->connection->server->quota, r->answer_charged);
     quota_unref(r->payer);
     buf_done(&r->answer);
+    parts_done(&r->rest);
     arena_done(&r->arena);
     if (r->ended)
         r->ended(r->ended_ctx);
@@ -433,30 +434,68 @@ static const char *status_text(int status)
     }
 }
 
-void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
-                        const void *body, size_t len)
+static const char no_room[] = "it is done, but there is no room for the answer\n";
+
+static void write_head(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
+                       size_t len)
 {
-    static const char no_room[] = "it is done, but there is no room for the answer\n";
-    struct ws_server *server = r->connection->server;
-    if (r->answered)
-        abort(); // twice
     r->handed_over = r->answered = true;
-    if (quota_charge(r->payer ? r->payer : server->quota, len)) {
-        r->answer_charged = len;
-    } else if (len > FREE_MAX) {
-        server->counters.over_limit++;
-        status = 503;
-        content_type = "text/plain";
-        extra_headers = NULL;
-        body = no_room;
-        len = sizeof no_room - 1;
-    }
     buf_printf(&r->answer, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n%s\r\n",
                status, status_text(status), content_type, len, extra_headers ? extra_headers : "");
-    buf_append(&r->answer, body, len);
+}
+
+static bool charge_answer(struct ws_request *r, size_t len)
+{
+    if (quota_charge(r->payer ? r->payer : r->connection->server->quota, len)) {
+        r->answer_charged = len;
+        return true;
+    }
+    r->connection->server->counters.over_limit += len > FREE_MAX;
+    return len <= FREE_MAX;
+}
+
+static void begin_answer(struct ws_request *r)
+{
     ws_request_drop_body(r);                    // the answer may lie in it
     lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write where it does not read
     lws_callback_on_writable(r->connection->wsi);
+}
+
+void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
+                        const void *body, size_t len)
+{
+    if (r->answered)
+        abort(); // twice
+    bool charged = charge_answer(r, len);
+    if (!charged) {
+        body = no_room;
+        len = sizeof no_room - 1;
+    }
+    write_head(r, charged ? status : 503, charged ? content_type : "text/plain", charged ? extra_headers : NULL, len);
+    buf_append(&r->answer, body, len);
+    begin_answer(r);
+}
+
+void ws_request_respond_parts(struct ws_request *r, int status, const char *content_type, struct parts *body)
+{
+    if (r->answered)
+        abort(); // twice
+    if (charge_answer(r, parts_uncharged(body))) {
+        write_head(r, status, content_type, NULL, body->len);
+        parts_move(&r->rest, body);
+        begin_answer(r);
+    } else {
+        parts_done(body);
+        ws_request_respond(r, 503, "text/plain", NULL, no_room, sizeof no_room - 1);
+    }
+}
+
+static size_t fill(struct ws_request *r, char *out, size_t size)
+{
+    size_t n = MIN(r->answer.len - MIN(r->sent, r->answer.len), size);
+    if (n)
+        memcpy(out, r->answer.data + r->sent, n);
+    return n + parts_read(&r->rest, out + n, size - n);
 }
 
 int ws_request_writable(struct ws_connection *c)
@@ -464,13 +503,12 @@ int ws_request_writable(struct ws_connection *c)
     struct ws_request *r = c->request;
     if (!r || !r->answered)
         return 0;
-    size_t n = MIN(r->answer.len - r->sent, RECORD_MESSAGE);
-    memcpy(c->server->scratch + LWS_PRE, r->answer.data + r->sent, n);
+    size_t n = fill(r, (char *)c->server->scratch + LWS_PRE, RECORD_MESSAGE);
     r->sent += n;
     if (lws_write(c->wsi, c->server->scratch + LWS_PRE, n, LWS_WRITE_HTTP) < 0)
         return -1;
     c->server->counters.bytes_out += n;
-    if (r->sent == r->answer.len)
+    if (r->sent == r->answer.len + r->rest.len)
         return -1; // sends what is left of it, then closes
     lws_callback_on_writable(c->wsi);
     return 0;

@@ -3,7 +3,7 @@
 #ifndef CADRE_WS_WS_REQUEST_H
 #define CADRE_WS_WS_REQUEST_H
 
-#include "common/wire/quota.h"
+#include "common/wire/parts.h"
 
 struct ws_connection;
 struct ws_request;
@@ -30,6 +30,8 @@ void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);
+// The same with a body that is not copied; *body is empty on return.
+void ws_request_respond_parts(struct ws_request *r, int status, const char *content_type, struct parts *body);
 
 // For ws_server.c: the events of libwebsockets. Non-zero closes the connection.
 int ws_request_upgrade(struct ws_connection *c, const char *protocol);

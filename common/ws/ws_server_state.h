@@ -99,8 +99,9 @@ struct ws_request {
     struct buf body;
     size_t want; // bytes of body
     bool handed_over, answered;
-    bool held_up; // its body waits for ws_request_read()
-    struct buf answer;
+    bool held_up;                        // its body waits for ws_request_read()
+    struct buf answer;                   // its head, and what was copied
+    struct parts rest;                   // of it
     struct quota *payer;                 // NULL = the server's quotas
     size_t body_charged, answer_charged; // to it
     size_t sent, swept;                  // swept: what was sent at the last sweep

@@ -101,6 +101,15 @@ int ws_session_message(struct ws_session *s, bool text, const void *data, size_t
     return r < 0 ? r : queued(s, ws_queue_message(&s->queue, text, data, len, err));
 }
 
+int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err)
+{
+    int r = sendable(s, err);
+    if (r == 0)
+        r = ws_queue_parts(&s->queue, text, parts, err);
+    parts_done(parts);
+    return queued(s, r);
+}
+
 bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers)
 {
     return record_writer_drop(&s->queue.records, call, answers);

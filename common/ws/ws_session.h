@@ -23,6 +23,7 @@ int ws_session_record(struct ws_session *s, const struct record_header *h, const
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err);
 int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
+int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err); // ws_queue_parts()
 // Who pays from now on for messages that wait, besides max_queue, and for those that have come in part.
 void ws_session_charge(struct ws_session *s, struct quota *quota);
 bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()

@@ -152,21 +152,27 @@ static void serve_records(struct connection *c)
 
 // cadre.v1.json
 
+static bool text_works(const struct connection *c)
+{
+    return jsonrpc_busy(c->self) && ws_session_queued(c->ws) < WS_HIGH_MARK;
+}
+
 // Answers go out as long as the peer takes them; while it does not it is not read, either.
 static void text_after(struct connection *c)
 {
     struct jsonrpc *j = c->self;
     struct err err = ERR_INIT;
-    size_t len;
+    struct parts text;
     while (ws_session_queued(c->ws) < WS_HIGH_MARK) {
-        _cleanup_(free_p) char *text = jsonrpc_next(j, &len);
-        if (!text)
+        if (!jsonrpc_next(j, &text))
             break;
-        if (ws_session_message(c->ws, true, text, len, &err) < 0) {
+        if (ws_session_parts(c->ws, true, &text, &err) < 0) {
             connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
             return;
         }
     }
+    if (text_works(c))
+        connection_works_on(c);
     connection_read(c, j->session->peer.read && ws_session_queued(c->ws) < WS_HIGH_MARK);
 }
 
@@ -208,6 +214,7 @@ static bool text_idle(const struct connection *c)
 static const struct role text_role = {.name = "controller",
                                       .text = text_text,
                                       .stops = text_stops,
+                                      .works = text_works,
                                       .after = text_after,
                                       .changed = text_changed,
                                       .end = text_end,

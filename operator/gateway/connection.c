@@ -251,6 +251,11 @@ static bool stops(const struct connection *c)
 static void fall_behind(struct connection *c)
 {
     ws_session_pause(c->ws);
+    connection_works_on(c);
+}
+
+void connection_works_on(struct connection *c)
+{
     if (list_empty(&c->behind))
         list_append(&c->gateway->behind, &c->behind);
 }
@@ -336,7 +341,7 @@ static void take_in_turn(struct connection *c, bool text, const char *data, size
 
 bool connection_may_go_on(const struct connection *c)
 {
-    return !stops(c);
+    return !stops(c) || (c->role && c->role->works && c->role->works(c));
 }
 
 void connection_go_on(struct connection *c)
@@ -349,7 +354,7 @@ void connection_go_on(struct connection *c)
     }
     if (!list_empty(&c->unread))
         fall_behind(c);
-    else if (c->role && c->role->after)
+    if (c->role && c->role->after)
         c->role->after(c);
 }
 

@@ -32,6 +32,8 @@ struct role {
     // Of what was read the rest waits: the peer's answers take too much, or its namespace has had its turn. NULL =
     // never.
     bool (*stops)(const struct connection *c);
+    bool (*works)(
+        const struct connection *c);     // it is in the middle of something that after() goes on with; may be NULL
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
     void (*changed)(struct connection *c, struct peer *p); // by the router
     void (*end)(struct connection *c);
@@ -99,6 +101,7 @@ void connection_share(struct connection *c, struct json_writer *w);
 bool connection_in_body(const struct connection *c);   // has to be read on
 void connection_read(struct connection *c, bool read); // reads on, once nothing is unread; or not
 bool connection_may_go_on(const struct connection *c);
-void connection_go_on(struct connection *c); // with what is unread
+void connection_go_on(struct connection *c);    // with what is unread, or what it works at
+void connection_works_on(struct connection *c); // in the next turn of the loop
 
 #endif

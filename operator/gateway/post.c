@@ -82,14 +82,16 @@ static void answered(struct post *p)
 // One text is the answer; a request without an id has none.
 static void answer(struct post *p)
 {
-    size_t len;
-    _cleanup_(free_p) char *text = jsonrpc_next(&p->jsonrpc, &len);
-    if (text)
-        ws_request_respond(p->request, 200, "application/json", NULL, text, len);
+    struct parts text;
+    if (jsonrpc_next(&p->jsonrpc, &text))
+        ws_request_respond_parts(p->request, 200, "application/json", &text);
     else if (jsonrpc_idle(&p->jsonrpc))
         ws_request_respond(p->request, 202, "application/json", NULL, "", 0);
-    else
+    else {
+        if (jsonrpc_busy(&p->jsonrpc) && list_empty(&p->behind))
+            list_append(&p->gateway->behind_posts, &p->behind);
         return;
+    }
     answered(p);
 }
 
@@ -151,7 +153,9 @@ void posts_go_on(struct gateway *g)
         list_append(&now, l);
     for (struct list *l; (l = list_pop(&now));) {
         struct post *p = CONTAINER_OF(l, struct post, behind);
-        if (tenant_may_go_on(&g->router, p->target.ns))
+        if (p->called)
+            answer(p);
+        else if (tenant_may_go_on(&g->router, p->target.ns))
             call(p);
         else
             list_append(&g->behind_posts, &p->behind);

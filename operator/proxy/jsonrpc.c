@@ -17,14 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_COST = 128, ENVELOPE_MAX = TEXT_COST + JSONRPC_ID_MAX + 64 }; // TEXT_COST: also where it waits next
+enum { SLICE = TENANT_TURN * TENANT_UNIT_BYTES }; // of JSON that is checked in one piece: less than a millisecond
 
 enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, NO_METHOD = -32601, INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 struct text {
     struct list link;
-    size_t len, charged;
-    char *text;
+    struct parts parts;
 };
 
 struct entry { // a request in flight
@@ -34,42 +33,39 @@ struct entry { // a request in flight
 
 void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const char *group, size_t max_bytes, void *owner)
 {
-    *j = (struct jsonrpc){.message = xmalloc(RECORD_MESSAGE)};
+    *j = (struct jsonrpc){0};
     record_writer_init(&j->out, max_bytes);
     list_init(&j->texts);
     j->session = session_new(r, ns, group, &j->out, owner);
     j->session->whole = true;
-    record_reader_init(&j->reader, &(struct record_reader_config){.whole = true, .max_body = max_bytes});
 }
 
-static char *take_text(struct jsonrpc *j, size_t *ret_len)
+static struct parts take_text(struct jsonrpc *j)
 {
     struct text *t = CONTAINER_OF(list_pop(&j->texts), struct text, link);
-    char *text = t->text;
-    *ret_len = t->len;
-    quota_refund(j->session->quota, t->charged);
+    struct parts parts = t->parts;
     free(t);
-    return text;
-}
-
-static void drop_texts(struct jsonrpc *j)
-{
-    size_t len;
-    while (!list_empty(&j->texts))
-        free(take_text(j, &len));
+    return parts;
 }
 
 void jsonrpc_done(struct jsonrpc *j)
 {
-    drop_texts(j);
+    while (!list_empty(&j->texts)) {
+        struct parts text = take_text(j);
+        parts_done(&text);
+    }
+    parts_done(&j->body);
     session_end(TAKE_PTR(j->session));
     record_writer_done(&j->out);
-    record_reader_done(&j->reader);
     for (uint32_t i = 0; i < j->by_call.size; i++)
         free(j->by_call.slots[i].value);
     idmap_done(&j->by_call);
     map_done(&j->by_text);
-    free(j->message);
+}
+
+bool jsonrpc_busy(const struct jsonrpc *j)
+{
+    return j->busy;
 }
 
 bool jsonrpc_idle(const struct jsonrpc *j)
@@ -87,32 +83,39 @@ static void envelope_begin(struct json_writer *w, const char *id)
     writer_raw(w, "id", id, strlen(id));
 }
 
-// Until it is taken its namespace pays for it. A long result for which there is no room becomes an error, which is
-// short enough to be kept in any case.
-static void envelope_end(struct jsonrpc *j, struct json_writer *w)
+static void put_text(struct jsonrpc *j, struct parts *parts)
 {
-    writer_object_end(w);
     struct text *t = xmalloc(sizeof *t);
-    size_t cost = w->buf.len + TEXT_COST;
-    t->charged = quota_charge(j->session->quota, cost) ? cost : 0;
-    t->len = w->buf.len;
-    t->text = buf_take(&w->buf);
-    writer_done(w);
+    t->parts = *parts;
     list_append(&j->texts, &t->link);
     peer_changed(&j->session->peer);
 }
 
-static void put_error(struct jsonrpc *j, const char *id, int code, const char *message, const struct record *data)
+// Until it is out its namespace pays for it. It is short, and kept also where there is no room.
+static void envelope_end(struct jsonrpc *j, struct json_writer *w)
+{
+    struct parts text = {0};
+    writer_object_end(w);
+    parts_add_copy(&text, w->buf.data, w->buf.len, j->session->quota);
+    writer_done(w);
+    put_text(j, &text);
+}
+
+// `body`: of an ERROR, or NULL.
+static void put_error(struct jsonrpc *j, const char *id, int code, const char *message, struct parts *body)
 {
     struct json_writer w;
+    size_t len;
     if (!id[0])
         return;
     envelope_begin(&w, id);
     writer_object(&w, "error");
     writer_i64(&w, "code", code);
     writer_str(&w, "message", message);
-    if (data)
-        writer_raw(&w, "data", data->body, data->len);
+    if (body) {
+        const char *data = parts_look(body, &len);
+        writer_raw(&w, "data", data, len);
+    }
     writer_object_end(&w);
     envelope_end(j, &w);
 }
@@ -145,28 +148,30 @@ static int code_of(const char *name)
     return -32000; // the method's own
 }
 
-static void answer_result(struct jsonrpc *j, const char *id, const char *body, size_t len)
+// It came from a user's worker: nothing in it may end the envelope, or be what the client cannot read. So it was looked
+// at.
+static void answer_result(struct jsonrpc *j, const char *id, struct parts *body)
 {
-    struct json_writer w;
+    static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":";
+    char envelope[sizeof head + JSONRPC_ID_MAX];
+    struct parts text = {0};
+    size_t len = 0;
     if (!id[0])
         return;
-    // It came from a user's worker: nothing in it may end the envelope, or be what the client cannot read.
-    if (!json_valid(body, len)) {
-        bool batch = batch_is_safetensors(body, len) || body_list_is(body, len);
+    if (j->broken) {
+        parts_rewind(body);
+        const char *data = parts_look(body, &len);
+        bool batch = data && (batch_is_safetensors(data, len) || body_list_is(data, len));
         refuse(j, id, INTERNAL, "the method ran, but the result that a worker sent is %s (%zu bytes)",
-               batch ? "a batch of tensors, which only clients of cadre.v1 can read" : "not JSON", len);
+               batch ? "a batch of tensors, which only clients of cadre.v1 can read" : "not JSON", body->len);
         return;
     }
-    if (quota_left(j->session->quota) < len + ENVELOPE_MAX) {
-        struct err why = ERR_INIT;
-        tenant_explain(j->session->tenant, j->session->quota, &why);
-        refuse(j, id, code_of(err_name(why.code)), "the method ran, but its result of %zu bytes was dropped: %s", len,
-               why.msg);
-        return;
-    }
-    envelope_begin(&w, id);
-    writer_raw(&w, "result", body, len);
-    envelope_end(j, &w);
+    int n = snprintf(envelope, sizeof envelope, head, id);
+    parts_rewind(body);
+    parts_add_copy(&text, envelope, (size_t)n, j->session->quota);
+    parts_move(&text, body);
+    parts_add_copy(&text, "}", 1, j->session->quota);
+    put_text(j, &text);
 }
 
 static struct entry *entry_new(struct jsonrpc *j, const char *id)
@@ -183,49 +188,95 @@ static struct entry *entry_new(struct jsonrpc *j, const char *id)
 }
 
 // What ranks print: a notification.
-static void notify(struct jsonrpc *j, const struct record *r)
+static void notify(struct jsonrpc *j)
 {
     struct json_writer w;
+    size_t len;
+    const char *body = parts_look(&j->body, &len);
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "jsonrpc", "2.0");
     writer_str(&w, "method", "group.output");
-    writer_raw(&w, "params", r->body, r->len);
+    writer_raw(&w, "params", body, len);
     envelope_end(j, &w);
 }
 
-static void answer(struct jsonrpc *j, const struct record *r)
+static void answer(struct jsonrpc *j)
 {
-    struct entry *e = idmap_del(&j->by_call, r->h.call);
+    struct entry *e = idmap_del(&j->by_call, j->head.call);
     struct failure f;
+    size_t len;
     assert(e);
     if (e->id[0])
         map_del(&j->by_text, e->id);
-    if (r->h.type == RECORD_RESULT) {
-        answer_result(j, e->id, r->body, r->len);
+    if (j->head.type == RECORD_RESULT) {
+        answer_result(j, e->id, &j->body);
     } else {
-        failure_decode(&f, r->body, r->len);
-        put_error(j, e->id, code_of(f.code), f.message, r);
+        const char *body = parts_look(&j->body, &len);
+        failure_decode(&f, body, len);
+        put_error(j, e->id, code_of(f.code), f.message, &j->body);
     }
     free(e);
 }
 
-char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len)
+// What lies in shared memory must not change once it was looked at.
+static void own(struct jsonrpc *j, struct parts *body)
 {
-    struct record r;
-    struct err err = ERR_INIT;
-    while (list_empty(&j->texts)) {
-        size_t n = record_writer_fill(&j->out, j->message, RECORD_MESSAGE);
-        const char *p = j->message;
-        if (!n)
-            return NULL;
-        int got;
-        while ((got = record_reader_next(&j->reader, &p, &n, &r, &err)) > 0)
-            r.h.type == RECORD_OUTPUT ? notify(j, &r) : answer(j, &r);
-        assert(got == 0); // they are our own
-        session_flow(j->session);
+    for (size_t i = 0; i < body->n; i++) {
+        struct record_part *p = &body->at[i];
+        if (!p->blob->area)
+            continue;
+        struct parts copy = {0};
+        parts_add_copy(&copy, p->blob->data + p->offset, p->len, j->session->quota);
+        blob_unref(p->blob);
+        *p = copy.at[0];
+        free(copy.at);
     }
-    return take_text(j, ret_len);
+}
+
+static bool take_next(struct jsonrpc *j)
+{
+    if (!record_writer_take(&j->out, &j->head, &j->body))
+        return false;
+    own(j, &j->body);
+    session_flow(j->session);
+    j->check = (struct json_check){0};
+    j->broken = false;
+    return true;
+}
+
+// False: its namespace has had its turn, and there is more of it.
+static bool look(struct jsonrpc *j)
+{
+    struct tenant *t = j->session->tenant;
+    const char *p;
+    for (size_t n; !j->broken && (p = parts_look(&j->body, &n)); parts_skip(&j->body, n)) {
+        if (!tenant_has_turn(t))
+            return false;
+        n = MIN(n, (size_t)SLICE);
+        tenant_spend(t, n / TENANT_UNIT_BYTES);
+        j->broken = !json_check_feed(&j->check, p, n);
+    }
+    j->broken = j->broken || !json_check_ends(&j->check);
+    return true;
+}
+
+bool jsonrpc_next(struct jsonrpc *j, struct parts *ret)
+{
+    while (list_empty(&j->texts)) {
+        if (!j->busy && !take_next(j))
+            return false;
+        j->busy = j->head.type == RECORD_RESULT && !look(j);
+        if (j->busy)
+            return false;
+        if (j->head.type == RECORD_OUTPUT)
+            notify(j);
+        else
+            answer(j);
+        parts_done(&j->body);
+    }
+    *ret = take_text(j);
+    return true;
 }
 
 // Requests
@@ -281,6 +332,16 @@ static bool read_id(const struct json *v, char out[JSONRPC_ID_MAX + 1])
     return true;
 }
 
+static void put_bool(struct jsonrpc *j, const char *id, bool result)
+{
+    struct json_writer w;
+    if (!id[0])
+        return;
+    envelope_begin(&w, id);
+    writer_bool(&w, "result", result);
+    envelope_end(j, &w);
+}
+
 static void do_cancel(struct jsonrpc *j, const char *id, const struct json *params)
 {
     char text[JSONRPC_ID_MAX + 1];
@@ -294,7 +355,7 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
         (void)session_record(j->session,
                              &(struct record){.h = {.type = RECORD_CANCEL, .call = e->call, .rank = RECORD_GROUP}},
                              UINT64_MAX, &err);
-    answer_result(j, id, e ? "true" : "false", e ? 4 : 5);
+    put_bool(j, id, e != NULL);
 }
 
 static void do_request(struct jsonrpc *j, const char *id, const struct json *root, struct arena *a)

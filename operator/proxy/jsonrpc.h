@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client that speaks JSON-RPC 2.0 (subprotocol cadre.v1.json, HTTP POST) in front of a session that speaks
-// records. Text in, text out; no I/O. docs/calls.md has the methods and the codes of errors. Batches are refused: many
-// requests may be in flight anyway.
+// records. Text in, text out; no I/O. A long result is not copied. It is checked in slices, for which the namespace
+// pays with its turns, so that it does not hold up the loop. docs/calls.md has the methods and the codes of errors.
+// Batches are refused: many requests may be in flight anyway.
 #ifndef CADRE_PROXY_JSONRPC_H
 #define CADRE_PROXY_JSONRPC_H
 
+#include "common/base/json_check.h"
+#include "common/wire/parts.h"
 #include "common/wire/traceparent.h"
 #include "operator/proxy/session.h"
 
@@ -15,11 +18,13 @@ struct jsonrpc {
     char trace[TRACEPARENT_LEN + 1]; // set by the owner: of requests that say none; "" = none
     // private
     struct record_writer out;
-    struct record_reader reader; // of `out`
-    char *message;               // between the two
-    struct list texts;           // ready to be taken
-    struct map by_text;          // requests that are not answered, by the text of their id ...
-    struct idmap by_call;        // ... and all of them by the id of their call
+    struct record_header head; // of what was taken out of it ...
+    struct parts body;
+    struct json_check check; // ... and is being looked at, while it is `busy`
+    bool busy, broken;
+    struct list texts;    // ready to be taken
+    struct map by_text;   // requests that are not answered, by the text of their id ...
+    struct idmap by_call; // ... and all of them by the id of their call
     uint32_t last_call;
 };
 
@@ -29,7 +34,9 @@ void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const cha
 void jsonrpc_done(struct jsonrpc *j); // ends the session, too
 
 void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len); // one message; everything is answered by text
-char *jsonrpc_next(struct jsonrpc *j, size_t *ret_len);              // an answer, which the caller frees; NULL = none
-bool jsonrpc_idle(const struct jsonrpc *j);                          // nothing is in flight or to be taken
+// An answer, which the caller takes over. False: there is none, or not yet.
+bool jsonrpc_next(struct jsonrpc *j, struct parts *ret);
+bool jsonrpc_busy(const struct jsonrpc *j); // jsonrpc_next() is to be called again in a later turn of its namespace
+bool jsonrpc_idle(const struct jsonrpc *j); // nothing is in flight or to be taken
 
 #endif

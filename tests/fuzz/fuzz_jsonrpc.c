@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/router.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,10 +68,24 @@ static void rank_answers(struct router *r, struct rank *k, enum record_type type
     must(member_record(r, k->member, &rec, &err) == 0);
 }
 
+static bool next_answer(struct jsonrpc *j, struct parts *ret)
+{
+    bool got;
+    while (!(got = jsonrpc_next(j, ret)) && jsonrpc_busy(j))
+        (void)tenants_next_turn(j->session->router);
+    return got;
+}
+
 static void take_answers(struct jsonrpc *j)
 {
-    size_t len;
-    for (char *text; (text = jsonrpc_next(j, &len)); free(text)) {
+    struct parts parts;
+    while (next_answer(j, &parts)) {
+        size_t len = parts.len;
+        char *text = malloc(len + 1);
+        must(text != NULL);
+        must(parts_read(&parts, text, len) == len);
+        text[len] = '\0';
+        parts_done(&parts);
         struct arena a = ARENA_INIT;
         struct err err = ERR_INIT;
         struct json *root;
@@ -81,6 +96,7 @@ static void take_answers(struct jsonrpc *j)
         else
             must(strstr(text, ",\"result\":") != NULL);
         arena_done(&a);
+        free(text);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define GROUP_PATH "/v1/namespaces/ml/workergroups/llama"
@@ -245,6 +246,36 @@ static void test_json_websocket(void **state)
     gateway_peer_hang_up(&worker);
 }
 
+// They are looked at in slices, in several turns of the loop.
+static void test_long_json_results(void **state)
+{
+    enum { RESULT = 900 << 10, CALLS = 3 };
+    struct gateway_peer p, worker;
+    char *result = calloc(1, RESULT + 1);
+    (void)state;
+    memset(result, ' ', RESULT);
+    result[RESULT - 1] = '7'; // the fixture keeps the beginning of what comes
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    for (int i = 0; i < CALLS; i++) {
+        char text[128], want[32];
+        snprintf(text, sizeof text,
+                 "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}", i);
+        gateway_peer_text(&p, text);
+        GATEWAY_UNTIL(&f, worker.n_calls == (uint32_t)i + 1);
+        gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, result);
+        snprintf(want, sizeof want, "\"id\":%d,\"result\":[ ", i);
+        GATEWAY_UNTIL(&f, gateway_peer_got(&p, want));
+    }
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
+    assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
+    gateway_peer_hang_up(&worker);
+    free(result);
+}
+
 static void test_json_with_late_authority(void **state)
 {
     struct gateway_peer p;
@@ -395,6 +426,7 @@ int main(void)
         TEST(test_a_call_that_is_canceled_half_way_in_is_answered),
         TEST(test_lost_worker),
         TEST(test_json_websocket),
+        TEST(test_long_json_results),
         TEST(test_json_with_late_authority),
         TEST(test_stop),
         TEST(test_calls_that_cross_the_goodbye),

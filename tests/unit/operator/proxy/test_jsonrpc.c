@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/output.h"
+#include "operator/proxy/tenant.h"
 
 #include "tests/unit/operator/proxy/proxy_fixture.h"
 
@@ -48,10 +49,22 @@ static void asks(struct desk *d, const char *text)
     jsonrpc_input(&d->j, text, strlen(text));
 }
 
+static char *next_text(struct desk *d, size_t *ret_len)
+{
+    struct parts parts;
+    if (!jsonrpc_next(&d->j, &parts))
+        return NULL;
+    char *text = xmalloc(parts.len + 1);
+    *ret_len = parts_read(&parts, text, parts.len);
+    text[*ret_len] = '\0';
+    parts_done(&parts);
+    return text;
+}
+
 static void hears(struct desk *d, const char *want)
 {
     size_t len = 0, n = want ? strlen(want) : 0;
-    _cleanup_(free_p) char *text = jsonrpc_next(&d->j, &len);
+    _cleanup_(free_p) char *text = next_text(d, &len);
     if (!text || !want) {
         assert_ptr_equal(text, want);
         return;
@@ -216,6 +229,45 @@ static void a_result_cannot_break_its_envelope(void **state)
     }
 }
 
+// A list of so many bytes, which ends like this.
+static char *long_result(size_t len, const char *end)
+{
+    char *text = xmalloc(len + 1);
+    memset(text, ' ', len);
+    text[0] = '[';
+    memcpy(text + len - strlen(end), end, strlen(end) + 1);
+    return text;
+}
+
+static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
+{
+    enum { LEN = 700000, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
+    static const char *const ends[] = {"1]", "1}"};
+    struct desk *d = *state;
+    for (int i = 0; i < 2; i++) {
+        _cleanup_(free_p) char *result = long_result(LEN, ends[i]);
+        struct parts text;
+        asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+        worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), result);
+        int turns = 1;
+        for (; !jsonrpc_next(&d->j, &text); turns++) {
+            assert_true(jsonrpc_busy(&d->j));
+            assert_false(jsonrpc_idle(&d->j));
+            assert_false(tenant_has_turn(d->j.session->tenant)); // it has done all that it may
+            (void)tenants_next_turn(&d->f.router);
+        }
+        assert_in_range(turns, LEN / SLICE, LEN / SLICE + 2);
+        assert_false(jsonrpc_busy(&d->j));
+        _cleanup_(free_p) char *got = xmalloc(text.len + 1);
+        got[parts_read(&text, got, text.len)] = '\0';
+        assert_true(i == 0 ? text.len > LEN : text.len < 200);
+        assert_non_null(strstr(got, i == 0 ? "\"result\":[ " : "\"code\":-32603,\"message\":\"the method ran, but"));
+        parts_done(&text);
+        (void)tenants_next_turn(&d->f.router);
+    }
+    assert_int_equal(quota_used(d->j.session->quota), 0);
+}
+
 static void an_id_in_use_is_refused_and_the_first_goes_on(void **state)
 {
     struct desk *d = *state;
@@ -301,6 +353,7 @@ int main(void)
         TEST(what_is_wrong_gets_the_code_of_the_standard),
         TEST(the_error_of_a_rank_comes_with_its_place),
         TEST(a_result_cannot_break_its_envelope),
+        TEST(a_long_result_is_looked_at_in_turns_of_its_namespace),
         TEST(an_id_in_use_is_refused_and_the_first_goes_on),
         TEST(a_request_is_canceled_by_its_id),
         TEST(a_notification_runs_and_gets_no_answer),

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/base/json_check.h"
+
+#include "common/base/json_scan.h"
+
+#include <string.h>
+
+enum state {
+    VALUE,
+    VALUE_OR_END, // of a list that has begun
+    NAME_OR_END,  // of an object that has begun
+    NAME,
+    COLON,
+    BEHIND, // a value
+    STRING,
+    CHARACTER, // of several bytes
+    ESCAPE,
+    HEX,
+    PAIR_BACKSLASH, // of the second half of a pair
+    PAIR_U,
+    WORD,
+    MINUS,
+    ZERO,
+    DIGITS,
+    POINT,
+    FRACTION,
+    EXPONENT,
+    SIGN,
+    POWER,
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool in_list(const struct json_check *s)
+{
+    return s->lists[(s->depth - 1) / 64] >> (s->depth - 1) % 64 & 1;
+}
+
+static bool open_bracket(struct json_check *s, char c)
+{
+    if (s->depth == JSON_DEPTH_MAX)
+        return false;
+    uint64_t bit = (uint64_t)1 << s->depth % 64, *word = &s->lists[s->depth / 64];
+    *word = c == '[' ? *word | bit : *word & ~bit;
+    s->depth++;
+    s->state = c == '[' ? VALUE_OR_END : NAME_OR_END;
+    return true;
+}
+
+static bool close_bracket(struct json_check *s, char c)
+{
+    if (!s->depth || c != (in_list(s) ? ']' : '}'))
+        return false;
+    s->depth--;
+    s->state = BEHIND;
+    return true;
+}
+
+static bool begin_string(struct json_check *s, bool key)
+{
+    s->key = key;
+    s->state = STRING;
+    return true;
+}
+
+static bool begin_word(struct json_check *s, const char *rest)
+{
+    s->word = rest;
+    s->state = WORD;
+    return true;
+}
+
+static bool begin_value(struct json_check *s, char c)
+{
+    switch (c) {
+    case '"':
+        return begin_string(s, false);
+    case '[':
+    case '{':
+        return open_bracket(s, c);
+    case 't':
+        return begin_word(s, "rue");
+    case 'f':
+        return begin_word(s, "alse");
+    case 'n':
+        return begin_word(s, "ull");
+    case '-':
+        s->state = MINUS;
+        return true;
+    default:
+        s->state = c == '0' ? ZERO : DIGITS;
+        return is_digit(c);
+    }
+}
+
+static bool behind_value(struct json_check *s, char c)
+{
+    if (c != ',')
+        return close_bracket(s, c);
+    s->state = s->depth && in_list(s) ? VALUE : NAME;
+    return s->depth > 0;
+}
+
+// A byte between strings and numbers that is no blank.
+static bool take_mark(struct json_check *s, char c)
+{
+    switch (s->state) {
+    case VALUE_OR_END:
+        if (c == ']')
+            return close_bracket(s, c);
+        return begin_value(s, c);
+    case VALUE:
+        return begin_value(s, c);
+    case NAME_OR_END:
+        if (c == '}')
+            return close_bracket(s, c);
+        return c == '"' && begin_string(s, true);
+    case NAME:
+        return c == '"' && begin_string(s, true);
+    case COLON:
+        s->state = VALUE;
+        return c == ':';
+    default:
+        return behind_value(s, c);
+    }
+}
+
+// The first byte of a character of several (RFC 3629): how many follow, and which the next may be.
+static bool begin_character(struct json_check *s, unsigned char c)
+{
+    s->state = CHARACTER;
+    s->left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    s->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    s->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    return c >= 0xc2 && c <= 0xf4;
+}
+
+static bool take_character(struct json_check *s, unsigned char c)
+{
+    bool fits = c >= s->low && c <= s->high;
+    s->low = 0x80;
+    s->high = 0xbf;
+    if (--s->left == 0)
+        s->state = STRING;
+    return fits;
+}
+
+static bool take_escape(struct json_check *s, char c)
+{
+    s->state = c == 'u' ? HEX : STRING;
+    s->hex = 0;
+    s->code = 0;
+    s->second = false;
+    return c && strchr("u\"\\/bfnrt", c);
+}
+
+// Surrogates come in pairs.
+static bool end_hex(struct json_check *s)
+{
+    bool low = s->code >= 0xdc00 && s->code <= 0xdfff, high = s->code >= 0xd800 && s->code < 0xdc00;
+    s->state = high && !s->second ? PAIR_BACKSLASH : STRING;
+    return s->second ? low : !low && s->code;
+}
+
+static bool take_hex(struct json_check *s, char c)
+{
+    int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+    if (digit < 0)
+        return false;
+    s->code = (uint16_t)(s->code << 4 | digit);
+    return ++s->hex < 4 || end_hex(s);
+}
+
+static bool take_pair(struct json_check *s, char c)
+{
+    bool fits = c == (s->state == PAIR_BACKSLASH ? '\\' : 'u');
+    s->state = s->state == PAIR_BACKSLASH ? PAIR_U : HEX;
+    s->hex = 0;
+    s->code = 0;
+    s->second = true;
+    return fits;
+}
+
+static bool take_word(struct json_check *s, char c)
+{
+    if (*s->word++ != c)
+        return false;
+    if (!*s->word)
+        s->state = BEHIND;
+    return true;
+}
+
+// A byte of a string that is no plain one.
+static bool take_special(struct json_check *s, char c)
+{
+    if (c == '"')
+        s->state = s->key ? COLON : BEHIND;
+    else if (c == '\\')
+        s->state = ESCAPE;
+    else
+        return (signed char)c < 0 && begin_character(s, (unsigned char)c);
+    return true;
+}
+
+// Of a number. What is no part of it ends it, where it may end there.
+static bool take_number(struct json_check *s, char c, bool *ret_over)
+{
+    bool digit = is_digit(c), whole = s->state == ZERO || s->state == DIGITS;
+    bool may_end = whole || s->state == FRACTION || s->state == POWER;
+    if (digit && s->state != ZERO) {
+        s->state = s->state == MINUS      ? (c == '0' ? ZERO : DIGITS)
+                   : s->state == POINT    ? FRACTION
+                   : s->state >= EXPONENT ? POWER
+                                          : s->state;
+        return true;
+    }
+    if (c == '.' && whole) {
+        s->state = POINT;
+        return true;
+    }
+    if ((c == 'e' || c == 'E') && (whole || s->state == FRACTION)) {
+        s->state = EXPONENT;
+        return true;
+    }
+    if ((c == '+' || c == '-') && s->state == EXPONENT) {
+        s->state = SIGN;
+        return true;
+    }
+    *ret_over = true;
+    s->state = BEHIND;
+    return may_end && !digit;
+}
+
+static bool take_byte(struct json_check *s, char c)
+{
+    switch (s->state) {
+    case STRING:
+        return take_special(s, c);
+    case CHARACTER:
+        return take_character(s, (unsigned char)c);
+    case ESCAPE:
+        return take_escape(s, c);
+    case HEX:
+        return take_hex(s, c);
+    case PAIR_BACKSLASH:
+    case PAIR_U:
+        return take_pair(s, c);
+    case WORD:
+        return take_word(s, c);
+    default:
+        return json_is_space(c) || take_mark(s, c);
+    }
+}
+
+bool json_check_feed(struct json_check *s, const char *bytes, size_t n)
+{
+    const char *p = bytes, *end = bytes + n;
+    while (p < end) {
+        bool over = false;
+        if (s->state == STRING && (p = json_plain_end(p, end)) == end)
+            break;
+        while (p < end && (s->state == DIGITS || s->state == FRACTION) && is_digit(*p))
+            p++;
+        if (p == end)
+            break;
+        if (!(s->state >= MINUS ? take_number(s, *p, &over) : take_byte(s, *p)))
+            return false;
+        p += !over;
+    }
+    return true;
+}
+
+bool json_check_ends(const struct json_check *s)
+{
+    bool number = s->state == ZERO || s->state == DIGITS || s->state == FRACTION || s->state == POWER;
+    return !s->depth && (s->state == BEHIND || number);
+}

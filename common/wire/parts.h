@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A body or a text in stretches of blobs, one after the other. It is read from the front, and can be read again.
+#ifndef CADRE_WIRE_PARTS_H
+#define CADRE_WIRE_PARTS_H
+
+#include "common/wire/blob.h"
+
+struct record_part { // a stretch of a blob
+    struct blob *blob;
+    size_t offset, len;
+};
+
+struct parts { // {0} is empty
+    struct record_part *at;
+    size_t n, len, size;
+    size_t now, taken; // where it is read: a part, and bytes of it
+};
+
+void parts_done(struct parts *p);
+void parts_add(struct parts *p, struct blob *b, size_t offset, size_t len);              // takes over the reference
+void parts_add_copy(struct parts *p, const void *data, size_t len, struct quota *quota); // uncounted without room
+void parts_move(struct parts *p, struct parts *behind);                                  // which is empty then
+void parts_rewind(struct parts *p);
+const char *parts_look(struct parts *p, size_t *ret_len); // the stretch that is next; NULL = all was read
+void parts_skip(struct parts *p, size_t n);               // at most that much
+size_t parts_read(struct parts *p, char *out, size_t size);
+size_t parts_uncharged(const struct parts *p); // bytes that no quota pays for
+
+#endif
