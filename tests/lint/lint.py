@@ -51,7 +51,7 @@ LAYERS = {
     "worker/agent": WS | {"worker/agent"},
     "worker/device": WIRE | {"worker/device"},
     "worker/collective": WIRE | PUBLIC | {"worker/collective", "worker/device"},
-    "worker/host": WS | PUBLIC | {"worker/collective", "worker/host"},
+    "worker/host": WS | TRANSFER | PUBLIC | {"worker/collective", "worker/host"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
     "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does
@@ -113,7 +113,7 @@ NO_CIRCLES = ("cli/", "common/base/", "operator/exec/", "operator/gateway/", "op
 # A noun is a pair of files, and no two nouns have one name. A source without a header of its own implements one that
 # many share: the commands of cli/verbs.h, and the public headers of sdk/c/include.
 NOUNS = ("cli/", "common/", "operator/", "sdk/c/client/", "worker/")
-HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/program\.c")
+HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/(?:program|transfer)\.c")
 
 MAX_COLUMNS = 120
 MAX_LINES = 600

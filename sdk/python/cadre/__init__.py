@@ -21,12 +21,14 @@ from ._method import canceled, device, local_rank, rank, register, world_size
 from ._pool import Pool
 from ._reference import Ref
 from ._task import Task, task
+from ._transfer import transfer
 from ._value import Batch, Tensor
 from ._version import VERSION
+from ._weights import Sharded, Weights
 from . import worker
 
 __version__ = VERSION
 __all__ = ["Batch", "Canceled", "Client", "Conflict", "Error", "Exists", "Failed", "Forbidden", "Future", "Gone", "Group",
-           "Internal", "Invalid", "Io", "Kept", "Limit", "NotFound", "Output", "Pool", "Proto", "Ref", "Task", "Tensor",
-           "Throttled", "Timeout", "Unauthorized", "Unavailable", "as_completed", "canceled", "connect", "device", "local", "local_rank",
-           "rank", "register", "task", "wait", "worker", "world_size"]
+           "Internal", "Invalid", "Io", "Kept", "Limit", "NotFound", "Output", "Pool", "Proto", "Ref", "Sharded", "Task", "Tensor",
+           "Throttled", "Timeout", "Unauthorized", "Unavailable", "Weights", "as_completed", "canceled", "connect", "device", "local", "local_rank",
+           "rank", "register", "task", "transfer", "wait", "worker", "world_size"]

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import cadre
-from cadre import _library
+from cadre import _library, _plan
 from cadre.worker import _host
 from python_case import ROOT, Local, environment, main
 
@@ -32,7 +32,7 @@ def in_c(expressions):
     with tempfile.TemporaryDirectory() as folder:
         lines = "".join(f'printf("%lld\\n", (long long)({e}));\n' for e in expressions)
         with open(f"{folder}/a.c", "w", encoding="utf-8") as f:
-            f.write(f'#include <cadre/client.h>\n#include <cadre/host.h>\n#include <stdio.h>\nint main(void) {{\n{lines}return 0; }}\n')
+            f.write(f'#include <cadre/client.h>\n#include <cadre/host.h>\n#include <cadre/transfer.h>\n#include <stdio.h>\nint main(void) {{\n{lines}return 0; }}\n')
         compiler = [sys.argv[1], "-I", os.path.join(ROOT, "sdk/c/include"), f"{folder}/a.c", "-o", f"{folder}/a"]
         subprocess.run(compiler, check=True, env=environment())
         return [int(n) for n in subprocess.run([f"{folder}/a"], check=True, capture_output=True, env=environment())
@@ -49,7 +49,7 @@ def imported(library, env=None):
 class Header(unittest.TestCase):
     def test_structs_lie_as_the_header_has_them(self):
         expressions, numbers = [], []
-        for name, struct in {**_library.STRUCTS, **_host.STRUCTS}.items():
+        for name, struct in {**_library.STRUCTS, **_host.STRUCTS, **_plan.STRUCTS}.items():
             expressions.append(f"sizeof({name})")
             numbers.append(_library.ctypes.sizeof(struct))
             for field in struct._fields_:

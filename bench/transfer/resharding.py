@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Weights from four ranks to four others that split them otherwise, on Cadre and through Ray's object store; prints a
+table of Markdown.
+
+    resharding.py MIB ROUNDS
+"""
+
+import os
+import statistics
+import sys
+import time
+
+import numpy
+
+import cadre
+
+RANKS, TENSORS = 4, 16
+RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}  # before Ray is imported
+
+
+def shape_of(mib):
+    """Of each tensor, of float32."""
+    return 1024, (mib << 20) // TENSORS // 4096
+
+
+class Rows(cadre.Weights):
+    def __init__(self, mib):
+        rows, columns = shape_of(mib)
+        self.blocks = {f"w{i}": numpy.full((rows // RANKS, columns), i, "f4") for i in range(TENSORS)}
+
+    def weights(self):
+        return {name: cadre.Sharded(b, {"tp": RANKS}, {"tp": 0}) for name, b in self.blocks.items()}
+
+    def columns(self):
+        """For Ray: what each receiver gets, of all tensors."""
+        n = next(iter(self.blocks.values())).shape[1] // RANKS
+        return [[b[:, i * n:(i + 1) * n].copy() for b in self.blocks.values()] for i in range(RANKS)]
+
+
+class Columns(cadre.Weights):
+    def __init__(self, mib):
+        rows, columns = shape_of(mib)
+        self.blocks = {f"w{i}": numpy.zeros((rows, columns // RANKS), "f4") for i in range(TENSORS)}
+
+    def weights(self):
+        return {name: cadre.Sharded(b, {"tp": RANKS}, {"tp": 1}) for name, b in self.blocks.items()}
+
+    def take(self, *pieces):
+        """For Ray: from each sender."""
+        for sender, tensors in enumerate(pieces):
+            for mine, piece in zip(self.blocks.values(), tensors):
+                mine[sender * len(piece):(sender + 1) * len(piece)] = piece
+
+
+class Cadre:
+    def __init__(self, mib):
+        self.client = cadre.local(cpus=16)
+        self.source = self.client.Group("resharding:Rows", name="rows", replicas=RANKS, init={"mib": mib})
+        self.target = self.client.Group("resharding:Columns", name="columns", replicas=RANKS, init={"mib": mib})
+
+    def move(self):
+        cadre.transfer(self.source, self.target)
+
+    def end(self):
+        self.client.close()
+
+
+class Ray:
+    def __init__(self, mib):
+        os.environ.update(RAY)
+        import ray
+
+        self.ray = ray
+        ray.init(address="local", num_cpus=16, include_dashboard=False, log_to_driver=False,
+                 object_store_memory=(2 * mib << 20) + (512 << 20))
+        self.source = [ray.remote(num_cpus=0)(Rows).remote(mib) for _ in range(RANKS)]
+        self.target = [ray.remote(num_cpus=0)(Columns).remote(mib) for _ in range(RANKS)]
+
+    def move(self):
+        given = [a.columns.options(num_returns=RANKS).remote() for a in self.source]
+        self.ray.get([a.take.remote(*(g[i] for g in given)) for i, a in enumerate(self.target)])
+
+    def end(self):
+        self.ray.shutdown()
+
+
+class Copy:
+    """The floor: one thread copies as many bytes."""
+
+    def __init__(self, mib):
+        self.source, self.target = numpy.ones(mib << 20, "u1"), numpy.ones(mib << 20, "u1")
+
+    def move(self):
+        numpy.copyto(self.target, self.source)
+
+    def end(self):
+        pass
+
+
+def measure(kind, mib):
+    peer = kind(mib)
+    try:
+        peer.move()  # memory and connections are there then
+        begin = time.perf_counter()
+        peer.move()
+        return time.perf_counter() - begin
+    finally:
+        peer.end()
+
+
+def main():
+    mib, rounds = int(sys.argv[1]), int(sys.argv[2])
+    found = {kind: [] for kind in (Cadre, Ray, Copy)}
+    for _ in range(rounds):
+        for kind, times in found.items():  # in turn, so that a busy moment of the machine meets all
+            times.append(measure(kind, mib))
+    took = {kind: statistics.median(times) for kind, times in found.items()}
+    print("| what moves %d MiB | seconds | times a plain copy |\n|---|---:|---:|" % mib)
+    for kind, name in ((Cadre, "`cadre.transfer`, four ranks to four"), (Ray, "Ray's object store, the same"), (Copy, "a plain copy by one thread")):
+        print(f"| {name} | {took[kind]:.3f} | {took[kind] / took[Copy]:.1f} |")
+    print(f"\nCadre is {took[Ray] / took[Cadre]:.1f}x as fast as Ray.")
+
+
+if __name__ == "__main__":
+    main()
