@@ -2,8 +2,9 @@
 # Suites in shell that need a real cluster. They print TAP, start the clusters they need (names of their own), take them
 # down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
 #
-# Programs and images are built once, by the fixtures below, and the suites run one after the other: two clusters and a
-# compiler are too much for two cores.
+# Programs and images are built once, by the fixtures below. Most of the time a suite waits: for a Lease, a grace period, a
+# node that counts as lost. So suites run in two lanes beside each other, those of tests/integration, which have hardly a
+# node, and all others.
 
 # cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES: it wants
 # localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
@@ -16,12 +17,16 @@ function(cadre_suite script)
   set(test ${folder}_${name})
   add_test(NAME ${test} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set(needs cluster_programs)
+  set(lane nodes)
+  if(folder STREQUAL integration)
+    set(lane control_plane)
+  endif()
   if(arg_IMAGES)
     list(APPEND needs cluster_images)
   endif()
   set_tests_properties(
-    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 RESOURCE_LOCK cluster
-                       FIXTURES_REQUIRED "${needs}")
+    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+                       RESOURCE_LOCK cluster_${lane} FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
                           "CADRE_KUBECTL_CADRE=$<TARGET_FILE:kubectl-cadre>" "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}"
