@@ -198,7 +198,8 @@ class Flow
 // A ring, in which everything goes to the next member. Each of the parts, one a member, is cut into pieces, so that one
 // is reduced while the next is on its way.
 struct Ring {
-    static constexpr size_t PIECE = 512 << 10, SMALL = 64 << 10; // bytes
+    static constexpr size_t PIECE = 1 << 20, SMALL = 64 << 10; // bytes
+    static constexpr size_t AHEAD = 4;                         // pieces that may arrive before they are wanted
 
     Ring(const std::shared_ptr<Mesh> &m, const backend_op *o, size_t elements, size_t all)
         : mesh(m), op(o), n(m->size), me(m->rank), next((me + 1) % n), before((me + n - 1) % n), part(elements),
@@ -232,17 +233,19 @@ void reduce_parts(const Ring &r, char *data, reduce_function reduce)
 {
     Flow flow(r.mesh, r.op);
     const size_t count = (size_t)(r.n - 1) * r.pieces;
-    Bytes space[2] = {Bytes(r.largest() * r.op->item), Bytes(r.largest() * r.op->item)};
+    const size_t ahead = std::min<size_t>(Ring::AHEAD, count);
+    std::vector<Bytes> space(ahead, Bytes(r.largest() * r.op->item));
     auto outgoing = [&](size_t i) { return r.piece(data, r.me - 1 - (int)(i / r.pieces), i % r.pieces); };
     auto incoming = [&](size_t i) { return r.piece(data, r.me - 2 - (int)(i / r.pieces), i % r.pieces); };
-    flow.recv(r.before, space[0].data(), incoming(0).second);
+    for (size_t i = 0; i < ahead; i++)
+        flow.recv(r.before, space[i].data(), incoming(i).second);
     for (size_t i = 0; i < count; i++) {
         auto out = outgoing(i), in = incoming(i);
         flow.send(r.next, out.first, out.second);
-        if (i + 1 < count)
-            flow.recv(r.before, space[(i + 1) % 2].data(), incoming(i + 1).second);
         flow.received();
-        reduce(in.first, in.first, space[i % 2].data(), in.second / r.op->item);
+        reduce(in.first, in.first, space[i % ahead].data(), in.second / r.op->item);
+        if (i + ahead < count)
+            flow.recv(r.before, space[i % ahead].data(), incoming(i + ahead).second);
         flow.sent(r.pieces);
     }
     flow.sent(0);

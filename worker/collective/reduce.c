@@ -88,11 +88,18 @@ static uint16_t to_f16(float f)
     X(U16, uint16_t, uint16_t, SAME)    \
     X(U8, uint8_t, uint8_t, SAME)
 
+// Each element depends on those at its own place only, also where out is a or b: so it may be done many at a time.
+#ifdef __clang__
+#define MANY_AT_A_TIME _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define MANY_AT_A_TIME _Pragma("GCC ivdep")
+#endif
 #define LOOP(name, type, expression)                                    \
     static void name(void *out, const void *x, const void *y, size_t n) \
     {                                                                   \
         type *o = out;                                                  \
         const type *a = x, *b = y;                                      \
+        MANY_AT_A_TIME                                                  \
         for (size_t i = 0; i < n; i++)                                  \
             o[i] = expression;                                          \
     }
