@@ -55,16 +55,16 @@ def _sharded(value, mesh):
     return Sharded(value, mesh, {})
 
 
-def _write(value, dtype, shape, memory):
+def _write(value, piece, first, dtype, memory):
     """Into the weight itself, wherever it lies."""
-    new = Tensor(dtype, shape, memory)
+    new = Tensor(dtype, [b - a for a, b in zip(piece.first, piece.end)], memory)
     if module_of(value) == "torch":
         import torch
 
         with torch.no_grad():
-            value.copy_(new.torch())
+            _cells(value, piece, first).copy_(new.torch())
     else:
-        value[...] = new.numpy()
+        _cells(value, piece, first)[...] = new.numpy()
 
 
 def _cells(array, piece, first):
@@ -79,15 +79,7 @@ class _Version:
         self.said, self.sends, self.rank = said, sends, rank
         self.messages = {pair: m for pair, m in messages.items() if pair[0 if sends else 1] == rank}
         self.first = [_plan.block(said, i, rank)[0] for i in range(len(said["tensors"]))]
-        self.arrays, self.taken = {}, set()
-
-    def staged(self, i):
-        """Where the new values of a tensor wait until all of them are there."""
-        if i not in self.arrays:
-            first, end = _plan.block(self.said, i, self.rank)
-            shape, number = [b - a for a, b in zip(first, end)], _number(self.said["tensors"][i][1])
-            self.arrays[i] = _bytes(math.prod(shape) * int(number[1:])).view(number).reshape(shape)
-        return self.arrays[i]
+        self.taken = {}  # (sender, number) -> the bytes of the message
 
 
 class Weights:
@@ -167,26 +159,24 @@ class Weights:
     def transfer_take(self, batch):
         sender, number = batch.meta["from"], batch.meta["number"]
         t = self._transfer(batch.meta["version"])
-        data, at = batch["data"], 0
-        for piece in t.messages[sender, t.rank][number]:
-            array = t.staged(piece.destination)
-            cells = _cells(array, piece, t.first[piece.destination])
-            cells[...] = data[at:at + piece.bytes].view(array.dtype).reshape(cells.shape)
-            at += piece.bytes
-        t.taken.add((sender, number))
+        t.taken[sender, number] = batch["data"]
 
     def transfer_check(self, version):
         t = self._transfer(version)
-        missing = {(pair[0], i) for pair, ms in t.messages.items() for i in range(len(ms))} - t.taken
+        missing = {(pair[0], i) for pair, ms in t.messages.items() for i in range(len(ms))} - set(t.taken)
         if missing:
             raise _errors.Conflict(f"rank {t.rank} has not got {len(missing)} messages of the transfer {version}")
 
     def transfer_commit(self, version):
         t = self._transfer(version)
         blocks = self._blocks()
-        for i, array in t.arrays.items():
-            name, dtype, *_ = t.said["tensors"][i]
-            _write(blocks[name].block, dtype, array.shape, array.reshape(-1).view("u1"))
+        while t.taken:
+            (sender, number), data = t.taken.popitem()
+            at = 0
+            for piece in t.messages[sender, t.rank][number]:
+                name, dtype, *_ = t.said["tensors"][piece.destination]
+                _write(blocks[name].block, piece, t.first[piece.destination], dtype, data[at:at + piece.bytes])
+                at += piece.bytes
         self._transfers.clear()
         self.weights_version = version
         self.weights_arrived(version)
