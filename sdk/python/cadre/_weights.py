@@ -36,6 +36,9 @@ class Sharded:
 
 def _of_dtensor(value):
     mesh = value.device_mesh
+    if mesh.mesh.flatten().tolist() != list(range(_method.world_size())):
+        raise TypeError(f"a DTensor on the ranks {mesh.mesh.tolist()} does not move: its mesh must have all ranks of the group, "
+                        "in their order")
     names = mesh.mesh_dim_names or [str(i) for i in range(mesh.ndim)]
     split = {}
     for name, placement in zip(names, value.placements):
@@ -57,14 +60,14 @@ def _sharded(value, mesh):
 
 def _write(value, piece, first, dtype, memory):
     """Into the weight itself, wherever it lies."""
-    new = Tensor(dtype, [b - a for a, b in zip(piece.first, piece.end)], memory)
+    cells = _cells(value, piece, first)
     if module_of(value) == "torch":
         import torch
 
         with torch.no_grad():
-            _cells(value, piece, first).copy_(new.torch())
-    else:
-        _cells(value, piece, first)[...] = new.numpy()
+            cells.copy_(Tensor(dtype, cells.shape, memory).torch())
+    else:  # also dtypes that numpy has from another package
+        cells.view(_number(dtype))[...] = memory.view(_number(dtype)).reshape(cells.shape)
 
 
 def _cells(array, piece, first):
