@@ -261,9 +261,19 @@ test_updates() {
     check "the objects can be deleted" kc delete wg/llama wg/on-pool plg/pool --timeout=50s
 }
 
+# ---- examples ----------------------------------------------------------------------------------------------------
+
+test_examples() {
+    local file
+    for file in "$suite_root"/examples/*.yaml "$suite_root"/examples/python/*.yaml; do
+        check "the API server accepts ${file#"$suite_root"/}" kc apply --dry-run=server -f "$file"
+    done
+}
+
 suite_cluster crds --nodes 0
 test_install
 test_cases
+test_examples
 test_docs
 test_explain
 test_columns

@@ -5,6 +5,7 @@
     test_python_torch.py --with FOLDER torch   with torch, which pip may have to bring into FOLDER; 77 where it cannot
 """
 import os
+import re
 import subprocess
 import sys
 
@@ -36,13 +37,23 @@ class DataParallel(GroupCase):
             self.assertAlmostEqual(got, want, places=5)
 
 
-class TwoGroups(RunCase):
-    def test_two_groups_on_one_pool_train_at_the_same_time(self):
+class Programs(RunCase):
+    def printed(self, example):
         preload = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
-        done = subprocess.run(["python3", "two_groups.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=400,
+        done = subprocess.run(["python3", example], cwd=EXAMPLES, capture_output=True, text=True, timeout=400,
                               env={**environment(), **preload, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        lines = done.stdout.splitlines()
+        return done.stdout.splitlines()
+
+    def test_a_loop_of_reinforcement_learning_learns(self):
+        steps = [re.fullmatch(r"step (\d+): (\d+)% of the answers are right", line)
+                 for line in self.printed("rl_loop.py") if "[rank" not in line]
+        self.assertEqual([int(s[1]) for s in steps], [1, 10, 20, 30, 40])
+        self.assertLess(int(steps[0][2]), 30)
+        self.assertGreater(int(steps[-1][2]), 90)  # the rollout has what the actor has learned
+
+    def test_two_groups_on_one_pool_train_at_the_same_time(self):
+        lines = self.printed("two_groups.py")
         self.assertEqual([line for line in lines if "[rank" not in line], [
             "different ports: True", "losses: [2, 2]",
             "group-a: gradients of module.heads.in_proj_weight agree: True",
