@@ -24,7 +24,7 @@ class Trials(Base):
     def __init__(self, start=0, *, name="none"):
         self.start, self.name = start, name
         self.kept = []
-        self.gate, self.released = threading.Event(), threading.Event()
+        self.gate, self.released, self.seen = threading.Event(), threading.Event(), threading.Event()
 
     def add(self, x, y=1):
         return self.start + x + y
@@ -111,6 +111,11 @@ class Trials(Base):
         while not cadre.canceled():
             time.sleep(0.01)
         self.kept.append("was canceled")
+        self.seen.wait(60)  # so that the stacks show this method, however late they are taken
+
+    @cadre.register(concurrency=("beside", 2))
+    def has_seen(self):
+        self.seen.set()
 
     def hold_the_lock(self, seconds):
         ctypes.PyDLL(None).usleep(int(seconds * 1e6))  # a function that is called with Python's lock held
