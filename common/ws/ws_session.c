@@ -259,6 +259,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
     if (!end)
         return;
     struct blob *whole = TAKE_PTR(s->message);
+    (void)blob_recharge(whole, s->quota); // who pays may need the room for what is made of it
     config->on_message(config->ctx, s, s->text, whole->data, whole->len);
     blob_unref(whole);
 }

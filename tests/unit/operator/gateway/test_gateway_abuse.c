@@ -327,6 +327,33 @@ static void test_half_a_text_is_charged_to_the_namespace_of_its_client(void **st
     tenant_unref(t);
 }
 
+// What is made of a text is charged while the text is still there: a share has to hold only one of the two.
+static void test_a_text_and_its_call_are_not_charged_twice(void **state)
+{
+    enum { ARGS = 200000 };
+    struct gateway_peer p;
+    _cleanup_(free_p) char *text = xasprintf(
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"echo\",\"args\":[1%*s]}}",
+        ARGS, "");
+    (void)state;
+    worker.quiet = true;
+    uint32_t before = worker.n_calls;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    GATEWAY_UNTIL(&f, p.opened);
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    size_t taken = quota_left(t->quota) - ARGS * 9 / 5; // all that is held elsewhere takes half of it, too
+    assert_true(quota_charge(t->quota, taken));
+    gateway_peer_text(&p, text);
+    GATEWAY_UNTIL(&f, worker.n_calls > before || p.got.len);
+    assert_int_equal(p.got.len, 0); // no refusal
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "1");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"result\":[1]"));
+    quota_refund(t->quota, taken);
+    tenant_unref(t);
+    gateway_peer_hang_up(&p);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+}
+
 static void test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_is(void **state)
 {
     (void)state;
@@ -505,6 +532,7 @@ int main(void)
         TEST(test_much_before_welcome),
         TEST(test_what_waits_for_a_turn_is_charged),
         TEST(test_half_a_text_is_charged_to_the_namespace_of_its_client),
+        TEST(test_a_text_and_its_call_are_not_charged_twice),
         TEST(test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_is),
         TEST(test_half_an_answer_is_charged_to_the_namespace_of_its_group),
         TEST(test_slow_reader),
