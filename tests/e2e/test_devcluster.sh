@@ -68,9 +68,15 @@ trace() { # CLUSTER
     # The machine's own namespaces are shared by the control plane's processes.
     grep -vxF -e "$(readlink /proc/self/ns/net)" -e "$(readlink /proc/self/ns/mnt)" "$work/$1.ns" | sort -u >"$work/ns"
     mv "$work/ns" "$work/$1.ns"
+    awk -v hz="$(getconf CLK_TCK)" '{ print int($1 * hz) }' /proc/uptime >"$work/$1.time"
 }
 
-live_namespaces() { find /proc/[0-9]*/ns \( -name net -o -name mnt \) -printf '%l\n' 2>/dev/null | sort -u; }
+# Of the processes that had started by then. The kernel gives the numbers of namespaces that have gone to new ones, such as
+# those of another suite's cluster.
+live_namespaces() { # TICKS
+    cat /proc/[0-9]*/stat 2>/dev/null | awk -v by="$1" '{ pid = $1; sub(/.*\) /, ""); if ($20 <= by) print pid }' |
+        while read -r pid; do readlink "/proc/$pid/ns/net" "/proc/$pid/ns/mnt"; done 2>/dev/null | sort -u
+}
 
 nothing_left() { # CLUSTER
     local pid start left=0
@@ -80,7 +86,7 @@ nothing_left() { # CLUSTER
             left=1
         }
     done <"$work/$1.pids"
-    comm -12 <(live_namespaces) <(sort -u "$work/$1.ns") >"$work/common"
+    comm -12 <(live_namespaces "$(<"$work/$1.time")") <(sort -u "$work/$1.ns") >"$work/common"
     [[ ! -s $work/common ]] || { echo "namespaces: $(<"$work/common")" && left=1; }
     [[ -z $(cgroups_of "$1") ]] || { echo "cgroups: $(cgroups_of "$1")" && left=1; }
     grep -qs "$CACHE/clusters/$1/" /proc/mounts && echo "mounts: $(grep "$CACHE/clusters/$1/" /proc/mounts)" && left=1

@@ -21,5 +21,5 @@ def load(stream):
     try:
         return pickle.loads(stream)
     except ModuleNotFoundError as e:
-        raise ValueError(f"it needs the module {e.name}, which this image does not have: install it there, or let the "
-                         "program bring it, py_modules=[...]") from None
+        raise ValueError(f"it needs the module {e.name}, which this image does not have: put it into the "
+                         "image, or define what is needed in the program itself") from None

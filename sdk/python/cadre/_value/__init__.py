@@ -117,8 +117,8 @@ def decode(buffer, trust):
 
 
 def _refuse_call():
-    raise _errors.Forbidden("the arguments are pickled, and who sent them may not send code to this group: send JSON or "
-                            "a cadre.Batch, or have the right to create workergroups/code")
+    raise _errors.Forbidden("the arguments are pickled, and this group opens no pickles of its callers: send JSON or a "
+                            "cadre.Batch, or set CADRE_TRUST_CALLERS to 1 in worker.env, which lets all callers run code")
 
 
 def _refuse_result():

@@ -277,7 +277,7 @@ class ByValue(RunCase):
             group = client.Group(Uses, restart="Never")
             with self.assertRaisesRegex(cadre.Error, "exit"):
                 group.go(timeout=60)
-        self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*py_modules")
+        self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*put it into the image")
 
     def of_worker(self, code, sha256=None):
         """What a worker says that was given this code."""
