@@ -76,7 +76,8 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
     if (quota_left(t->quota) <= quota_left(session))
         err_set(err, ERR_THROTTLED,
                 "the calls and answers of namespace %s take %zu bytes here, and its share has room for no more; read "
-                "the answers, wait for some of the calls, or give the operator more memory",
+                "the answers, wait for some of the calls, or give it more (--namespace-weights, or a higher memory "
+                "limit of the operator)",
                 t->ns, quota_used(t->quota));
     else
         err_set(err, ERR_THROTTLED,

@@ -70,6 +70,8 @@ a tag with a blank|'/image/tag'|image.tag=a b
 a digest that is too short|'/image/digest'|image.digest=sha256:abc
 a pull secret without a name|'/image/pullSecrets/0'|image.pullSecrets[0].secret=x
 a namespace that cannot be one|'/watchNamespace'|watchNamespace=Team_A
+a weight that is none|'/namespaceWeights/team-a'|namespaceWeights.team-a=0
+a weight of what cannot be a namespace|invalid propertyName 'Team_A'|namespaceWeights.Team_A=2
 a flag that is none|'/extraArgs/0'|extraArgs[0]=v=4
 a switch that is neither true nor false|got string, want boolean|crds.keep=maybe
 a misspelt switch of the keys|'kept' not allowed|keys.kept=true
@@ -106,6 +108,7 @@ serviceAccount: {create: true, name: other-account, annotations: {a: b}}
 keys: {keep: false}
 cli: {serviceAccount: false}
 logging: {level: debug, format: text}
+namespaceWeights: {team-a: 3}
 extraArgs: [--log-level=warn]
 metrics:
   service: {annotations: {c: d}}
@@ -176,6 +179,9 @@ test_render() {
     check "rbac.create=false renders no roles for the operator" equals "" \
         "$(render --set rbac.create=false,rbac.userRoles=false,cli.serviceAccount=false | grep rbac.authorization || true)"
     check "networkPolicy.enabled=false renders none" lacks "NetworkPolicy" "$(render --set networkPolicy.enabled=false)"
+    check "without namespaceWeights all namespaces are equal" lacks "namespace-weights" "$(render)"
+    check "namespaceWeights become an option" has "- --namespace-weights=a=2,team-b=3" \
+        "$(render --set namespaceWeights.team-b=3,namespaceWeights.a=2)"
     check "extraArgs come last" has "- --log-format=json
             - --log-level=debug" "$(render --set 'extraArgs={--log-level=debug}')"
 }

@@ -2,6 +2,7 @@
 // HTTP at the gateway: what curl sees.
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/gateway/gateway_state.h"
 #include "operator/proxy/tenant.h"
 #include "tests/fakeapi/certs.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -242,6 +243,25 @@ static void test_an_answer_is_charged_to_the_namespace_until_it_is_taken(void **
     free(result);
 }
 
+// The turns that a namespace owes are not those of others.
+static void test_a_post_waits_for_the_turn_of_its_namespace(void **state)
+{
+    (void)state;
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    tenant_spend(t, SIZE_MAX / 2);
+    int fd = begin_post(CALL("[10]"), strlen(CALL("[10]")));
+    GATEWAY_UNTIL(&f, !list_empty(&f.gateway->behind_posts));
+    tenant_spend(t, SIZE_MAX / 2);
+    assert_answer(gateway_post(&f, "/v1/namespaces/web/workergroups/llama", "alice", CALL("[10]")), "HTTP/1.1 200 ",
+                  "there is no WorkerGroup web/llama");
+    assert_false(list_empty(&f.gateway->behind_posts));
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).posts == 0); // and it has its turn in the end
+    assert_true(tenant_has_turn(t));
+    close(fd);
+    GATEWAY_UNTIL(&f, gateway_idle(f.gateway));
+    tenant_unref(t);
+}
+
 struct stopper {
     struct gateway_peer *worker;
     struct loop_timer *timer;
@@ -312,6 +332,7 @@ int main(void)
         TEST(test_a_body_is_read_once_the_right_is_known),
         TEST(test_a_body_is_charged_to_the_namespace),
         TEST(test_an_answer_is_charged_to_the_namespace_until_it_is_taken),
+        TEST(test_a_post_waits_for_the_turn_of_its_namespace),
         TEST(test_stop),
         TEST(test_ca),
     };

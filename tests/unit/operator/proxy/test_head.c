@@ -28,6 +28,9 @@ static void a_head_says_method_group_and_how_long(void **state)
     assert_int_equal(h.timeout_ms, 5000);
     assert_int_equal(h.attempt, 3);
     assert_true(h.refuse);
+    json = "{\"method\":\"m\",\"timeoutMs\":604800000}"; // the longest: 7 days
+    assert_int_equal(head_decode(json, strlen(json), &h, &err), 0);
+    assert_int_equal(h.timeout_ms, 604800000);
     json = "{\"method\":\"m\",\"whenNotReady\":\"Wait\"}";
     assert_int_equal(head_decode(json, strlen(json), &h, &err), 0);
     assert_true(!h.group && !h.timeout_ms && !h.attempt && !h.refuse);
@@ -49,6 +52,7 @@ static void a_bad_head_is_refused_by_name(void **state)
         {"{\"method\":\"\xc3\xa4\"}", "\"method\" must be a name"},
         {"{\"method\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"}", "1 to 63"},
         {"{\"method\":\"a\",\"timeoutMs\":0}", "\"timeoutMs\" must be a whole number from 1"},
+        {"{\"method\":\"a\",\"timeoutMs\":604800001}", "\"timeoutMs\""},
         {"{\"method\":\"a\",\"timeoutMs\":-1}", "\"timeoutMs\""},
         {"{\"method\":\"a\",\"timeoutMs\":1.5}", "\"timeoutMs\""},
         {"{\"method\":\"a\",\"timeoutMs\":99999999999999999999}", "\"timeoutMs\""},

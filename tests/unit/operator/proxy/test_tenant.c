@@ -264,6 +264,71 @@ static void work_is_done_in_turns_by_weight(void **state)
     fixture_done(&f);
 }
 
+static uint32_t several_weights(const void *given, const char *ns)
+{
+    (void)given;
+    return 1 + (uint32_t)(ns[0] - 'a') * 3;
+}
+
+// What it may still do, as the rule says it: each turn gives its weight, nothing is saved up, and what it owes has a
+// bound. Any work is begun while something is left.
+struct oracle {
+    int64_t turn, left;
+};
+
+static void oracle_spends(struct oracle *o, int64_t n)
+{
+    int64_t most = (int64_t)TENANT_OWES * o->turn;
+    o->left = o->left - n < o->turn - most ? o->turn - most : o->left - n;
+}
+
+static void oracle_turns(struct oracle *o)
+{
+    o->left = o->left + o->turn > o->turn ? o->turn : o->left + o->turn;
+}
+
+static void turns_are_given_as_the_slow_oracle_gives_them(void **state)
+{
+    (void)state;
+    enum { N = 6, STEPS = 200000 };
+    static const char *const names[N] = {"a", "b", "c", "d", "e", "f"};
+    struct proxy_fixture f;
+    struct router_config limits = fixture_limits;
+    struct tenant *t[N];
+    struct oracle o[N];
+    struct rand r;
+    rand_seed(&r, 19);
+    limits.weight = several_weights;
+    fixture_init(&f, &limits);
+    for (int i = 0; i < N; i++) {
+        t[i] = tenant_get(&f.router, names[i]);
+        o[i].turn = o[i].left = (int64_t)TENANT_TURN * t[i]->weight;
+    }
+    for (int step = 0; step < STEPS; step++) {
+        int i = (int)rand_below(&r, N + 1);
+        if (i == N) {
+            bool owes = false;
+            for (int k = 0; k < N; k++) {
+                oracle_turns(&o[k]);
+                owes = owes || o[k].left <= 0;
+            }
+            assert_int_equal(tenants_next_turn(&f.router), owes);
+            continue;
+        }
+        int64_t n = (int64_t)rand_below(&r, (uint64_t)1 << rand_below(&r, 24)); // short and long ones
+        tenant_spend(t[i], (size_t)n);
+        oracle_spends(&o[i], n);
+        for (int k = 0; k < N; k++)
+            if (tenant_has_turn(t[k]) != (o[k].left > 0) || tenant_may_go_on(&f.router, names[k]) != (o[k].left > 0))
+                fail_msg("step %d: %s has %lld left", step, names[k], (long long)o[k].left);
+    }
+    for (int i = 0; i < N; i++)
+        tenant_unref(t[i]);
+    while (!list_empty(&f.router.spenders)) // who still owes is kept until it has paid
+        (void)tenants_next_turn(&f.router);
+    fixture_done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_weight_is_so_many_times_what_is_left),
         cmocka_unit_test(a_namespace_has_no_more_connections_than_are_left_to_others),
         cmocka_unit_test(work_is_done_in_turns_by_weight),
+        cmocka_unit_test(turns_are_given_as_the_slow_oracle_gives_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
