@@ -113,7 +113,8 @@ print(len(ready), remaining, ray.get(ready))
 
 ray.kill(counter)
 try:
-    ray.get(counter.increment.remote())
+    while True:  # it ends a moment after kill has returned
+        ray.get(counter.increment.remote())
 except ray.exceptions.RayActorError as e:
     print("the actor is dead", isinstance(e, ray.exceptions.ActorDiedError))
 
