@@ -2,6 +2,7 @@
 #include "common/base/json_check.h"
 
 #include "common/base/json_scan.h"
+#include "common/base/mem.h"
 
 #include <string.h>
 
@@ -255,19 +256,52 @@ static bool take_byte(struct json_check *s, char c)
     }
 }
 
+// Nothing but objects is above it.
+static bool has_name(const struct json_check *s, uint8_t depth)
+{
+    return depth && !(s->lists[0] & (((uint64_t)1 << depth) - 1));
+}
+
+static void note_end(struct json_check *s, uint8_t depth, size_t end)
+{
+    size_t at = s->begins[depth];
+    if (!has_name(s, depth) || end - at < JSON_LONG)
+        return;
+    if (s->longs_n < JSON_LONGS_MAX)
+        s->longs[s->longs_n] = (struct json_long){at, end - at, depth};
+    s->longs_n++;
+}
+
+// The byte at `at` was taken. Before it, this was the state.
+static void note(struct json_check *s, uint8_t depth, uint8_t state, size_t at)
+{
+    bool opened = s->depth > depth, closed = s->depth < depth;
+    if (opened || (s->state == STRING && !s->key && (state == VALUE || state == VALUE_OR_END)))
+        s->begins[depth] = at;
+    else if (closed || (s->state == BEHIND && state == STRING))
+        note_end(s, s->depth, at + 1);
+}
+
 bool json_check_feed(struct json_check *s, const char *bytes, size_t n)
 {
     const char *p = bytes, *end = bytes + n;
+    size_t from = s->at;
+    s->at += n;
     while (p < end) {
         bool over = false;
+        uint8_t depth = s->depth, state = s->state;
         if (s->state == STRING && (p = json_plain_end(p, end)) == end)
             break;
         while (p < end && (s->state == DIGITS || s->state == FRACTION) && is_digit(*p))
             p++;
         if (p == end)
             break;
-        if (!(s->state >= MINUS ? take_number(s, *p, &over) : take_byte(s, *p)))
+        if (!(s->state >= MINUS ? take_number(s, *p, &over) : take_byte(s, *p))) {
+            s->at = from + (size_t)(p - bytes);
             return false;
+        }
+        if (MIN(depth, s->depth) < ARRAY_LEN(s->begins) && !over)
+            note(s, depth, state, from + (size_t)(p - bytes));
         p += !over;
     }
     return true;

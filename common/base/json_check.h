@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether a text is one document of RFC 8259: strict as json.h, of any number of values, nested up to JSON_DEPTH_MAX;
-// U+0000 is refused in any spelling. The bytes may come in any pieces, so that a long text is checked in slices. No
-// memory is used.
+// U+0000 is refused in any spelling. The bytes may come in any pieces, so that a long text is checked in slices. It
+// tells where the long values near the root are, so that a reader need not look for their ends again. No memory is
+// used.
 #ifndef CADRE_BASE_JSON_CHECK_H
 #define CADRE_BASE_JSON_CHECK_H
 
 #include "common/base/json.h"
 
-struct json_check { // {0} is the start
+enum { JSON_LONG = 16 * 1024, JSON_LONGS_MAX = 16 };
+
+struct json_long { // a string, list or object of JSON_LONG bytes or more
+    size_t at, len;
+    uint8_t depth; // 1: a member of the root, which is an object; 2: a member of such a member, which is an object
+};
+
+struct json_check {   // {0} is the start
+    size_t at;        // bytes that were fed, up to the one that is wrong
+    unsigned longs_n; // the first JSON_LONGS_MAX of them are known; in the order of their ends
+    struct json_long longs[JSON_LONGS_MAX];
     // private
+    size_t begins[3]; // of the value that is open at that depth
     uint8_t state;
     uint8_t depth;
     uint64_t lists[JSON_DEPTH_MAX / 64]; // a bit for each open bracket

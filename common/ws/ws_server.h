@@ -15,6 +15,15 @@
 
 struct ws_server;
 
+struct ws_message { // a whole one
+    bool text;
+    const char *data;
+    size_t len;
+    // Holds it, behind message_room bytes that the taker may write to; take a reference to keep it. NULL: it lies in
+    // the server's input.
+    struct blob *blob;
+};
+
 struct ws_server_config {
     const char *const *subprotocols; // that are spoken, NULL-terminated; must outlive the server
     const char *cert_pem, *key_pem;  // for listeners with TLS; may come later by ws_server_certificate()
@@ -23,6 +32,7 @@ struct ws_server_config {
     unsigned max_connections;
     int64_t first_byte_ms; // that a connection may say nothing, unless to a Unix socket; 0 = 5 s
     size_t max_message;    // a longer one is refused with 1009; 0 = 64 MiB
+    size_t message_room;   // bytes that are free in front of a message that came in several reads; 0 = none
     size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB
     size_t max_session;    // bytes that a session's quota allows; 0 = 512 MiB
     size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
@@ -42,7 +52,7 @@ struct ws_server_config {
     // on_data, if set, gets binary messages as they arrive, in pieces; on_message gets the others whole, and may be
     // NULL: such messages are refused with 1003. Data is valid during the call.
     void (*on_data)(void *ctx, struct ws_session *s, const char *data, size_t len, bool end);
-    void (*on_message)(void *ctx, struct ws_session *s, bool text, const char *data, size_t len);
+    void (*on_message)(void *ctx, struct ws_session *s, const struct ws_message *m);
     // Where the next bytes of a binary message may be put, at best: on_data gets them there. NULL: nowhere. May be NULL
     // itself.
     char *(*on_place)(void *ctx, struct ws_session *s, size_t *ret_room);

@@ -246,11 +246,12 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
         return;
     }
     if (!s->message && end) {
-        config->on_message(config->ctx, s, s->text, data, len);
+        config->on_message(config->ctx, s, &(struct ws_message){.text = s->text, .data = data, .len = len});
         return;
     }
-    struct quota *payer = s->queue.quota ? s->queue.quota : s->quota;
-    if ((!s->message && !(s->message = blob_new(0, payer))) || !blob_reserve(s->message, len)) {
+    size_t room = config->message_room;
+    if ((!s->message && !(s->message = blob_new(room, s->queue.quota ? s->queue.quota : s->quota))) ||
+        !blob_reserve(s->message, len)) {
         ws_session_refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
         return;
     }
@@ -260,7 +261,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
         return;
     struct blob *whole = TAKE_PTR(s->message);
     (void)blob_recharge(whole, s->quota); // who pays may need the room for what is made of it
-    config->on_message(config->ctx, s, s->text, whole->data, whole->len);
+    config->on_message(config->ctx, s, &(struct ws_message){s->text, whole->data + room, whole->len - room, whole});
     blob_unref(whole);
 }
 

@@ -173,19 +173,25 @@ static void text_after(struct connection *c)
     }
     if (text_works(c))
         connection_works_on(c);
-    connection_read(c, j->session->peer.read && ws_session_queued(c->ws) < WS_HIGH_MARK);
+    connection_read(c, j->session->peer.read && !jsonrpc_reads(j) && ws_session_queued(c->ws) < WS_HIGH_MARK);
 }
 
 static bool text_stops(const struct connection *c)
 {
-    const struct session *s = ((const struct jsonrpc *)c->self)->session;
-    return !s->peer.read || !tenant_has_turn(s->tenant) || ws_session_queued(c->ws) >= WS_HIGH_MARK;
+    const struct jsonrpc *j = c->self;
+    return !j->session->peer.read || jsonrpc_reads(j) || !tenant_has_turn(j->session->tenant) ||
+           ws_session_queued(c->ws) >= WS_HIGH_MARK;
 }
 
-static void text_text(struct connection *c, const char *text, size_t len)
+static void text_text(struct connection *c, const char *text, size_t len, struct blob *blob)
 {
-    tenant_spend(((struct jsonrpc *)c->self)->session->tenant, len / TENANT_UNIT_BYTES);
-    jsonrpc_input(c->self, text, len);
+    struct jsonrpc *j = c->self;
+    if (blob && len > JSONRPC_SLICE) {
+        jsonrpc_input_long(j, blob, text, len);
+    } else {
+        tenant_spend(j->session->tenant, len / TENANT_UNIT_BYTES);
+        jsonrpc_input(j, text, len);
+    }
     text_after(c);
 }
 

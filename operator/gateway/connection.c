@@ -12,12 +12,18 @@
 
 enum { HELD_MAX = 256 << 10 };
 
-struct unread {
-    struct quota *payer; // NULL = nobody
-    struct list link;
+struct input { // of a message: all of a text, or some of a binary one
     bool text, end;
+    const char *data;
     size_t len;
-    char data[];
+    struct blob *blob; // of a long text: holds it; NULL = it lies in the server's input
+};
+
+struct unread {
+    struct quota *payer; // NULL = nobody, or the blob's own
+    struct list link;
+    struct input input;
+    char copy[];
 };
 
 // While calls are taken one may be on its way here.
@@ -112,10 +118,11 @@ bool connection_in_body(const struct connection *c)
 
 static void unread_free(struct connection *c, struct unread *h)
 {
-    c->held_bytes -= h->len;
+    c->held_bytes -= h->input.len;
     if (h->payer)
-        quota_refund(h->payer, h->len);
+        quota_refund(h->payer, h->input.len);
     quota_unref(h->payer);
+    blob_unref(h->input.blob);
     free(h);
 }
 
@@ -211,35 +218,46 @@ void connection_goodbye(struct connection *c)
 
 // What comes in
 
-// False: its client's share has no room for it, and the connection is closed.
-static bool keep(struct connection *c, struct list *at, bool text, const char *data, size_t len, bool end)
+static struct unread *unread_new(const struct connection *c, const struct input *in)
 {
-    if (c->payer && !quota_charge(c->payer, len)) {
+    struct unread *h = xmalloc(sizeof *h + (in->blob ? 0 : in->len));
+    *h = (struct unread){.payer = in->blob ? NULL : quota_ref(c->payer), .input = *in};
+    if (in->blob) {
+        blob_ref(in->blob);
+        return h;
+    }
+    h->input.data = h->copy;
+    if (in->len)
+        memcpy(h->copy, in->data, in->len);
+    return h;
+}
+
+// False: its client's share has no room for it, and the connection is closed.
+static bool keep(struct connection *c, struct list *at, const struct input *in)
+{
+    bool paid = !c->payer || (in->blob ? blob_recharge(in->blob, c->payer) : quota_charge(c->payer, in->len));
+    if (!paid) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_THROTTLED, "%zu bytes that wait for a turn have no room in the share of their namespace",
-                len);
+                in->len);
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return false;
     }
-    struct unread *h = xmalloc(sizeof *h + len);
-    *h = (struct unread){.payer = quota_ref(c->payer), .text = text, .end = end, .len = len};
-    if (len)
-        memcpy(h->data, data, len);
-    list_insert_before(at, &h->link);
-    c->held_bytes += len;
+    list_insert_before(at, &unread_new(c, in)->link);
+    c->held_bytes += in->len;
     return true;
 }
 
 // Only as much as was read already when the reading was stopped.
-static void postpone(struct connection *c, bool text, const char *data, size_t len, bool end)
+static void postpone(struct connection *c, const struct input *in)
 {
     struct err err = ERR_INIT;
-    if (len > HELD_MAX - c->held_bytes) {
+    if (in->len > HELD_MAX - c->held_bytes) {
         err_set(&err, ERR_LIMIT, "the peer sent too much before the WELCOME");
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return;
     }
-    (void)keep(c, &c->unread, text, data, len, end);
+    (void)keep(c, &c->unread, in);
 }
 
 static bool stops(const struct connection *c)
@@ -279,18 +297,19 @@ static int take_record(struct connection *c, struct record *rec, struct err *err
     return c->role->record(c, rec, err);
 }
 
-static void take_data(struct connection *c, const char *data, size_t len, bool end)
+static void take_data(struct connection *c, const struct input *in)
 {
     struct record rec;
     struct err err = ERR_INIT;
+    struct input left = *in;
     int got = 0;
     while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
-        if (len && stops(c)) {
-            if (keep(c, c->unread.next, false, data, len, end)) // before what came behind it
+        if (left.len && stops(c)) {
+            if (keep(c, c->unread.next, &left)) // before what came behind it
                 fall_behind(c);
             return;
         }
-        got = record_reader_next(&c->reader, &data, &len, &rec, &err);
+        got = record_reader_next(&c->reader, &left.data, &left.len, &rec, &err);
         if (got <= 0)
             break;
         got = c->state == CONNECTION_GREETED ? c->greet(c, &rec, &err) : take_record(c, &rec, &err);
@@ -299,11 +318,11 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
     }
     if (c->state == CONNECTION_ENDED)
         return;
-    if (c->state == CONNECTION_WAITING && len) {
-        postpone(c, false, data, len, end);
+    if (c->state == CONNECTION_WAITING && left.len) {
+        postpone(c, &left);
         return;
     }
-    if (got == 0 && end && !record_reader_at_boundary(&c->reader))
+    if (got == 0 && left.end && !record_reader_at_boundary(&c->reader))
         got = err_set(&err, ERR_PROTO, "a message ended inside a record");
     if (got < 0)
         connection_close(c, got == ERR_LIMIT ? FRAME_CLOSE_TOO_BIG : FRAME_CLOSE_PROTOCOL, &err);
@@ -311,31 +330,31 @@ static void take_data(struct connection *c, const char *data, size_t len, bool e
         c->role->after(c);
 }
 
-static void take(struct connection *c, bool text, const char *data, size_t len, bool end)
+static void take(struct connection *c, const struct input *in)
 {
     struct err err = ERR_INIT;
-    if (text != c->json) {
-        err_set(&err, ERR_PROTO, "a %s message: %s has others", text ? "text" : "binary",
+    if (in->text != c->json) {
+        err_set(&err, ERR_PROTO, "a %s message: %s has others", in->text ? "text" : "binary",
                 ws_session_subprotocol(c->ws));
         connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
-    } else if (text) {
-        c->role->text(c, data, len);
+    } else if (in->text) {
+        c->role->text(c, in->data, in->len, in->blob);
     } else {
-        take_data(c, data, len, end);
+        take_data(c, in);
     }
 }
 
-static void take_in_turn(struct connection *c, bool text, const char *data, size_t len, bool end)
+static void take_in_turn(struct connection *c, const struct input *in)
 {
     if (c->state == CONNECTION_ENDED)
         return;
-    if (c->state == CONNECTION_WAITING && text == c->json) {
-        postpone(c, text, data, len, end);
-    } else if (!list_empty(&c->unread) || (text && stops(c))) {
-        if (keep(c, &c->unread, text, data, len, end))
+    if (c->state == CONNECTION_WAITING && in->text == c->json) {
+        postpone(c, in);
+    } else if (!list_empty(&c->unread) || (in->text && stops(c))) {
+        if (keep(c, &c->unread, in))
             fall_behind(c);
     } else {
-        take(c, text, data, len, end);
+        take(c, in);
     }
 }
 
@@ -349,7 +368,7 @@ void connection_go_on(struct connection *c)
     list_remove(&c->behind);
     while (!list_empty(&c->unread) && !stops(c)) {
         struct unread *h = CONTAINER_OF(list_pop(&c->unread), struct unread, link);
-        take(c, h->text, h->data, h->len, h->end);
+        take(c, &h->input);
         unread_free(c, h);
     }
     if (!list_empty(&c->unread))
@@ -360,7 +379,7 @@ void connection_go_on(struct connection *c)
 
 void connection_data(struct connection *c, const char *data, size_t len, bool end)
 {
-    take_in_turn(c, false, data, len, end);
+    take_in_turn(c, &(struct input){.data = data, .len = len, .end = end});
 }
 
 char *connection_place(struct connection *c, size_t *ret_room)
@@ -370,9 +389,9 @@ char *connection_place(struct connection *c, size_t *ret_room)
                : NULL;
 }
 
-void connection_message(struct connection *c, bool text, const char *data, size_t len)
+void connection_message(struct connection *c, const struct ws_message *m)
 {
-    take_in_turn(c, text, data, len, true);
+    take_in_turn(c, &(struct input){m->text, true, m->data, m->len, m->blob});
 }
 
 void connection_drained(struct connection *c)

@@ -28,7 +28,8 @@ struct role {
     // A whole body, or a piece. ROUTER_COLLECT: the body that begins with this piece shall come whole. Negative:
     // the peer broke the protocol.
     int (*record)(struct connection *c, const struct record *rec, struct err *err);
-    void (*text)(struct connection *c, const char *text, size_t len); // NULL = records are spoken
+    // A whole message. NULL: records are spoken. `blob`: of a long one, which lies in it (ws_server.h); else NULL.
+    void (*text)(struct connection *c, const char *text, size_t len, struct blob *blob);
     // Of what was read the rest waits: the peer's answers take too much, or its namespace has had its turn. NULL =
     // never.
     bool (*stops)(const struct connection *c);
@@ -78,7 +79,7 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
                                   size_t max_hello, connection_greet *greet);
 void connection_data(struct connection *c, const char *data, size_t len, bool end);
 char *connection_place(struct connection *c, size_t *ret_room); // for the next bytes of data; NULL = none
-void connection_message(struct connection *c, bool text, const char *data, size_t len);
+void connection_message(struct connection *c, const struct ws_message *m);
 void connection_drained(struct connection *c);
 void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it
 void connection_free(struct connection *c);

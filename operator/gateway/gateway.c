@@ -10,6 +10,7 @@
 #include "operator/gateway/group_changes.h"
 #include "operator/gateway/post.h"
 #include "operator/gateway/worker_peer.h"
+#include "operator/proxy/jsonrpc_message.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/tenant.h"
 
@@ -40,10 +41,10 @@ static char *on_place(void *ctx, struct ws_session *ws, size_t *ret_room)
     return connection_place(ws_session_user(ws), ret_room);
 }
 
-static void on_message(void *ctx, struct ws_session *ws, bool text, const char *data, size_t len)
+static void on_message(void *ctx, struct ws_session *ws, const struct ws_message *m)
 {
     (void)ctx;
-    connection_message(ws_session_user(ws), text, data, len);
+    connection_message(ws_session_user(ws), m);
 }
 
 static void on_drained(void *ctx, struct ws_session *ws)
@@ -241,6 +242,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .subprotocols = subprotocols,
         .max_connections = c->max_connections,
         .max_message = c->max_whole,
+        .message_room = JSONRPC_HEAD_MAX,
         .max_queue = c->max_queue,
         .max_session = c->max_session,
         .max_total = c->max_total,

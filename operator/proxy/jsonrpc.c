@@ -17,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLICE = TENANT_TURN * TENANT_UNIT_BYTES }; // of JSON that is checked in one piece: less than a millisecond
-
 enum { PARSE_ERROR = -32700, INVALID_REQUEST = -32600, NO_METHOD = -32601, INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 struct text {
@@ -55,6 +53,7 @@ void jsonrpc_done(struct jsonrpc *j)
         parts_done(&text);
     }
     parts_done(&j->body);
+    jsonrpc_message_done(&j->message);
     session_end(TAKE_PTR(j->session));
     record_writer_done(&j->out);
     for (uint32_t i = 0; i < j->by_call.size; i++)
@@ -65,12 +64,17 @@ void jsonrpc_done(struct jsonrpc *j)
 
 bool jsonrpc_busy(const struct jsonrpc *j)
 {
-    return j->busy;
+    return j->busy || jsonrpc_reads(j);
+}
+
+bool jsonrpc_reads(const struct jsonrpc *j)
+{
+    return j->message.blob;
 }
 
 bool jsonrpc_idle(const struct jsonrpc *j)
 {
-    return j->by_call.used == 0 && list_empty(&j->texts);
+    return j->by_call.used == 0 && list_empty(&j->texts) && !jsonrpc_reads(j);
 }
 
 // Answers
@@ -253,29 +257,11 @@ static bool look(struct jsonrpc *j)
     for (size_t n; !j->broken && (p = parts_look(&j->body, &n)); parts_skip(&j->body, n)) {
         if (!tenant_has_turn(t))
             return false;
-        n = MIN(n, (size_t)SLICE);
+        n = MIN(n, (size_t)JSONRPC_SLICE);
         tenant_spend(t, n / TENANT_UNIT_BYTES);
         j->broken = !json_check_feed(&j->check, p, n);
     }
     j->broken = j->broken || !json_check_ends(&j->check);
-    return true;
-}
-
-bool jsonrpc_next(struct jsonrpc *j, struct parts *ret)
-{
-    while (list_empty(&j->texts)) {
-        if (!j->busy && !take_next(j))
-            return false;
-        j->busy = j->head.type == RECORD_RESULT && !look(j);
-        if (j->busy)
-            return false;
-        if (j->head.type == RECORD_OUTPUT)
-            notify(j);
-        else
-            answer(j);
-        parts_done(&j->body);
-    }
-    *ret = take_text(j);
     return true;
 }
 
@@ -297,7 +283,7 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(method, params, j->trace, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_call_encode(method, params, j->trace, j->message.blob, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
     else
         submit(j, id, &r);
@@ -308,7 +294,7 @@ static void do_group_change(struct jsonrpc *j, const char *id, const char *metho
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_group_change_encode(method, params, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_group_change_encode(method, params, j->message.blob, j->session->quota, &r, &err) < 0)
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
     else
         submit(j, id, &r);
@@ -383,23 +369,84 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
                method);
 }
 
-void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)
+// What is not args, perRank, value or params has no reason to be long.
+static int check_lengths(const struct json *root, struct err *err)
 {
-    static const char *const bulk[] = {"args", "perRank", "value", NULL};
+    JSON_FOREACH(v, root)
+        if (v->len > JSONRPC_HEAD_MAX && !json_key_is(v, "params"))
+            return err_set(err, ERR_INVALID, "\"%.*s\" of a request has %u bytes; at most %d",
+                           (int)MIN(v->key_len, 100u), v->key, v->len, JSONRPC_HEAD_MAX);
+    return 0;
+}
+
+static void take_message(struct jsonrpc *j, const struct jsonrpc_message *m)
+{
     char id[JSONRPC_ID_MAX + 1] = "";
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root;
-    if (json_parse(text, len, bulk, &a, &root, &err) < 0)
+    if (jsonrpc_message_parse(m, &a, &root, &err) < 0)
         refuse(j, "null", PARSE_ERROR, "%s", err.msg);
     else if (root->type == JSON_LIST)
         refuse(j, "null", INVALID_REQUEST,
                "batches are not supported: send requests one by one; many can be in progress");
     else if (root->type != JSON_OBJECT)
         refuse(j, "null", INVALID_REQUEST, "a request is an object, not a %s", json_type_name(root->type));
+    else if (check_lengths(root, &err) < 0)
+        refuse(j, "null", INVALID_REQUEST, "%s", err.msg);
     else if (member(root, "id") && !read_id(member(root, "id"), id))
         refuse(j, "null", INVALID_REQUEST, "\"id\" must be a string or a number of at most %d bytes", JSONRPC_ID_MAX);
     else
         do_request(j, id, root, &a);
     arena_done(&a);
+}
+
+void jsonrpc_input(struct jsonrpc *j, const char *text, size_t len)
+{
+    take_message(j, &(struct jsonrpc_message){.text = text, .len = len});
+}
+
+void jsonrpc_input_long(struct jsonrpc *j, struct blob *blob, const char *text, size_t len)
+{
+    assert(!jsonrpc_reads(j));
+    if (len > JSON_LEN_MAX)
+        refuse(j, "null", PARSE_ERROR, "the JSON has %zu bytes; the limit is %d", len, JSON_LEN_MAX);
+    else if (blob_recharge(blob, j->session->quota))
+        jsonrpc_message_begin(&j->message, blob, text, len);
+    else
+        refuse(j, "null", code_of(err_name(ERR_LIMIT)),
+               "no room for a message of %zu bytes: too many calls wait already", len);
+}
+
+// Once it is whole, it is a request like any other.
+static void read_on(struct jsonrpc *j)
+{
+    struct err err = ERR_INIT;
+    int r = jsonrpc_reads(j) ? jsonrpc_message_read(&j->message, j->session->tenant, &err) : 0;
+    if (r == 0)
+        return;
+    if (r < 0)
+        refuse(j, "null", PARSE_ERROR, "%s", err.msg);
+    else
+        take_message(j, &j->message);
+    jsonrpc_message_done(&j->message);
+}
+
+bool jsonrpc_next(struct jsonrpc *j, struct parts *ret)
+{
+    read_on(j);
+    while (list_empty(&j->texts)) {
+        if (!j->busy && !take_next(j))
+            return false;
+        j->busy = j->head.type == RECORD_RESULT && !look(j);
+        if (j->busy)
+            return false;
+        if (j->head.type == RECORD_OUTPUT)
+            notify(j);
+        else
+            answer(j);
+        parts_done(&j->body);
+    }
+    *ret = take_text(j);
+    return true;
 }

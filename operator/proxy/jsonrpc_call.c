@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/wire/mode.h"
+#include "operator/proxy/jsonrpc_message.h"
 
 #include <string.h>
 
@@ -63,6 +64,11 @@ bool jsonrpc_call_is(const char *method)
     return kind_of(method) != 0;
 }
 
+static bool may_be_long(size_t i)
+{
+    return known[i].offset == offsetof(struct params, args) || known[i].offset == offsetof(struct params, per_rank);
+}
+
 static int read_params(const struct json *params, struct params *ret, struct err *err)
 {
     JSON_FOREACH(v, params) {
@@ -72,6 +78,9 @@ static int read_params(const struct json *params, struct params *ret, struct err
         if (i == ARRAY_LEN(known))
             return err_set(err, ERR_INVALID, "%s has no parameter \"%.*s\"", ret->rpc, (int)MIN(v->key_len, 100u),
                            v->key);
+        if (v->len > JSONRPC_HEAD_MAX && !may_be_long(i))
+            return err_set(err, ERR_INVALID, "%s: \"%s\" has %u bytes; at most %d", ret->rpc, known[i].name, v->len,
+                           JSONRPC_HEAD_MAX);
         if (v->type != JSON_NULL)
             memcpy((char *)ret + known[i].offset, &v, sizeof v);
     }
@@ -134,10 +143,29 @@ static void write_head(const struct params *p, const char *trace, struct json_wr
     writer_object_end(w);
 }
 
-static int encode(const char *head, size_t head_len, const struct json *args, struct quota *quota, struct record *ret,
-                  struct err *err)
+// Where they lie is room for it in front of them (jsonrpc_message.h).
+static void encode_in_place(const char *head, size_t head_len, const struct json *args, struct blob *message,
+                            struct record *ret)
+{
+    char *body = message->data + (args->text - message->data) - head_len - 4;
+    memcpy(body + 4, head, head_len);
+    record_call_prefix(body, (uint32_t)head_len);
+    ret->blob = blob_ref(message);
+    ret->body = body;
+    ret->len = 4 + head_len + args->len;
+}
+
+static int encode(const char *head, size_t head_len, const struct json *args, struct blob *message, struct quota *quota,
+                  struct record *ret, struct err *err)
 {
     size_t args_len = args ? args->len : 0;
+    if (head_len + 4 > JSONRPC_HEAD_MAX && args_len >= JSON_LONG)
+        return err_set(err, ERR_INVALID, "what is beside the arguments has %zu bytes; at most %d with so long ones",
+                       head_len, JSONRPC_HEAD_MAX - 4);
+    if (message && args && args->text > message->data && args->text < message->data + message->len) {
+        encode_in_place(head, head_len, args, message, ret);
+        return 0;
+    }
     ret->blob = blob_new(4 + head_len + args_len, quota);
     if (!ret->blob)
         return err_set(err, ERR_LIMIT, "no room for its arguments: too many calls wait already");
@@ -150,8 +178,8 @@ static int encode(const char *head, size_t head_len, const struct json *args, st
     return 0;
 }
 
-int jsonrpc_group_change_encode(const char *method, const struct json *params, struct quota *quota, struct record *ret,
-                                struct err *err)
+int jsonrpc_group_change_encode(const char *method, const struct json *params, struct blob *message,
+                                struct quota *quota, struct record *ret, struct err *err)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -159,7 +187,7 @@ int jsonrpc_group_change_encode(const char *method, const struct json *params, s
     writer_str(&w, "method", method);
     writer_object_end(&w);
     ret->h = (struct record_header){.type = RECORD_CALL, .rank = RECORD_GROUP};
-    int r = encode(w.buf.data, w.buf.len, params, quota, ret, err);
+    int r = encode(w.buf.data, w.buf.len, params, message, quota, ret, err);
     writer_done(&w);
     return r;
 }
@@ -177,8 +205,8 @@ static int check_args(const struct params *p, const struct json *args, struct er
     return 0;
 }
 
-int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct quota *quota,
-                        struct record *ret, struct err *err)
+int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct blob *message,
+                        struct quota *quota, struct record *ret, struct err *err)
 {
     struct params p = {.kind = kind_of(method), .rpc = method};
     int r = read_params(params, &p, err);
@@ -192,7 +220,7 @@ int jsonrpc_call_encode(const char *method, const struct json *params, const cha
     struct json_writer w;
     writer_init(&w, 0);
     write_head(&p, p.head[10] ? NULL : trace, &w);
-    r = encode(w.buf.data, w.buf.len, args, quota, ret, err);
+    r = encode(w.buf.data, w.buf.len, args, message, quota, ret, err);
     writer_done(&w);
     return r;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client that speaks JSON-RPC, one message a line, in front of a group of two ranks. A line that begins with '='
-// is instead what rank 0 answers to its oldest call, and with '!' what it answers as an error. Whatever it says, each
-// answer is a JSON document, and in the end nothing is charged.
+// is instead what rank 0 answers to its oldest call, and with '!' what it answers as an error. After a '~' the message
+// is read as a long one, and each '_' stands for JSON_LONG blanks. Whatever it says, each answer is a JSON document,
+// and in the end nothing is charged.
 #include "common/base/json.h"
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/router.h"
@@ -100,6 +101,23 @@ static void take_answers(struct jsonrpc *j)
     }
 }
 
+static void long_line(struct jsonrpc *j, const char *line, size_t len)
+{
+    size_t most = JSONRPC_HEAD_MAX + len;
+    for (size_t i = 0; i < len && most < 1 << 19; i++)
+        most += line[i] == '_' ? JSON_LONG : 0;
+    struct blob *b = blob_new(most, NULL);
+    must(b != NULL);
+    char *begin = b->data + JSONRPC_HEAD_MAX, *p = begin, *end = b->data + most;
+    for (size_t i = 0; i < len && p < end; i++) {
+        size_t n = line[i] == '_' ? MIN((size_t)(end - p), (size_t)JSON_LONG) : 1;
+        memset(p, line[i] == '_' ? ' ' : line[i], n);
+        p += n;
+    }
+    jsonrpc_input_long(j, b, begin, (size_t)(p - begin));
+    blob_unref(b);
+}
+
 static void one_line(struct router *r, struct jsonrpc *j, struct rank ranks[2], const char *line, size_t len)
 {
     char *exact = malloc(len ? len : 1); // its own allocation, so that a read behind it is seen
@@ -108,6 +126,8 @@ static void one_line(struct router *r, struct jsonrpc *j, struct rank ranks[2], 
     if (len && (exact[0] == '=' || exact[0] == '!')) {
         rank_answers(r, &ranks[0], exact[0] == '=' ? RECORD_RESULT : RECORD_ERROR, exact + 1, len - 1);
         rank_answers(r, &ranks[1], RECORD_RESULT, "1", 1);
+    } else if (len && exact[0] == '~') {
+        long_line(j, exact + 1, len - 1);
     } else {
         jsonrpc_input(j, exact, len);
     }

@@ -142,11 +142,11 @@ static void on_data(void *ctx, struct ws_session *s, const char *data, size_t le
     relay_fed(relay);
 }
 
-static void on_message(void *ctx, struct ws_session *s, bool text, const char *data, size_t len)
+static void on_message(void *ctx, struct ws_session *s, const struct ws_message *m)
 {
     struct err err = ERR_INIT;
     (void)ctx;
-    if (ws_session_message(s, text, data, len, &err) < 0)
+    if (ws_session_message(s, m->text, m->data, m->len, &err) < 0)
         failed("echo", &err);
     relay_fed(ws_session_user(s));
 }

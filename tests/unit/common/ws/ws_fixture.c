@@ -33,12 +33,12 @@ static void on_open(void *ctx, struct ws_session *s)
     buf_printf(&f->trace, "open %s\n", ws_session_subprotocol(s));
 }
 
-static void on_message(void *ctx, struct ws_session *s, bool text, const char *data, size_t len)
+static void on_message(void *ctx, struct ws_session *s, const struct ws_message *m)
 {
     struct ws_fixture *f = ctx;
     struct err err = ERR_INIT;
-    buf_printf(&f->trace, "message %s %zu\n", text ? "text" : "binary", len);
-    if (!f->quiet && ws_session_message(s, text, data, len, &err) < 0)
+    buf_printf(&f->trace, "message %s %zu\n", m->text ? "text" : "binary", m->len);
+    if (!f->quiet && ws_session_message(s, m->text, m->data, m->len, &err) < 0)
         buf_printf(&f->trace, "cannot answer: %s\n", err.msg);
 }
 

@@ -276,6 +276,40 @@ static void test_long_json_results(void **state)
     free(result);
 }
 
+// It is read in slices, in several turns of the loop; what comes behind it waits, and other clients do not.
+static void test_long_json_requests(void **state)
+{
+    enum { ARGS = 900 << 10 };
+    static const char before[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"args\":[",
+                      behind[] = "],\"method\":\"echo\"}}";
+    struct gateway_peer p, q, worker;
+    char *request = calloc(1, ARGS + sizeof before + sizeof behind);
+    (void)state;
+    memset(request, ' ', ARGS + sizeof before + sizeof behind - 2);
+    memcpy(request, before, sizeof before - 1);
+    memcpy(request + sizeof before - 1 + ARGS, behind, sizeof behind);
+    gateway_fixture_group(&f, 1, 1, NULL);
+    gateway_worker(&worker, &f, 0, 1);
+    worker.quiet = true;
+    gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    gateway_peer_dial(&q, &f, GROUP_PATH, "alice", "cadre.v1.json");
+    GATEWAY_UNTIL(&f, p.opened && q.opened);
+    gateway_peer_text(&p, request);
+    gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"group.nothing\"}");
+    gateway_peer_text(&q, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"group.nothing\"}");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"id\":2") && gateway_peer_got(&q, "\"id\":3"));
+    GATEWAY_UNTIL(&f, worker.n_calls == 1);
+    assert_in_range(worker.bytes, ARGS, ARGS + 200 + sizeof before);
+    gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "7");
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"id\":1,\"result\":[7]"));
+    gateway_peer_hang_up(&p);
+    gateway_peer_hang_up(&q);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 0);
+    assert_int_equal(gateway_fixture_counters(&f).bytes_held, 0);
+    gateway_peer_hang_up(&worker);
+    free(request);
+}
+
 static void test_json_with_late_authority(void **state)
 {
     struct gateway_peer p;
@@ -426,6 +460,7 @@ int main(void)
         TEST(test_a_call_that_is_canceled_half_way_in_is_answered),
         TEST(test_lost_worker),
         TEST(test_json_websocket),
+        TEST(test_long_json_requests),
         TEST(test_long_json_results),
         TEST(test_json_with_late_authority),
         TEST(test_stop),

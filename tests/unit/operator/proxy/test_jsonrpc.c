@@ -52,8 +52,11 @@ static void asks(struct desk *d, const char *text)
 static char *next_text(struct desk *d, size_t *ret_len)
 {
     struct parts parts;
-    if (!jsonrpc_next(&d->j, &parts))
-        return NULL;
+    while (!jsonrpc_next(&d->j, &parts)) {
+        if (!jsonrpc_reads(&d->j))
+            return NULL;
+        (void)tenants_next_turn(&d->f.router);
+    }
     char *text = xmalloc(parts.len + 1);
     *ret_len = parts_read(&parts, text, parts.len);
     text[*ret_len] = '\0';
@@ -268,6 +271,87 @@ static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
     assert_int_equal(quota_used(d->j.session->quota), 0);
 }
 
+// A message as the server hands it over: behind bytes that are free.
+static struct blob *long_message(const char *before, size_t spaces, const char *behind)
+{
+    size_t room = JSONRPC_HEAD_MAX, n = strlen(before), m = strlen(behind);
+    struct blob *b = blob_new(room + n + spaces + m, NULL);
+    memcpy(b->data + room, before, n);
+    memset(b->data + room + n, ' ', spaces);
+    memcpy(b->data + room + n + spaces, behind, m);
+    return b;
+}
+
+static int reads_in_turns(struct desk *d, struct blob *b)
+{
+    struct parts text;
+    int turns = 1;
+    jsonrpc_input_long(&d->j, b, b->data + JSONRPC_HEAD_MAX, b->len - JSONRPC_HEAD_MAX);
+    blob_unref(b);
+    for (; !jsonrpc_next(&d->j, &text) && jsonrpc_reads(&d->j); turns++) {
+        assert_true(jsonrpc_busy(&d->j));
+        assert_false(jsonrpc_idle(&d->j));
+        assert_false(tenant_has_turn(d->j.session->tenant));
+        (void)tenants_next_turn(&d->f.router);
+    }
+    (void)tenants_next_turn(&d->f.router);
+    return turns;
+}
+
+static void a_long_request_is_read_in_turns_of_its_namespace_and_not_copied(void **state)
+{
+    enum { LEN = 700000 };
+    static const char *const before[] = {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{"
+                                         "\"group\":\"llama\",\"method\":\"add\",\"rank\":1,\"args\":[7",
+                                         "{\"params\":{\"group\":\"llama\",\"args\":[7"},
+                             *const behind[] = {"]}}", "],\"method\":\"add\",\"rank\":1,\"traceparent\":null},"
+                                                       "\"method\":\"group.call\",\"jsonrpc\":\"2.0\",\"id\":1}"};
+    struct desk *d = *state;
+    for (int i = 0; i < 2; i++) {
+        struct blob *b = blob_ref(long_message(before[i], LEN, behind[i]));
+        assert_in_range(reads_in_turns(d, b), LEN / JSONRPC_SLICE, LEN / JSONRPC_SLICE + 2);
+        struct wire_record *r = wire_next(&d->workers[1].wire);
+        assert_int_equal(r->h.type, RECORD_CALL);
+        assert_in_range(r->len, LEN, LEN + 200);
+        assert_non_null(strstr(r->body + 4, "\"method\":\"add\""));
+        assert_memory_equal(r->body + r->len - LEN - 3, "[7  ", 4);
+        worker_says(&d->f, &d->workers[1], r->h.call, "1");
+        free(r);
+        hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":1}");
+        blob_unref(b);
+    }
+    assert_int_equal(quota_used(d->j.session->quota), 0);
+}
+
+static void what_is_beside_the_arguments_is_short(void **state)
+{
+    static const struct {
+        const char *before, *behind, *want;
+    } cases[] = {
+        {"{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"id\":\"", "\"}",
+         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\"message\":\"\\\"id\\\" of a request has 300002 "
+         "bytes; "
+         "at most 16384\"}}"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{\"method\":\"", "\"}}",
+         "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32602,\"message\":\"group.call: \\\"method\\\" has 300002 "
+         "bytes; "
+         "at most 16384\"}}"},
+        {"[", "]",
+         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32600,\"message\":\"batches are not supported*"},
+        {"{\"id\":1,", ",}",
+         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"not valid JSON at byte 300008, or "
+         "nested "
+         "deeper than 128 levels\"}}"},
+    };
+    struct desk *d = *state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct blob *b = long_message(cases[i].before, 300000, cases[i].behind);
+        jsonrpc_input_long(&d->j, b, b->data + JSONRPC_HEAD_MAX, b->len - JSONRPC_HEAD_MAX);
+        blob_unref(b);
+        hears(d, cases[i].want);
+    }
+}
+
 static void an_id_in_use_is_refused_and_the_first_goes_on(void **state)
 {
     struct desk *d = *state;
@@ -353,6 +437,8 @@ int main(void)
         TEST(what_is_wrong_gets_the_code_of_the_standard),
         TEST(the_error_of_a_rank_comes_with_its_place),
         TEST(a_result_cannot_break_its_envelope),
+        TEST(what_is_beside_the_arguments_is_short),
+        TEST(a_long_request_is_read_in_turns_of_its_namespace_and_not_copied),
         TEST(a_long_result_is_looked_at_in_turns_of_its_namespace),
         TEST(an_id_in_use_is_refused_and_the_first_goes_on),
         TEST(a_request_is_canceled_by_its_id),
