@@ -3,14 +3,15 @@
 # down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
 #
 # Programs and images are built once, by the fixtures below. Most of the time a suite waits: for a Lease, a grace period, a
-# node that counts as lost. So suites run in two lanes beside each other, those of tests/integration, which have hardly a
-# node, and all others.
+# node that counts as lost. So suites run in lanes beside each other: those of tests/integration, which have hardly a
+# node, all others, and those that name a lane of their own because they do little but wait. They begin before all other
+# tests, which run beside them.
 
-# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES: it wants
-# localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
+# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES] [LANE NAME]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES:
+# it wants localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
 # $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
-  cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(arg "IMAGES" "TIMEOUT;LANE" "" ${ARGN})
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   get_filename_component(name "${script}" NAME_WE)
   string(REGEX REPLACE "^test_" "" name "${name}")
@@ -18,14 +19,16 @@ function(cadre_suite script)
   add_test(NAME ${test} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set(needs cluster_programs)
   set(lane nodes)
-  if(folder STREQUAL integration)
+  if(arg_LANE)
+    set(lane ${arg_LANE})
+  elseif(folder STREQUAL integration)
     set(lane control_plane)
   endif()
   if(arg_IMAGES)
     list(APPEND needs cluster_images)
   endif()
   set_tests_properties(
-    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 COST 100
                        RESOURCE_LOCK cluster_${lane} FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
