@@ -48,7 +48,7 @@ static int check_flags(const struct record_header *h, struct err *err)
 {
     bool parts =
         h->type == RECORD_CALL || h->type == RECORD_ARGS || h->type == RECORD_RESULT || h->type == RECORD_ERROR;
-    unsigned of_call = h->type == RECORD_CALL ? RECORD_QUIET | RECORD_ORDERED | RECORD_REFS : 0;
+    unsigned of_call = h->type == RECORD_CALL ? RECORD_QUIET | RECORD_ORDERED | RECORD_REFS | RECORD_CODE : 0;
     unsigned shared = h->type == RECORD_CALL || h->type == RECORD_RESULT ? RECORD_SHARED : 0;
     if (h->flags & ~(RECORD_MORE | (parts ? RECORD_PARTS : 0) | of_call | shared))
         return err_set(err, ERR_PROTO, "a %s record with flags 0x%02x", record_type_name(h->type), h->flags);

@@ -28,6 +28,7 @@ static void on_answer(void *ctx, const struct caller *who, int64_t expires_ms, c
         a->user = xstrdup(who->name);
     if (!err->code && who && who->subject)
         a->subject = xstrdup(who->subject);
+    a->code = !err->code && who && who->code;
     a->expires_ms = expires_ms;
     settle(a, err);
 }

@@ -15,6 +15,7 @@ struct admission {
     int64_t expires_ms; // Unix time, 0 = no end
     char *user;         // whole: two names may differ at the end only; NULL = not known
     char *subject;      // as in struct caller; NULL = nobody is to be asked
+    bool code;          // as in struct caller
     // private
     struct gateway *gateway;
     struct alarm alarm;

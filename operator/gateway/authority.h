@@ -28,6 +28,7 @@ struct caller {
     // JSON: the members of a SubjectAccessReview's spec that say who is asking, for further questions about the same
     // person; NULL = there is nobody to ask.
     const char *subject;
+    bool code; // it may have code of its own run by workers in that namespace
 };
 
 // err->code 0: allowed until expires_ms (Unix time; 0 = no end), else `who` may be NULL. ERR_UNAUTHORIZED (401),
@@ -37,8 +38,9 @@ typedef void (*authority_done_fn)(void *ctx, const struct caller *who, int64_t e
 struct authority {
     bool open; // a local run: a peer on a Unix socket needs no token, its processes connect there and nowhere else
     void *ctx;
-    // May the owner of this token call workers in the namespace (create workergroups/call)? Answers once, later or at
-    // once (inside the call; then it returns 0), unless canceled. token NULL: of a peer that needs none.
+    // May the owner of this token call workers in the namespace (create workergroups/call), and with code of its own
+    // (create workergroups/code, or create workergroups, which is to choose what their pods run)? Answers once, later
+    // or at once (inside the call; then it returns 0), unless canceled. token NULL: of a peer that needs none.
     uint64_t (*client)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
     void (*cancel)(void *ctx, uint64_t id);
     // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.

@@ -16,6 +16,11 @@ enum { TOKEN_MAX = 16 * 1024 };
 
 static void watch_right(struct connection *c);
 
+static struct session *session_of(const struct connection *c)
+{
+    return c->json ? ((struct jsonrpc *)c->self)->session : c->self;
+}
+
 // Its RoleBinding or its account may be gone. Where nobody can tell, as without an API server, it goes on.
 static void on_reviewed(struct admission *a)
 {
@@ -25,6 +30,8 @@ static void on_reviewed(struct admission *a)
         err_wrap(&err, "this client may no longer call");
         connection_close(c, err.code == ERR_UNAUTHORIZED ? GATEWAY_CLOSE_EXPIRED : FRAME_CLOSE_POLICY, &err);
     } else {
+        if (!err.code)
+            session_of(c)->code = a->code;
         watch_right(c);
     }
 }
@@ -143,6 +150,7 @@ static void serve_records(struct connection *c)
         return;
     }
     struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
+    s->code = c->admission.code;
     c->gateway->counters.clients++;
     if (c->output)
         session_listen(s);
@@ -231,6 +239,7 @@ static void serve_text(struct connection *c)
     const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
+    j->session->code = c->admission.code;
     c->gateway->counters.clients++;
     c->payer = quota_ref(j->session->tenant->quota);
     connection_serve(c, &text_role, j, j->session->quota);

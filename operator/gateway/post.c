@@ -127,6 +127,7 @@ static void call(struct post *p)
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
+    p->jsonrpc.session->code = p->admission.code;
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
     tenant_spend(p->tenant, 1 + len / TENANT_UNIT_BYTES);
     jsonrpc_input(&p->jsonrpc, body, len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question is known by the hash of its token and namespace. It is asked (two reviews, one after the other), then
+// A question is known by the hash of its token and namespace. It is asked (reviews, one after the other), then
 // answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest. A question
 // is doubtful where the token may be anything: a peer can make up as many tokens as it likes.
 #include "operator/identity/access.h"
@@ -25,8 +25,18 @@ enum {
     HASH_SIZE = 32,
 };
 
-static const struct right calling = {KIND_WORKERGROUP, "create", "call", "call workers",
-                                     "bind the chart's ClusterRole that ends in -call to it there"};
+// They are reviewed in this order. Without the first there is no answer but no; one of the others is the right to send
+// code. Pods run what their WorkerGroup says, so the right to make those is the right to run code.
+enum { CALLING, CODING, MAKING, RIGHTS };
+
+static const struct right rights[RIGHTS] = {
+    [CALLING] = {KIND_WORKERGROUP, "create", "call", "call workers",
+                 "bind the chart's ClusterRole that ends in -call to it there"},
+    [CODING] = {KIND_WORKERGROUP, "create", "code", "send code to workers",
+                "bind the chart's ClusterRole that ends in -code to it there"},
+    [MAKING] = {KIND_WORKERGROUP, "create", NULL, "create WorkerGroups",
+                "bind the chart's ClusterRole that ends in -edit to it there"},
+};
 
 struct access {
     struct loop *loop;
@@ -53,10 +63,12 @@ struct question {
     // While it is asked:
     struct inquiry *inquiry;
     enum kind review; // which of the two
+    unsigned right;   // of a SubjectAccessReview: which of `rights`
     char *body;       // of it; NULL: it is answered
     bool again;       // it was sent a second time
     // When it is answered:
     char *user, *subject; // known from the first review on
+    bool code;
     struct err err;
     int64_t until_ms; // mono; may be given again until then
     bool telling;     // its waiters are being called
@@ -173,7 +185,7 @@ static void question_tell(struct question *q)
     while (!list_empty(&q->waiters)) {
         struct waiter *first = CONTAINER_OF(q->waiters.next, struct waiter, link), w = *first;
         waiter_free(a, first);
-        w.done(w.ctx, &(struct caller){q->user, q->subject}, q->expires_ms, &q->err);
+        w.done(w.ctx, &(struct caller){q->user, q->subject, q->code}, q->expires_ms, &q->err);
     }
     q->telling = false;
     if (map_get(&a->questions, q->key) != q || !question_fresh(q))
@@ -200,6 +212,18 @@ static void question_answer(struct question *q, const struct err *err)
 
 // --- asking
 
+static void review_right(struct question *q, unsigned right)
+{
+    struct arena arena = ARENA_INIT;
+    const struct caller who = {.name = q->user, .subject = q->subject};
+    body_set(q, xstrdup(review_of(&who, &rights[right], q->ns, NULL, &arena)));
+    q->review = KIND_SUBJECT_ACCESS_REVIEW;
+    q->right = right;
+    q->again = false;
+    question_send(q);
+    arena_done(&arena);
+}
+
 static void read_token_review(struct question *q, const struct kube_response *response)
 {
     struct access *a = q->access;
@@ -211,10 +235,7 @@ static void read_token_review(struct question *q, const struct kube_response *re
     } else {
         q->user = xstrdup(who.name);
         q->subject = xstrdup(who.subject);
-        body_set(q, xstrdup(review_of(&who, &calling, q->ns, NULL, &arena)));
-        q->review = KIND_SUBJECT_ACCESS_REVIEW;
-        q->again = false;
-        question_send(q);
+        review_right(q, CALLING);
     }
     arena_done(&arena);
 }
@@ -222,7 +243,15 @@ static void read_token_review(struct question *q, const struct kube_response *re
 static void read_access_review(struct question *q, const struct kube_response *response)
 {
     struct err err = ERR_INIT;
-    review_access(response->body, response->len, q->user, &calling, q->ns, NULL, &err);
+    int r = review_access(response->body, response->len, q->user, &rights[q->right], q->ns, NULL, &err);
+    bool decided = q->right == CALLING ? r < 0 : r == 0 || r != ERR_FORBIDDEN || q->right == MAKING;
+    q->code = q->right != CALLING && r == 0;
+    if (!decided) {
+        review_right(q, q->right + 1);
+        return;
+    }
+    if (q->right != CALLING && r == ERR_FORBIDDEN) // it may call, and no more
+        err = (struct err)ERR_INIT;
     question_answer(q, &err);
 }
 
@@ -354,7 +383,7 @@ uint64_t access_ask(struct access *a, const char *token, const char *ns, authori
     make_key(token, ns, key);
     struct question *q = map_get(&a->questions, key);
     if (q && !q->body && question_fresh(q)) {
-        done(ctx, &(struct caller){q->user, q->subject}, q->expires_ms, &q->err);
+        done(ctx, &(struct caller){q->user, q->subject, q->code}, q->expires_ms, &q->err);
         return 0;
     }
     if (q && !q->body) {

@@ -54,6 +54,8 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_ORDERED;
     if (c->args.refs)
         h.flags |= RECORD_REFS;
+    if (c->session->code && m->takes_code)
+        h.flags |= RECORD_CODE;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
     record_writer_charge(m->peer.out, c->quota);

@@ -159,6 +159,8 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     if (r == 0 && json_get(root, "objectPort") && json_i64(json_get(root, "objectPort"), &port) && port > 0 &&
         port <= UINT16_MAX)
         m->object_port = (uint16_t)port;
+    const struct json *code = r < 0 ? NULL : json_get(root, "code");
+    m->takes_code = code && code->type == JSON_BOOL && code->len == 4;
     arena_done(&a);
     if (r < 0) {
         member_free(m);

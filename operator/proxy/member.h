@@ -5,6 +5,7 @@
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...},
 //                {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}, ...],
 //    "meshes": [...],                                                   (grid.h; may be missing)
+//    "code": true,                          (it wants to know which callers may send code; may be missing)
 //    "objectPort": 41234}                                               (may be missing)
 //
 // or, of colocated classes, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...] instead of "methods".
@@ -61,6 +62,7 @@ struct member {
     const char *pod, *node;       // in the arena
     const char *address, *secret; // likewise
     uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
+    bool takes_code;              // from callers with the right to send it
     struct member_role *roles;    // at least one
     size_t n_roles;
     struct member_lane lanes[MEMBER_LANES_MAX + 1]; // the last for what needs no thread of the class: it has no limit

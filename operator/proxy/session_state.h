@@ -17,6 +17,7 @@ struct session {
     struct peer peer;
     struct quota *quota; // for the reader of its connection, too
     bool whole;          // set by the owner: it takes no results in pieces
+    bool code;           // likewise: its client may have code of its own run by workers
     // private
     struct router *router;
     struct tenant *tenant;            // of its namespace

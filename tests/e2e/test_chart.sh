@@ -462,9 +462,11 @@ test_people() {
     check "... scales them" may yes edit team-a patch workergroups.cadre.dev --subresource=scale
     check "... does not write their status" may no edit team-a patch workergroups.cadre.dev --subresource=status
     check "... and calls them" may yes edit team-a create workergroups.cadre.dev --subresource=call
+    check "... and sends them code" may yes edit team-a create workergroups.cadre.dev --subresource=code
     check "who may view does not call" may no view team-a create workergroups.cadre.dev --subresource=call
     check "who may admin deletes groups" may yes admin team-a delete placementgroups.cadre.dev
     check "who may call calls" may yes cadre-call team-a create workergroups.cadre.dev --subresource=call
+    check "... sends no code" may no cadre-call team-a create workergroups.cadre.dev --subresource=code
     check "... and sees none" may no cadre-call team-a list workergroups.cadre.dev
     check "... in no other namespace" may no cadre-call default create workergroups.cadre.dev --subresource=call
 }

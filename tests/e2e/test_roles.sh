@@ -41,7 +41,9 @@ test_python() {
     check "... a program in Python calls it" is "[10, 11] [11, 13] 11" program values
     check "... with 500 calls in flight" is "[511, 513]" program in_flight
     check "... a TypeError is caught as one, with its rank and traceback" is "Failed 1 True" program fails
-    check "... pickles of a caller that it does not trust are refused" matches "^(Forbidden|Failed|Invalid) .*pickle" program pickled
+    check "... pickles of an account that may only call are refused" matches "^Forbidden .*workergroups/code" program pickled
+    kc create rolebinding coder --clusterrole=cadre-code --serviceaccount=cadre-system:cadre-cli >/dev/null
+    check "... and opened for one that may send code" eventually 60 matches "unsupported operand" program pickled
     check "... kubectl cadre sees its methods" matches "add +ONE_TO_ALL" cadre info python
     check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
 }

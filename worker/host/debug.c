@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/base/str.h"
+#include "worker/host/code_right.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -30,15 +31,16 @@ static int type(const char *args, size_t len, struct err *err)
     return r;
 }
 
-int debug_turn(const char *args, size_t len, struct buf *out, struct err *err)
+int debug_turn(const char *args, size_t len, bool code, struct buf *out, struct err *err)
 {
     char piece[MESSAGE_MAX];
     ssize_t n;
     if (debug_fd < 0)
-        return err_set(
-            err, ERR_FORBIDDEN,
-            "this rank lets no debugger in: a worker in Python does in local runs, and where worker.env sets "
-            "CADRE_TRUST_CALLERS to 1");
+        return err_set(err, ERR_FORBIDDEN, "this rank has no debugger: only workers in Python have one");
+    if (!code_right_admits(code))
+        return err_set(err, ERR_FORBIDDEN,
+                       "a debugger runs any code, and you may not send code to this group: it needs create on "
+                       "workergroups/code (group cadre.dev); bind the chart's ClusterRole that ends in -code to you");
     int r = type(args, len, err);
     while (r == 0 && out->len + sizeof piece <= DEBUG_MAX &&
            (n = recv(debug_fd, piece, sizeof piece, MSG_DONTWAIT)) > 0)

@@ -53,6 +53,7 @@ struct request {
     bool quiet;   // for the owner, who sends no result; set before it starts
     bool waits;   // for the owner: it has not been started
     bool ordered; // for the owner: it waits until those whose records came before are whole
+    bool code;    // its caller has the right to send code
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
     struct request_what what;

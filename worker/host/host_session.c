@@ -7,6 +7,7 @@
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
+#include "worker/host/code_right.h"
 #include "worker/host/description.h"
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
@@ -116,6 +117,8 @@ static void send_hello(struct session *s)
     writer_i64(&w, "pid", getpid());
     if (s->config.objects && objects_port(s->config.objects))
         writer_i64(&w, "objectPort", objects_port(s->config.objects));
+    if (code_right_is_asked())
+        writer_bool(&w, "code", true);
     description_write(&w, s->config.module, s->config.roles);
     writer_object_end(&w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
@@ -251,7 +254,7 @@ static bool serve_own(struct session *s, const struct record *r, struct blob *bo
     struct own_answer answer;
     struct err none = ERR_INIT;
     const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
-    bool is = own_serve(&s->owner, s->quota, body, tail, &answer, err);
+    bool is = own_serve(&s->owner, s->quota, body, tail, r->h.flags & RECORD_CODE, &answer, err);
     if (is && err->code == 0 && answer.object.blob) {
         struct record_part part = {answer.object.blob, answer.object.offset, answer.object.len};
         sent(s, ws_client_record(s->client, &h, &part, 1, &none), &none);
@@ -295,6 +298,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     else if (request_new(&s->owner, r->h.call, r->seq, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
+        q->code = r->h.flags & RECORD_CODE;
         if (r->h.flags & RECORD_REFS && request_borrow(q, &refused) < 0)
             request_abandon(q);
         else

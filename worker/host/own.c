@@ -42,17 +42,17 @@ static void serve_stacks(struct buf *ret, struct err *err)
     buf_done(&text);
 }
 
-static void serve_debug(const struct record_call *call, struct blob *tail, struct buf *ret, struct err *err)
+static void serve_debug(const struct record_call *call, struct blob *tail, bool code, struct buf *ret, struct err *err)
 {
     struct buf text = BUF_INIT(DEBUG_MAX);
     if (tail)
         err_set(err, ERR_LIMIT, "%s: the text is too long", DEBUG_METHOD);
-    else if (debug_turn(call->args, call->args_len, &text, err) == 0)
+    else if (debug_turn(call->args, call->args_len, code, &text, err) == 0)
         put(ret, "output", &text);
     buf_done(&text);
 }
 
-bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail,
+bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail, bool code,
                struct own_answer *ret, struct err *err)
 {
     struct arena a;
@@ -72,7 +72,7 @@ bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *bo
     if (stacks)
         serve_stacks(&ret->text, err);
     else if (debug)
-        serve_debug(&call, tail, &ret->text, err);
+        serve_debug(&call, tail, code, &ret->text, err);
     else if (object)
         serve_object(owner, quota, &head, body, tail, ret, err);
     arena_done(&a);

@@ -11,8 +11,8 @@ struct own_answer {
 };
 
 // The body of a CALL, with what of its arguments lies in `tail` (or NULL). False: it is a call of another method. True
-// and an error: it is refused. In any case the caller calls own_answer_done().
-bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail,
+// and an error: it is refused. `code`: its caller has the right to send code. In any case call own_answer_done().
+bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail, bool code,
                struct own_answer *ret, struct err *err);
 void own_answer_done(struct own_answer *answer);
 

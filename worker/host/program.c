@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/host/code_right.h"
 #include "worker/host/crash.h"
 #include "worker/host/debug.h"
 #include "worker/host/host.h"
@@ -186,6 +187,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     crash_install(p->host.worker.rank);
     crash_show_by(options->stack_signal);
     debug_install(options->debug_fd);
+    code_right_install(options->code);
     stacks_install(options->dump_signal, options->dump_fd);
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);
@@ -217,6 +219,7 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
                              .role = (uint32_t)(role - program.host.roles.at),
                              .method = (uint32_t)(r->what.method - role->class->methods)};
     ret->args = cadre_args(&r->call, &ret->args_len);
+    ret->code = code_right_admits(r->code);
     r->call.method = r->what.method->name;
     if (lane == 0)
         crash_doing(role->class->name, r->what.method->name, r->call.trace);

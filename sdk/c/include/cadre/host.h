@@ -48,6 +48,12 @@ typedef struct cadre_host_class {
     size_t n_rules;
 } cadre_host_class;
 
+typedef enum cadre_host_code {
+    CADRE_HOST_CODE_NONE = 0,  // nobody's
+    CADRE_HOST_CODE_RIGHT = 1, // of callers who may create workergroups/code, as the proxy says of each call
+    CADRE_HOST_CODE_ALL = 2,   // of all who may call
+} cadre_host_code;
+
 typedef struct cadre_host_options {
     size_t size;        // of this struct
     const char *module; // what to call it to people
@@ -61,9 +67,11 @@ typedef struct cadre_host_options {
     int dump_signal, dump_fd; // of the thread that calls cadre_host_start(), for worker.stack: its handler, which the
                               // program installs after that, writes the stacks of all threads to the file, and then
                               // raises the signal for the handler that was there before. 0 = none
-    int debug_fd; // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug: lines that somebody
-                  // types come there, and what the debugger writes goes to them. -1 = none is let in
-    int wake_fd;  // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
+    int debug_fd;         // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug: lines that somebody
+                          // types come there, and what the debugger writes goes to them. -1 = none is let in
+    int wake_fd;          // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
+    cadre_host_code code; // whose arguments may be opened although that runs what the sender likes, as with pickles;
+                          // and who may debug
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {
@@ -78,6 +86,7 @@ typedef struct cadre_host_call {
     uint32_t method;  // number in its class
     const char *args; // as cadre_args(), until the call is finished
     size_t args_len;
+    int code; // its caller may send code (cadre_host_code)
 } cadre_host_call;
 
 // Strings and tables are borrowed until cadre_host_end(). The environment is cadre-worker's. Once a process, on the

@@ -117,8 +117,9 @@ def decode(buffer, trust):
 
 
 def _refuse_call():
-    raise _errors.Forbidden("the arguments are pickled, and this group opens no pickles of its callers: send JSON or a "
-                            "cadre.Batch, or set CADRE_TRUST_CALLERS to 1 in worker.env, which lets all callers run code")
+    raise _errors.Forbidden("the arguments are pickled, and opening them runs code of yours, which you may not send to this "
+                            "group: it needs create on workergroups/code (group cadre.dev); bind the chart's ClusterRole that "
+                            "ends in -code to you, or send JSON or a cadre.Batch")
 
 
 def _refuse_result():

@@ -178,9 +178,6 @@ def _begin(client, local, namespace, env, address):
             "env": env, "local": local, "depth": 0, "node": secrets.token_hex(28),
             "as_ray": getattr(sys.modules.get("ray"), "__cadre__", False)}
     trust = _runtime_env.variables_of(env).get(_runtime_env.TRUST)
-    if local is None and trust != "1":
-        raise ValueError("actors get pickles, which workers of a cluster open only where the program says that it trusts all "
-                         "who may call its groups: init(runtime_env={\"env_vars\": {\"CADRE_TRUST_CALLERS\": \"1\"}})")
     client.Group(_DIRECTORY, name=said["directory"], env={_runtime_env.TRUST: trust} if trust else None, **image_of(said))
     return Session(client, said, driver=True)
 

@@ -7,6 +7,7 @@ from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_size_t, c_uin
 from .. import _library, _value
 
 CALL, NONE, STOP = 0, 1, 2
+CODE_NONE, CODE_RIGHT, CODE_ALL = 0, 1, 2
 LIMIT_MAX = 64  # of a lane, that the host is told; the threads here decide how many calls they hold
 
 
@@ -31,11 +32,12 @@ class Options(Structure):
     _fields_ = [("size", c_size_t), ("module", c_char_p), ("classes", POINTER(Class)), ("n_classes", c_size_t),
                 ("class_name", c_char_p), ("roles", c_char_p), ("ticket", c_char_p), ("connect", c_char_p),
                 ("stack_signal", c_int), ("dump_signal", c_int), ("dump_fd", c_int),
-                ("debug_fd", c_int), ("wake_fd", c_int)]
+                ("debug_fd", c_int), ("wake_fd", c_int), ("code", c_int)]
 
 
 class Call(Structure):
-    _fields_ = [("call", c_size_t), ("role", c_uint32), ("method", c_uint32), ("args", c_size_t), ("args_len", c_size_t)]
+    _fields_ = [("call", c_size_t), ("role", c_uint32), ("method", c_uint32), ("args", c_size_t), ("args_len", c_size_t),
+                ("code", c_int)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.

@@ -79,12 +79,20 @@ def explain(e, method):
     return _shorten(name, _NAME_MAX), message + rest
 
 
+def _code():
+    """Whose calls may bring code, as pickles and debuggers do: in a cluster, those of callers with the right to send it. On
+    this machine, everybody who reaches the worker may run code anyway.
+    """
+    said = os.environ.get("CADRE_TRUST_CALLERS")
+    if said in ("0", "1"):
+        return _host.CODE_ALL if said == "1" else _host.CODE_NONE
+    return _host.CODE_RIGHT if os.environ.get("CADRE_OPERATOR") else _host.CODE_ALL
+
+
 class Server:
     def __init__(self, host, roles):
         self.host = host
         self.roles = roles
-        # Pickles run code of their sender: on this machine, everybody who can send them may run code anyway.
-        self.trust = not os.environ.get("CADRE_OPERATOR") or os.environ.get("CADRE_TRUST_CALLERS") == "1"
 
     def start(self, text):
         """The host, from this thread; then the threads of the concurrency groups."""
@@ -101,7 +109,7 @@ class Server:
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
                                 connect=None, stack_signal=STACKS, dump_signal=DUMP, dump_fd=os.memfd_create("stacks"),
-                                debug_fd=_breakpoint.install() if self.trust else -1, wake_fd=woken)
+                                debug_fd=_breakpoint.install(), wake_fd=woken, code=_code())
         self.options = options  # the host keeps its tables
         faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))
@@ -148,7 +156,7 @@ class Server:
     def _arguments(self, c):
         buffer = _host.body(c)
         try:
-            return _value.decode_call(_value.kind_of(buffer), buffer, self.trust)
+            return _value.decode_call(_value.kind_of(buffer), buffer, bool(c.code))
         except _errors.Error as e:
             raise _BadArguments(str(e), e.name) from None
 

@@ -34,6 +34,7 @@ struct heard {
     struct err err;
     char user[64];
     int64_t expires_ms;
+    bool code;
     void (*then)(struct heard *h);
     uint64_t other;
 };
@@ -44,6 +45,7 @@ static void on_done(void *ctx, const struct caller *who, int64_t expires_ms, con
     h->calls++;
     h->err = *err;
     h->expires_ms = expires_ms;
+    h->code = who && who->code;
     snprintf(h->user, sizeof h->user, "%s", who && who->name ? who->name : "");
     if (h->then)
         h->then(h);
@@ -98,10 +100,60 @@ static void answer(enum kind kind, const char *body)
     stub_answer(call, 201, body);
 }
 
+// To call, and to send code.
 static void allow(void)
 {
     answer(KIND_TOKEN_REVIEW, ANNA);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+}
+
+// The right that is asked about now.
+static void answer_right(const char *verb_and_what, const char *body)
+{
+    assert_non_null(strstr(stub_next(t.client)->request.body, verb_and_what));
+    answer(KIND_SUBJECT_ACCESS_REVIEW, body);
+}
+
+#define TO_CALL "\"verb\":\"create\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"subresource\":\"call\"}"
+#define TO_SEND_CODE \
+    "\"verb\":\"create\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"subresource\":\"code\"}"
+#define TO_MAKE_GROUPS "\"verb\":\"create\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\"}"
+
+static void code_takes_a_right_of_its_own_or_that_to_make_groups(void **state)
+{
+    static const struct {
+        const char *to_send, *to_make; // NULL = not asked
+        bool code;
+    } cases[] = {{ALLOWED, NULL, true}, {DENIED, ALLOWED, true}, {DENIED, DENIED, false}};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct heard h = {0}, again = {0};
+        const char *token = arena_printf(&t.arena, "token-%zu", i);
+        ask(token, "ml", &h);
+        answer(KIND_TOKEN_REVIEW, ANNA);
+        answer_right(TO_CALL, ALLOWED);
+        answer_right(TO_SEND_CODE, cases[i].to_send);
+        assert_int_equal(h.calls, cases[i].to_make ? 0 : 1);
+        if (cases[i].to_make)
+            answer_right(TO_MAKE_GROUPS, cases[i].to_make);
+        assert_int_equal(h.err.code, 0);
+        assert_int_equal(h.code, cases[i].code);
+        assert_int_equal(ask(token, "ml", &again), 0);
+        assert_int_equal(again.code, cases[i].code);
+    }
+}
+
+static void without_an_answer_about_code_there_is_none(void **state)
+{
+    (void)state;
+    struct heard h = {0};
+    ask("token", "ml", &h);
+    answer(KIND_TOKEN_REVIEW, ANNA);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, "{}");
+    assert_int_equal(h.err.code, ERR_UNAVAILABLE);
+    assert_false(h.code);
 }
 
 static void the_token_is_reviewed_and_then_its_users_right(void **state)
@@ -120,6 +172,7 @@ static void the_token_is_reviewed_and_then_its_users_right(void **state)
         "\"resourceAttributes\":{\"namespace\":\"ml\",\"verb\":\"create\",\"group\":\"cadre.dev\",\"resource\":"
         "\"workergroups\",\"subresource\":\"call\"}}}");
     assert_int_equal(h.calls, 0);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     assert_int_equal(h.calls, 1);
     assert_int_equal(h.err.code, 0);
@@ -327,6 +380,7 @@ static void an_api_server_in_trouble_is_asked_twice(void **state)
     answer(KIND_TOKEN_REVIEW, ANNA);
     stub_fail(stub_next(t.client), ERR_TIMEOUT, "no answer");
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     assert_int_equal(h.err.code, 0);
 
     ask("token", "prod", &h);
@@ -366,8 +420,8 @@ static void memory_is_bounded(void **state)
     assert_int_equal(h[3].err.code, ERR_THROTTLED);
     answer(KIND_TOKEN_REVIEW, ANNA);
     answer(KIND_TOKEN_REVIEW, ANNA);
-    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
-    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
+    for (int i = 0; i < 4; i++) // of each of both, two rights
+        answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     // The oldest answer makes room.
     assert_true(ask("t4", "ml", &h[4]) != 0);
     assert_int_equal(ask("t1", "ml", &h[1]), 0);
@@ -428,6 +482,7 @@ static void tokens_that_may_be_anything_stand_in_line(void **state)
     answer(KIND_TOKEN_REVIEW, STRANGER);
     answer(KIND_TOKEN_REVIEW, ANNA); // of "token"
     answer(KIND_TOKEN_REVIEW, STRANGER);
+    answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     assert_int_equal(good.calls, 1);
     assert_int_equal(good.err.code, 0);
@@ -490,6 +545,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(the_token_is_reviewed_and_then_its_users_right),
+        TEST(code_takes_a_right_of_its_own_or_that_to_make_groups),
+        TEST(without_an_answer_about_code_there_is_none),
         TEST(the_session_ends_with_the_token),
         TEST(an_answer_is_kept_for_a_while),
         TEST(a_refusal_is_kept_too),

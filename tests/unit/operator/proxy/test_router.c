@@ -60,6 +60,30 @@ static void a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_h
     hears(w, "1 RESULT null");
 }
 
+// The right is the session's, not what the client says of itself; and older workers do not know of it.
+static void only_a_worker_that_asks_hears_who_may_send_code(void **state)
+{
+    static const char *const asks[] = {"\"code\":true", "\"code\":1", "\"code\":false", "\"pid\":1"};
+    struct world *w = *state;
+    for (uint32_t i = 0; i < 2 * ARRAY_LEN(asks); i++) {
+        char hello[160];
+        struct err err = ERR_INIT;
+        bool right = i % 2, told = right && i / 2 == 0;
+        snprintf(hello, sizeof hello,
+                 "{%s,\"methods\":[{\"name\":\"add\",\"dispatch\":\"ONE_TO_ALL\",\"execute\":\"ALL\"}]}", asks[i / 2]);
+        worker_hang_up(&w->f, &w->workers[1]);
+        fixture_pass(&w->f, 60000);
+        assert_int_equal(worker_dial_as(&w->f, &w->workers[1], 1, 1, hello, &err), 0);
+        w->c.session->code = right;
+        sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .flags = RECORD_CODE});
+        struct wire_record *r = wire_next(&w->workers[1].wire);
+        assert_int_equal(r->h.flags, told ? RECORD_CODE : 0);
+        worker_says(&w->f, &w->workers[1], r->h.call, "7");
+        hears(w, "1 RESULT 7");
+        free(r);
+    }
+}
+
 static void the_list_of_an_only_rank_has_one_result(void **state)
 {
     struct world *w = *state;
@@ -457,6 +481,7 @@ int main(void)
         PROXY_TEST(one_to_all_gives_all_the_same_and_collects_in_rank_order),
         PROXY_TEST(an_empty_result_is_null),
         PROXY_TEST(a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_have_answered),
+        PROXY_TEST_EMPTY(only_a_worker_that_asks_hears_who_may_send_code),
         PROXY_TEST_EMPTY(the_list_of_an_only_rank_has_one_result),
         PROXY_TEST(an_error_of_such_a_call_is_told),
         PROXY_TEST(a_list_of_one_a_rank_is_split),

@@ -217,6 +217,13 @@ class InACluster(GroupCase):
         self.assertEqual(self.group.call("keep", [1, 2]), [1])
 
 
+class InAClusterWithTheRight(InACluster):  # which the local proxy gives to all
+    module = of("trials")
+
+    def test_pickles_are_not_opened_for_callers(self):
+        self.assertEqual(self.group.call("keep", {1, 2}), [1])
+
+
 class InAClusterThatTrusts(InACluster):
     module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "1"}])
 

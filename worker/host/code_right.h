@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose calls may run code of their caller in this process, as opening a pickle and debugging do. A program says so
+// once (cadre_host_options.code); without one nobody's may.
+#ifndef CADRE_HOST_CODE_RIGHT_H
+#define CADRE_HOST_CODE_RIGHT_H
+
+#include "sdk/c/include/cadre/host.h"
+
+#include <stdbool.h>
+
+void code_right_install(cadre_host_code code);
+bool code_right_is_asked(void);      // the proxy is to say which callers have the right
+bool code_right_admits(bool has_it); // a call; `has_it`: as the proxy says (RECORD_CODE)
+
+#endif
