@@ -64,16 +64,17 @@ static int differ(const struct team_member *m, void *ctx)
         return 0;
     }
     float x[4] = {1, 2, 3, 4};
-    for (int i = 0; i < 100; i++)
-        if (cadre_all_reduce(c, "F32", x, x, 4, CADRE_MEAN) != CADRE_OK)
-            return 1;
+    cadre_result r = CADRE_OK;
+    for (int i = 0; i < 100 && r == CADRE_OK; i++)
+        r = cadre_all_reduce(c, "F32", x, x, 4, CADRE_MEAN);
     if (m->index == ODD && p->difference == NO_CALL) {
         team_say(m, "silent");
         pause();
     }
     if (m->index == ODD && p->difference == DIES)
         raise(SIGKILL);
-    cadre_result r = m->index == ODD ? call(c, p->difference) : call_usual(c, p->difference);
+    if (r == CADRE_OK) // else a member has died that was done with the last one before others
+        r = m->index == ODD ? call(c, p->difference) : call_usual(c, p->difference);
     team_say(m, r == CADRE_OK ? "done" : cadre_comm_error(c));
     cadre_comm_free(c);
     return 0;
