@@ -100,7 +100,7 @@ static EVP_PKEY *ec_key(const struct json *v, struct arena *a, const struct curv
     OSSL_PARAM_BLD *b = OSSL_PARAM_BLD_new();
     if (b && OSSL_PARAM_BLD_push_utf8_string(b, OSSL_PKEY_PARAM_GROUP_NAME, curve->group, 0) &&
         OSSL_PARAM_BLD_push_octet_string(b, OSSL_PKEY_PARAM_PUB_KEY, point, 1 + x_len + y_len))
-        key = key_of("EC", b); // refuses what is no point of the curve
+        key = key_of("EC", b); // refuses what is not a point of the curve
     OSSL_PARAM_BLD_free(b);
     *ret_curve = curve;
     return key;

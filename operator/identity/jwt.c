@@ -61,7 +61,7 @@ static int check_times(const struct json *claims, int64_t now_ms, int64_t *ret_e
     if (!claim_time(claims, "exp", &end) || end == 0)
         return err_set(err, ERR_UNAUTHORIZED, "it does not say when it expires");
     if (!claim_time(claims, "nbf", &start))
-        return err_set(err, ERR_UNAUTHORIZED, "its \"nbf\" is no time");
+        return err_set(err, ERR_UNAUTHORIZED, "its \"nbf\" is not a time");
     if (end <= now_ms)
         return err_set(err, ERR_UNAUTHORIZED, "it expired at %s", rfc3339_format(end, when));
     if (start > now_ms + LEEWAY_MS)

@@ -106,7 +106,7 @@ static int take_own(struct cuda *c, struct err *err)
     int64_t ordinal = 0;
     int n = 0;
     if (text && !str_to_i64(text, &ordinal))
-        return err_set(err, ERR_INVALID, "CADRE_DEVICE is %.20s, which is no number of a GPU", text);
+        return err_set(err, ERR_INVALID, "CADRE_DEVICE is %.20s, which is not the number of a GPU", text);
     int r = check(&c->f, "counting", c->f.count(&n), err);
     if (r == 0 && (ordinal < 0 || ordinal >= n))
         r = err_set(err, ERR_INVALID, "this rank has no GPU: CADRE_DEVICE is %s, and it sees %d",

@@ -29,7 +29,7 @@ class Group:
         name = name or _manifest.name_of(worker, what.get("module"))
         pool = what.get("pool")
         if pool is not None and getattr(pool, "client", None) is not client:
-            raise TypeError(f"Group {name}: pool={pool!r} is no pool of this client: client.Pool() makes one")
+            raise TypeError(f"Group {name}: pool={pool!r} is not a pool of this client: client.Pool() makes one")
         if pool is None and not client.local and not what.get("image"):
             raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
         client._create("workerGroup", _manifest.workergroup(name, worker=worker, **what), detached, timeout)

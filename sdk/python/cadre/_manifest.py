@@ -33,7 +33,7 @@ def _worker(worker, module, class_name, init):
             class_name = worker.__name__
             spec["code"] = _code.spec_of(_code.pack(worker, class_name), class_name)
     else:
-        raise TypeError(f"{worker!r} is no class, nor \"package.module:Class\"")
+        raise TypeError(f"{worker!r} is neither a class nor \"package.module:Class\"")
     if class_name:
         spec["class"] = class_name
     if init is not None:

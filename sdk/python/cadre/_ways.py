@@ -51,7 +51,7 @@ class Given(NamedTuple):
 
 
 class _No(Exception):
-    """This is no way, and why."""
+    """This way leads nowhere, and why."""
 
 
 def find(given):

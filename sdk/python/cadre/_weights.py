@@ -43,7 +43,7 @@ def _of_dtensor(value):
     split = {}
     for name, placement in zip(names, value.placements):
         if placement.is_partial():
-            raise TypeError("a DTensor that is not reduced yet (Partial) is no weight: redistribute() it first")
+            raise TypeError("a DTensor that is not reduced yet (Partial) cannot be a weight: redistribute() it first")
         if placement.is_shard():
             split[name] = placement.dim
     return Sharded(value.to_local(), dict(zip(names, mesh.shape)), split, value.shape)

@@ -149,7 +149,7 @@ static void a_token_without_a_sensible_end_is_refused(void **state)
         refused(signed_payload(arena_printf(&a, "{\"aud\":\"cadre\",%s" POD "}", ends[i]), &a), ERR_UNAUTHORIZED,
                 "it does not say when it expires", &a);
     refused(signed_payload("{\"aud\":\"cadre\"," LIFE ",\"nbf\":\"soon\"," POD "}", &a), ERR_UNAUTHORIZED,
-            "its \"nbf\" is no time", &a);
+            "its \"nbf\" is not a time", &a);
     arena_done(&a);
 }
 
