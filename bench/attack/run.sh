@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What attacks of one tenant cost the clients of another, and how much memory they make the operator use, at several
-# memory limits; prints a table for each limit. It is tests/attack/test_attack.sh, for longer: a cluster for each limit.
+# memory limits, and how long the turns of its loop take; prints a table for each limit. It is tests/attack/test_attack.sh, for longer: a cluster for each limit.
 #   bench/attack/run.sh [--seconds N] [--limits LIST]      (10, "128 512 1024 3072", in MiB)
 # It needs root, and a build in $CADRE_BUILD_DIR (build/release: cmake --workflow --preset release).
 set -euo pipefail
@@ -27,13 +27,16 @@ rows() {
     awk -F '[:,;] ' '/^# [a-z]+: p50/ {
         name = substr($1, 3); split($2, p50, " "); split($3, p99, " "); split($4, mib, " ")
         if (name == "alone") alone = p99[2]
-        printf "| %s | %s | %s | %.1fx | %s |\n", name, p50[2], p99[2], p99[2] / alone, mib[1]
+        split($5, turns, " "); split($6, over2, " "); split($7, over10, " ")
+        printf "| %s | %s | %s | %.1fx | %s | %d | %.2f%% | %.2f%% |\n", name, p50[2], p99[2], p99[2] / alone, mib[1],
+            turns[1], 100 * over2[1] / turns[1], 100 * over10[1] / turns[1]
     }'
 }
 
 for mib in $limits; do
     printf '\n%s MiB, attacks of %s s:\n\n' "$mib" "$seconds"
-    printf '| attack | p50 of others, ms | p99, ms | to alone | most memory, MiB |\n|---|---:|---:|---:|---:|\n'
+    printf '| attack | p50 of others, ms | p99, ms | to alone | most memory, MiB | turns | over 2 ms | over 10 ms |\n'
+    printf '|---|---:|---:|---:|---:|---:|---:|---:|\n'
     CADRE_ATTACK_MEMORY_MIB=$mib "$root/tests/attack/test_attack.sh" >"${TMPDIR:-/tmp}/attack-$mib.log" 2>&1 ||
         echo "the suite has failed, see ${TMPDIR:-/tmp}/attack-$mib.log"
     rows <"${TMPDIR:-/tmp}/attack-$mib.log"

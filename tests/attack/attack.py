@@ -12,7 +12,8 @@ import resource
 import sys
 import time
 
-from peer import CALL, HELLO, TEXT, Target, call_body, record
+from broken import bad_documents, bad_frames
+from peer import CALL, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -208,7 +209,58 @@ def tokens(target, options, end):
     return {"refused": n}
 
 
-ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes, tokens)}
+def texts(target, options, end):
+    """JSON-RPC requests of 16 MiB, one after the other on 4 connections: every byte of them has to be checked."""
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.call",
+                       "params": {"args": [list(range(100000))] * 24, "method": "echo", "rank": 0}}).encode()
+    clients = [target.websocket("cadre.v1.json", "echo") for _ in range(4)]
+    answered, why = 0, ""
+    while time.monotonic() < end and not why:
+        for c in clients:
+            done, refused = until_refused([lambda c=c: c.send(text, TEXT)])
+            why = refused or why
+        for c in clients:
+            answered += until_refused([c.message])[0]
+    for c in clients:
+        c.close()
+    if not answered:
+        raise SystemExit(f"no request was answered: {why}")
+    return {"bytes": len(text), "answered": answered, "refused": why}
+
+
+def documents(target, options, end):
+    """Batches that are not what they say, for a method that takes rows: each gets an error, and the session goes on."""
+    client = target.websocket(group="echo")
+    answers = {}
+    for i, body in enumerate(bad_documents()):
+        client.send(record(CALL, call_body({"method": "echo"}, body), call=i + 1, dispatch=DP_COMPUTE_PROTO))
+        kind, call, answer = client.record()
+        if call != i + 1 or kind != ERROR:
+            raise SystemExit(f"document {i} was answered by {kind} for call {call}: {answer[:200]!r}")
+        code = json.loads(answer)["code"]
+        answers[code] = answers.get(code, 0) + 1
+    client.close()
+    hold([], end)
+    return {"answers": answers}
+
+
+def frames(target, options, end):
+    """Frames against the rules of RFC 6455: the connection ends with the code that the rule has, or without one."""
+    n = 0
+    for name, protocol, sent, codes in bad_frames():
+        client = target.websocket(protocol, "echo", None)
+        client.socket.sendall(sent)
+        got = client.close_code()
+        if got not in codes:
+            raise SystemExit(f"{name}: the operator says {got}, not one of {codes}")
+        client.close()
+        n += 1
+    hold([], end)
+    return {"frames": n}
+
+
+ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes, tokens,
+                                   texts, documents, frames)}
 
 
 def main():

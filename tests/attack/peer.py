@@ -9,12 +9,13 @@ import struct
 
 HELLO, WELCOME, CALL, RESULT, ERROR = 1, 2, 4, 7, 8
 GROUP = 0xFFFFFFFF
-TEXT, BINARY = 1, 2
+TEXT, BINARY, CLOSE = 1, 2, 8
+DP_COMPUTE_PROTO = 4
 
 
-def record(kind, body=b"", call=0, flags=0):
+def record(kind, body=b"", call=0, flags=0, dispatch=0):
     """One record of the protocol, see docs/protocol.md."""
-    return struct.pack("<IIIBBBB", len(body), call, GROUP, kind, flags, 0, 0) + body
+    return struct.pack("<IIIBBBB", len(body), call, GROUP, kind, flags, dispatch, 0) + body
 
 
 def call_body(head, args=b""):
@@ -41,8 +42,8 @@ class Target:
     def tls(self, receive_buffer=None):
         return self.context.wrap_socket(self.tcp(receive_buffer), server_hostname=self.host)
 
-    def request(self, protocol, token, group=None):
-        path = f"/v1/namespaces/{self.namespace}" + (f"/workergroups/{group}" if group else "")
+    def request(self, protocol, token, group=None, path=None):
+        path = path or f"/v1/namespaces/{self.namespace}" + (f"/workergroups/{group}" if group else "")
         lines = [f"GET {path} HTTP/1.1", f"Host: {self.host}", "Connection: Upgrade", "Upgrade: websocket",
                  "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: " + base64.b64encode(os.urandom(16)).decode(),
                  f"Sec-WebSocket-Protocol: {protocol}"]
@@ -59,14 +60,14 @@ class Target:
         except ConnectionError:
             return False
 
-    def websocket(self, protocol="cadre.v1", group=None, receive_buffer=4096):
-        return Websocket(self, protocol, group, receive_buffer, self.token)
+    def websocket(self, protocol="cadre.v1", group=None, receive_buffer=4096, path=None, hello=None):
+        return Websocket(self, protocol, group, receive_buffer, self.token, path, hello)
 
 
 class Websocket:
-    def __init__(self, target, protocol, group, receive_buffer, token):
+    def __init__(self, target, protocol, group, receive_buffer, token, path=None, hello=None):
         self.socket = target.tls(receive_buffer)
-        self.socket.sendall(target.request(protocol, token, group))
+        self.socket.sendall(target.request(protocol, token, group, path))
         self.buffer = b""
         while b"\r\n\r\n" not in self.buffer:
             self.fill()
@@ -74,7 +75,7 @@ class Websocket:
         if head.split(b" ", 2)[1] != b"101":
             raise ConnectionError(f"{head[:60]!r} {self.buffer[:200]!r}")
         if protocol == "cadre.v1":
-            self.send(record(HELLO, b'{"role":"controller","version":1}'))
+            self.send(record(HELLO, json.dumps(hello or {"role": "controller", "version": 1}).encode()))
             kind, _, body = self.record()
             if kind != WELCOME:
                 raise ConnectionError(body[:200])
@@ -106,6 +107,29 @@ class Websocket:
         elif n == 127:
             n = struct.unpack("!Q", self.take(8))[0]
         return first & 15, self.take(n)
+
+    def message(self):
+        """The payload of the next message."""
+        whole, final = b"", False
+        while not final:
+            final = bool(self.peek() & 0x80)
+            whole += self.frame()[1]
+        return whole
+
+    def peek(self):
+        while not self.buffer:
+            self.fill()
+        return self.buffer[0]
+
+    def close_code(self):
+        """The code of the close frame that comes; None: the connection ends without one."""
+        try:
+            while True:
+                opcode, payload = self.frame()
+                if opcode == CLOSE:
+                    return struct.unpack("!H", payload[:2])[0] if payload else 1005
+        except OSError:
+            return None
 
     def record(self):
         """(type, call, body) of the next message, which is one record here."""

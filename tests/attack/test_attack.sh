@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Attacks on an installed operator by one who may call the groups of one namespace, or nobody's, while clients of another
 # namespace call all the time. Every one of their calls has to be answered, the operator has to stay alive, healthy,
-# below its memory limit, and the leader. How long their calls took is printed, beside how long they took alone.
+# below its memory limit, and the leader. How long their calls took is printed, beside how long they took alone, and how
+# many turns of the operator's loop took longer than 2 ms and 10 ms.
 # CADRE_ATTACK_SECONDS: how long each attack goes on. CADRE_ATTACKS: a regular expression that chooses some of them.
+# CADRE_ATTACK_DETAILS=1: all that they say.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -22,6 +24,7 @@ seconds=${CADRE_ATTACK_SECONDS:-5}
 limit_mib=${CADRE_ATTACK_MEMORY_MIB:-512}
 
 setup() {
+    calls_images=(python)
     calls_install --set replicas=1 --set "resources.limits.memory=${limit_mib}Mi"
     calls_user caller >/dev/null
     module_apply victim 2 /modules/accumulator.so Accumulator
@@ -46,6 +49,25 @@ resident_mib() {
     operator_get /metrics | awk '/^process_resident_memory_bytes/ { print int($2 / 1048576) }'
 }
 
+# loop_turns SECONDS: how many turns of its loop took no longer than that; "+Inf": all.
+loop_turns() {
+    awk -v le="le=\"$1\"" '/^cadre_loop_turn_seconds_bucket/ && index($0, le) { print $2 }' "$suite_dir/metrics"
+}
+
+# "N turns, A over 2 ms, B over 10 ms" since the last time.
+turns_since() {
+    local all short brief
+    operator_get /metrics >"$suite_dir/metrics"
+    all=$(loop_turns +Inf) short=$(loop_turns 0.002) brief=$(loop_turns 0.01)
+    echo "$((all - turns_all)) turns, $((all - short - turns_over_2)) over 2 ms, $((all - brief - turns_over_10)) over 10 ms"
+}
+
+turns_begin() {
+    operator_get /metrics >"$suite_dir/metrics"
+    turns_all=$(loop_turns +Inf)
+    turns_over_2=$((turns_all - $(loop_turns 0.002))) turns_over_10=$((turns_all - $(loop_turns 0.01)))
+}
+
 # Asks for its health and memory until the attack is over.
 watch_operator() { # PID
     local mib
@@ -59,10 +81,47 @@ watch_operator() { # PID
     done
 }
 
+attack_by_client() { # NAME
+    "$devcluster" exec -- python3 "$here/attack.py" --host "$calls_host" --ca "$suite_dir/ca.pem" \
+        --token "$suite_dir/mallory" --namespace mallory --seconds "$seconds" "$1" </dev/null
+}
+
+hostile=26 # cases in hostile.py
+
+hostile_cases() {
+    kc -n mallory logs -l cadre.dev/group=hostile -c worker --tail=-1 --max-log-requests 9 2>/dev/null | grep -o "case [0-9]* of $hostile:.*" |
+        sort -u -k 2,2n
+}
+
+all_hostile_cases() {
+    [[ $(hostile_cases | wc -l) -eq $hostile ]]
+}
+
+# Each rank of a group misbehaves in another way (hostile.py).
+attack_by_workers() {
+    group_namespace mallory
+    kc create configmap hostile -n mallory "--from-file=$here/hostile.py" "--from-file=$here/peer.py" >/dev/null
+    container_apply hostile 1 ".spec.workersPerReplica = $hostile" '.spec.worker = {python: "hostile", workingDir: "/code"}' \
+        '.spec.template.spec |= (.volumes = [{name: "code", configMap: {name: "hostile"}}]
+            | .containers[0].volumeMounts = [{name: "code", mountPath: "/code"}]
+            | .containers[0].resources = {requests: {cpu: "10m"}}
+            | .containers[0].image = "localhost/cadre-python:dev")'
+    eventually 90 all_hostile_cases || {
+        hostile_cases
+        return 1
+    }
+    hostile_cases
+    kc -n mallory delete wg hostile --wait=false >/dev/null
+    echo "{\"cases\": $hostile}"
+}
+
 attack_run() { # NAME
     local pid
-    "$devcluster" exec -- python3 "$here/attack.py" --host "$calls_host" --ca "$suite_dir/ca.pem" \
-        --token "$suite_dir/mallory" --namespace mallory --seconds "$seconds" "$1" </dev/null >"$suite_dir/attack" 2>&1 &
+    if [[ $1 == workers ]]; then
+        attack_by_workers >"$suite_dir/attack" 2>&1 &
+    else
+        attack_by_client "$1" >"$suite_dir/attack" 2>&1 &
+    fi
     pid=$!
     watch_operator "$pid"
     wait "$pid" || {
@@ -95,6 +154,7 @@ attack() { # NAME TEXT
     local begun
     [[ $1 =~ ${CADRE_ATTACKS:-.} ]] || return 0
     callers_since=$(wc -l <"$suite_dir/calls")
+    turns_begin
     check "$2" attack_run "$1"
     begun=$(date +%s.%N)
     check "... others are answered afterwards" eventually 20 calls_answered "$begun"
@@ -102,14 +162,16 @@ attack() { # NAME TEXT
     check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
     check "... memory is below four fifths of the limit" below_limit
     check "... it was not restarted, and leads" is "0 0" echo "$(lives_on) $(leads_on)"
-    echo "# $1: $(quantiles), $most_mib MiB; $(tail -n 1 "$suite_dir/attack")"
+    [[ -z ${CADRE_ATTACK_DETAILS-} ]] || sed 's/^/# /' "$suite_dir/attack"
+    echo "# $1: $(quantiles), $most_mib MiB, $(turns_since); $(tail -n 1 "$suite_dir/attack")"
 }
 
 suite_cluster e2e-attack --nodes 1 --gpus 8
 setup
 callers_start victim/0 victim/1
+turns_begin
 sleep "$seconds"
-echo "# alone: $(quantiles), $(resident_mib) MiB"
+echo "# alone: $(quantiles), $(resident_mib) MiB, $(turns_since)"
 attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing"
 attack posts "... by HTTP"
 attack hoard "answers of 4 MiB for 50 clients that read nothing"
@@ -122,6 +184,10 @@ attack sessions "2,000 clients that do nothing"
 attack slow "requests that come a byte at a time"
 attack handshakes "handshakes that lead to nothing"
 attack tokens "tokens that somebody made up"
+attack texts "requests of 16 MiB, as JSON"
+attack documents "batches that are not what they say"
+attack workers "workers that keep no rules"
+attack frames "frames that RFC 6455 does not allow"
 check "the callers end" callers_stop
 check "in all of it no call of theirs has failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
 suite_end
