@@ -7,7 +7,7 @@
 # CADRE_ATTACK_SECONDS: how long each attack goes on. CADRE_ATTACKS: a regular expression that chooses some of them.
 # CADRE_ATTACK_DETAILS=1: all that they say.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2154,SC2034
 set -euo pipefail
 
 here=$(dirname "${BASH_SOURCE[0]}")
@@ -24,7 +24,6 @@ seconds=${CADRE_ATTACK_SECONDS:-5}
 limit_mib=${CADRE_ATTACK_MEMORY_MIB:-512}
 
 setup() {
-    calls_images=(python)
     calls_install --set replicas=1 --set "resources.limits.memory=${limit_mib}Mi"
     calls_user caller >/dev/null
     module_apply victim 2 /modules/accumulator.so Accumulator
@@ -167,6 +166,7 @@ attack() { # NAME TEXT
 }
 
 suite_cluster e2e-attack --nodes 1 --gpus 8
+calls_images=(python)
 setup
 callers_start victim/0 victim/1
 turns_begin
