@@ -109,7 +109,7 @@ class Server:
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
                                 connect=None, stack_signal=STACKS, dump_signal=DUMP, dump_fd=os.memfd_create("stacks"),
-                                debug_fd=_breakpoint.install(), wake_fd=woken, code=_code())
+                                debug_fd=_breakpoint.install() if _code() else -1, wake_fd=woken, code=_code())
         self.options = options  # the host keeps its tables
         faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))

@@ -203,32 +203,37 @@ class Roles(GroupCase):
                          [[1], [2], [3]])
 
 
-class InACluster(GroupCase):
-    module, ranks = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "0"}]), 1
+class ClusterCase(GroupCase):
+    module, ranks = of("trials"), 1
 
     @classmethod
     def setUpClass(cls):
         with unittest.mock.patch.dict(os.environ, CADRE_OPERATOR="wss://nowhere.invalid:1"):
             super().setUpClass()
 
+
+class InACluster(ClusterCase):
+    module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "0"}])
+
     def test_pickles_are_not_opened_for_callers(self):
         e = self.fails(cadre.Forbidden, "the arguments are pickled", self.group.call, "keep", {1, 2})
         self.assertFalse(e.may_have_run)
         self.assertEqual(self.group.call("keep", [1, 2]), [1])
 
+    def test_a_breakpoint_that_nobody_may_reach_ends_at_once(self):
+        self.fails(cadre.Failed, "BdbQuit", self.group.call, "stop_here", 5, timeout=60)
 
-class InAClusterWithTheRight(InACluster):  # which the local proxy gives to all
-    module = of("trials")
 
-    def test_pickles_are_not_opened_for_callers(self):
+class InAClusterWithTheRight(ClusterCase):  # which the local proxy gives to all
+    def test_pickles_are_opened(self):
         self.assertEqual(self.group.call("keep", {1, 2}), [1])
 
 
-class InAClusterThatTrusts(InACluster):
+class InAClusterThatTrusts(ClusterCase):
     module = of("trials", env=[{"name": "CADRE_TRUST_CALLERS", "value": "1"}])
 
-    def test_pickles_are_not_opened_for_callers(self):
-        self.assertEqual(self.group.call("keep", {1, 2}), [1])  # unless the group says that they may send code
+    def test_pickles_are_opened_for_all_callers(self):
+        self.assertEqual(self.group.call("keep", {1, 2}), [1])
 
 
 class End(unittest.TestCase):
