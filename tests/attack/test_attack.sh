@@ -20,7 +20,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/callers.sh"
 
-seconds=${CADRE_ATTACK_SECONDS:-5}
+seconds=${CADRE_ATTACK_SECONDS:-4}
 limit_mib=${CADRE_ATTACK_MEMORY_MIB:-512}
 
 setup() {
