@@ -20,7 +20,7 @@ def fails(group):
     try:
         group.call("add", "ten", rank=1)
     except TypeError as e:
-        print(type(e).__name__, e.rank, "accumulator.py" in "".join(traceback.format_exception(e)))
+        print(type(e).__name__, e.rank, e.pod, e.node, "accumulator.py" in "".join(traceback.format_exception(e)))
 
 
 def pickled(group):

@@ -40,7 +40,9 @@ test_python() {
         --timeout=120s wg/python
     check "... a program in Python calls it" is "[10, 11] [11, 13] 11" program values
     check "... with 500 calls in flight" is "[511, 513]" program in_flight
-    check "... a TypeError is caught as one, with its rank and traceback" is "Failed 1 True" program fails
+    check "... a TypeError is caught as one, with its rank, pod, node and traceback" \
+        matches "^Failed 1 python-1-[0-9]+ n1 True$" program fails
+    check "... kubectl cadre stack shows where its ranks are" matches "rank 1.*:.*worker/_serve\.py" cadre stack python
     check "... pickles of an account that may only call are refused" matches "^Forbidden .*workergroups/code" program pickled
     kc create rolebinding coder --clusterrole=cadre-code --serviceaccount=cadre-system:cadre-cli >/dev/null
     check "... and opened for one that may send code" eventually 60 matches "unsupported operand" program pickled
