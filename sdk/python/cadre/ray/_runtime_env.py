@@ -35,6 +35,10 @@ def checked(env):
     if folder and not os.path.isdir(folder):
         raise ValueError(f"runtime_env working_dir {folder!r} is not a folder of this machine; in a cluster, put the code into "
                          "the image")
+    for module in env.get("py_modules") or ():
+        if isinstance(module, (str, os.PathLike)) and not os.path.exists(module):
+            raise ValueError(f"runtime_env py_modules: there is no {os.fspath(module)!r} on this machine; in a cluster, put the "
+                             "code into the image")
     return {name: env[name] for name in _KNOWN if env.get(name)}
 
 

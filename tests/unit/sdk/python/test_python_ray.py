@@ -111,7 +111,8 @@ class Refused(RunCase):
                                    ("runtime_env field 'pip'.*image", {"runtime_env": {"pip": ["torch"]}}),
                                    ("runtime_env has no field 'nonsense'", {"runtime_env": {"nonsense": 1}}),
                                    (r"Dict\[str, str\]", {"runtime_env": {"env_vars": {"A": 1}}}),
-                                   ("is not a folder", {"runtime_env": {"working_dir": "/nowhere"}})):
+                                   ("is not a folder", {"runtime_env": {"working_dir": "/nowhere"}}),
+                                   ("there is no '/nowhere'", {"runtime_env": {"py_modules": ["/nowhere"]}})):
             with self.assertRaisesRegex(Exception, pattern):
                 self.ray.init(**arguments)
             self.assertFalse(self.ray.is_initialized())
