@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be done about a group, by the reason of a condition.
-#ifndef CADRE_CLI_ADVICE_H
-#define CADRE_CLI_ADVICE_H
+#pragma once
 
 const char *advice_of(const char *reason); // NULL = nothing is known of it
-
-#endif

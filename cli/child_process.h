@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other programs: run to their end, or in the background. No shell. Waiting ends early after SIGINT or SIGTERM.
-#ifndef CADRE_CLI_CHILD_PROCESS_H
-#define CADRE_CLI_CHILD_PROCESS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -22,5 +21,3 @@ int process_start(const char *const argv[], pid_t *ret_pid, int *ret_fd, int err
 int process_ended(pid_t pid, int *ret_status);
 int process_wait(pid_t pid); // the status
 void process_end(pid_t pid); // SIGTERM, and after a while SIGKILL; returns when it is gone
-
-#endif

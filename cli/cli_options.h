@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of kubectl-cadre.
-#ifndef CADRE_CLI_CLI_OPTIONS_H
-#define CADRE_CLI_CLI_OPTIONS_H
+#pragma once
 
 #include "sdk/c/include/cadre/client.h"
 
@@ -57,5 +56,3 @@ void options_done(struct options *o);
 
 // "30s", "1m30s", "500ms", "2h", "45" (seconds). False for anything else.
 bool options_duration(const char *text, int64_t *ret_ms);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the operator or kubectl answers, as a tree of cJSON: for fields that are looked at. A value that is passed on or
 // shown as it came stays text, because cJSON keeps numbers as doubles (docs/adr/0005).
-#ifndef CADRE_CLI_DOCUMENT_H
-#define CADRE_CLI_DOCUMENT_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -23,5 +22,3 @@ static inline void document_free(cJSON **d)
 {
     cJSON_Delete(*d);
 }
-
-#endif

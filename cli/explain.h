@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The story of a group as the cluster's objects tell it, for people. Pure: objects in, text out.
-#ifndef CADRE_CLI_EXPLAIN_H
-#define CADRE_CLI_EXPLAIN_H
+#pragma once
 
 #include "cli/document.h"
 #include "common/base/buf.h"
@@ -14,5 +13,3 @@ struct explain_input {
 };
 
 void explain(const struct explain_input *in, struct buf *out);
-
-#endif

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What --help prints.
-#ifndef CADRE_CLI_HELP_H
-#define CADRE_CLI_HELP_H
+#pragma once
 
 const char *help_of(const char *verb); // NULL or an unknown one: the summary
-
-#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON for people: one line, a blank behind each comma and colon.
-#ifndef CADRE_CLI_JSON_TEXT_H
-#define CADRE_CLI_JSON_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
 
 void json_text_print(FILE *out, const char *text, size_t len); // and a newline
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // kubectl, with the user's options for it (context, user ...): whatever it accepts for reaching a cluster works here.
-#ifndef CADRE_CLI_KUBECTL_H
-#define CADRE_CLI_KUBECTL_H
+#pragma once
 
 #include "cli/child_process.h"
 #include "cli/cli_options.h"
@@ -19,5 +18,3 @@ struct kubectl_args kubectl_args(const struct options *o, ...) __attribute__((se
 int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err);
 // The namespace to work in, owned by the caller; NULL and an error.
 char *kubectl_namespace(const struct options *o, struct err *err);
-
-#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CADRE_CLI_LISTEN_H
-#define CADRE_CLI_LISTEN_H
+#pragma once
 
 #include "cli/cli_options.h"
 
 // Lines of the ranks from the proxy instead of the pods' logs: of a local run, and where they are to be folded. False:
 // neither of them.
 bool listen_serves(const struct options *o, int *ret_status);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Groups of this machine (`kubectl cadre run`), which are called past any cluster.
-#ifndef CADRE_CLI_LOCAL_H
-#define CADRE_CLI_LOCAL_H
+#pragma once
 
 #include "cli/cli_options.h"
 #include "common/base/err.h"
@@ -10,5 +9,3 @@
 // socket of a group with that name which runs here (said on stderr). *ret_server NULL: it is in a cluster. *ret_ns:
 // where the socket tells; NULL otherwise. Both are the caller's.
 int local_find(const struct options *o, char **ret_server, char **ret_ns, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A line for each rank (-o ranks): only where the results are one for each rank, in their order.
-#ifndef CADRE_CLI_PER_RANK_H
-#define CADRE_CLI_PER_RANK_H
+#pragma once
 
 #include "cli/proxy.h"
 
@@ -9,5 +8,3 @@
 // rank is not called. Where that is known only after the call, because no rank was connected before, the result is
 // printed as JSON. Both are an error. Returns the exit status.
 int ranks_call(const struct options *o, struct proxy *c, cadre_client_request *request);
-
-#endif

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The result of a call on stdout, as the options want it.
-#ifndef CADRE_CLI_PRINT_RESULT_H
-#define CADRE_CLI_PRINT_RESULT_H
+#pragma once
 
 #include "cli/proxy.h"
 
 int result_print(const struct options *o, const struct proxy *c); // 0, or 1 with the reason on stderr
-
-#endif

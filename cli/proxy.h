@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One call to the operator, by whichever way leads to it.
-#ifndef CADRE_CLI_PROXY_H
-#define CADRE_CLI_PROXY_H
+#pragma once
 
 #include "cli/tunnel.h"
 #include "common/base/buf.h"
@@ -46,5 +45,3 @@ int proxy_run(const struct options *o, const cadre_client_request *request,
 
 // The connection goes on without a call, until so much time has passed or a signal comes.
 void proxy_linger(struct proxy *c, int64_t ms);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two answers of group.stats (docs/observe.md), one after the other, say of the time between them, and those of
 // all replicas together.
-#ifndef CADRE_CLI_RATES_H
-#define CADRE_CLI_RATES_H
+#pragma once
 
 #include "cli/document.h"
 #include "common/base/arena.h"
@@ -35,5 +34,3 @@ struct rates_span {
 // Methods in the order in which they are met. In the arena; their names are those of the answers.
 int rates_of(const struct rates_span *spans, size_t n_spans, struct arena *a, struct rate **ret, size_t *ret_n,
              struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Errors, as people who use kubectl know them: on stderr, one line.
-#ifndef CADRE_CLI_REPORT_H
-#define CADRE_CLI_REPORT_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/client.h"
@@ -10,5 +9,3 @@
 int report_err(const struct err *err);
 int report_failure(const cadre_client_error *error); // of a call
 int report_unwritten(int error_number);              // of stdout; silent where nobody reads it any more
-
-#endif

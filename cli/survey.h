@@ -4,8 +4,7 @@
 // Which replica a connection leads to is not ours to choose: the API server takes any of them, and to name one there
 // needs rights to its pod that callers do not have. So connections are made until all replicas that the answers name
 // were met. Behind --server its name's addresses are taken in turn.
-#ifndef CADRE_CLI_SURVEY_H
-#define CADRE_CLI_SURVEY_H
+#pragma once
 
 #include "cli/document.h"
 #include "cli/proxy.h"
@@ -49,5 +48,3 @@ const struct survey_answer *survey_of(const struct survey *s, const char *replic
 
 void surveyor_linger(struct surveyor *by, int64_t ms); // as proxy_linger(), with all connections
 void surveyor_done(struct surveyor *by);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A way to the operator through the API server: `kubectl proxy` on a Unix socket in a directory of our own.
-#ifndef CADRE_CLI_TUNNEL_H
-#define CADRE_CLI_TUNNEL_H
+#pragma once
 
 #include "cli/cli_options.h"
 #include "common/base/err.h"
@@ -21,5 +20,3 @@ struct tunnel {
 int tunnel_open(struct tunnel *t, const struct options *o, struct err *err);
 struct tunnel tunnel_borrow(const struct tunnel *t); // the same, whose end ends nothing
 void tunnel_close(struct tunnel *t); // also of one that is not open: kubectl is ended, the directory removed
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The commands. Each returns the exit status: 0, or 1 with the reason on stderr.
-#ifndef CADRE_CLI_VERBS_H
-#define CADRE_CLI_VERBS_H
+#pragma once
 
 #include "cli/cli_options.h"
 
@@ -18,5 +17,3 @@ int verb_logs(const struct options *o);
 int verb_ca(const struct options *o);
 // Becomes cadre-local, which has its own options: argv of "run" and what is behind. Returns only where that fails.
 int verb_run(char **argv);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One long batch: cut for the ranks of a group, echoed, and joined.
-#ifndef CADRE_BENCH_CALLS_BATCH_H
-#define CADRE_BENCH_CALLS_BATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -22,5 +21,3 @@ struct batch_processes {
 // A batch of one tensor, of `bytes`, several times. Exits with a message where anything is not as it should be.
 void batch_call(const char *address, const char *ns, const char *group, size_t bytes, const struct batch_processes *of,
                 struct batch_numbers *ret);
-
-#endif

@@ -2,8 +2,7 @@
 // The floor: what calls would cost if they were nothing but bytes. As with the proxy there are three processes in a
 // row, but on bare TCP sockets: a client, a relay that passes on what comes, and the ends, all in one process,
 // which answer when they have the whole question.
-#ifndef CADRE_BENCH_CALLS_FLOOR_H
-#define CADRE_BENCH_CALLS_FLOOR_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -24,5 +23,3 @@ double floor_rate(struct floor *f, size_t len, size_t answer, double seconds, do
 // The same of one end with many under way, FLOOR_UNDER_WAY at most: each process reads what has come, and what comes of
 // that goes out in one piece.
 double floor_rate_many(struct floor *f, size_t len, size_t answer, unsigned in_flight, double seconds);
-
-#endif

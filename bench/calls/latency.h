@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long calls took.
-#ifndef CADRE_BENCH_CALLS_LATENCY_H
-#define CADRE_BENCH_CALLS_LATENCY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,5 +14,3 @@ struct latency {
 void latency_add(struct latency *l, int64_t us);
 // Calls a second; the median to ret_p50_us. Frees.
 double latency_finish(struct latency *l, int64_t took_us, double *ret_p50_us);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The client: calls through the client library, as a user's program makes them.
-#ifndef CADRE_BENCH_CALLS_LOAD_H
-#define CADRE_BENCH_CALLS_LOAD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,5 +21,3 @@ struct cadre_client;
 struct cadre_client *load_open(const char *address, const char *ns, const char *ca_pem);
 // Calls a second; the median time of one (with its time in the queue, where more are in flight) to ret_p50_us.
 double load_rate(struct cadre_client *c, const struct load_call *call, double seconds, double *ret_p50_us);
-
-#endif

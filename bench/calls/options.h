@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of bench-calls.
-#ifndef CADRE_BENCH_CALLS_OPTIONS_H
-#define CADRE_BENCH_CALLS_OPTIONS_H
+#pragma once
 
 struct options {
     double seconds; // of each measurement
@@ -16,5 +15,3 @@ struct options {
 
 // -1: go on; anything else is the exit code, everything was said.
 int options_parse(int argc, char **argv, struct options *ret);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs in Python that make calls, python_client.py and ray_peer.py: processes that are asked over pipes.
-#ifndef CADRE_BENCH_CALLS_PEER_H
-#define CADRE_BENCH_CALLS_PEER_H
+#pragma once
 
 #include <stdio.h>
 #include <sys/types.h>
@@ -19,5 +18,3 @@ void peer_start(struct peer *p, const char *python, const char *script, const ch
 void peer_stop(struct peer *p);
 // Calls a second; 0 without a peer.
 double peer_rate(struct peer *p, unsigned ranks, size_t bytes, unsigned in_flight, double seconds);
-
-#endif

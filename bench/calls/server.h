@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proxy under test, in a process of its own: operator/gateway with an authority that trusts everybody, and groups
 // of fixed sizes, as in a cluster but for Kubernetes.
-#ifndef CADRE_BENCH_CALLS_SERVER_H
-#define CADRE_BENCH_CALLS_SERVER_H
+#pragma once
 
 #include "tests/fakeapi/certs.h"
 
@@ -29,5 +28,3 @@ struct server {
 void server_start(struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n);
 void server_stop(struct server *s);
 void server_ticket(char out[SERVER_TICKET_SIZE], const char *group, uint32_t rank);
-
-#endif

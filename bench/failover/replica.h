@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two proxies, as two replicas of the operator have them, each a process of its own with an address of its own, and a
 // worker that is connected to both.
-#ifndef CADRE_BENCH_FAILOVER_REPLICA_H
-#define CADRE_BENCH_FAILOVER_REPLICA_H
+#pragma once
 
 #include "tests/fakeapi/certs.h"
 
@@ -28,5 +27,3 @@ void replicas_start(struct replicas *r, const char *worker, const char *module);
 void replicas_stop(struct replicas *r);
 void replica_start(struct replicas *r, unsigned i); // one that was killed
 void replica_kill(struct replicas *r, unsigned i);
-
-#endif

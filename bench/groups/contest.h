@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One size of load, measured in turns: bare pods that the benchmark creates, the same pods as those of groups but
 // without groups, and groups.
-#ifndef CADRE_BENCH_GROUPS_CONTEST_H
-#define CADRE_BENCH_GROUPS_CONTEST_H
+#pragma once
 
 #include "bench/groups/noise.h"
 #include "bench/groups/operator.h"
@@ -43,5 +42,3 @@ void contest_run(struct bench *b, int groups, int pairs, struct contest *c);
 void contest_groups(struct bench *b, const char *prefix, int groups, struct contest *c); // one trial; they stay
 double contest_operator_cpu(const struct bench *b, const struct contest *c);             // median
 void side_total_cpu(const struct bench *b, const struct side *s, struct samples *ret);
-
-#endif

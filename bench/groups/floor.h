@@ -2,8 +2,7 @@
 // What PlacementGroups of one bundle cost the control plane by nobody's operator: bare pods, the pods that the operator
 // makes, the objects, and all of it in the order in which the operator does it, created and deleted by the benchmark;
 // in turns on the same cluster.
-#ifndef CADRE_BENCH_GROUPS_FLOOR_H
-#define CADRE_BENCH_GROUPS_FLOOR_H
+#pragma once
 
 #include "bench/groups/contest.h"
 
@@ -11,5 +10,3 @@ enum { FLOOR_GROUPS = 100 }; // a trial
 
 // `rounds` trials of each; the operator must not run. Prints its own table.
 void floor_run(struct bench *b, int rounds);
-
-#endif

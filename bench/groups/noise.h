@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A workload of somebody else's that lists all nodes again and again while something is measured: what the chart's
 // FlowSchemas are for.
-#ifndef CADRE_BENCH_GROUPS_NOISE_H
-#define CADRE_BENCH_GROUPS_NOISE_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -20,5 +19,3 @@ void noise_begin(struct noise *n);           // NULL: silence
 void noise_end(struct noise *n);             // what is under way is given up
 double noise_lists(const struct noise *n);   // answered so far
 double noise_refused(const struct noise *n); // so far, each tried again by the client as the API server asked
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator that is measured: started and stopped here, asked for its metrics, its memory sampled while it works.
-#ifndef CADRE_BENCH_GROUPS_OPERATOR_H
-#define CADRE_BENCH_GROUPS_OPERATOR_H
+#pragma once
 
 #include "bench/lib/proc.h"
 #include "common/base/loop.h"
@@ -37,5 +36,3 @@ void operator_close(struct operator* o);
 double operator_start(struct operator* o); // returns the seconds until /readyz is 200
 void operator_stop(struct operator* o);
 struct operator_counters operator_counters(struct operator* o);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each part of a group costs the control plane, with no operator in between: bare pods, the same with one more
 // part of the operator's pods, and each object that a group has besides; in turns on the same cluster.
-#ifndef CADRE_BENCH_GROUPS_PARTS_H
-#define CADRE_BENCH_GROUPS_PARTS_H
+#pragma once
 
 #include "bench/groups/contest.h"
 
@@ -10,5 +9,3 @@ enum { PARTS_GROUPS = 50 }; // of GROUP_SIZE pods: a trial
 
 // `rounds` trials of each; the operator must not run. Prints its own table, CPU-milliseconds a pod.
 void parts_run(struct bench *b, int rounds);
-
-#endif

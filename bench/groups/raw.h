@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests as bytes, sent by threads that each write and wait on one TLS connection of their own, with nothing around
 // it that could cost time: the floor of creating pods, and the way to objects that our own client does not know.
-#ifndef CADRE_BENCH_GROUPS_RAW_H
-#define CADRE_BENCH_GROUPS_RAW_H
+#pragma once
 
 #include "operator/kube/config.h"
 
@@ -15,5 +14,3 @@ int raw_send(const struct kube_config *config, const struct raw_request *request
              char *why, size_t size);
 // Sends the bodies with POST to `path` and returns the seconds that it took; ends the program if one is refused.
 double raw_post(const struct kube_config *config, const char *path, const char *const *bodies, int n, int threads);
-
-#endif

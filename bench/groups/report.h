@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of results: a line a number, each beside its floor of the same run and what is to be reached.
 // What was not measured (no samples) has no line.
-#ifndef CADRE_BENCH_GROUPS_REPORT_H
-#define CADRE_BENCH_GROUPS_REPORT_H
+#pragma once
 
 #include "bench/lib/samples.h"
 
@@ -17,5 +16,3 @@ void report_quantiles(const char *what, const char *unit, const struct samples *
 // A number of its own. `most`: what it should not be over, 0 = nothing is asked of it.
 void report_number(const char *what, const char *unit, double value, double most);
 void report_median(const char *what, const char *unit, const struct samples *values, double most);
-
-#endif

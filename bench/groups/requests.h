@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server has answered, of all clients: unlike time it does not depend on what else the machine does.
-#ifndef CADRE_BENCH_GROUPS_REQUESTS_H
-#define CADRE_BENCH_GROUPS_REQUESTS_H
+#pragma once
 
 #include "bench/groups/world.h"
 
@@ -23,5 +22,3 @@ double requests_total(const struct requests *r);
 double requests_of(const struct requests *r, const char *what); // 0 of none
 // ret += what came between the two.
 void requests_add_between(const struct requests *before, const struct requests *after, struct requests *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PlacementGroups: created all at once until all of their pods run and all are Ready, then deleted until all pods are
 // gone; against as many bare pods as they have, pinned by the benchmark.
-#ifndef CADRE_BENCH_GROUPS_RESERVATIONS_H
-#define CADRE_BENCH_GROUPS_RESERVATIONS_H
+#pragma once
 
 #include "bench/groups/contest.h"
 #include "bench/groups/requests.h"
@@ -23,5 +22,3 @@ struct reservations {                                  // milliseconds, a value 
 void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret);
 void reservations_report(const struct bench *b, const char *size, int groups, const struct reservations *r,
                          double factor);
-
-#endif

@@ -2,8 +2,7 @@
 // The cluster as the benchmark sees and loads it: one client, a mirror of the pods and groups of one namespace, and a
 // trial at a time, whose pods are counted as they come and run. Functions that wait turn the loop; what cannot go on
 // ends the program with a message.
-#ifndef CADRE_BENCH_GROUPS_WORLD_H
-#define CADRE_BENCH_GROUPS_WORLD_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/kube/kube_client.h"
@@ -78,5 +77,3 @@ double world_cpu_s(const struct world *w); // of all components so far
 void world_quiesce(struct world *w);
 // Deletes everything of the prefix and waits until it is gone.
 void world_clean(struct world *w, const char *prefix);
-
-#endif

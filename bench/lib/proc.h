@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the kernel says of running processes.
-#ifndef CADRE_BENCH_PROC_H
-#define CADRE_BENCH_PROC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,5 +15,3 @@ double proc_cpu_s(pid_t pid);                             // user and system tim
 struct proc_memory proc_memory(pid_t pid);                // zeros if there is no such process
 const char *proc_name(pid_t pid, char *ret, size_t size); // at most 15 characters of its program's; returns ret
 double proc_load(void);                                   // of the machine, average of the last minute
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measured values and what is said of them.
-#ifndef CADRE_BENCH_SAMPLES_H
-#define CADRE_BENCH_SAMPLES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -17,5 +16,3 @@ double samples_quantile(const struct samples *s, double q); // nearest rank; 0 o
 double samples_median(const struct samples *s); // of an even number: between the two in the middle; 0 of none
 // of[i] / to[i] for each pair that both have: what is measured side by side is compared side by side.
 void samples_ratios(const struct samples *of, const struct samples *to, struct samples *ret);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is compared: the same pods in groups of GROUP_SIZE, bare or made by a manager out of one object a group.
-#ifndef CADRE_BENCH_PEERS_SYSTEMS_H
-#define CADRE_BENCH_PEERS_SYSTEMS_H
+#pragma once
 
 #include "bench/groups/world.h"
 
@@ -21,5 +20,3 @@ const struct system *system_find(const char *name);
 void system_create(const struct system *s, struct world *w, const char *prefix, int groups, int patience_s);
 // The clock starts again for the end of all their pods.
 void system_delete(const struct system *s, struct world *w, const char *prefix, int groups);
-
-#endif

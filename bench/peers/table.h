@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table: a line a measure, a column a system, in Markdown.
-#ifndef CADRE_BENCH_PEERS_TABLE_H
-#define CADRE_BENCH_PEERS_TABLE_H
+#pragma once
 
 #include "bench/peers/trials.h"
 
 enum { TABLE_SYSTEMS_MAX = 8 };
 
 void table_print(const struct world *w, const struct plan *plan, const struct trials *trials, size_t n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One system measured, each trial beside one of bare pinned pods that ran just before it, while its manager was down.
-#ifndef CADRE_BENCH_PEERS_TRIALS_H
-#define CADRE_BENCH_PEERS_TRIALS_H
+#pragma once
 
 #include "bench/groups/contest.h"
 #include "bench/peers/systems.h"
@@ -37,5 +36,3 @@ struct trials {
 void trials_begin(struct bench *b, const struct plan *plan, struct idle *ret);
 void trials_run(struct bench *b, const struct plan *plan, int round, const struct idle *without, struct trials *t);
 void measures_total_cpu(const struct world *w, const struct measures *m, struct samples *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An arena: many small allocations that live and die together (one a reconcile, one a decoded object). Nothing in it is
 // freed singly. Memory is zeroed. Not thread-safe.
-#ifndef CADRE_BASE_ARENA_H
-#define CADRE_BASE_ARENA_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ const char *arena_clip(struct arena *a, const char *s, size_t max);
 void *arena_memdup(struct arena *a, const void *p, size_t n);
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vprintf(struct arena *a, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
-
-#endif

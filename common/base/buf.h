@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A growing byte buffer with a mandatory cap: what a peer sizes cannot grow without bound. Always NUL-terminated behind
 // `len`. A write over the cap changes nothing, marks the buffer `over`, and every later write fails too.
-#ifndef CADRE_BASE_BUF_H
-#define CADRE_BASE_BUF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +27,3 @@ int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf
 void buf_consume(struct buf *b, size_t n); // drops n bytes at the front
 const char *buf_str(const struct buf *b);  // never NULL
 char *buf_take(struct buf *b);             // the caller frees; the buffer is empty again
-
-#endif

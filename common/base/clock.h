@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time is injected, so that tests own it. `mono` never jumps and is for durations; `wall` is Unix time, for what people
 // and other machines read. In milliseconds; what is measured rather than waited for, in microseconds.
-#ifndef CADRE_BASE_CLOCK_H
-#define CADRE_BASE_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ static inline int64_t clock_wall_ms(const struct clock *c)
 {
     return c->wall_ms(c);
 }
-
-#endif

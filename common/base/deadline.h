@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Points in time, earliest first: a binary heap whose elements are embedded in what they belong to.
-#ifndef CADRE_BASE_DEADLINE_H
-#define CADRE_BASE_DEADLINE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ void deadlines_done(struct deadlines *d);
 void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at); // moves it if it is there already
 void deadlines_del(struct deadlines *d, struct deadline *l);             // nothing happens if it is not there
 struct deadline *deadlines_first(const struct deadlines *d);             // NULL = none
-
-#endif

@@ -2,8 +2,7 @@
 // Errors: every function that can fail returns 0 or a negative `enum err_code` and, where a person will want to know
 // more, fills the caller's `struct err` (last argument, may not be NULL). Positive returns are outcomes that the
 // function's own header documents. Nothing here allocates, so it is safe on every path.
-#ifndef CADRE_BASE_ERR_H
-#define CADRE_BASE_ERR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ const char *err_text(int code); // the text of the table above
 
 // The only retry policy: true where the same request may succeed later without anybody's doing.
 int err_is_retryable(int code);
-
-#endif

@@ -2,8 +2,7 @@
 // JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling
 // but where it says otherwise, nothing may follow the document. Numbers stay text, so no digit is ever lost; any value
 // can be written out again exactly as it came. The text must outlive the tree and need not be NUL-terminated.
-#ifndef CADRE_BASE_JSON_H
-#define CADRE_BASE_JSON_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -55,5 +54,3 @@ char *json_text(const struct json *v, struct arena *a, size_t *ret_len);
 // True for an integer in range; 1.0 and 1e0 are none.
 bool json_i64(const struct json *v, int64_t *ret);
 const char *json_type_name(enum json_type t); // "object"
-
-#endif

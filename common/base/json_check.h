@@ -3,8 +3,7 @@
 // U+0000 is refused in any spelling. The bytes may come in any pieces, so that a long text is checked in slices. It
 // tells where the long values near the root are, so that a reader need not look for their ends again. No memory is
 // used.
-#ifndef CADRE_BASE_JSON_CHECK_H
-#define CADRE_BASE_JSON_CHECK_H
+#pragma once
 
 #include "common/base/json.h"
 
@@ -36,5 +35,3 @@ struct json_check {   // {0} is the start
 bool json_check_feed(struct json_check *s, const char *bytes, size_t n);
 // That was all: whether it is a whole document.
 bool json_check_ends(const struct json_check *s);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the strings, values, elements and members of a JSON text begin and end. Quotes, brackets and commas are
 // followed; the reader of the values (json.h) checks numbers, escapes and UTF-8. No memory is used.
-#ifndef CADRE_BASE_JSON_SCAN_H
-#define CADRE_BASE_JSON_SCAN_H
+#pragma once
 
 #include "common/base/le.h"
 
@@ -83,5 +82,3 @@ void json_scan_resume(struct json_scan *s, const char *rest, size_t len);
 int json_scan_next(struct json_scan *s, struct json_item *ret);
 // The text is one value and nothing else, as far as this looks: it cannot end what it is put into.
 bool json_scan_one(const char *json, size_t len);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes JSON. `key` names a member; NULL inside a list and for the document itself. Bytes that are not UTF-8 become
 // U+FFFD.
-#ifndef CADRE_BASE_JSON_WRITER_H
-#define CADRE_BASE_JSON_WRITER_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -38,5 +37,3 @@ void writer_bool(struct json_writer *w, const char *key, bool v);
 void writer_time(struct json_writer *w, const char *key, int64_t ms);  // metav1.Time, 0: null
 void writer_micro(struct json_writer *w, const char *key, int64_t ms); // metav1.MicroTime, 0: null
 void writer_raw(struct json_writer *w, const char *key, const char *json, size_t len);
-
-#endif

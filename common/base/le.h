@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Little-endian numbers at any address: how everything between our processes is written.
-#ifndef CADRE_BASE_LE_H
-#define CADRE_BASE_LE_H
+#pragma once
 
 #include <endian.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ static inline uint64_t le_get_u64(const char *in)
     memcpy(&v, in, sizeof v);
     return le64toh(v);
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An intrusive doubly linked list: a `struct list` is both the head and the link inside an element.
-#ifndef CADRE_BASE_LIST_H
-#define CADRE_BASE_LIST_H
+#pragma once
 
 #include "common/base/mem.h"
 
@@ -57,5 +56,3 @@ static inline struct list *list_pop(struct list *head)
 #define LIST_FOREACH(pos, head)                                                   \
     for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \
          pos = pos##_next, pos##_next = pos->next)
-
-#endif

@@ -2,8 +2,7 @@
 // Logs: one JSON object a line on stderr (or logfmt-like text for people). Only main, the controllers and the edges
 // log; library layers return errors. Never give it a secret.
 //   log_info("placed", "ns", ns, "name", name, "node", node, NULL);
-#ifndef CADRE_BASE_LOG_H
-#define CADRE_BASE_LOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ void log_write(enum log_level level, const char *msg, ...) __attribute__((sentin
 
 // Formats a number for log_write; the returned text lives until the 8th call after this one.
 const char *log_i64(long long v);
-
-#endif

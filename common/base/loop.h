@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event loop: a thin face over libuv, one a process, one thread. Nothing below it does I/O of its own, so a test
 // can run any part by turning the loop. Callbacks never run inside the call that arms them.
-#ifndef CADRE_BASE_LOOP_H
-#define CADRE_BASE_LOOP_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -84,5 +83,3 @@ void loop_hook_free(struct loop_hook *h);
 typedef bool (*loop_look_fn)(void *ctx);
 struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx);
 void loop_look_free(struct loop_look *l); // accepts NULL
-
-#endif

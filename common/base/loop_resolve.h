@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names of hosts, looked up by a thread of libuv.
-#ifndef CADRE_BASE_LOOP_RESOLVE_H
-#define CADRE_BASE_LOOP_RESOLVE_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -14,5 +13,3 @@ typedef void (*loop_resolve_fn)(void *ctx, const struct addrinfo *found, const s
 struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
                                       void *ctx);
 void loop_resolve_cancel(struct loop_resolve *r); // accepts NULL
-
-#endif

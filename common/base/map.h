@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A hash map from string to pointer. Keys are copied; values are borrowed. Iteration order is unspecified: sort where a
 // decision depends on it. Not thread-safe.
-#ifndef CADRE_BASE_MAP_H
-#define CADRE_BASE_MAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ void *map_del(struct map *m, const char *key);              // returns the value
 
 // for (size_t i = 0; map_next(&m, &i, &key, &value);) ... — the map must not change meanwhile.
 bool map_next(const struct map *m, size_t *i, const char **ret_key, void **ret_value);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory: allocations whose size we choose abort when there is none (all state is rebuilt from the API server after a
 // restart, see docs/adr/0001); anything sized by a peer goes through `struct buf` with a cap, or an arena with a cap.
-#ifndef CADRE_BASE_MEM_H
-#define CADRE_BASE_MEM_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ void free_p(void *pointer_to_pointer);
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
-
-#endif

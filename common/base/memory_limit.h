@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How much memory this process may use.
-#ifndef CADRE_BASE_MEMORY_LIMIT_H
-#define CADRE_BASE_MEMORY_LIMIT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -12,5 +11,3 @@ size_t memory_limit(void);
 size_t memory_limit_of(const char *text);
 // Of an option: "512Mi", "3Gi", "1G", "1073741824"; 0 where it is none of that.
 size_t memory_limit_parse(const char *text);
-
-#endif

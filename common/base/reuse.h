@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of one size that come and go by the thousand: malloc() keeps only a few of a size at hand, and puts the others
 // together and apart again. One thread at a time.
-#ifndef CADRE_BASE_REUSE_H
-#define CADRE_BASE_REUSE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ struct reuse {
 void *reuse_take(struct reuse *r, size_t size); // with any bytes in it; the same size each time
 void reuse_give(struct reuse *r, void *block);  // NULL is accepted
 void reuse_done(struct reuse *r);               // what is kept; blocks that are out stay valid, for free()
-
-#endif

@@ -4,8 +4,7 @@
 // host, and all that time counts for the one that waits. So it looks while the waits have lately been short, and sleeps
 // while they are not, or where others want the core. No clock of its own, no I/O. One thread.
 // Gain: a call at a time over TLS takes 0.6x of the time (bench/calls).
-#ifndef CADRE_BASE_SPIN_H
-#define CADRE_BASE_SPIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct spin {
 bool spin_wanted(const struct spin *s);                   // before a wait
 void spin_looked(struct spin *s, int64_t us, bool found); // so long, and found something or went to sleep then
 void spin_slept(struct spin *s, int64_t us);              // at once, and until what had come was dealt with
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Strings: NUL-terminated, owned by an arena, an object or the caller, as each header says.
-#ifndef CADRE_BASE_STR_H
-#define CADRE_BASE_STR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ bool str_utf8_valid(const char *s, size_t n);
 // Bytes of the valid UTF-8 sequence (RFC 3629, section 4) that starts at text, 0 if there is none in n bytes.
 size_t str_utf8_len(const char *text, size_t n);
 uint64_t str_hash(const char *s, size_t n); // FNV-1a, 64 bits: stable over machines and versions
-
-#endif

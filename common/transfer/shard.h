@@ -4,8 +4,7 @@
 // dimension of n elements is split into parts of ceil(n / ranks); the last parts are shorter, or empty, as those of
 // torch.chunk() and of DTensor. Where several dimensions of the mesh split one dimension of the tensor, the first in
 // the mesh splits first. Pure.
-#ifndef CADRE_TRANSFER_SHARD_H
-#define CADRE_TRANSFER_SHARD_H
+#pragma once
 
 #include "common/wire/grid.h"
 
@@ -29,5 +28,3 @@ bool shard_overlap(const struct shard *a, const struct shard *b, struct shard *r
 // their values are row-major, without gaps. So `to` = `part` packs, and `from` = `part` unpacks.
 void shard_copy(const struct shard *part, size_t size, const struct shard *from, const void *source,
                 const struct shard *to, void *destination);
-
-#endif

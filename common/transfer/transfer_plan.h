@@ -2,8 +2,7 @@
 // How tensors get from one group to another, whose mesh splits them otherwise: which rank sends which block to which
 // rank. Each receiver gets each of its elements once, from one sender. Where several ranks have an element, those that
 // have sent least send it. Pure: the same arguments give the same plan on every rank, so nobody has to send it around.
-#ifndef CADRE_TRANSFER_TRANSFER_PLAN_H
-#define CADRE_TRANSFER_TRANSFER_PLAN_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/transfer/shard.h"
@@ -49,5 +48,3 @@ int transfer_plan(const struct transfer_side *from, const struct transfer_side *
                   struct transfer_plan *ret, struct err *err);
 // The pieces that one rank sends; *ret_n of them.
 const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t rank, size_t *ret_n);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that processes of one host share: a pool of this one, or another's as it is mapped here. Blobs that lie in it
 // hold it, and the owner is told when one of them is not needed any more. One thread, as for blobs.
-#ifndef CADRE_WIRE_AREA_H
-#define CADRE_WIRE_AREA_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/wire/blob.h"
@@ -29,5 +28,3 @@ void area_unref(struct area *a); // accepts NULL
 
 // A blob of what lies at `data` there. Not charged: the memory is its owner's.
 struct blob *area_blob(struct area *a, const char *data, size_t len, uint32_t tag);
-
-#endif

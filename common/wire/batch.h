@@ -8,8 +8,7 @@
 //
 // Values are never looked at nor copied: a piece is a scatter list over the document, only heads are made. Pure. What
 // is found lies in the caller's arena; the document itself is not needed once it is read.
-#ifndef CADRE_WIRE_BATCH_H
-#define CADRE_WIRE_BATCH_H
+#pragma once
 
 #include "common/wire/safetensors.h"
 
@@ -64,5 +63,3 @@ size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows o
 // The rows from `from` on, as a document of the same form. A row behind the last one is the last one again. Parts have
 // source 0.
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);
-
-#endif

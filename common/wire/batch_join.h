@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several batches as one: the results of the ranks of a call. Pure, as batch.h is.
-#ifndef CADRE_WIRE_BATCH_JOIN_H
-#define CADRE_WIRE_BATCH_JOIN_H
+#pragma once
 
 #include "common/wire/batch.h"
 
@@ -18,5 +17,3 @@ struct batch_result {
 // names what differs, and the ranks.
 int batch_join(const struct batch_result *results, size_t n, size_t given, struct arena *a, struct scatter *out,
                struct err *err);
-
-#endif

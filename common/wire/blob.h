@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that several queues share: a body that goes to 400 ranks is held once and counted. The content may be written
 // by the maker of the blob until the first other reference exists, and by nobody after. One thread.
-#ifndef CADRE_WIRE_BLOB_H
-#define CADRE_WIRE_BLOB_H
+#pragma once
 
 #include "common/wire/quota.h"
 
@@ -41,5 +40,3 @@ bool blob_recharge(struct blob *b, struct quota *quota);
 bool blob_is_charged(const struct blob *b); // to a quota
 struct blob *blob_ref(struct blob *b);
 void blob_unref(struct blob *b); // accepts NULL
-
-#endif

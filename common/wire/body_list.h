@@ -5,8 +5,7 @@
 //   8  of each: u64 length, the bytes, zeros up to the next multiple of 8
 //
 // All numbers are little endian. Pure.
-#ifndef CADRE_WIRE_BODY_LIST_H
-#define CADRE_WIRE_BODY_LIST_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/wire/scatter.h"
@@ -29,5 +28,3 @@ bool body_list_next(struct body_list *l, struct scatter_source *ret); // false: 
 void body_list_begin(struct scatter *out, uint32_t n);
 void body_list_before(struct scatter *out, size_t len);
 void body_list_behind(struct scatter *out, size_t len);
-
-#endif

@@ -2,8 +2,7 @@
 // Who gets which piece of a call's arguments, and whose results are kept in which order: verl's dispatch modes, and the
 // rules that they are presets of. Pure arithmetic over ranks; what a piece is (an element of a list, rows of a batch)
 // is for batch.h and the caller.
-#ifndef CADRE_WIRE_DISPATCH_H
-#define CADRE_WIRE_DISPATCH_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/wire/dispatch_rule.h"
@@ -34,5 +33,3 @@ struct dispatch {
 // ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, in words for the caller.
 int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
                   uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a call splits its arguments and collects its results. Its head says it in JSON.
-#ifndef CADRE_WIRE_DISPATCH_RULE_H
-#define CADRE_WIRE_DISPATCH_RULE_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/json.h"
@@ -46,5 +45,3 @@ struct dispatch_rule {
 // Either may be NULL. Strings and lists are copied into the arena. ERR_INVALID names the member that is wrong.
 int dispatch_rule_read(const struct json *split, const struct json *collect, struct arena *a, struct dispatch_rule *ret,
                        struct err *err);
-
-#endif

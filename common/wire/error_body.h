@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of an ERROR record as its receiver sees it (docs/protocol.md, "Answers").
-#ifndef CADRE_WIRE_ERROR_BODY_H
-#define CADRE_WIRE_ERROR_BODY_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -10,5 +9,3 @@
 // Code (ERR_INTERNAL for one that is not ours, such as FAILED), message and retryAfterMs. What cannot be read is an
 // ERR_PROTO that says so: there is an error in any case.
 void error_body_read(const char *body, size_t len, struct err *ret);
-
-#endif

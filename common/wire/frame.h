@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frames of RFC 6455, both roles; bytes in, bytes out, no I/O. No extensions. Numbers of sections are the RFC's.
-#ifndef CADRE_WIRE_FRAME_H
-#define CADRE_WIRE_FRAME_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/wire/utf8.h"
@@ -83,5 +82,3 @@ void frame_reader_init(struct frame_reader *r, bool server, uint64_t max_message
 int frame_reader_next(struct frame_reader *r, char **data, size_t *len, struct frame_event *ret, struct err *err);
 // How many of the next bytes are certainly payload of the binary message that has begun.
 uint64_t frame_reader_data_left(const struct frame_reader *r);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A message in stretches of memory, as sendmsg() takes it: what is long stays in the blobs where it lies.
-#ifndef CADRE_WIRE_GATHER_H
-#define CADRE_WIRE_GATHER_H
+#pragma once
 
 #include "common/wire/blob.h"
 
@@ -25,5 +24,3 @@ void gather_add(struct gather *g, const void *data, size_t len, struct blob *blo
 void gather_lead(struct gather *g, size_t n);            // n bytes more, in front of the first stretch
 void gather_sent(struct gather *g, size_t n);            // the first n bytes that were left
 void gather_own(struct gather *g, const struct blob *b); // copies what is left of it, and lets go of it
-
-#endif

@@ -3,8 +3,7 @@
 //
 //   {"index":0,"uuid":"GPU-3f0c...","name":"NVIDIA H200","state":"Lost","xid":79,"memoryBytes":...,
 //    "ranks":[{"group":"UID","rank":3}]}
-#ifndef CADRE_WIRE_GPU_H
-#define CADRE_WIRE_GPU_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -49,5 +48,3 @@ void gpu_write(struct json_writer *w, const struct gpu *g);
 // A list of them; memory from the arena. NULL reads as an empty list. ERR_INVALID, ERR_LIMIT.
 int gpu_read_list(const struct json *list, struct arena *a, struct gpu **ret, size_t *ret_n, struct err *err);
 struct gpu *gpu_copy_list(const struct gpu *gpus, size_t n, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A mesh: the ranks of a group as a grid with named dimensions, row-major, the last one fastest. Borrows everything. As
 // JSON: {"name": "train", "dims": [{"name": "pp", "size": 2}, {"name": "dp", "size": 2}]}
-#ifndef CADRE_WIRE_GRID_H
-#define CADRE_WIRE_GRID_H
+#pragma once
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
@@ -34,5 +33,3 @@ struct grid *grids_copy(const struct grid *grids, size_t n, struct arena *a);
 // A list of them, copied into the arena. ERR_INVALID; the sizes are for grid_check().
 int grids_read(const struct json *list, struct arena *a, struct grid **ret, size_t *ret_n, struct err *err);
 void grids_write(struct json_writer *w, const char *key, const struct grid *grids, size_t n);
-
-#endif

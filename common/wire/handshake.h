@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The opening handshake of RFC 6455, section 4, for both roles; text in, text out, no I/O.
-#ifndef CADRE_WIRE_HANDSHAKE_H
-#define CADRE_WIRE_HANDSHAKE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -59,5 +58,3 @@ int handshake_upgrade_read(char *head, size_t len, struct handshake_upgrade *ret
 bool handshake_offers(const char *subprotocols, const char *name);                     // NULL offers nothing
 int handshake_accept_write(struct buf *out, const char *key, const char *subprotocol); // NULL = none
 int handshake_refuse_write(struct buf *out, int status, const char *message);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What there is to know of the dispatch and execute modes of records, from the table in cadre/modes.h.
-#ifndef CADRE_WIRE_MODE_H
-#define CADRE_WIRE_MODE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/wire/record.h"
@@ -31,5 +30,3 @@ uint8_t mode_dispatch(const char *name);
 uint8_t mode_execute(const char *name);
 void mode_dispatch_list(struct buf *out); // "ONE_TO_ALL, ALL_TO_ALL, ...": all that there are
 void mode_execute_list(struct buf *out);
-
-#endif

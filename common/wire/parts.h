@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A body or a text in stretches of blobs, one after the other. It is read from the front, and can be read again.
-#ifndef CADRE_WIRE_PARTS_H
-#define CADRE_WIRE_PARTS_H
+#pragma once
 
 #include "common/wire/blob.h"
 
@@ -25,5 +24,3 @@ const char *parts_look(struct parts *p, size_t *ret_len); // the stretch that is
 void parts_skip(struct parts *p, size_t n);               // at most that much
 size_t parts_read(struct parts *p, char *out, size_t size);
 size_t parts_uncharged(const struct parts *p); // bytes that no quota pays for
-
-#endif

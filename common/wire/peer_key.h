@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proofs between the processes that share the secret of an attempt: HMAC-SHA256 of a text, which begins with its
 // domain, so that no text of one domain is one of another.
-#ifndef CADRE_WIRE_PEER_KEY_H
-#define CADRE_WIRE_PEER_KEY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool peer_key_good(const char *secret, const char *text, const char *key, size_t
 
 // What lets member `index` into a meeting, until a time (ms since 1970). docs/protocol.md, "Meetings".
 void peer_meeting_text(uint64_t id, uint32_t index, int64_t until, char out[PEER_TEXT_SIZE]);
-
-#endif

@@ -2,8 +2,7 @@
 // Who pays for memory that a peer made us hold: every counted byte is charged to a quota and to all of its parents (one
 // a session below one for the whole process), and refunded when it is freed. A quota is counted itself, because what
 // was charged to a session may outlive it (a body that still waits in another session's queue). One thread.
-#ifndef CADRE_WIRE_QUOTA_H
-#define CADRE_WIRE_QUOTA_H
+#pragma once
 
 #include "common/wire/spare.h"
 
@@ -31,5 +30,3 @@ struct spare *quota_spare(struct quota *q);
 // Whose bodies may be `body` long keeps that much, not only 144 MiB; still at most half of the maximum. A topmost
 // quota.
 void quota_keep_body(struct quota *q, size_t body);
-
-#endif

@@ -6,8 +6,7 @@
 //   4  u32 call id                             12  u8 type  13  u8 flags  14  u8 dispatch  15  u8 execute
 //
 // All numbers are little endian.
-#ifndef CADRE_WIRE_RECORD_H
-#define CADRE_WIRE_RECORD_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/modes.h"
@@ -107,5 +106,3 @@ struct record_call {
 
 int record_call_decode(const char *body, size_t len, struct record_call *ret, struct err *err);
 void record_call_prefix(char out[4], uint32_t head_len); // what goes before the head
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes in, records out; no I/O. Takes bytes cut anywhere, copies nothing that lies whole in the input, and is strict:
 // whatever the specification does not allow is ERR_PROTO, whatever is too much is ERR_LIMIT, and both are final.
-#ifndef CADRE_WIRE_RECORD_READER_H
-#define CADRE_WIRE_RECORD_READER_H
+#pragma once
 
 #include "common/wire/blob.h"
 #include "common/wire/record.h"
@@ -76,5 +75,3 @@ bool record_reader_collect(struct record_reader *r, const struct record *first, 
 bool record_reader_at_boundary(const struct record_reader *r);
 // The smallest seq of a body that has begun, has not ended and comes in one piece; UINT64_MAX = none.
 uint64_t record_reader_unfinished(const struct record_reader *r);
-
-#endif

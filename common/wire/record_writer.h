@@ -2,8 +2,7 @@
 // Records in, websocket messages out; no I/O. Whatever is queued when the socket turns writable goes out as one
 // message: batching without timers. A long body is cut into records, and what waits behind it goes between them. Bodies
 // begin in the order in which they were queued; those of one call also end in that order.
-#ifndef CADRE_WIRE_RECORD_WRITER_H
-#define CADRE_WIRE_RECORD_WRITER_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/wire/gather.h"
@@ -84,5 +83,3 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size);
 // The same message without a copy of what is long: it is what `g` holds, in which `out` is the memory of the rest.
 size_t record_writer_gather(struct record_writer *w, char *out, size_t size, struct gather *g);
-
-#endif

@@ -7,8 +7,7 @@
 //
 // and in JSON {"$ref": "cadre:1:..."}. On its way to a worker the proxy writes down there what it takes to fetch it:
 // {"$ref": ..., "at": "10.0.0.7:4711", "key": "...", "until": 1764000000000, "owner": "rank 2 of ml/actor"}.
-#ifndef CADRE_WIRE_REF_H
-#define CADRE_WIRE_REF_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -66,5 +65,3 @@ bool ref_is(const char *json, size_t len, struct ref_found *ret); // the documen
 // processes of its attempt and the operator share, so that the owner need not ask anybody.
 void ref_key(const char *secret, uint64_t id, int64_t until, char out[REF_KEY_SIZE]);
 bool ref_key_good(const char *secret, uint64_t id, int64_t until, const char *key, size_t len);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Strict where a lax reader could be fooled: the tensors cover all bytes behind the head, in no order, without holes or
 // overlap; a name is there once; a length is what dtype and shape say. Values may lie unaligned.
-#ifndef CADRE_WIRE_SAFETENSORS_H
-#define CADRE_WIRE_SAFETENSORS_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -96,5 +95,3 @@ void safetensors_sort(struct safetensors_tensor *tensors, size_t n);
 // caller adds their values in the same order behind it. Names and keys must be different and UTF-8.
 int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tensors, size_t n,
                            const struct safetensors_meta *meta, size_t n_meta, struct err *err);
-
-#endif

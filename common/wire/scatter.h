@@ -2,8 +2,7 @@
 // A document put together out of stretches of others, whose bytes stay where they are: parts name a source by number,
 // an offset and a length, and only what is in no source (heads, brackets) is held here. The owner of the
 // sources (blobs, a stream) turns parts into what it sends.
-#ifndef CADRE_WIRE_SCATTER_H
-#define CADRE_WIRE_SCATTER_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -34,5 +33,3 @@ void scatter_own(struct scatter *s, const char *bytes, size_t len); // copies th
 void scatter_add(struct scatter *s, uint32_t source, size_t offset, size_t len);
 // Copies the document to s->len bytes at out. Every part must lie in its source.
 void scatter_gather(const struct scatter *s, const struct scatter_source *sources, char *out);
-
-#endif

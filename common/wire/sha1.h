@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // SHA-1 (RFC 3174), only because the websocket handshake asks for it; proves nothing to anybody.
-#ifndef CADRE_WIRE_SHA1_H
-#define CADRE_WIRE_SHA1_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -9,5 +8,3 @@
 #define SHA1_SIZE 20
 
 void sha1(const void *data, size_t len, uint8_t out[SHA1_SIZE]); // at most 256 MiB
-
-#endif

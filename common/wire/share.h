@@ -2,8 +2,7 @@
 // Long bodies between two processes of one host, by reference: what one connection has lent to its peer, and what the
 // peer has lent to it (docs/protocol.md, "Shared memory"). Sans I/O: the owner of the connection maps memory and sends
 // the records.
-#ifndef CADRE_WIRE_SHARE_H
-#define CADRE_WIRE_SHARE_H
+#pragma once
 
 #include "common/wire/area.h"
 #include "common/wire/record_writer.h"
@@ -60,5 +59,3 @@ bool share_takes(const struct share *s, const struct record_part *p);
 size_t share_write(struct share *s, const struct record_header *h, const struct record_part *p, char *out);
 
 void share_forget(struct area *a); // for area.c: it ends
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // W3C Trace Context: "00-<32 hex digits: trace>-<16: parent>-<2: flags>". What is malformed counts as not there, as the
 // standard has it.
-#ifndef CADRE_WIRE_TRACEPARENT_H
-#define CADRE_WIRE_TRACEPARENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,5 +12,3 @@ enum { TRACEPARENT_LEN = 55 };
 bool traceparent_valid(const char *text, size_t len);
 // Copies it, NUL-terminated; "" where it is malformed or NULL.
 void traceparent_copy(char out[TRACEPARENT_LEN + 1], const char *text, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // UTF-8 (RFC 3629) that comes in pieces cut anywhere.
-#ifndef CADRE_WIRE_UTF8_H
-#define CADRE_WIRE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ static inline bool utf8_complete(const struct utf8 *u)
 {
     return u->need == 0;
 }
-
-#endif

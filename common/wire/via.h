@@ -5,8 +5,7 @@
 //   ["ml/trainer/0/step", "ml/judge/1/critic/score"]         namespace/group/rank[/role]/method
 //
 // With it ranks, and the proxy for tasks, find that a call would wait for a method that waits for the call.
-#ifndef CADRE_WIRE_VIA_H
-#define CADRE_WIRE_VIA_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -29,5 +28,3 @@ int via_add(const char *via, size_t len, const struct via_place *place, struct b
 int via_find(const struct json *via, const struct via_place *rank, struct arena *a,
              bool (*same)(void *ctx, const char *role, const char *method), void *ctx);
 void via_print(const struct json *via, int from, struct arena *a, struct buf *out); // "ml/a/0/step, ml/b/1/score"
-
-#endif

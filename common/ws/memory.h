@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pools as areas for blobs: this process's own, and those of others that it has mapped.
-#ifndef CADRE_WS_MEMORY_H
-#define CADRE_WS_MEMORY_H
+#pragma once
 
 #include "common/wire/share.h"
 #include "common/ws/pool.h"
@@ -27,5 +26,3 @@ bool memory_reaches(pid_t pid, int64_t fd);
 
 // Of the peer of a Unix socket, 0 = it is none.
 pid_t memory_peer(int socket_fd);
-
-#endif

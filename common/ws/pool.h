@@ -2,8 +2,7 @@
 // Memory that the other processes of this host may read: one memfd of a fixed size, sealed so that it cannot shrink
 // under those who have mapped it. Pages come when they are first used and stay; what is free is used again from the
 // lowest address, so that it is the memory which is there already.
-#ifndef CADRE_WS_POOL_H
-#define CADRE_WS_POOL_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -40,5 +39,3 @@ struct pool_view {
 #define POOL_VIEW_MAX ((size_t)4 << 30)
 int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, struct err *err);
 void pool_view_close(struct pool_view *v);
-
-#endif

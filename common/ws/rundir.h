@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the groups that run on this machine without a cluster take calls: GROUP.NAMESPACE.sock in
 // $XDG_RUNTIME_DIR/cadre, else /tmp/cadre-UID, a directory that nobody else may look into.
-#ifndef CADRE_WS_RUNDIR_H
-#define CADRE_WS_RUNDIR_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -26,5 +25,3 @@ int rundir_find(const char *group, const char *ns, char ret[RUNDIR_PATH_SIZE], c
 bool rundir_namespace(const char *file, const char *group, char ret_ns[RUNDIR_NAMESPACE_SIZE]);
 // Whether somebody accepts connections there.
 bool rundir_is_alive(const char *path);
-
-#endif

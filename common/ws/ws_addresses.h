@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The addresses of a host, for one connection after the other: looked up again each time, and remembered for a name
 // server that is slow or away. Those that failed last come last.
-#ifndef CADRE_WS_WS_ADDRESSES_H
-#define CADRE_WS_WS_ADDRESSES_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -35,5 +34,3 @@ size_t ws_addresses_count(const struct ws_addresses *a);
 const struct ws_address *ws_addresses_at(const struct ws_addresses *a, size_t i); // best first
 // A connection to it could not be made, or was lost. Nothing happens where it is not known.
 void ws_addresses_failed(struct ws_addresses *a, const struct ws_address *address);
-
-#endif

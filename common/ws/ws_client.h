@@ -2,8 +2,7 @@
 // A websocket client on the loop: looks up, connects, TLS, handshake, keepalive, and queues with flow control both
 // ways. Everything calls back from the loop, never inside a call, and never after ws_client_free(), which every
 // callback may call. One thread.
-#ifndef CADRE_WS_WS_CLIENT_H
-#define CADRE_WS_WS_CLIENT_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/wire/handshake.h"
@@ -76,5 +75,3 @@ size_t ws_client_queued(const struct ws_client *c);
 void ws_client_close(struct ws_client *c, unsigned code, const char *reason);
 void ws_client_pause(struct ws_client *c); // no on_data, on_message until resumed; stops reading
 void ws_client_resume(struct ws_client *c);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A configuration of a client as the client keeps it.
-#ifndef CADRE_WS_WS_CLIENT_CONFIG_H
-#define CADRE_WS_WS_CLIENT_CONFIG_H
+#pragma once
 
 #include "common/ws/ws_client.h"
 
@@ -11,5 +10,3 @@ struct ws_client_config ws_client_config_copy(const struct ws_client_config *con
 int ws_client_config_request(const struct ws_client_config *config, const char *host, char key[HANDSHAKE_KEY_SIZE],
                              struct buf *out, struct err *err);
 void ws_client_config_done(struct ws_client_config *config);
-
-#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A connection that libwebsockets took over from us. Until it has a request it counts as a stranger.
-#ifndef CADRE_WS_WS_CONNECTION_H
-#define CADRE_WS_WS_CONNECTION_H
+#pragma once
 
 #include "common/ws/ws_server_state.h"
 
 void ws_connection_adopt(struct ws_listener *l, int fd); // the socket is libwebsockets' to close from here on
 void ws_connection_known(struct ws_connection *c);       // it has a request, or has ended
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects to the first of several addresses that answers (RFC 8305): the next one is begun when one fails, or when one
 // has not answered for a moment, and goes on beside it. An address of a node that is dead costs no more than that.
-#ifndef CADRE_WS_WS_DIAL_H
-#define CADRE_WS_WS_DIAL_H
+#pragma once
 
 #include "common/ws/ws_addresses.h"
 
@@ -25,5 +24,3 @@ struct ws_dial_config {
 struct ws_dial *ws_dial_new(struct loop *loop, const struct ws_dial_config *config);
 void ws_dial_free(struct ws_dial *d);                  // accepts NULL; may be called in a callback
 bool ws_dial_tried(const struct ws_dial *d, size_t i); // it was begun
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A stream to an address: looks the name up, connects to the first of its addresses that answers, and speaks TLS if it
 // was given one. Nothing blocks. For ws_client.
-#ifndef CADRE_WS_WS_LINK_H
-#define CADRE_WS_WS_LINK_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/ws/ws_addresses.h"
@@ -47,5 +46,3 @@ bool ws_link_ended(const struct ws_link *l); // by the peer, whatever is there t
 int64_t ws_link_read(struct ws_link *l, const struct iovec *into, unsigned n, struct err *err);
 int64_t ws_link_write(struct ws_link *l, const struct iovec *pieces, unsigned n, struct err *err);
 void ws_link_want(struct ws_link *l, int events); // LOOP_READ | LOOP_WRITE
-
-#endif

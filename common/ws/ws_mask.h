@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masking keys (RFC 6455, 5.3): unpredictable ones from the kernel, fetched in bulk.
-#ifndef CADRE_WS_WS_MASK_H
-#define CADRE_WS_WS_MASK_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,5 +12,3 @@ struct ws_mask {
 
 void ws_mask_next(struct ws_mask *m, uint8_t key[4]);
 void ws_mask_random(void *out, size_t len); // straight from the kernel; aborts where it has none
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a client's connection: control frames and the queue become masked frames, those become writes.
-#ifndef CADRE_WS_WS_OUTBOX_H
-#define CADRE_WS_WS_OUTBOX_H
+#pragma once
 
 #include "common/ws/ws_link.h"
 #include "common/ws/ws_mask.h"
@@ -38,5 +37,3 @@ bool ws_outbox_pending(const struct ws_outbox *o); // a frame has not gone out e
 // Writes what the socket takes, within a turn's share. 1 = more would go, 0 = all is out or the socket is full,
 // negative = the connection is broken.
 int ws_outbox_flush(struct ws_outbox *o, struct ws_link *link, struct err *err);
-
-#endif

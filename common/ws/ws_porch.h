@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that have said nothing yet. They are counted and capped here, before libwebsockets takes them over: its
 // lists are walked for each.
-#ifndef CADRE_WS_WS_PORCH_H
-#define CADRE_WS_WS_PORCH_H
+#pragma once
 
 #include "common/ws/ws_server_state.h"
 
@@ -12,5 +11,3 @@ void ws_porch_clear(struct ws_porch *p);
 unsigned ws_porch_count(const struct ws_porch *p);
 bool ws_porch_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
 bool ws_porch_drop_oldest(struct ws_porch *p);     // false: there is none
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one end of a websocket connection has still to send: records (coalesced into messages) or plain messages. A
 // subprotocol uses one of the two; between them no order is promised. No I/O.
-#ifndef CADRE_WS_WS_QUEUE_H
-#define CADRE_WS_WS_QUEUE_H
+#pragma once
 
 #include "common/wire/frame.h"
 #include "common/wire/record_writer.h"
@@ -44,5 +43,3 @@ bool ws_queue_drained(struct ws_queue *q);
 bool ws_queue_fill(struct ws_queue *q, char *out, size_t size, struct ws_chunk *ret);
 // The same; long stretches are not copied into `out`. `g`, an empty one, is the payload.
 bool ws_queue_gather(struct ws_queue *q, char *out, size_t size, struct gather *g, struct ws_chunk *ret);
-
-#endif

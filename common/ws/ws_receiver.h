@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the frames of the sessions that are open, past libwebsockets (docs/adr/0008).
-#ifndef CADRE_WS_WS_RECEIVER_H
-#define CADRE_WS_WS_RECEIVER_H
+#pragma once
 
 #include "common/ws/ws_server_state.h"
 
@@ -12,5 +11,3 @@ void ws_receiver_new(struct ws_session *s);          // of an open one; nothing 
 bool ws_receiver_failed(const struct ws_session *s); // what came was not a frame: nothing more is understood
 void ws_receiver_free(struct ws_session *s);
 void ws_receiver_watch(struct ws_session *s); // after a change of `paused`
-
-#endif

@@ -2,8 +2,7 @@
 // A link to every replica of a server: one for each address that its name has, looked up again now and then. What a
 // link is and how it connects is the owner's: this makes one when an address comes, and ends it when the address has
 // gone and the link is down. One thread.
-#ifndef CADRE_WS_WS_REPLICAS_H
-#define CADRE_WS_WS_REPLICAS_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/ws/ws_tls.h"
@@ -48,5 +47,3 @@ const char *ws_replicas_host(const struct ws_replicas *r);   // for the certific
 struct ws_tls *ws_replicas_tls(const struct ws_replicas *r); // NULL = none; borrowed
 size_t ws_replicas_count(const struct ws_replicas *r);
 void *ws_replicas_at(const struct ws_replicas *r, size_t i);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An HTTP request to a server; an upgrade to a websocket is one, too.
-#ifndef CADRE_WS_WS_REQUEST_H
-#define CADRE_WS_WS_REQUEST_H
+#pragma once
 
 #include "common/wire/parts.h"
 
@@ -41,5 +40,3 @@ int ws_request_complete(struct ws_connection *c);
 int ws_request_writable(struct ws_connection *c);
 void ws_request_end(struct ws_request *r);
 void ws_request_sweep(struct ws_request *r);
-
-#endif

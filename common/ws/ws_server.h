@@ -4,8 +4,7 @@
 // Inside it is libwebsockets 4.1.6 or newer, which with TLS is more lenient than RFC 6455 in that it takes frames
 // without a mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop;
 // sessions and requests may be used in any callback. One thread.
-#ifndef CADRE_WS_WS_SERVER_H
-#define CADRE_WS_WS_SERVER_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/wire/quota.h"
@@ -91,5 +90,3 @@ void ws_server_stop_listening(struct ws_server *server);
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
 unsigned ws_server_max_connections(const struct ws_server *server); // that there may be, by the limit of files too
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);
-
-#endif

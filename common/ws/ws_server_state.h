@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the server, and of what it has: listeners, connections, sessions and requests.
-#ifndef CADRE_WS_WS_SERVER_STATE_H
-#define CADRE_WS_WS_SERVER_STATE_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -119,5 +118,3 @@ static inline struct ws_connection *connection_of(struct lws *wsi)
 }
 
 void ws_server_sweep_next(struct ws_server *server); // arms the timer of the next part of a round
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificate, key and rules of a server with TLS.
-#ifndef CADRE_WS_WS_SERVER_TLS_H
-#define CADRE_WS_WS_SERVER_TLS_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -10,5 +9,3 @@
 int ws_server_tls_check(const char *cert_pem, const char *key_pem, struct err *err);
 int ws_server_tls_set(SSL_CTX *ctx, const char *cert_pem, const char *key_pem, struct err *err);
 void ws_server_tls_prepare(SSL_CTX *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session: a websocket connection of a server, from on_upgrade to on_close.
-#ifndef CADRE_WS_WS_SESSION_H
-#define CADRE_WS_WS_SESSION_H
+#pragma once
 
 #include "common/wire/record_writer.h"
 
@@ -53,5 +52,3 @@ void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason);
 void ws_session_cut(struct ws_session *s);
 void ws_session_end(struct ws_session *s); // tells the owner, frees
 void ws_session_sweep(struct ws_session *s);
-
-#endif

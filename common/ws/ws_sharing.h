@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client's part of shared memory with a proxy on this host (docs/protocol.md, "Shared memory").
-#ifndef CADRE_WS_WS_SHARING_H
-#define CADRE_WS_WS_SHARING_H
+#pragma once
 
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
@@ -24,5 +23,3 @@ static inline bool ws_sharing_is(const struct record *rec)
     return rec->h.type == RECORD_MEMORY || rec->h.type == RECORD_RETURN;
 }
 int ws_sharing_record(struct ws_sharing *s, const struct record *rec, struct err *err);
-
-#endif

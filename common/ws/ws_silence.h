@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a peer may be silent: after a while it is pinged, and after another one without an answer it counts as dead.
 // Somebody who waits for the peer is told sooner. Decides only.
-#ifndef CADRE_WS_WS_SILENCE_H
-#define CADRE_WS_WS_SILENCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void ws_silence_heard(struct ws_silence *s, int64_t now_ms);
 enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, bool waits, int64_t *ret_ms);
 // Something goes out, and somebody may wait for the answer. True: ask again.
 bool ws_silence_sent(struct ws_silence *s);
-
-#endif

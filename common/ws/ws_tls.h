@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TLS for clients (OpenSSL): at least 1.2, the server's certificate and name are always checked, ALPN is http/1.1.
-#ifndef CADRE_WS_WS_TLS_H
-#define CADRE_WS_WS_TLS_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -27,5 +26,3 @@ int64_t ws_tls_stream_read(struct ws_tls_stream *s, void *data, size_t len, stru
 bool ws_tls_stream_drained(const struct ws_tls_stream *s); // the socket tells of all that may still be read
 int64_t ws_tls_stream_write(struct ws_tls_stream *s, const void *data, size_t len, struct err *err);
 bool ws_tls_stream_wants_write(const struct ws_tls_stream *s); // the last call that got 0 waits to write, not to read
-
-#endif

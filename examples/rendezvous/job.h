@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a rank knows about itself and its group, and how it waits: one deadline for the roll-call, and SIGTERM ends it.
-#ifndef CADRE_RENDEZVOUS_JOB_H
-#define CADRE_RENDEZVOUS_JOB_H
+#pragma once
 
 #include <poll.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ bool job_poll(const struct job *job, struct pollfd *fds, nfds_t n, int64_t until
 // characters that fits into NAME_SIZE bytes. NULL is neither.
 bool number_parse(const char *text, long min, long max, int *ret);
 bool name_copy(char *to, const char *from);
-
-#endif

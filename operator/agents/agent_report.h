@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent says, decoded and checked: the bodies of docs/protocol.md ("Agents"). Pure.
-#ifndef CADRE_AGENTS_AGENT_REPORT_H
-#define CADRE_AGENTS_AGENT_REPORT_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -31,5 +30,3 @@ int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, s
 // One report a group. At most `max` of them.
 int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct report **ret, size_t *ret_n,
                         struct err *err);
-
-#endif

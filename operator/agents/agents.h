@@ -4,8 +4,7 @@
 //
 // One thread. The owner of the connections hands over records and ends; the code that decides asks for facts and sends
 // commands. Nothing here calls back but `changed`.
-#ifndef CADRE_AGENTS_AGENTS_H
-#define CADRE_AGENTS_AGENTS_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -111,5 +110,3 @@ void agents_metrics(const struct agents *a, struct buf *out); // of the GPUs in 
 size_t agents_count(const struct agents *a);                  // connected now
 // Those that are connected longest, at most `max` of them; returns how many.
 size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_t max);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPUs of one pod, as its agent has told them last. Pure.
-#ifndef CADRE_AGENTS_DEVICES_H
-#define CADRE_AGENTS_DEVICES_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/wire/gpu.h"
@@ -27,5 +26,3 @@ enum { DEVICES_FAMILIES = 9 };
 void devices_family(int family, struct buf *out); // # HELP, # TYPE
 // `labels`: of the pod, `namespace="ml",pod="g-0"`.
 void devices_series(const struct devices *d, int family, const char *labels, struct buf *out);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent has told this replica of one group in its pod (docs/protocol.md, "Agents"): the snapshot that decisions
 // are made from.
-#ifndef CADRE_AGENTS_FACTS_H
-#define CADRE_AGENTS_FACTS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,5 +51,3 @@ struct agent_facts {
     size_t n_processes;
     struct agent_gpu lost; // a GPU of this group's that fell off the bus, the first one
 };
-
-#endif

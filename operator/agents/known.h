@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of one group in a pod: reports go in, facts come out. Pure.
-#ifndef CADRE_AGENTS_KNOWN_H
-#define CADRE_AGENTS_KNOWN_H
+#pragma once
 
 #include "operator/agents/agent_report.h"
 
@@ -35,5 +34,3 @@ void known_lost(struct known *k); // the connection: what was sent will not be a
 bool known_idle(const struct known *k);
 // All but what is told of the connection.
 void known_facts(const struct known *k, struct arena *a, struct agent_facts *ret);
-
-#endif

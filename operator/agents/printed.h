@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // OUTPUT of an agent, decoded: {"group": UID, "lines": [[RANK, "text"], ...], "dropped": N}. Pure.
-#ifndef CADRE_AGENTS_PRINTED_H
-#define CADRE_AGENTS_PRINTED_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -22,5 +21,3 @@ struct printed { // all in the arena
 
 // ERR_INVALID; ERR_LIMIT: it is nested too deep.
 int printed_decode(const char *body, size_t len, struct arena *a, struct printed *ret, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // What other replicas say whom they see: agents by the UID of their pod, and processes that take calls by group and
 // rank (docs/protocol.md, "Replicas"). What a replica said is forgotten when its connection ends. Without sockets; one
 // thread.
-#ifndef CADRE_AGENTS_SIGHTINGS_H
-#define CADRE_AGENTS_SIGHTINGS_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/err.h"
@@ -46,5 +45,3 @@ const char *sightings_sees_more(const struct sightings *s, const struct agents *
 void sightings_members(const struct sightings *s, const char *group_uid, int32_t *members, size_t n);
 // Replicas that are connected; returns how many.
 size_t sightings_witnesses(const struct sightings *s, struct agent_witness *ret, size_t max);
-
-#endif

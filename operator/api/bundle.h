@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What bundles ask for, and pods that have them: a template whose first container has the resources of the bundles
 // instead of its own.
-#ifndef CADRE_API_BUNDLE_H
-#define CADRE_API_BUNDLE_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -35,5 +34,3 @@ struct bundle_fill {
 // The template, or a pod, with that in it: anything else is copied as it is written. ERR_INVALID where the part that is
 // looked at is of the wrong shape.
 int bundle_fill(const char *json, const struct bundle_fill *f, struct arena *a, const char **ret_json, struct err *err);
-
-#endif

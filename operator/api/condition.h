@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // metav1.Condition.
-#ifndef CADRE_API_CONDITION_H
-#define CADRE_API_CONDITION_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -16,5 +15,3 @@ struct condition {
 };
 
 const struct condition *condition_find(const struct condition *items, size_t n, const char *type);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A WorkerGroup or PlacementGroup as a client asks for it ({"workerGroup": {...}, "lifetime": "Session" | "Detached"},
 // or "placementGroup"), made into the object to create. What is in its spec the API server checks. Pure.
-#ifndef CADRE_API_DRAFT_H
-#define CADRE_API_DRAFT_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -38,5 +37,3 @@ struct bundle_places { // of a PlacementGroup, what group.bundles answers
     const char *message; // why it is not, NULL = nothing to say
 };
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // EndpointSlices that Cadre writes itself, for Services without a selector. Kubernetes' own controllers keep off them
 // for the label endpointslice.kubernetes.io/managed-by.
-#ifndef CADRE_API_ENDPOINTSLICE_H
-#define CADRE_API_ENDPOINTSLICE_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -41,5 +40,3 @@ const char *endpointslice_encode(const struct endpointslice_spec *s, struct aren
 const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a);
 // The same for a slice that was read and for what it was written from, whatever else is in it.
 uint64_t endpointslice_hash(const struct endpoint *endpoints, size_t n, int32_t port);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // events.k8s.io/v1.
-#ifndef CADRE_API_EVENT_H
-#define CADRE_API_EVENT_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -19,5 +18,3 @@ struct event {
 const char *event_encode(const struct event *e, struct arena *a);
 // A merge patch that raises the series of an Event that exists.
 const char *event_series_patch(const struct event *e, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object and version of a JSON text, from its first 200 bytes: what is known already need not be
 // decoded again.
-#ifndef CADRE_API_GLANCE_H
-#define CADRE_API_GLANCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ struct glance {
 // resourceVersion before anything that is no plain string. False for any other: then only decoding can tell. What
 // follows is not looked at.
 bool glance_read(const char *json, size_t len, struct glance *ret);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes structs as JSON, by the field tables that read them (json_table.h).
-#ifndef CADRE_API_JSON_ENCODE_H
-#define CADRE_API_JSON_ENCODE_H
+#pragma once
 
 #include "common/base/json_writer.h"
 #include "operator/api/json_table.h"
@@ -15,5 +14,3 @@ void json_encode_members(const struct json_table *table, const void *from, struc
 const char *json_patch(const struct json_table *table, const char *key, const void *from, struct arena *a);
 // Written, they are the same: what was rounded or repaired on the way out does not look like a change for ever.
 bool json_same(const struct json_table *table, const void *a, const void *b);
-
-#endif

@@ -2,8 +2,7 @@
 // Typed reading and writing by field tables: a table describes the members of a JSON object that Cadre reads, and of
 // its own ones writes, and where in a struct each one is. Other members are ignored. null counts as missing. Errors
 // name the path, bounded in length: "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
-#ifndef CADRE_API_JSON_TABLE_H
-#define CADRE_API_JSON_TABLE_H
+#pragma once
 
 #include "common/base/json.h"
 
@@ -72,5 +71,3 @@ int json_decode(const struct json_table *table, const struct json *v, const char
 // Where somebody wrote a member that nobody reads, such as a misspelled one: the path of the first, in the arena; NULL
 // if the table knows all. What a table reads as text is not looked into.
 const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a);
-
-#endif

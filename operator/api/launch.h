@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each process of a group is started with, as its spec says it: the same in a cluster and without one.
-#ifndef CADRE_API_LAUNCH_H
-#define CADRE_API_LAUNCH_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -14,5 +13,3 @@ struct launch {
 
 // Strings are those of the spec, the lists in the arena.
 void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret);
-
-#endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CADRE_API_LEASE_H
-#define CADRE_API_LEASE_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -21,5 +20,3 @@ static inline const struct lease *lease_of(const struct object *o)
 
 // The whole Lease as JSON; with a resource_version it is an update that fails if someone else wrote meanwhile.
 const char *lease_encode(const struct lease *l, struct arena *a);
-
-#endif

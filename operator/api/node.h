@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CADRE_API_NODE_H
-#define CADRE_API_NODE_H
+#pragma once
 
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
@@ -23,5 +22,3 @@ static inline const struct node *node_of(const struct object *o)
 {
     return (const struct node *)o;
 }
-
-#endif

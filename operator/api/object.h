@@ -2,8 +2,7 @@
 // API objects in memory: immutable after decode, reference-counted, each in one arena of its own. Only the fields that
 // Cadre reads are kept. Every string is owned by the object; a missing string is NULL unless said otherwise. A holder
 // of a reference may read from any callback; references are counted on one thread.
-#ifndef CADRE_API_OBJECT_H
-#define CADRE_API_OBJECT_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -82,5 +81,3 @@ int object_decode(enum kind kind, const char *json, size_t len, const struct obj
 
 // resourceVersions: <0, 0, >0. Equality always holds; order by length, then bytes (KEP-5504).
 int resource_version_cmp(const char *a, const char *b);
-
-#endif

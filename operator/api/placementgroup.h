@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PlacementGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that
 // the schema leaves open are applied by the decoder and said at the field.
-#ifndef CADRE_API_PLACEMENTGROUP_H
-#define CADRE_API_PLACEMENTGROUP_H
+#pragma once
 
 #include "operator/api/condition.h"
 #include "operator/api/object.h"
@@ -51,5 +50,3 @@ static inline const struct placementgroup *placementgroup_of(const struct object
 // As workergroup_status_patch() and workergroup_status_equal().
 const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a);
 bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b);
-
-#endif

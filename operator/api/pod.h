@@ -2,8 +2,7 @@
 // Pods: what the cluster's accounting and our own groups need of them, pruned. Of a pod that is not ours (no label
 // cadre.dev/group) only this is kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority,
 // requests and phase; and the labels of those of the operator itself.
-#ifndef CADRE_API_POD_H
-#define CADRE_API_POD_H
+#pragma once
 
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
@@ -51,5 +50,3 @@ static inline bool pod_terminal(const struct pod *p)
 {
     return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
 }
-
-#endif

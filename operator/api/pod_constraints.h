@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What decides where a pod may go.
-#ifndef CADRE_API_POD_CONSTRAINTS_H
-#define CADRE_API_POD_CONSTRAINTS_H
+#pragma once
 
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
@@ -39,5 +38,3 @@ struct pod_constraints {
 
 // Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
 int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
-
-#endif

@@ -8,13 +8,10 @@
 //   sidecar           (init container, restartPolicy Always) counts as a container and as an init container
 //   pod               max(sum of containers and sidecars, largest init container), per resource;
 //                     cpu, memory and hugepages replaced by spec.resources.requests where given; + overhead; 1 pod
-#ifndef CADRE_API_POD_REQUESTS_H
-#define CADRE_API_POD_REQUESTS_H
+#pragma once
 
 #include "common/base/json.h"
 #include "operator/api/resource.h"
 
 // `root` is the pod. In the arena.
 int pod_requests_decode(const struct json *root, struct arena *a, struct resources *ret, struct err *err);
-
-#endif

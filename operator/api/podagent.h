@@ -2,8 +2,7 @@
 // cadre-agent in a pod: an init container brings it, and the command of the first container becomes it, with the
 // container's own command behind. So it works in any image. A container of our own image has it already, and needs no
 // init container. Used by podtemplate.c, which copies all the rest.
-#ifndef CADRE_API_PODAGENT_H
-#define CADRE_API_PODAGENT_H
+#pragma once
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
@@ -37,5 +36,3 @@ void podagent_write_container(struct json_writer *w, const struct pod_agent *age
 void podagent_write_env(struct json_writer *w, const struct pod_agent *agent); // items of its list
 // Sets has_command, grace_s and taken.
 void podagent_inspect(const struct json *spec, struct arena *a, struct template_facts *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pod made from a user's PodTemplateSpec: kept as it is but for what Cadre must own. The template stays JSON text
 // outside this file.
-#ifndef CADRE_API_PODTEMPLATE_H
-#define CADRE_API_PODTEMPLATE_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -51,5 +50,3 @@ int template_inspect(const char *template_json, const char *const *reserved, str
                      struct template_facts *ret, struct err *err);
 
 bool template_reserves(const char *const *reserved, const char *name); // the name is in that list
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Amounts of a resource as text, as Kubernetes writes them; in memory they are thousandths (resource.h).
-#ifndef CADRE_API_QUANTITY_H
-#define CADRE_API_QUANTITY_H
+#pragma once
 
 #include "operator/api/resource.h"
 
@@ -10,5 +9,3 @@
 int quantity_parse(const char *s, int64_t *ret_milli, struct err *err);
 // For people: "4" GPUs, "500m" CPU, "1Gi" memory, in the shortest exact form.
 const char *quantity_format(int id, int64_t milli, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Amounts of resources, in thousandths (1 CPU = 1000, 1 byte = 1000, 1 GPU = 1000), saturating at the int64 range.
 // Names are interned into small numbers so that comparing and adding costs no string work.
-#ifndef CADRE_API_RESOURCE_H
-#define CADRE_API_RESOURCE_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -45,5 +44,3 @@ int64_t resources_get(const struct resources *r, int id);                       
 void resources_add(struct resources *to, const struct resources *from, struct arena *a); // to += from
 void resources_max(struct resources *to, const struct resources *from, struct arena *a); // elementwise
 bool resources_equal(const struct resources *a, const struct resources *b);
-
-#endif

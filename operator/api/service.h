@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef CADRE_API_SERVICE_H
-#define CADRE_API_SERVICE_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -22,5 +21,3 @@ struct service_spec {
     int32_t port; // named "rendezvous"
 };
 const char *service_encode(const struct service_spec *s, struct arena *a);
-
-#endif

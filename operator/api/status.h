@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // metav1.Status: the API server's answer when something went wrong.
-#ifndef CADRE_API_STATUS_H
-#define CADRE_API_STATUS_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -20,5 +19,3 @@ void api_status_decode(const char *json, size_t len, struct arena *a, struct api
 // 409 EXISTS (reason AlreadyExists) or CONFLICT, 410 GONE, 422/400 INVALID, 429 THROTTLED, 5xx UNAVAILABLE, 504
 // TIMEOUT.
 int api_status_err(int http_status, const char *json, size_t len, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of this folder share: field tables, and the pieces that several documents are written from. The tables
 // of the custom resources are open to the test that holds them against crds/.
-#ifndef CADRE_API_TABLES_H
-#define CADRE_API_TABLES_H
+#pragma once
 
 #include "common/base/json_writer.h"
 #include "operator/api/condition.h"
@@ -34,5 +33,3 @@ void kind_write(struct json_writer *w, enum kind kind); // apiVersion and kind
 // Of a document to create: which kind it is, and of its metadata the name, namespace, labels and owner.
 void head_write(struct json_writer *w, enum kind kind, const struct meta *m);
 void owner_write(struct json_writer *w, const struct owner *o); // ownerReferences; nothing if there is none
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WorkerGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that the
 // schema leaves open are applied by the decoder and said at the field.
-#ifndef CADRE_API_WORKERGROUP_H
-#define CADRE_API_WORKERGROUP_H
+#pragma once
 
 #include "common/base/json.h"
 #include "operator/api/condition.h"
@@ -153,5 +152,3 @@ const char *workergroup_unknown(const struct json *spec, struct arena *a);
 const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a);
 // Equal in everything that is written (lastTransitionTime of a condition that did not change is not compared).
 bool workergroup_status_equal(const struct workergroup_status *a, const struct workergroup_status *b);
-
-#endif

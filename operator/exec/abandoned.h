@@ -3,8 +3,7 @@
 // (operator/wiring/provision.h writes the renewals). How long one has been silent is measured here, from when its last
 // renewal was seen: clocks of different machines are not compared, and a new leader gives all of them the
 // whole time once more.
-#ifndef CADRE_EXEC_ABANDONED_H
-#define CADRE_EXEC_ABANDONED_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
@@ -20,5 +19,3 @@ void abandoned_start(struct abandoned *a); // this process leads
 void abandoned_stop(struct abandoned *a);
 bool abandoned_idle(const struct abandoned *a); // no write is under way
 void abandoned_free(struct abandoned *a);       // after the client; accepts NULL
-
-#endif

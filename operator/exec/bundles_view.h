@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the stores say of the PlacementGroups that a WorkerGroup runs on.
-#ifndef CADRE_EXEC_BUNDLES_VIEW_H
-#define CADRE_EXEC_BUNDLES_VIEW_H
+#pragma once
 
 #include "operator/exec/placementgroup_users.h"
 #include "operator/reconcile/group_reconcile.h"
@@ -18,5 +17,3 @@ struct bundle_stores {                                              // all borro
 // are none.
 void bundles_view_fill(const struct bundle_stores *s, const struct agents *agents, const struct workergroup *wg,
                        struct arena *a, struct group_view *v);
-
-#endif

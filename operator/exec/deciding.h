@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All that only the leader does: what decides about WorkerGroups and PlacementGroups, and what deletes after them. A
 // process begins and ends to decide as often as it is elected; what it serves meanwhile has no part in it.
-#ifndef CADRE_EXEC_DECIDING_H
-#define CADRE_EXEC_DECIDING_H
+#pragma once
 
 #include "operator/exec/group_controller.h"
 #include "operator/exec/placementgroup_controller.h"
@@ -27,5 +26,3 @@ void deciding_retry(struct deciding *d);
 // What the territory says has changed: every object is looked at.
 void deciding_look(struct deciding *d);
 bool deciding_idle(const struct deciding *d); // no write is under way
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The time of decisions. When somebody sets the clock of this machine, the times that were noted in memory move with
 // it, so that no patience ends early, nor lasts for hours.
-#ifndef CADRE_EXEC_DECISION_TIME_H
-#define CADRE_EXEC_DECISION_TIME_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "operator/agents/agents.h"
@@ -22,5 +21,3 @@ void decision_time_listen(struct decision_time *t);
 // A node as it was and is; NULL = not there. That it falls silent is noted.
 void decision_time_saw(struct decision_time *t, const struct object *old, const struct object *now);
 int64_t decision_time_now(struct decision_time *t); // Unix time; before each decision
-
-#endif

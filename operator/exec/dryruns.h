@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the API server made of pods that were tried, shared by the objects of one namespace whose pods are alike: many
 // of one shape that come together cost one trial, and those that come within seconds none. A refusal is nobody else's.
-#ifndef CADRE_EXEC_DRYRUNS_H
-#define CADRE_EXEC_DRYRUNS_H
+#pragma once
 
 #include "operator/exec/observations.h"
 #include "operator/kube/kube_client.h"
@@ -26,5 +25,3 @@ typedef void (*dryruns_fn)(void *ctx, const struct kube_response *response, cons
 bool dryruns_join(struct dryruns *d, const struct object *owner, uint64_t hash, dryruns_fn fn, void *ctx);
 void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, const struct kube_response *response,
                   const struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller remembers of each of its objects, and when it decides about one again. WorkerGroups and
 // PlacementGroups have it in common. On the loop's thread.
-#ifndef CADRE_EXEC_ENTRIES_H
-#define CADRE_EXEC_ENTRIES_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/map.h"
@@ -63,5 +62,3 @@ void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct
 int32_t entry_crowd(const struct entry *e);
 // For execution_start(), with the entry as ctx: the next decision at once, or the key is given back.
 void entry_executed(void *ctx, const struct err *err);
-
-#endif

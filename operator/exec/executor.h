@@ -2,8 +2,7 @@
 // Carries out a plan: the actions of a stage at once (a bounded number of requests at a time), the next stage when all
 // have succeeded. What the API server answers goes into the stores before the watch brings it, into the cluster's
 // accounting and into the group's observations.
-#ifndef CADRE_EXEC_EXECUTOR_H
-#define CADRE_EXEC_EXECUTOR_H
+#pragma once
 
 #include "operator/agents/agents.h"
 #include "operator/exec/dryruns.h"
@@ -36,5 +35,3 @@ typedef void (*execution_fn)(void *ctx, const struct err *err);
 // status names `incarnation`. The observations must live until `done`.
 void execution_start(const struct executor *x, const struct object *owner, int32_t incarnation, struct arena *arena,
                      const struct plan *plan, struct observations *observations, execution_fn done, void *ctx);
-
-#endif

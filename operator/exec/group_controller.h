@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps every WorkerGroup as its spec asks: listens to the stores, keeps the cluster's accounting, and runs snapshot ->
 // plan -> execution for each group whose world has changed.
-#ifndef CADRE_EXEC_GROUP_CONTROLLER_H
-#define CADRE_EXEC_GROUP_CONTROLLER_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
@@ -62,5 +61,3 @@ void group_controller_look(struct group_controller *c); // all groups come: what
 bool group_controller_idle(const struct group_controller *c);
 // Only when idle, or after the client is gone (which ends what is in flight); the stores must not change any more.
 void group_controller_free(struct group_controller *c);
-
-#endif

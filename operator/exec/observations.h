@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of one group (struct gang_memory) with what it owns: written by the executor as it learns, read by the
 // next decision.
-#ifndef CADRE_EXEC_OBSERVATIONS_H
-#define CADRE_EXEC_OBSERVATIONS_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "operator/reconcile/group_reconcile.h"
@@ -48,5 +47,3 @@ void observations_bound(struct observations *n);
 // Its pods are Ready since then. The same, but how often there was trouble is forgotten only after a while: what
 // becomes Ready and fails again and again is made again ever more slowly.
 void observations_ready(struct observations *n, int64_t since_ms, int64_t now_ms);
-
-#endif

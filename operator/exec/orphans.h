@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stops what agents of PlacementGroups run of groups that do not use them any more (placementgroup_users.h): at once
 // where a group is seen to go, and a moment after an agent says that it runs something which nobody knows.
-#ifndef CADRE_EXEC_ORPHANS_H
-#define CADRE_EXEC_ORPHANS_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/exec/placementgroup_users.h"
@@ -25,5 +24,3 @@ void orphans_start(struct orphans *e);
 void orphans_stop(struct orphans *e);
 void orphans_now(struct orphans *e, const char *ns, const char *placementgroup);
 void orphans_later(struct orphans *e, const char *ns, const char *placementgroup);
-
-#endif

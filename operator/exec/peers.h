@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agents of a group's pods and the router of its calls say, as decisions take it.
-#ifndef CADRE_EXEC_PEERS_H
-#define CADRE_EXEC_PEERS_H
+#pragma once
 
 #include "operator/agents/agents.h"
 #include "operator/agents/sightings.h"
@@ -24,5 +23,3 @@ const int32_t *peers_members(const struct peers *p, const struct group_view *v, 
 // The pod of a rank, of a group with pods of its own: the newest incarnation. NULL = nobody knows.
 const struct pod *peers_own_pod(const struct store *of_pods, const struct store *groups, const char *group_uid,
                                 uint32_t rank, struct arena *a);
-
-#endif

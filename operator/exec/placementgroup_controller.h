@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps every PlacementGroup as its spec asks: snapshot -> plan -> execution for each whose world has changed. The
 // cluster's accounting is the group controller's, so that both plan with the same room.
-#ifndef CADRE_EXEC_PLACEMENTGROUP_CONTROLLER_H
-#define CADRE_EXEC_PLACEMENTGROUP_CONTROLLER_H
+#pragma once
 
 #include "operator/exec/group_controller.h"
 #include "operator/reconcile/placementgroup_reconcile.h"
@@ -29,5 +28,3 @@ void placementgroup_controller_retry(struct placementgroup_controller *c);
 void placementgroup_controller_look(struct placementgroup_controller *c);
 bool placementgroup_controller_idle(const struct placementgroup_controller *c);
 void placementgroup_controller_free(struct placementgroup_controller *c);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which WorkerGroups run on which PlacementGroups, by what their specs say, and by what their present attempts were
 // made from while that runs on. Memory only, kept up by the listener of the store of the WorkerGroups.
-#ifndef CADRE_EXEC_PLACEMENTGROUP_USERS_H
-#define CADRE_EXEC_PLACEMENTGROUP_USERS_H
+#pragma once
 
 #include "operator/agents/agents.h"
 #include "operator/api/workergroup.h"
@@ -30,5 +29,3 @@ bool placementgroup_users_has(const struct placementgroup_users *t, const char *
 // were deleted, or run elsewhere.
 void placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
                                        const struct store *pods, const struct object *placementgroup);
-
-#endif

@@ -2,8 +2,7 @@
 // `cadre-operator --check`: would an operator with these credentials work here? Every right is tried for real, by reads
 // and by writes that change nothing (dryRun, or on names that do not exist). Only the right to make the Secret again,
 // which no write tries while it is there, the API server is asked about.
-#ifndef CADRE_EXEC_PREFLIGHT_H
-#define CADRE_EXEC_PREFLIGHT_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 
@@ -15,5 +14,3 @@ struct preflight_options {
 // Prints a line a check on stdout; turns the loop until all are done. Returns the exit code.
 int preflight_run(struct loop *loop, struct kube_client *client, const struct kube_config *config,
                   const struct preflight_options *options);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Those that wait for room, of all kinds, and who wakes them when there may be some: several pods that go at once wake
 // them once, in their order.
-#ifndef CADRE_EXEC_WAITING_H
-#define CADRE_EXEC_WAITING_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/placement/cluster.h"
@@ -23,5 +22,3 @@ void waiting_wake(const struct waiting *w, enum kind kind, const char *ns, const
 void waiting_look(struct waiting *w);
 // What a decision means for those that wait; plan NULL: the object is gone.
 void waiting_decided(struct waiting *w, const char *uid, const struct plan *plan, int64_t now_ms);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The question to the authority whether a client may call: bounded in number and time, with one answer.
-#ifndef CADRE_GATEWAY_ADMISSION_H
-#define CADRE_GATEWAY_ADMISSION_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/ws/ws_server.h"
@@ -35,5 +34,3 @@ int64_t admission_left_ms(const struct admission *a);
 // The token of a client's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.
 const char *admission_token(const struct gateway *g, struct ws_request *r);
 bool admission_is_open(const struct gateway *g, const struct ws_request *r); // its peer needs no token
-
-#endif

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // An agent: its pod's token is checked at the upgrade, its pod looked up at HELLO; then the registry has it.
-#ifndef CADRE_GATEWAY_AGENT_PEER_H
-#define CADRE_GATEWAY_AGENT_PEER_H
+#pragma once
 
 #include "operator/gateway/connection.h"
 
 int agent_upgrade(struct connection *c, struct err *err);
 int agent_greet(struct connection *c, const struct record *rec, struct err *err);
 void agent_close_replaced(struct gateway *g); // whose place another connection has taken, or whose pod has gone
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Something that is to happen at a time unless it is taken back: embedded in what it belongs to.
-#ifndef CADRE_GATEWAY_ALARM_H
-#define CADRE_GATEWAY_ALARM_H
+#pragma once
 
 #include "common/base/deadline.h"
 #include "common/base/loop.h"
@@ -20,5 +19,3 @@ void alarm_set(struct alarm *a, struct alarms *all, int64_t in_ms, void (*ring)(
 void alarm_clear(struct alarm *a, struct alarms *all);
 void alarms_ring(struct alarms *all);             // those that are due
 int64_t alarms_wait_ms(const struct alarms *all); // until the next, -1 = none
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who a peer is and what it may do: what the gateway asks. In a cluster operator/identity answers; a local run trusts
 // everybody who reaches its socket.
-#ifndef CADRE_GATEWAY_AUTHORITY_H
-#define CADRE_GATEWAY_AUTHORITY_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -56,5 +55,3 @@ struct authority {
     // others.
     const char *(*replica_proof)(void *ctx, const char *name, const char *instance, struct arena *a);
 };
-
-#endif

@@ -2,8 +2,7 @@
 // What all peers together may make the operator hold, and how it is divided: pure. The parts are charged to each other
 // (common/wire/quota.h): a stranger's or a session's bytes also count for all, so the sum of what is promised never is
 // more than `all`. docs/calls.md, "What the operator may hold", has the same table.
-#ifndef CADRE_GATEWAY_BUDGET_H
-#define CADRE_GATEWAY_BUDGET_H
+#pragma once
 
 #include <stddef.h>
 
@@ -19,5 +18,3 @@ struct budget {
 // of the cluster, for blocks that are kept for the next body, and for what an allocator and TLS need beside the bytes
 // that are counted.
 struct budget budget_of(size_t limit);
-
-#endif

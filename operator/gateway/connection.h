@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One websocket connection: what it reads goes to HELLO and then to the role that it plays, until it ends.
-#ifndef CADRE_GATEWAY_CONNECTION_H
-#define CADRE_GATEWAY_CONNECTION_H
+#pragma once
 
 #include "common/base/json_writer.h"
 #include "common/wire/record_reader.h"
@@ -104,5 +103,3 @@ void connection_read(struct connection *c, bool read); // reads on, once nothing
 bool connection_may_go_on(const struct connection *c);
 void connection_go_on(struct connection *c);    // with what is unread, or what it works at
 void connection_works_on(struct connection *c); // in the next turn of the loop
-
-#endif

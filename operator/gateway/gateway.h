@@ -8,8 +8,7 @@
 //   request /v1/ca                                         GET: the certificate of the CA, without a token
 //
 // One thread: the loop's.
-#ifndef CADRE_GATEWAY_GATEWAY_H
-#define CADRE_GATEWAY_GATEWAY_H
+#pragma once
 
 #include "operator/gateway/gateway_config.h"
 
@@ -37,5 +36,3 @@ struct router *gateway_router(struct gateway *g);
 void gateway_group_gone(struct gateway *g, const char *uid); // router_group_gone(), and forgets its tickets
 
 void gateway_counters(const struct gateway *g, struct gateway_counters *ret);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gateway is told, and what it counts.
-#ifndef CADRE_GATEWAY_GATEWAY_CONFIG_H
-#define CADRE_GATEWAY_GATEWAY_CONFIG_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
@@ -67,5 +66,3 @@ struct gateway_counters {
     uint64_t errors[FAILURE_KINDS];           // ever: that ended otherwise, by failure_kind()
     uint64_t bytes_in, bytes_out, bytes_held; // ever; ever; now, for calls
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a gateway knows, for its files; and errors, as the different peers hear of them.
-#ifndef CADRE_GATEWAY_GATEWAY_STATE_H
-#define CADRE_GATEWAY_GATEWAY_STATE_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/ws/memory.h"
@@ -50,5 +49,3 @@ unsigned gateway_close_code(int code); // the same
 // One line for a peer that was not let in or was thrown out; a few a second.
 void gateway_log_refusal(struct gateway *g, const char *who, const char *peer, const struct err *err);
 void gateway_error_body(const struct err *err, struct buf *out); // of an ERROR record
-
-#endif

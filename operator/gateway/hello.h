@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the gateway reads in every HELLO (docs/protocol.md, "Sessions").
-#ifndef CADRE_GATEWAY_HELLO_H
-#define CADRE_GATEWAY_HELLO_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/json_writer.h"
@@ -20,5 +19,3 @@ struct hello {
 int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err);
 // The member "group" of a WELCOME, with the meshes of the object.
 void hello_group(const struct group *g, uint32_t attempt, struct json_writer *w);
-
-#endif

@@ -2,8 +2,7 @@
 // Tells every other replica of this operator whom this one sees: keeps a connection to each, by the name where agents
 // dial, and says on it which agents and processes are connected here, at first all and then what changes.
 // One thread: the loop's.
-#ifndef CADRE_GATEWAY_LOOKOUT_H
-#define CADRE_GATEWAY_LOOKOUT_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
@@ -29,5 +28,3 @@ void lookout_free(struct lookout *l);                                           
 // Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
 void lookout_agent(struct lookout *l, const char *pod_uid);
 void lookout_group(struct lookout *l, const char *group_uid);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One HTTP request: POST of a JSON-RPC request, which is a client's session with one call, or GET of the CA.
-#ifndef CADRE_GATEWAY_POST_H
-#define CADRE_GATEWAY_POST_H
+#pragma once
 
 #include "operator/gateway/gateway_state.h"
 
@@ -10,5 +9,3 @@ void post_whole(struct gateway *g, struct ws_request *r);
 void posts_go_on(struct gateway *g);          // those that waited for another turn of the loop
 void posts_stop(struct gateway *g, bool all); // answers all that wait with 503
 void posts_free(struct gateway *g);           // without answers
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates and deletes WorkerGroups and PlacementGroups for clients: what the gateway asks for. In a cluster
 // operator/wiring/provision.c does it, in a local run operator/local/desk.c.
-#ifndef CADRE_GATEWAY_PROVISIONER_H
-#define CADRE_GATEWAY_PROVISIONER_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 
@@ -30,5 +29,3 @@ struct provisioner { // what they are given is theirs until they return
     // The session has ended. wanted: it may come again; else what was created for it can go at once.
     void (*ended)(void *ctx, const void *lifetime, bool wanted);
 };
-
-#endif

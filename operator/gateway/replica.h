@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Another replica of this operator on a websocket: it proves that it has the key of the install, and says whom it sees.
-#ifndef CADRE_GATEWAY_REPLICA_H
-#define CADRE_GATEWAY_REPLICA_H
+#pragma once
 
 #include "operator/gateway/connection.h"
 
 enum { REPLICA_BEAT_MS = 3000, REPLICA_BEATS_MISSED = 3 };
 
 int replica_greet(struct connection *c, const struct hello *h, struct err *err);
-
-#endif

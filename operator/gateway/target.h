@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a request's path asks for.
-#ifndef CADRE_GATEWAY_TARGET_H
-#define CADRE_GATEWAY_TARGET_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -14,5 +13,3 @@ struct target {
 };
 
 int target_parse(const char *path, struct target *ret, struct err *err); // ERR_NOT_FOUND
-
-#endif

@@ -2,8 +2,7 @@
 // May the owner of a token call workers in a namespace? Asks the API server; the same question at the same time is
 // asked once, and answers are kept for some seconds, in bounded memory and under a hash: no token is kept. What can be
 // refused without the API server is; tokens that may be anything wait for each other and do not hold up the others.
-#ifndef CADRE_IDENTITY_ACCESS_H
-#define CADRE_IDENTITY_ACCESS_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 #include "operator/kube/kube_client.h"
@@ -30,5 +29,3 @@ void access_free(struct access *a); // not from inside a callback; who still wai
 // be asked is tried once more and then answered with ERR_UNAVAILABLE. done may ask and cancel.
 uint64_t access_ask(struct access *a, const char *token, const char *ns, authority_done_fn done, void *ctx);
 void access_cancel(struct access *a, uint64_t id); // an id that was answered is simply unknown
-
-#endif

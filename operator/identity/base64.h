@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Base64 of RFC 4648, strict: one text for each content. Standard (section 4, padded) as in Secrets, URL-safe (section
 // 5, without padding) as in tokens. Pure.
-#ifndef CADRE_IDENTITY_BASE64_H
-#define CADRE_IDENTITY_BASE64_H
+#pragma once
 
 #include "common/base/arena.h"
 
@@ -13,5 +12,3 @@ enum base64_kind { BASE64_STANDARD, BASE64_URL };
 // NULL if the text is not base64 of that kind. NUL-terminated behind *ret_len.
 uint8_t *base64_decode(enum base64_kind kind, const char *text, size_t len, struct arena *a, size_t *ret_len);
 char *base64_encode(enum base64_kind kind, const void *bytes, size_t len, struct arena *a);
-
-#endif

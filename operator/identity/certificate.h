@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates as PEM text: an authority of our own, leaves of the operator's TLS endpoint, and what those of others
 // say. ECDSA with P-256 and SHA-256. Pure but for the kernel's random numbers.
-#ifndef CADRE_IDENTITY_CERTIFICATE_H
-#define CADRE_IDENTITY_CERTIFICATE_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -46,5 +45,3 @@ const char *certificate_id(const char *pem, struct arena *a);
 // Is the key the first certificate's, and does that come from an authority of ca_pem (further certificates in the text
 // lead there), for a TLS server, now? ERR_INVALID says what is wrong.
 int certificate_check(const struct certificate_pair *leaf, const char *ca_pem, int64_t now_ms, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // Who is who in a cluster: clients by TokenReview and SubjectAccessReview, pods by their projected token, worker
 // processes by tickets that all replicas can read. What operator/gateway asks of an authority, answered with the API
 // server's help, and the keys of the operator's own endpoint.
-#ifndef CADRE_IDENTITY_IDENTITY_H
-#define CADRE_IDENTITY_IDENTITY_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 #include "operator/identity/vault.h"
@@ -38,5 +37,3 @@ void identity_hurry(struct identity *i);
 void identity_stop(struct identity *i);
 bool identity_idle(const struct identity *i);            // after that: it is over
 struct authority identity_authority(struct identity *i); // of use as long as the identity is
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request to the API server whose asker may go away before the answer comes.
-#ifndef CADRE_IDENTITY_INQUIRY_H
-#define CADRE_IDENTITY_INQUIRY_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 
@@ -14,5 +13,3 @@ struct inquiry *inquiry_send(struct kube_client *client, const struct request *r
 struct inquiry *inquiry_get_path(struct kube_client *client, const char *path, int64_t timeout_ms, kube_done_fn done,
                                  void *ctx);
 void inquiry_drop(struct inquiry *q); // accepts NULL
-
-#endif

@@ -2,8 +2,7 @@
 // The public keys of a cluster's token issuer (RFC 7517), and signatures made with them (RFC 7518): RSA of 2,048 bits
 // or more with SHA-2 (RS256, RS384, RS512), and the curves P-256, P-384 and P-521 (ES256, ES384, ES512). Nothing else:
 // no "none", no shared secrets. Pure.
-#ifndef CADRE_IDENTITY_JWKS_H
-#define CADRE_IDENTITY_JWKS_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -29,5 +28,3 @@ struct bytes {
 
 // ERR_UNAUTHORIZED: an algorithm that is not one of ours or not this key's, or a signature that is not right.
 int jwk_verify(const struct jwk *k, const char *alg, struct bytes text, struct bytes signature, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A pod's ServiceAccount token (compact JWS, RFC 7515 and 7519), checked without asking anybody. Pure.
-#ifndef CADRE_IDENTITY_JWT_H
-#define CADRE_IDENTITY_JWT_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 #include "operator/identity/jwks.h"
@@ -26,5 +25,3 @@ int jwt_check(const struct jwks *keys, const char *token, const struct jwt_rules
 
 // When a token ends, as it says itself (nothing is verified): Unix time; 0 = it does not say, or is not a JWT.
 int64_t jwt_expires_ms(const char *token);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The public keys with which the cluster signs its ServiceAccounts' tokens, kept up to date, and the pods that they
 // vouch for. No request a pod: keys are read at the start, about once an hour, and when a token names a new one.
-#ifndef CADRE_IDENTITY_KEYRING_H
-#define CADRE_IDENTITY_KEYRING_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 #include "operator/kube/kube_client.h"
@@ -32,5 +31,3 @@ int keyring_pod(struct keyring *k, const char *token, struct arena *a, struct po
 // jwt_check() of a client's token with the cluster's keys, of any issuer that has them. Asks nobody; ERR_NOT_FOUND
 // also while there are no keys.
 int keyring_check(const struct keyring *k, const char *token, struct err *err);
-
-#endif

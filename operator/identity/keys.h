@@ -6,8 +6,7 @@
 //   tls.crt, tls.key   the certificate of the operator's endpoint, 90 days, renewed when two thirds are over
 // Certificates without a ca.key are somebody else's (cert-manager's): they are used, and never written but to put back
 // what is gone.
-#ifndef CADRE_IDENTITY_KEYS_H
-#define CADRE_IDENTITY_KEYS_H
+#pragma once
 
 #include "operator/identity/certificate.h"
 #include "operator/identity/ticket.h"
@@ -44,5 +43,3 @@ const char *keys_id(const struct keys *k, struct arena *a);
 
 // The Secret without data, as it is applied where there is none; `metadata` is the former one's, or NULL.
 const char *keys_secret(const char *name, const char *metadata, struct arena *a);
-
-#endif

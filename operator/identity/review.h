@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked of the API server about a token, and what its answers mean: TokenReview (who is it?), then
 // SubjectAccessReview (may it?). Pure.
-#ifndef CADRE_IDENTITY_REVIEW_H
-#define CADRE_IDENTITY_REVIEW_H
+#pragma once
 
 #include "operator/api/object.h"
 #include "operator/gateway/authority.h"
@@ -30,5 +29,3 @@ const char *review_of(const struct caller *who, const struct right *right, const
 // The answer to that: 0, ERR_FORBIDDEN or ERR_UNAVAILABLE.
 int review_access(const char *answer, size_t len, const char *user, const struct right *right, const char *ns,
                   const char *name, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // What the operator's replicas derive from the key of the install instead of telling each other: tickets of worker
 // processes and the secret that the processes of an attempt share. Each has a domain of its own, so that none can be
 // used as the other. Pure.
-#ifndef CADRE_IDENTITY_TICKET_H
-#define CADRE_IDENTITY_TICKET_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 
@@ -22,5 +21,3 @@ const char *replica_proof(const uint8_t key[INSTALL_KEY_SIZE], const char *name,
 
 // What names the key without giving it away, in hex.
 const char *install_key_id(const uint8_t key[INSTALL_KEY_SIZE], struct arena *a);
-
-#endif

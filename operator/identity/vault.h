@@ -2,8 +2,7 @@
 // Keeps the keys of the install, which all replicas share through one Secret, and remembers them. Every replica reads
 // the Secret again every few seconds and follows its changes. It puts back what is gone from the Secret, and renews a
 // certificate that is due. Only a replica that remembers no keys makes new ones.
-#ifndef CADRE_IDENTITY_VAULT_H
-#define CADRE_IDENTITY_VAULT_H
+#pragma once
 
 #include "operator/identity/certificate.h"
 #include "operator/identity/ticket.h"
@@ -45,5 +44,3 @@ const struct vault_keys *vault_get_keys(const struct vault *v); // NULL: none ye
 // Before the process ends: looks once more, puts back what is gone, and then no more. It takes stop_ms at most.
 void vault_stop(struct vault *v);
 bool vault_idle(const struct vault *v); // after that: it is over
-
-#endif

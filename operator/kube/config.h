@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the API server is and who we are: from a kubeconfig file or from the pod we run in.
-#ifndef CADRE_KUBE_CONFIG_H
-#define CADRE_KUBE_CONFIG_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -31,5 +30,3 @@ int kube_config_load(const char *path, const char *context, struct kube_config *
 int kube_config_in_cluster(const char *root, const char *host, const char *port, struct kube_config *ret,
                            struct err *err);
 void kube_config_done(struct kube_config *c);
-
-#endif

@@ -4,8 +4,7 @@
 //   CADRE_CRASH_AT_WRITE=after:N    when its answer is there: it has happened, and nobody knows
 // What a leader decides counts: pods, Services, EndpointSlices, statuses, Events. Dry runs, leases, keys and
 // reviews do not. One thread.
-#ifndef CADRE_KUBE_FAULT_H
-#define CADRE_KUBE_FAULT_H
+#pragma once
 
 #include "operator/kube/kube_request.h"
 
@@ -32,7 +31,5 @@ static inline void fault_write_answered(int number)
 {
     (void)number;
 }
-
-#endif
 
 #endif

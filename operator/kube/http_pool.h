@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A multi handle of libcurl (a set of connections and the transfers on them) driven by the loop. Inside operator/kube:
 // only http.c uses it.
-#ifndef CADRE_KUBE_HTTP_POOL_H
-#define CADRE_KUBE_HTTP_POOL_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -26,5 +25,3 @@ void http_pool_done(struct http_pool *p); // no transfer may be left
 void http_pool_drop(struct http_pool *p); // closes the connections and starts again; no transfer may be left
 void http_pool_add(struct http_pool *p, CURL *easy);
 void http_pool_remove(struct http_pool *p, CURL *easy);
-
-#endif

@@ -4,8 +4,7 @@
 // again after Retry-After (at most a few times, within the request's deadline). Callbacks come from the loop, never
 // from inside kube_send(), exactly once for each request, also after kube_cancel() (ERR_CANCELED) and, from inside it,
 // kube_client_free(). Requests are named by id: an id that is no longer alive is simply unknown.
-#ifndef CADRE_KUBE_KUBE_CLIENT_H
-#define CADRE_KUBE_KUBE_CLIENT_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/kube/config.h"
@@ -64,5 +63,3 @@ uint64_t kube_requests(const struct kube_client *c); // that were ever asked for
 
 // GET of a path as text, such as "/version" or "/readyz": for start-up checks.
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx);
-
-#endif

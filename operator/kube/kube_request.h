@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A request to the API server as data, and what it looks like on the wire. Pure.
-#ifndef CADRE_KUBE_KUBE_REQUEST_H
-#define CADRE_KUBE_KUBE_REQUEST_H
+#pragma once
 
 #include "operator/api/object.h"
 
@@ -51,5 +50,3 @@ int request_render(const struct request *r, struct arena *a, struct http_message
 const char *verb_name(enum verb v); // "GET", "POST", ... as in rest_client_requests_total
 // For messages: "POST pods ml/llama-0", "watch of nodes". A CREATE has a name only where the caller set one.
 void request_describe(const struct request *r, char *ret, size_t size);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits a list that the API server sends into its items, as it arrives, at any byte boundary. Pure; holds at most one
 // item, so a list of 10,000 pods costs no more than its largest pod.
-#ifndef CADRE_KUBE_LIST_SPLITTER_H
-#define CADRE_KUBE_LIST_SPLITTER_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -18,5 +17,3 @@ int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, lis
 // After the last byte: ERR_PROTO if the document is not complete.
 int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
                       struct err *err);
-
-#endif

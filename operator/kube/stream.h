@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Splits what a watch sends into events, as it arrives, at any byte boundary. Pure; holds at most one line.
-#ifndef CADRE_KUBE_STREAM_H
-#define CADRE_KUBE_STREAM_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -31,5 +30,3 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
 // line. Nothing between is looked at: if `object` is not a JSON object, watch_event_scan() has the last word. False for
 // other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
-
-#endif

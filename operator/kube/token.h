@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bearer token: fixed, or in a file that somebody rotates. Never part of a message.
-#ifndef CADRE_KUBE_TOKEN_H
-#define CADRE_KUBE_TOKEN_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -21,5 +20,3 @@ void token_done(struct token *t);
 bool token_due(const struct token *t, int64_t now_ms); // a file is read again once a minute
 // Reads the file again; true if the token has changed. One that cannot be read now leaves the old token in place.
 bool token_refresh(struct token *t, int64_t now_ms);
-
-#endif

@@ -6,8 +6,7 @@
 //   a watch that ends in good order, or idles out      -> watch again from the last resourceVersion seen
 //   410 Gone, as status of either or as ERROR event    -> list again (after a backoff if it repeats)
 //   401, 403, 429, 5xx, network                        -> the same step again after a backoff
-#ifndef CADRE_KUBE_WATCH_H
-#define CADRE_KUBE_WATCH_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/rand.h"
@@ -58,5 +57,3 @@ void watch_page_done(struct watch *w, const char *resource_version,
                      const char *continue_token);              // "" or NULL: last page
 void watch_saw(struct watch *w, const char *resource_version); // an event or a bookmark arrived
 void watch_ended(struct watch *w, const struct err *err);      // of a list or a watch; err->code 0: good order
-
-#endif

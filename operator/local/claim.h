@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a group or a PlacementGroup claims of the nodes of a local run, and what each process gets of it. Pure.
-#ifndef CADRE_LOCAL_CLAIM_H
-#define CADRE_LOCAL_CLAIM_H
+#pragma once
 
 #include "operator/api/placementgroup.h"
 #include "operator/local/nodes.h"
@@ -31,5 +30,3 @@ struct claimed_gpus {
 // `gpus`: of each replica (struct nodes_assignment). ERR_INVALID: it has fewer than one of its processes asks for.
 int claim_gpus(const struct workergroup *g, const char *const *gpus, struct arena *a, struct claimed_gpus *ret,
                struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The container of a pod template, as far as a local run has use for it. Read with cJSON (docs/adr/0005): these are
 // fields that are looked at once, at the start.
-#ifndef CADRE_LOCAL_CONTAINER_H
-#define CADRE_LOCAL_CONTAINER_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -24,5 +23,3 @@ struct container {
 
 // `template`: JSON of a PodTemplateSpec, or NULL. Everything is in the arena. ERR_INVALID names the field.
 int container_read(const char *template, struct arena *a, struct container *ret, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups and PlacementGroups that clients make in a local run, by group.create and group.delete as in a cluster:
 // each goes with the session that made it, or stays until the run ends. What does not fit now waits for the others.
-#ifndef CADRE_LOCAL_DESK_H
-#define CADRE_LOCAL_DESK_H
+#pragma once
 
 #include "operator/local/local_group.h"
 
@@ -21,5 +20,3 @@ const char *desk_node(const struct desk *d, const char *uid, uint32_t rank); // 
 void desk_reap(struct desk *d);
 void desk_stop(struct desk *d, bool again); // again: processes that do not end are killed
 bool desk_idle(const struct desk *d);       // no process of a group runs
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One group of a local run: an agent that starts its processes, and starts them again as the group's spec says. Its
 // end is no other group's.
-#ifndef CADRE_LOCAL_LOCAL_GROUP_H
-#define CADRE_LOCAL_LOCAL_GROUP_H
+#pragma once
 
 #include "operator/gateway/gateway.h"
 #include "operator/local/manifest.h"
@@ -59,5 +58,3 @@ bool local_group_served(const struct local_group *g);                    // a wo
 bool local_group_runs(const struct local_group *g);                      // its agent does
 void local_group_joined(struct local_group *g);                          // a worker has connected
 int local_group_kill(struct local_group *g, uint32_t attempt, uint32_t rank, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of cadre-local.
-#ifndef CADRE_LOCAL_LOCAL_OPTIONS_H
-#define CADRE_LOCAL_LOCAL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -24,5 +23,3 @@ struct options {
 
 // -1: go on; anything else is the exit code, everything was said.
 int options_parse(int argc, char **argv, struct options *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The WorkerGroup of a manifest as processes of this machine: everything that is about pods and their life has no
 // meaning here.
-#ifndef CADRE_LOCAL_MANIFEST_H
-#define CADRE_LOCAL_MANIFEST_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "operator/api/workergroup.h"
@@ -23,5 +22,3 @@ int manifest_read(const char *file, const char *name, const char *map, struct ma
 // Likewise, of text that is here.
 int manifest_parse(const struct buf *text, const char *name, const char *map, struct manifest *ret, struct err *err);
 void manifest_done(struct manifest *m); // all zero is fine
-
-#endif

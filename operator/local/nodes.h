@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logical nodes of a local run, and who has which of their GPUs. The operator's planner decides, as in a cluster;
 // CPUs and GPUs count here, no other resource.
-#ifndef CADRE_LOCAL_NODES_H
-#define CADRE_LOCAL_NODES_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -30,5 +29,3 @@ struct nodes_assignment { // of each of a gang
 int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a, struct nodes_assignment *ret,
                  struct err *err);
 void nodes_leave(struct nodes *n, const char *uid); // who has no place has none to leave
-
-#endif

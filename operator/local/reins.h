@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The other end of `cadre-agent run --control`: what the agent says of its processes, and the order to kill one.
-#ifndef CADRE_LOCAL_REINS_H
-#define CADRE_LOCAL_REINS_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/loop.h"
@@ -21,5 +20,3 @@ int reins_open(struct reins *r, int *ret_fd, struct err *err);
 void reins_drain(struct reins *r); // after the end of the agent: what it has said before
 // ERR_UNAVAILABLE: no agent is there, or it does not listen.
 int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of a local group whose processes have ended, by restartPolicy, maxRestarts, restartBackoff and
 // failurePolicy of its spec.
-#ifndef CADRE_LOCAL_RESTART_H
-#define CADRE_LOCAL_RESTART_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -15,5 +14,3 @@ struct restarts {
 // Milliseconds until they are to be started again, which is noted; -1 = they are not: *ret_why says so, NULL where they
 // have ended well.
 int64_t restart_after(struct restarts *r, const struct workergroup_spec *s, int exit_code, const char **ret_why);
-
-#endif

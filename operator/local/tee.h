@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agent prints, on its way to our own output, and line by line to the listeners of the group.
-#ifndef CADRE_LOCAL_TEE_H
-#define CADRE_LOCAL_TEE_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/loop.h"
@@ -19,5 +18,3 @@ void tee_free(struct tee *t); // what was not written yet is, as far as that doe
 // Ends for its standard output and error, which the caller closes once the agent has them.
 int tee_open(struct tee *t, int ret_fds[2], struct err *err);
 void tee_drain(struct tee *t); // the agent has ended: what it has written comes before anything else
-
-#endif

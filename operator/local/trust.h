@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The authority of a local run. Who reaches its Unix socket may call, and is one of its processes; who comes from
 // elsewhere shows the run's token.
-#ifndef CADRE_LOCAL_TRUST_H
-#define CADRE_LOCAL_TRUST_H
+#pragma once
 
 #include "operator/gateway/authority.h"
 
@@ -12,5 +11,3 @@ enum { TRUST_TOKEN_SIZE = 33 };
 struct authority trust_authority(const char *token);
 // 16 random bytes as hex; false where the kernel has none.
 bool trust_draw(char ret[TRUST_TOKEN_SIZE]);
-
-#endif

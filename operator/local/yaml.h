@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The documents of a YAML text as JSON, by the rules that kubectl has for manifests: plain scalars are null, booleans
 // and numbers where they look like them, everything else is a string; aliases are written out.
-#ifndef CADRE_LOCAL_YAML_H
-#define CADRE_LOCAL_YAML_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -14,5 +13,3 @@ enum { YAML_DEPTH_MAX = 64, YAML_JSON_MAX = 4 * 1024 * 1024 };
 // *ret: the JSON texts of the documents that are not empty, in the arena. ERR_INVALID names the line; ERR_LIMIT: deeper
 // or longer (aliases may stand for anything) than a manifest is.
 int yaml_to_json(const char *text, size_t len, struct arena *a, const char *const **ret, size_t *n, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // What every node can take right now: allocatable minus the requests of all pods that are bound or pinned to it and not
 // terminal, minus the pods that we are about to create ("assumed"). Kept up to date event by event: an update costs
 // O(1), never a rescan (only a node that is new or gone moves the others in the sorted list). Pure: no I/O, no clock.
-#ifndef CADRE_PLACEMENT_CLUSTER_H
-#define CADRE_PLACEMENT_CLUSTER_H
+#pragma once
 
 #include "common/base/list.h"
 #include "operator/api/node.h"
@@ -63,5 +62,3 @@ int32_t cluster_lowest_priority(const struct cluster *c);
 
 // The nodes that are there, cluster_nodes() of them, by name in natural order. Valid until the next change.
 const struct room *const *cluster_rooms(const struct cluster *c);
-
-#endif

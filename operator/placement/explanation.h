@@ -6,8 +6,7 @@
 //
 // The rest by cause and N add up to M. WHAT names the one resource that is short, all of them where only together they
 // are. Examples: docs/placement.md.
-#ifndef CADRE_PLACEMENT_EXPLANATION_H
-#define CADRE_PLACEMENT_EXPLANATION_H
+#pragma once
 
 #include "operator/placement/search.h"
 
@@ -23,5 +22,3 @@ struct explanation {
 
 // `s` after a try that failed. Memory from its arena.
 void explain(struct search *s, const struct cluster *c, struct explanation *ret);
-
-#endif

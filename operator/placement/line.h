@@ -12,8 +12,7 @@
 //
 // Pure: no clock, no I/O. The hold is not written down: after a change of leader it is found again from how long the
 // gang has been waiting, which its condition Scheduled tells.
-#ifndef CADRE_PLACEMENT_LINE_H
-#define CADRE_PLACEMENT_LINE_H
+#pragma once
 
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
@@ -78,5 +77,3 @@ const char *line_ahead(const struct line *l, const struct line_member *m, int sh
 size_t line_length(const struct line *l);
 // The i-th that waits. Borrowed; valid until the next change.
 const struct line_member *line_at(const struct line *l, size_t i);
-
-#endif

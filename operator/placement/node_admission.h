@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // May a pod run on a node at all, whatever else runs there? The same predicates as kube-scheduler's filters, but for
 // two: a cordoned node and one that is not Ready take nothing new, whatever the pod tolerates.
-#ifndef CADRE_PLACEMENT_NODE_ADMISSION_H
-#define CADRE_PLACEMENT_NODE_ADMISSION_H
+#pragma once
 
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
@@ -25,5 +24,3 @@ enum node_verdict {
     NODE_TAINTED, // a NoSchedule or NoExecute taint that is not tolerated
 };
 enum node_verdict node_admits(const struct node *n, const struct pod_constraints *p, const char *topology_key);
-
-#endif

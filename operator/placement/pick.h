@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares out identical bundles among choices: nodes of a domain, or domains of a cluster. Numbers only. Of equally good
 // choices the one that stands first is taken, so that the answer depends on nothing but the input.
-#ifndef CADRE_PLACEMENT_PICK_H
-#define CADRE_PLACEMENT_PICK_H
+#pragma once
 
 #include "common/base/arena.h"
 
@@ -28,5 +27,3 @@ void pick_fewest(struct choice *c, size_t n_choices, int64_t n, struct arena *a)
 
 // All n bundles over as many choices as possible, evenly, counting what they have. There must be room for n in total.
 void pick_evenly(struct choice *c, size_t n_choices, int64_t n, struct arena *a);
-
-#endif

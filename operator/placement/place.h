@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places a whole gang in a search as it stands: which nodes count, whether as if empty, and what has been opened.
-#ifndef CADRE_PLACEMENT_PLACE_H
-#define CADRE_PLACEMENT_PLACE_H
+#pragma once
 
 #include "operator/placement/search.h"
 
@@ -16,5 +15,3 @@ size_t place_cares(const struct search *s, unsigned *ret);
 
 // place_all() with each of them in turn.
 bool place_with_care(struct search *s);
-
-#endif

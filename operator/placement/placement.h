@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the planner is asked, a gang, and what it answers, a placement.
-#ifndef CADRE_PLACEMENT_PLACEMENT_H
-#define CADRE_PLACEMENT_PLACEMENT_H
+#pragma once
 
 #include "operator/api/pod_constraints.h"
 #include "operator/api/workergroup.h"
@@ -43,5 +42,3 @@ struct placement {
     const char *details;
     int short_of; // the resource that is short, -1 = only all of them together are
 };
-
-#endif

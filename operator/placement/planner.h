@@ -13,8 +13,7 @@
 //
 // A domain is the set of nodes with one value of the topology key; a node without that label is in no domain and takes
 // nothing. With kubernetes.io/hostname a node is a domain of its own (by name, also where the label is missing).
-#ifndef CADRE_PLACEMENT_PLANNER_H
-#define CADRE_PLACEMENT_PLANNER_H
+#pragma once
 
 #include "operator/placement/cluster.h"
 #include "operator/placement/placement.h"
@@ -26,5 +25,3 @@ void planner_place(const struct cluster *c, const struct gang *g, struct arena *
 // hold for it, so that what is gone is not taken by others. The pods of gangs go before those of other people. False if
 // there is no way.
 bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes);
-
-#endif

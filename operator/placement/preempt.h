@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places a gang for which there is no free room as if some pods were gone: those of the lowest priorities that will do,
 // and of those as few as possible.
-#ifndef CADRE_PLACEMENT_PREEMPT_H
-#define CADRE_PLACEMENT_PREEMPT_H
+#pragma once
 
 #include "operator/placement/search.h"
 
@@ -11,5 +10,3 @@ bool preempt_place(struct search *s, const struct cluster *c, enum leave who);
 
 // What the placement costs, as far as can be foretold.
 struct toll preempt_toll(const struct search *s);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The room of one node: its allocatable amounts minus the requests of the pods counted on it. Exists before its node
 // when pods are seen first, and after it while they are still there.
-#ifndef CADRE_PLACEMENT_ROOM_H
-#define CADRE_PLACEMENT_ROOM_H
+#pragma once
 
 #include "common/base/list.h"
 #include "operator/api/node.h"
@@ -46,5 +45,3 @@ int64_t room_left(const struct room *r, bool empty, const struct resources *take
 // must be there.
 enum { ROOM_FIT_MAX = INT32_MAX };
 int64_t room_fit(const struct room *r, bool empty, const struct resources *taken, const struct resources *requests);
-
-#endif

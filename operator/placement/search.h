@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state in which one gang is planned: the nodes grouped into domains, what the gang holds of them, and what is left
 // for the shape that is looked at. Lives in the arena of one planner_place().
-#ifndef CADRE_PLACEMENT_SEARCH_H
-#define CADRE_PLACEMENT_SEARCH_H
+#pragma once
 
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/node_admission.h"
@@ -100,5 +99,3 @@ int64_t search_reach(const struct search *s, size_t *ret_domain);
 
 // Places the next n bundles of the shape that the domain was surveyed for, on as few of its nodes as possible.
 void search_fill(struct search *s, size_t domain, struct shape *shape, int64_t n);
-
-#endif

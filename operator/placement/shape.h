@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bundles of a gang that are to be placed, by shape: identical bundles are counted, not looked at one by one.
-#ifndef CADRE_PLACEMENT_SHAPE_H
-#define CADRE_PLACEMENT_SHAPE_H
+#pragma once
 
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/cluster.h"
@@ -23,5 +22,3 @@ void shapes_sort(struct shape *shapes, size_t n);
 
 // The indexes as a person writes them, "0-3,7"; shortened behind the third range.
 const char *shape_indexes(const struct shape *s, struct arena *a);
-
-#endif

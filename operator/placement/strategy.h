@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a strategy asks of the domains of a gang. All that the planner knows of them: a further one is a row of the
 // table, and its name in operator/api/workergroup.h.
-#ifndef CADRE_PLACEMENT_STRATEGY_H
-#define CADRE_PLACEMENT_STRATEGY_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -13,5 +12,3 @@ struct strategy_traits {
 };
 
 const struct strategy_traits *strategy_traits(enum strategy s);
-
-#endif

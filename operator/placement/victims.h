@@ -2,8 +2,7 @@
 // The pods of one node that could go for a gang, and how many of them would have to. For the pods that are pinned to
 // the node it is kube-scheduler that evicts, and chooses: this foretells its choice (but for PodDisruptionBudgets,
 // which it honours where it can).
-#ifndef CADRE_PLACEMENT_VICTIMS_H
-#define CADRE_PLACEMENT_VICTIMS_H
+#pragma once
 
 #include "operator/placement/room.h"
 
@@ -37,5 +36,3 @@ struct toll {
 // For `times` times these requests, beside what has to stay. All from `first` on are enough for it.
 struct toll victims_toll(const struct room *r, const struct victims *v, size_t first, const struct resources *requests,
                          int64_t times);
-
-#endif

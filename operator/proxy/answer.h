@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The answer of a call as its client gets it. Nothing here ends the call: who sends the last of it settles it
 // (call_end.h).
-#ifndef CADRE_PROXY_ANSWER_H
-#define CADRE_PROXY_ANSWER_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -25,5 +24,3 @@ bool answer_flow(struct call *c);
 // not be told now.
 bool answer_abort(struct call *c);
 void answer_done(struct call *c);
-
-#endif

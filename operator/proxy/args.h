@@ -6,8 +6,7 @@
 //             matter. What lies in shared memory comes at once, however long it is: it waits where it lies
 //   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it comes, or is split for them
 //             (split_stream.h), and the client is told to pause while too much of it waits for the slowest of them
-#ifndef CADRE_PROXY_ARGS_H
-#define CADRE_PROXY_ARGS_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -39,5 +38,3 @@ void args_flow(struct call *c); // something was sent: pause, or go on
 // Before the call is over: ranks that have a part of them are told that no more comes, and a paused client is let go.
 void args_abort(struct call *c);
 void args_done(struct call *c);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A body of a record, or a piece of one, as it came: in a blob, or in the reader's input, which is used again as soon
 // as the record is taken.
-#ifndef CADRE_PROXY_BODY_H
-#define CADRE_PROXY_BODY_H
+#pragma once
 
 #include "common/wire/blob.h"
 #include "common/wire/record_writer.h"
@@ -24,5 +23,3 @@ struct blob *body_keep_piece(const struct call_body *b, struct quota *quota);
 struct blob *body_copy_piece(const struct call_body *b, struct quota *quota);
 // It, in what was kept of it.
 struct record_part body_part(const struct call_body *b, struct blob *kept);
-
-#endif

@@ -2,8 +2,7 @@
 // One call of a client: what it waits for, the ranks that have it, their answers. It is answered exactly once. A
 // call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has answered
 // too, so that no late answer can be taken for another call's.
-#ifndef CADRE_PROXY_CALL_H
-#define CADRE_PROXY_CALL_H
+#pragma once
 
 #include "operator/proxy/body.h"
 #include "operator/proxy/request.h"
@@ -109,5 +108,3 @@ bool call_turns(const struct call *c, bool paused, size_t waits);
 // How long it waits as it is now. 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
 void call_free_if_over(struct call *c); // nobody waits for it and no rank has it
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sends a call to its ranks: at once, when its group is ready, when a slot is free; whole, or as it comes in.
-#ifndef CADRE_PROXY_CALL_DISPATCH_H
-#define CADRE_PROXY_CALL_DISPATCH_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -20,5 +19,3 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
                  struct call_start *ret, size_t *want);
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start); // takes what it holds
 void call_start_forget(struct call_start *start);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a call ends: each of these but the last answers it, once. The parts of a call (args.h, answer.h, join.h, ...) end
 // none: they return an error to the file that called them.
-#ifndef CADRE_PROXY_CALL_END_H
-#define CADRE_PROXY_CALL_END_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -15,5 +14,3 @@ void call_list_late(const struct call *c, struct failure_late *ret); // adds tho
 void call_abandon(struct call *c);                                   // the session ends
 void call_settle(struct call *c); // the client has its answer, or wants none any more; may free the call
 void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
-
-#endif

@@ -7,8 +7,7 @@
 //   {"code": "TIMEOUT", "message": "...", "late": [0, 2]}
 //
 // Codes are the names of `enum err_code` or what a worker sent. All but code and message may be missing.
-#ifndef CADRE_PROXY_CALL_FAILURE_H
-#define CADRE_PROXY_CALL_FAILURE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -50,5 +49,3 @@ void failure_decode(struct failure *f, const char *json, size_t len);
 // Failures are counted by it: bounded, whatever a worker sends.
 unsigned failure_kind(const struct failure *f);
 const char *failure_kind_name(unsigned kind);
-
-#endif

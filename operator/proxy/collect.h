@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One answer out of the results of several ranks: a list, or the batches that they are, joined.
-#ifndef CADRE_PROXY_COLLECT_H
-#define CADRE_PROXY_COLLECT_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -9,5 +8,3 @@
 int collect(struct call *c, struct err *err);
 // The only rank has: sends a list of this result, where it is short JSON. False: it is to be kept, and then collected.
 bool collect_only(struct call *c, const struct call_body *body);
-
-#endif

@@ -2,8 +2,7 @@
 // How a call is split over ranks: which piece of its arguments each rank gets, and whose results make up its answer.
 // The mode, the rule (of the call's head, else what the method was registered with) and the group's meshes say it; it
 // is worked out when the call is sent, and forgotten when it is answered.
-#ifndef CADRE_PROXY_DISPATCH_PLAN_H
-#define CADRE_PROXY_DISPATCH_PLAN_H
+#pragma once
 
 #include "common/wire/dispatch.h"
 #include "operator/proxy/request.h"
@@ -27,5 +26,3 @@ int dispatch_plan_make(const struct request *q, const struct group *g, const str
 void dispatch_plan_free(struct dispatch_plan *d); // accepts NULL
 
 bool dispatch_plan_wants(const struct dispatch_plan *d, uint32_t rank); // d NULL: all
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client asks for that no worker does: a group or a PlacementGroup to be created, deleted or restarted, and
 // where bundles are. The router notes it, its owner does it and answers, also after the session has ended.
-#ifndef CADRE_PROXY_GROUP_CHANGE_H
-#define CADRE_PROXY_GROUP_CHANGE_H
+#pragma once
 
 #include "common/wire/record.h"
 #include "operator/proxy/head.h"
@@ -41,5 +40,3 @@ struct group_change *router_group_change(struct router *r);
 void router_drop_group_changes(struct router *r); // at the router's end: nobody may answer them any more
 void group_change_answer(struct group_change *e, const char *json, size_t len); // frees it
 void group_change_fail(struct group_change *e, const struct err *err);          // the same
-
-#endif

@@ -2,8 +2,7 @@
 // The head of a CALL: {"method": "add", "group": "llama", "timeoutMs": 5000, "attempt": 3, "whenNotReady": "Refuse"}.
 // Only "method" is needed; members that are not known are left alone. It is scanned, not parsed into a tree, because
 // every call passes here: `split` and `collect` are only found; dispatch_plan.h parses them.
-#ifndef CADRE_PROXY_HEAD_H
-#define CADRE_PROXY_HEAD_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -40,5 +39,3 @@ static inline bool head_method_is(const struct head *h, const char *name)
 {
     return h->method_len == strlen(name) && memcmp(h->method, name, h->method_len) == 0;
 }
-
-#endif

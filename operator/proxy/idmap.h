@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A map from call id to pointer. Ids are mostly counted up, and stand in that order; but a peer may have chosen them to
 // collide, and then they are hashed. 0 is not an id. Values are borrowed.
-#ifndef CADRE_PROXY_IDMAP_H
-#define CADRE_PROXY_IDMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ void idmap_done(struct idmap *m);
 void *idmap_get(const struct idmap *m, uint32_t id);
 void idmap_add(struct idmap *m, uint32_t id, void *value); // the id must not be there
 void *idmap_del(struct idmap *m, uint32_t id);             // what was there, or NULL
-
-#endif

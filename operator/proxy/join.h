@@ -3,8 +3,7 @@
 // the rows of one rank after the other: so the ranks take turns, and whose turn it is not is told to pause
 // (answer.h) once a window of it is here. The joined head goes out when the heads of all are there, the end when all
 // ranks have answered. Where results have their tensors in different orders they are put together whole instead.
-#ifndef CADRE_PROXY_JOIN_H
-#define CADRE_PROXY_JOIN_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -22,5 +21,3 @@ enum join_progress {
 int join_advance(struct call *c, struct err *err);
 size_t join_waits(const struct call *c, uint32_t rank); // bytes of that rank
 void join_free(struct call *c);
-
-#endif

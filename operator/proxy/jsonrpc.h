@@ -3,8 +3,7 @@
 // records. Text in, text out; no I/O. Long messages and long results are not copied. They are checked in slices, for
 // which the namespace pays with its turns, so that they do not hold up the loop. docs/calls.md has the methods and the
 // codes of errors. Batches are refused: many requests may be in flight anyway.
-#ifndef CADRE_PROXY_JSONRPC_H
-#define CADRE_PROXY_JSONRPC_H
+#pragma once
 
 #include "common/wire/parts.h"
 #include "common/wire/traceparent.h"
@@ -44,5 +43,3 @@ bool jsonrpc_reads(const struct jsonrpc *j);
 bool jsonrpc_next(struct jsonrpc *j, struct parts *ret);
 bool jsonrpc_busy(const struct jsonrpc *j); // jsonrpc_next() is to be called again in a later turn of its namespace
 bool jsonrpc_idle(const struct jsonrpc *j); // nothing is in flight or to be taken
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The params of the methods that become calls, as CALL records.
-#ifndef CADRE_PROXY_JSONRPC_CALL_H
-#define CADRE_PROXY_JSONRPC_CALL_H
+#pragma once
 
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
@@ -17,5 +16,3 @@ int jsonrpc_call_encode(const char *method, const struct json *params, const cha
 // The same of what is done by the operator itself (group_change.h): the params are its arguments.
 int jsonrpc_group_change_encode(const char *method, const struct json *params, struct blob *message,
                                 struct quota *quota, struct record *ret, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // A JSON-RPC message that came in: its tree, and where it lies. A short one is parsed at once. A long one is checked in
 // slices, for which the namespace pays with its turns; then only what is not a long value is parsed, and the long
 // values stay where they are.
-#ifndef CADRE_PROXY_JSONRPC_MESSAGE_H
-#define CADRE_PROXY_JSONRPC_MESSAGE_H
+#pragma once
 
 #include "common/base/json_check.h"
 #include "operator/proxy/tenant.h"
@@ -30,5 +29,3 @@ void jsonrpc_message_done(struct jsonrpc_message *m);
 int jsonrpc_message_read(struct jsonrpc_message *m, struct tenant *t, struct err *err);
 // The tree. What it does not have are the insides of args, perRank and value, and of long values.
 int jsonrpc_message_parse(const struct jsonrpc_message *m, struct arena *a, struct json **ret, struct err *err);
-
-#endif

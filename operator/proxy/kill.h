@@ -2,8 +2,7 @@
 // The method group.kill: one rank's process ends at once, as if it had crashed, and its restart policy applies. The
 // process itself is not asked, for it may hang: the agent of its pod kills it, and the agent's report of its end is the
 // answer. A kill is not a call of workers: it waits neither for the group nor behind other calls.
-#ifndef CADRE_PROXY_KILL_H
-#define CADRE_PROXY_KILL_H
+#pragma once
 
 #include "common/base/deadline.h"
 #include "common/wire/record.h"
@@ -56,5 +55,3 @@ void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
 void kill_outdated(struct group *g);    // those of attempts that are over
 void kills_group_ends(struct group *g); // it was deleted
 void kills_tick(struct router *r, int64_t now_ms);
-
-#endif

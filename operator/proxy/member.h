@@ -11,8 +11,7 @@
 // or, of colocated classes, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...] instead of "methods".
 //
 // Who it is (group, attempt, rank, pod, node) follows from its token and ticket, not from what it says.
-#ifndef CADRE_PROXY_MEMBER_H
-#define CADRE_PROXY_MEMBER_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/wire/dispatch.h"
@@ -89,5 +88,3 @@ const struct member_method *member_method(const struct member_role *r, const cha
 struct member_lane *member_lane(struct member *m, uint8_t lane);
 // Where other workers reach it: "10.0.0.7:41234". False: nowhere.
 bool member_at(const struct member *m, char *out, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
 // What ranks print, for the clients that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
 // become one; the lines of a rank keep their order. Nothing is kept of a group to which nobody listens. Bounded: what a
 // listener does not take in time is dropped and counted.
-#ifndef CADRE_PROXY_OUTPUT_H
-#define CADRE_PROXY_OUTPUT_H
+#pragma once
 
 #include "operator/proxy/session_state.h"
 
@@ -29,5 +28,3 @@ void output_dropped(struct router *r, const char *group_uid, uint64_t n);
 const struct group *output_changed(struct router *r);
 int64_t output_due_ms(const struct router *r); // when output_tick() has something to do; INT64_MAX = never
 void output_tick(struct router *r, int64_t now_ms);
-
-#endif

@@ -2,8 +2,7 @@
 // One connection as the router sees it: a queue to put records in, and what its owner shall do with the connection. The
 // router never calls back. It notes the peers for which something has changed, and their owner asks with
 // router_changed() when it has handed over what it had.
-#ifndef CADRE_PROXY_PEER_H
-#define CADRE_PROXY_PEER_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/wire/record_writer.h"
@@ -31,5 +30,3 @@ void peer_changed(struct peer *p);
 // The sender of that call's body is to pause, or to go on. False: there is no room in its queue now.
 bool peer_pause(struct peer *p, bool pause, uint32_t id, uint32_t rank);
 void peer_close(struct peer *p, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
-#endif

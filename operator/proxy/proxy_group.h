@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A WorkerGroup as calls see it: what the operator knows of the object, and the processes that are connected now, one a
 // rank. A process of an older attempt is refused; a newer connection of a rank takes the place of the older one.
-#ifndef CADRE_PROXY_PROXY_GROUP_H
-#define CADRE_PROXY_PROXY_GROUP_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/wire/grid.h"
@@ -88,5 +87,3 @@ void group_explain(const struct group *g, struct buf *out);
 // The JSON of group.info. Of a large group the ranks come in pages of GROUP_INFO_RANKS, each in well below 2 ms: this
 // one begins with rank `from`; "next" says where the one behind it does.
 void group_info(const struct group *g, uint32_t from, struct buf *out);
-
-#endif

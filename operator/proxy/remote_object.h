@@ -2,8 +2,7 @@
 // Objects that worker processes keep, as calls see them: results that stay there (`keep`), the methods object.*, and
 // references in arguments. The proxy holds no object and no table of them: a reference says where it lies, and a
 // session only remembers which ones it has made, to have them freed when it ends.
-#ifndef CADRE_PROXY_REMOTE_OBJECT_H
-#define CADRE_PROXY_REMOTE_OBJECT_H
+#pragma once
 
 #include "common/wire/ref.h"
 #include "operator/proxy/call.h"
@@ -39,5 +38,3 @@ void object_forget(struct session *s, const char *text, uint32_t n); // a refere
 // The group of a reference, and the process that has one of its parts. ERR_GONE: lost; ERR_FORBIDDEN.
 int object_group(const struct session *s, const struct ref *ref, struct group **ret, struct err *err);
 int object_member(const struct group *g, const struct ref_part *p, struct member **ret, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a client asks for in a CALL, and what that means for the group now: which ranks get it, in which modes, and
 // whether they can have it at once. It refers to no call, so that all of it is known before one is made.
-#ifndef CADRE_PROXY_REQUEST_H
-#define CADRE_PROXY_REQUEST_H
+#pragma once
 
 #include "common/wire/record.h"
 #include "common/wire/traceparent.h"
@@ -45,5 +44,3 @@ uint32_t request_ranks(const struct request *q);
 int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
 // Why it waits, for people.
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out);
-
-#endif

@@ -2,8 +2,7 @@
 // What ranks send of their results, until it is the answer of the call: the result of one rank as it is, or those of
 // several collected into a list (collect.h), or joined (join.h). Results come whole or in pieces; a piece passes on as
 // it comes where it can, and its sender is told to pause while too much of it waits.
-#ifndef CADRE_PROXY_RESULT_H
-#define CADRE_PROXY_RESULT_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -17,5 +16,3 @@ void result_too_long(struct call_slot *slot, bool last);
 
 // Something was sent, or has come: what is joined goes on, and bodies are paused or let go on. May answer the call.
 void call_flow(struct call *c);
-
-#endif

@@ -9,8 +9,7 @@
 //     closes.
 //
 // One thread. docs/calls.md tells the rules.
-#ifndef CADRE_PROXY_ROUTER_H
-#define CADRE_PROXY_ROUTER_H
+#pragma once
 
 #include "operator/proxy/router_state.h"
 
@@ -43,5 +42,3 @@ void router_tick(struct router *r);
 void router_turn(struct router *r);
 struct peer *router_changed(struct router *r);
 void router_waits(struct router *r); // time passes from now on, until something comes in
-
-#endif

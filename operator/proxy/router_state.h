@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the router knows: groups, the calls that ranks have, and all that waits for a later turn of the loop. router.h
 // says what happens to it.
-#ifndef CADRE_PROXY_ROUTER_STATE_H
-#define CADRE_PROXY_ROUTER_STATE_H
+#pragma once
 
 #include "common/base/clock.h"
 #include "common/base/deadline.h"
@@ -81,5 +80,3 @@ const struct group *router_group_named(const struct router *r, const char *ns, c
 struct record_part *router_parts(struct router *r, size_t n);
 // Something has changed, so some calls that wait for this group may not have to any more.
 void router_look_again(struct router *r, struct group *g);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What comes from a client: calls, and the end of its connection.
-#ifndef CADRE_PROXY_SESSION_H
-#define CADRE_PROXY_SESSION_H
+#pragma once
 
 #include "common/wire/record_reader.h"
 #include "operator/proxy/session_state.h"
@@ -24,5 +23,3 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
 
 // For the router
 void sessions_go_on_ending(struct router *r);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One client: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
 // namespace, for which it was authorised before. session.h says what comes from it.
-#ifndef CADRE_PROXY_SESSION_STATE_H
-#define CADRE_PROXY_SESSION_STATE_H
+#pragma once
 
 #include "operator/proxy/router_state.h"
 
@@ -49,5 +48,3 @@ int session_copy(struct session *s, const struct record_header *h, const void *b
 void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
 void session_flow(struct session *s); // whether it is to be read
 bool session_ended(const struct session *s);
-
-#endif

@@ -9,8 +9,7 @@
 // where an element of the first that is neither object nor list stands for a single argument by position; or rows of a
 // batch (batch.h). Values stay where they are: a piece is made of stretches of the call's body, and of what had to be
 // written again (heads, names).
-#ifndef CADRE_PROXY_SPLIT_H
-#define CADRE_PROXY_SPLIT_H
+#pragma once
 
 #include "operator/proxy/call.h"
 #include "operator/proxy/dispatch_plan.h"
@@ -39,5 +38,3 @@ struct split {
 int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
                struct err *err);
 void split_done(struct split *s);
-
-#endif

@@ -3,8 +3,7 @@
 // tensor after the other go out, rows to the ranks that they are for, without a copy. Each rank's own document
 // has its tensors in the order in which they come, so nothing has to be kept, but for the last row where it is
 // repeated.
-#ifndef CADRE_PROXY_SPLIT_STREAM_H
-#define CADRE_PROXY_SPLIT_STREAM_H
+#pragma once
 
 #include "operator/proxy/call.h"
 
@@ -22,5 +21,3 @@ size_t split_stream_head_len(const struct call *c); // of the batch's own, which
 // much.
 int split_stream_take(struct call *c, const struct record_part *part, struct err *err);
 int split_stream_end(const struct call *c, struct err *err); // that was all: ERR_INVALID where something is missing
-
-#endif

@@ -5,8 +5,7 @@
 //
 // Durations are from when the call was there to its answer, the waiting for a group that is not ready included. Bytes
 // are those of its caller: arguments in, results out.
-#ifndef CADRE_PROXY_STATS_H
-#define CADRE_PROXY_STATS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
@@ -88,5 +87,3 @@ void stats_begin(struct stats_call *c, struct stats *s, struct stats_method *m);
 void stats_become(struct stats_call *c, struct stats_method *m);                   // it is one of that method
 void stats_answer(struct stats_call *c, uint32_t rank, uint32_t n, uint32_t left); // of n ranks, `left` have yet to
 void stats_end(struct stats_call *c);
-
-#endif

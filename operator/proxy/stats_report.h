@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stats of calls for those who ask: as JSON of one group (docs/calls.md, group.stats), as metrics of all of them.
-#ifndef CADRE_PROXY_STATS_REPORT_H
-#define CADRE_PROXY_STATS_REPORT_H
+#pragma once
 
 #include "operator/proxy/router_state.h"
 
@@ -9,5 +8,3 @@ void stats_report_group(const struct group *g, struct buf *out);
 // Families of the text format 0.0.4, with the labels namespace, group and method. What has no series of its own is in
 // one of the method "other" without a group.
 void stats_report_metrics(const struct router *r, struct buf *out);
-
-#endif

@@ -3,8 +3,7 @@
 // the method's concurrency group, one where it is in none; other calls of the same threads take slots, too. A task goes
 // to the rank with the fewest calls among those that have one free; where none has, it waits here, in the order in
 // which they came, and not behind the calls of a rank that may take longer than others.
-#ifndef CADRE_PROXY_TASK_H
-#define CADRE_PROXY_TASK_H
+#pragma once
 
 #include "operator/proxy/head.h"
 #include "operator/proxy/proxy_group.h"
@@ -16,5 +15,3 @@ bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_r
 // Every slot is held by a method that waits for it: it would never run.
 bool task_stuck(const struct group *g, uint8_t lane, uint32_t n_above);
 void task_explain(const struct group *g, uint8_t lane, struct buf *out); // why one waits
-
-#endif

@@ -3,8 +3,7 @@
 // operator hold, and its part of a turn of the loop. It may hold as much as is left to the others together: alone half
 // of everything, beside one that does the same a third, and so on. So there is always room for one that has nothing
 // yet. One with a weight may hold so many times what is left, and do so many times the work in a turn.
-#ifndef CADRE_PROXY_TENANT_H
-#define CADRE_PROXY_TENANT_H
+#pragma once
 
 #include "operator/proxy/router_state.h"
 
@@ -44,5 +43,3 @@ void tenant_spend(struct tenant *t, size_t units);
 bool tenant_has_turn(const struct tenant *t);                  // else what came from it waits for a later turn
 bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
 bool tenants_next_turn(struct router *r);                      // whether one still owes
-
-#endif

@@ -2,8 +2,7 @@
 // The calls of one client that wait for one group, in the order in which they came: none passes an earlier one. Those
 // of different clients do not wait for each other, so however many there are, looking at a group takes as many steps as
 // it has clients that wait. release.h sends them.
-#ifndef CADRE_PROXY_WAIT_QUEUE_H
-#define CADRE_PROXY_WAIT_QUEUE_H
+#pragma once
 
 #include "operator/proxy/session_state.h"
 
@@ -24,5 +23,3 @@ bool wait_queue_exists(const struct group *g, const struct session *s);
 // It stays in between.
 void wait_queue_hold(struct wait_queue *q);
 void wait_queue_let_go(struct wait_queue *q);
-
-#endif

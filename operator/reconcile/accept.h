@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether an object can be run at all, from its own text.
-#ifndef CADRE_RECONCILE_ACCEPT_H
-#define CADRE_RECONCILE_ACCEPT_H
+#pragma once
 
 #include "operator/api/placementgroup.h"
 #include "operator/api/podtemplate.h"
@@ -18,5 +17,3 @@ bool group_accept_local(const struct workergroup *wg, struct arena *a, struct re
 // Likewise.
 bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
                            struct template_facts *ret_facts);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the next attempt begins: with new pods, or in those that are there.
-#ifndef CADRE_RECONCILE_ATTEMPT_H
-#define CADRE_RECONCILE_ATTEMPT_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -13,5 +12,3 @@ void attempt_begin(struct work *w, const char *reason, const char *message);
 void attempt_begin_in_place(struct work *w, const char *message);
 // Gives the present pods up for a new set of the same attempt: they never ran all together.
 void attempt_roll_back(struct work *w, const char *reason, const char *message);
-
-#endif

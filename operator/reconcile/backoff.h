@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pause before the present attempt, after a failure.
-#ifndef CADRE_RECONCILE_BACKOFF_H
-#define CADRE_RECONCILE_BACKOFF_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -9,5 +8,3 @@ int64_t backoff_all_ms(const struct work *w, uint64_t seed); // from its beginni
 // What is left of it, and all of it (ret_all may be NULL). 0 = there is none (any more).
 int64_t backoff_left_ms(struct work *w, int64_t *ret_all);
 const char *backoff_text(struct work *w);
-
-#endif

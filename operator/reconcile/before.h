@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs of a WorkerGroup while its spec asks for something that is refused, or not looked at yet.
-#ifndef CADRE_RECONCILE_BEFORE_H
-#define CADRE_RECONCILE_BEFORE_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -11,5 +10,3 @@
 const struct workergroup *group_before(const struct workergroup *wg, struct arena *a);
 // Whether the present attempt was made from another spec.worker than the present one.
 bool group_worker_differs(const struct workergroup *wg, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names, labels and text of the pods that have a PlacementGroup's bundles, and of their Service: deterministic, so that
 // creating twice is impossible.
-#ifndef CADRE_RECONCILE_BUNDLEPOD_H
-#define CADRE_RECONCILE_BUNDLEPOD_H
+#pragma once
 
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundles.h"
@@ -27,5 +26,3 @@ int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, 
 // What a pod with these bundles asks for, by what the API server made of one with bundle 0 alone.
 int bundlepod_needs(const struct bundles *b, const char *tried_pod, const int32_t *items, size_t n, struct arena *a,
                     struct pod_constraints *ret, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // The bundles of a PlacementGroup, one by one, and which pod has which of them. What a pod has is in its
 // annotations, so that the pods alone tell it: the indexes of its bundles, and the shape that each had when the pod was
 // made.
-#ifndef CADRE_RECONCILE_BUNDLES_H
-#define CADRE_RECONCILE_BUNDLES_H
+#pragma once
 
 #include "operator/api/bundle.h"
 #include "operator/api/placementgroup.h"
@@ -57,5 +56,3 @@ const char *bundles_shapes_text(const struct bundles *b, const int32_t *items, s
 // *ret_same: they all have the shape that they had.
 bool bundles_of_pod(const struct bundles *b, const struct pod *p, struct arena *a, int32_t **ret, size_t *ret_n,
                     bool *ret_same);
-
-#endif

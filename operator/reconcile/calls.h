@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether calls to a WorkerGroup may wait for it, by its object alone.
-#ifndef CADRE_RECONCILE_CALLS_H
-#define CADRE_RECONCILE_CALLS_H
+#pragma once
 
 #include "operator/api/workergroup.h"
 
@@ -10,5 +9,3 @@
 const char *calls_refusal(const struct workergroup *wg, struct arena *a);
 // What the condition Ready says while it is not true; NULL = nothing.
 const char *calls_status(const struct workergroup *wg, struct arena *a);
-
-#endif

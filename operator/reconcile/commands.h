@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agents of a group are told, each thing once; and how its processes are stopped. Runtime Agent.
-#ifndef CADRE_RECONCILE_COMMANDS_H
-#define CADRE_RECONCILE_COMMANDS_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -14,5 +13,3 @@ void commands_stop_older(struct work *w, int stage);
 void commands_end(struct work *w, int stage);
 // On bundles: all that runs of the group is stopped, whatever attempt it is of; the pods stay.
 void commands_stop_all(struct work *w, int stage);
-
-#endif

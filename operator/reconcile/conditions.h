@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conditions of a WorkerGroup or a PlacementGroup that a decision leads to, and the write and the Events that take
 // the object there. Nothing else writes a condition.
-#ifndef CADRE_RECONCILE_CONDITIONS_H
-#define CADRE_RECONCILE_CONDITIONS_H
+#pragma once
 
 #include "operator/api/condition.h"
 #include "operator/api/object.h"
@@ -64,5 +63,3 @@ struct status_writer {
 // costs one write, and new numbers in the message of one that waits are gathered for longer.
 void conditions_commit(const struct conditions *c, const struct status_writer *w, bool at_once, struct arena *a,
                        struct plan *plan);
-
-#endif

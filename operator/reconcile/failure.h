@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What follows from the failure of a rank or the loss of a pod: a rule of failurePolicy, the restart policy and the
 // budget decide whether and how the group begins again, and what it waits for before.
-#ifndef CADRE_RECONCILE_FAILURE_H
-#define CADRE_RECONCILE_FAILURE_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
 // A rank has failed, or a pod is lost.
 void failure_answer(struct work *w);
 const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ends of a group: it succeeds, fails or runs out of time; what is kept of it then, and for how long.
-#ifndef CADRE_RECONCILE_FINISH_H
-#define CADRE_RECONCILE_FINISH_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -17,5 +16,3 @@ bool finish_stays(const struct work *w);
 void finish_stay(struct work *w);
 // It stays so because its present spec cannot be run; Accepted says why.
 void finish_refused(struct work *w);
-
-#endif

@@ -4,8 +4,7 @@
 //
 // Dry runs, the name of the Service, backoff and room are looked at in the order in which a person would want to hear
 // about them; only then pods are created, all or none. Pods that are not all bound in time are given back.
-#ifndef CADRE_RECONCILE_GANG_H
-#define CADRE_RECONCILE_GANG_H
+#pragma once
 
 #include "operator/placement/planner.h"
 #include "operator/reconcile/conditions.h"
@@ -83,5 +82,3 @@ void gang_keep_service(struct gang_decision *g);
 bool gang_refused_lately(const struct gang_decision *g);
 // Of the pod that is stuck.
 const char *gang_stuck_text(struct gang_decision *g);
-
-#endif

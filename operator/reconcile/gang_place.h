@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning a gang, behind those in the line that come before it.
-#ifndef CADRE_RECONCILE_GANG_PLACE_H
-#define CADRE_RECONCILE_GANG_PLACE_H
+#pragma once
 
 #include "operator/placement/line.h"
 #include "operator/placement/planner.h"
@@ -29,5 +28,3 @@ const char *gang_place_message(const struct gang_place_request *r, const struct 
 
 // ", 2 pods of lower priority are evicted for them"; "" if none is.
 const char *gang_place_victims(const struct placement *p, struct arena *a);
-
-#endif

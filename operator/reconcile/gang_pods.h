@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pods of a gang say about it, for any owner: counted once, then only read.
-#ifndef CADRE_RECONCILE_GANG_PODS_H
-#define CADRE_RECONCILE_GANG_PODS_H
+#pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
@@ -44,5 +43,3 @@ const char *pod_place(const struct pod *p); // the node where it is or is to be
 size_t gang_pods_placements(const struct pod *const *of, int32_t n, struct arena *a, struct node_ranges **ret);
 // "bundles 0-3 on n1, 4-7 on n2", as much as an Event takes.
 const char *gang_pods_placements_text(const char *word, const struct node_ranges *items, size_t n, struct arena *a);
-
-#endif

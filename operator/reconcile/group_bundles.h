@@ -4,8 +4,7 @@
 //
 // A replica is a bundle: ranks follow spec.placement.groups. The replicas whose bundles are in one pod are served by
 // one agent, which gets their processes in one order.
-#ifndef CADRE_RECONCILE_GROUP_BUNDLES_H
-#define CADRE_RECONCILE_GROUP_BUNDLES_H
+#pragma once
 
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/group_view.h"
@@ -53,5 +52,3 @@ int64_t group_bundles_template_grace_s(
 
 // Which pod a rank is in, as far as it is known; NULL = in none.
 const struct pod *group_bundles_pod(const struct group_view *v, int32_t rank, struct arena *a);
-
-#endif

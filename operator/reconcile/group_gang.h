@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a WorkerGroup wants of its gang, and its status.
-#ifndef CADRE_RECONCILE_GROUP_GANG_H
-#define CADRE_RECONCILE_GROUP_GANG_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -9,5 +8,3 @@
 void group_gang_init(struct work *w);
 // Some pods of the present incarnation are missing.
 void group_gang_create(struct work *w);
-
-#endif

@@ -5,8 +5,7 @@
 // agent a pod outlives attempts, and one that is lost is replaced alone, by the next incarnation. So there the newest
 // pod of each index is current, once a pod of the present incarnation exists; before that, those are that can stay:
 // alive, and made from the present spec.
-#ifndef CADRE_RECONCILE_GROUP_PODS_H
-#define CADRE_RECONCILE_GROUP_PODS_H
+#pragma once
 
 #include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/group_bundles.h"
@@ -56,5 +55,3 @@ enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_
 // The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
 // yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
 bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);
-
-#endif

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decision about one WorkerGroup. Pure: what it sees is in the view, what it wants is in the plan.
-#ifndef CADRE_RECONCILE_GROUP_RECONCILE_H
-#define CADRE_RECONCILE_GROUP_RECONCILE_H
+#pragma once
 
 #include "operator/reconcile/group_view.h"
 
 // Never fails: what is wrong with the object is said in its conditions.
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret);
-
-#endif

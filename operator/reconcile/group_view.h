@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a decision about a WorkerGroup sees.
-#ifndef CADRE_RECONCILE_GROUP_VIEW_H
-#define CADRE_RECONCILE_GROUP_VIEW_H
+#pragma once
 
 #include "operator/agents/facts.h"
 #include "operator/api/endpointslice.h"
@@ -40,5 +39,3 @@ struct group_view {
     const struct endpointslice *const *slices; // all that are owned by this object
     size_t n_slices;
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names, labels and environment of what a WorkerGroup owns: deterministic, so that creating twice is impossible.
-#ifndef CADRE_RECONCILE_NAMES_H
-#define CADRE_RECONCILE_NAMES_H
+#pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/podtemplate.h"
@@ -51,5 +50,3 @@ bool pod_has_agent(const struct pod *p);
 // Its agent trusts another authority than the one of these keys (struct agent_setup), so it cannot dial in. A pod that
 // does not say counts as made with them. The install key is of no account here: agents show the token of their pod.
 bool pod_trusts_others(const struct pod *p, const char *keys_id);
-
-#endif

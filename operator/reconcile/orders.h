@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of what an agent is told of the pod with this replica, in the arena.
-#ifndef CADRE_RECONCILE_ORDERS_H
-#define CADRE_RECONCILE_ORDERS_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -9,5 +8,3 @@ const char *order_stop(struct work *w, int32_t attempt, bool end);
 const char *order_prepare(struct work *w, int32_t index);
 const char *order_start(struct work *w, int32_t index, bool restart); // RESTART has only those processes that failed
 bool order_restarts(struct work *w, int32_t index, int32_t local);    // that is one of them
-
-#endif

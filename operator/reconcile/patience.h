@@ -2,8 +2,7 @@
 // How long something waits already that has begun at a time of another clock: the API server's, a kubelet's. That clock
 // may be far from ours, so its word is taken only for the time in which this process did not look. What begins under
 // our eyes is measured by our own clock, as moved by observations_time when somebody sets it.
-#ifndef CADRE_RECONCILE_PATIENCE_H
-#define CADRE_RECONCILE_PATIENCE_H
+#pragma once
 
 #include "operator/reconcile/group_view.h"
 
@@ -19,5 +18,3 @@ void patience_keep(const struct gang_memory *m, struct plan *p);
 
 // Before the n-th try (n = 1, 2, ...): initial * 2^(n-1), at most max, plus up to a tenth of jitter drawn from seed.
 int64_t patience_backoff_ms(int64_t initial_ms, int64_t max_ms, int32_t n, uint64_t seed);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a PlacementGroup wants of its gang, and its status. Private to operator/reconcile.
-#ifndef CADRE_RECONCILE_PLACEMENTGROUP_GANG_H
-#define CADRE_RECONCILE_PLACEMENTGROUP_GANG_H
+#pragma once
 
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/placementgroup_pods.h"
@@ -24,5 +23,3 @@ void placementgroup_gang_init(struct placementgroup_decision *d);
 // What the API server is asked about: a pod with a bundle of each shape, because what is allowed for the one (a
 // LimitRange, a policy) may be refused for the other. Of more shapes than can be remembered the creation tells.
 size_t placementgroup_gang_trials(const struct placementgroup_decision *d, struct gang_trial **ret);
-
-#endif

@@ -4,8 +4,7 @@
 // The annotations of a pod name its bundles; they are its own while it lives. Those of an earlier incarnation than the
 // present one have once been bound with all the others, and stay whatever becomes of the rest. Those of the present one
 // do so too as soon as the status has said so (Scheduled); before that they are created, and given back, all or none.
-#ifndef CADRE_RECONCILE_PLACEMENTGROUP_PODS_H
-#define CADRE_RECONCILE_PLACEMENTGROUP_PODS_H
+#pragma once
 
 #include "operator/reconcile/bundles.h"
 #include "operator/reconcile/gang_pods.h"
@@ -24,5 +23,3 @@ struct placementgroup_pods {
 
 void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
                               struct arena *a, struct placementgroup_pods *ret);
-
-#endif

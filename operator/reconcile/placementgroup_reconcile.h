@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decision about one PlacementGroup. Pure: what it sees is in the view, what it wants is in the plan.
-#ifndef CADRE_RECONCILE_PLACEMENTGROUP_RECONCILE_H
-#define CADRE_RECONCILE_PLACEMENTGROUP_RECONCILE_H
+#pragma once
 
 #include "operator/reconcile/placementgroup_view.h"
 
@@ -11,5 +10,3 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
 // Of what the dry runs of its pods depend on: struct action, and in struct gang_memory dry_run_hash, then `further`. 0
 // if it cannot be run.
 size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1]);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a decision about a PlacementGroup sees.
-#ifndef CADRE_RECONCILE_PLACEMENTGROUP_VIEW_H
-#define CADRE_RECONCILE_PLACEMENTGROUP_VIEW_H
+#pragma once
 
 #include "operator/api/placementgroup.h"
 #include "operator/reconcile/view.h"
@@ -11,5 +10,3 @@ struct placementgroup_view {
     struct gang_view gang; // its pods are all that this object owns (by UID)
     bool used;             // a WorkerGroup names it
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group_reconcile.h) and
 // carried out by operator/exec. All memory belongs to the arena that the plan was made in.
-#ifndef CADRE_RECONCILE_PLAN_H
-#define CADRE_RECONCILE_PLAN_H
+#pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
@@ -92,5 +91,3 @@ bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, in
 bool plan_empty(const struct plan *p); // nothing to do now
 // One line an action, for golden files and debug logs.
 const char *plan_describe(const struct plan *p, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of a group whose pods are all there, runtime Agent: prepare every agent, start every process at once,
 // then watch. What agents said is compared with the present attempt, so it does not matter who began.
-#ifndef CADRE_RECONCILE_PROCESSES_H
-#define CADRE_RECONCILE_PROCESSES_H
+#pragma once
 
 #include "operator/reconcile/work.h"
 
@@ -11,5 +10,3 @@ void processes_run(struct work *w);
 // Some run for the present attempt, and others can never join them: none starts before all are prepared. So it is where
 // the policy was another one when they were started, or a pod came again behind a leader's back.
 bool processes_mixed(const struct work *w);
-
-#endif

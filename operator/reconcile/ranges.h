@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sets of indexes as people write them: "0-3,6".
-#ifndef CADRE_RECONCILE_RANGES_H
-#define CADRE_RECONCILE_RANGES_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -24,5 +23,3 @@ const char *ranges_take(struct ranges *r, struct arena *a); // the text; *r is d
 // The next range of a text: advances *text. False at its end, or where it is none of ours (*text is NULL then).
 // for (const char *t = text; ranges_next(&t, &first, &last);) ...
 bool ranges_next(const char **text, int32_t *ret_first, int32_t *ret_last);
-
-#endif

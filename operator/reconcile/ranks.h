@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the agents of a group's present pods say of its processes: counted once, then only read. Part of group_pods.
-#ifndef CADRE_RECONCILE_RANKS_H
-#define CADRE_RECONCILE_RANKS_H
+#pragma once
 
 #include "operator/reconcile/group_view.h"
 
@@ -37,5 +36,3 @@ void ranks_take(const struct group_view *v, int32_t attempt, const struct agent_
 
 // The failure of a process in words for lastFailure; pod and node are the caller's.
 struct group_failure ranks_failure(const struct group_view *v, const struct agent_process *p, struct arena *a);
-
-#endif

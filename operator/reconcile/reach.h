@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether others can reach this replica, so that the silence of one agent says something about that agent. The silence
 // of everybody is the fault of the operator, and costs nobody a pod. Pure.
-#ifndef CADRE_RECONCILE_REACH_H
-#define CADRE_RECONCILE_REACH_H
+#pragma once
 
 #include "operator/agents/facts.h"
 
@@ -25,5 +24,3 @@ enum reach_verdict {
 // `silent` ones that ask. *ret_ms: when to look again, from now; not set with REACH_COUNTS.
 enum reach_verdict reach_verdict(const struct reach *r, size_t silent, int64_t since_ms, int64_t limit_ms,
                                  int64_t now_ms, int64_t *ret_ms);
-
-#endif

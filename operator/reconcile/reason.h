@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Condition types and reasons: part of the API, listed in docs/api.md. STATUS of `kubectl get` is the reason of Ready.
-#ifndef CADRE_RECONCILE_REASON_H
-#define CADRE_RECONCILE_REASON_H
+#pragma once
 
 #define COND_ACCEPTED "Accepted"
 #define COND_SCHEDULED "Scheduled"
@@ -72,5 +71,3 @@
 #define FAILURE_POD_DELETED "PodDeleted"
 #define FAILURE_AGENT_LOST "AgentLost"
 #define FAILURE_GPU_LOST "GPULost"
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every decision about a gang sees, for any owner, and what the operator remembers of it between decisions.
-#ifndef CADRE_RECONCILE_VIEW_H
-#define CADRE_RECONCILE_VIEW_H
+#pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/pod_constraints.h"
@@ -67,5 +66,3 @@ struct gang_view {
     int32_t moving;
     int64_t now_ms; // Unix time
 };
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the steps of one decision about a WorkerGroup share. Private to operator/reconcile.
-#ifndef CADRE_RECONCILE_WORK_H
-#define CADRE_RECONCILE_WORK_H
+#pragma once
 
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/gang.h"
@@ -46,5 +45,3 @@ int32_t work_next(int32_t n);
 // Kubernetes writes whole seconds, rounded down: when a time that looks like one may have been at the latest. 0 stays
 // 0.
 int64_t work_at_latest_ms(int64_t ms);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives keys to an asynchronous reconcile function, one run a key at a time, many keys at once, and decides what
 // follows: error -> again after a backoff; requeue -> again later; success -> forgotten.
-#ifndef CADRE_RUNTIME_CONTROLLER_H
-#define CADRE_RUNTIME_CONTROLLER_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/runtime/metrics.h"
@@ -33,5 +32,3 @@ void controller_stop(struct controller *c); // gives out no more keys, and forge
 void controller_retry(struct controller *c);      // keys that failed come at once: what was in the way is over
 bool controller_idle(const struct controller *c); // nothing in progress
 void controller_finish(struct controller *c, const char *key, struct reconcile_result result);
-
-#endif

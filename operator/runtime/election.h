@@ -2,8 +2,7 @@
 // Takes part in the election of a leader (leader.h) on a thread of its own, over connections of its own. So nothing
 // that keeps the operator's loop or its client busy delays a renewal: neither a peer nor thousands of writes. A loop
 // that stands still for good is found by the liveness probe, which asks it.
-#ifndef CADRE_RUNTIME_ELECTION_H
-#define CADRE_RUNTIME_ELECTION_H
+#pragma once
 
 #include "operator/runtime/leader.h"
 
@@ -26,5 +25,3 @@ bool election_may_write(struct election *e);
 // Gives the lease back as leader_release() does, then calls released from the loop. Frees itself.
 void election_release(struct election *e, void (*released)(void *ctx), void *ctx);
 void election_free(struct election *e); // at once, without giving back; accepts NULL
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a leader gives its lease back, so that a replica leads which sees more than it does. Pure.
-#ifndef CADRE_RUNTIME_HANDOVER_H
-#define CADRE_RUNTIME_HANDOVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct handover {
 
 // Whether it is time now. Asked often; `sees_less`: this replica leads, and another one sees all that it sees and more.
 bool handover_due(struct handover *h, bool sees_less, int64_t now_ms);
-
-#endif

@@ -2,8 +2,7 @@
 // GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz:
 // caches are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections
 // (a new one replaces the oldest that is still silent), 4 KiB of request, 10 s; one request a connection.
-#ifndef CADRE_RUNTIME_HEALTH_H
-#define CADRE_RUNTIME_HEALTH_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/runtime/metrics.h"
@@ -21,5 +20,3 @@ struct health_options {
 int health_start(struct loop *loop, const struct health_options *options, struct health **ret, struct err *err);
 int health_port(const struct health *h);
 void health_stop(struct health *h); // closes all connections; NULL is fine
-
-#endif

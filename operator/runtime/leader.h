@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Leader election by a Lease, with client-go's rules: 15 s lease, renewed every 2 s, lost when no renewal has
 // succeeded for 10 s; time is measured from when *we* saw the record change, so clocks need not agree.
-#ifndef CADRE_RUNTIME_LEADER_H
-#define CADRE_RUNTIME_LEADER_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 
@@ -31,5 +30,3 @@ int64_t leader_writes_until_ms(const struct leader *l);
 // Gives the lease back (best effort, bounded by 2 s), then calls released. Frees itself.
 void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx);
 void leader_free(struct leader *l); // at once, without giving back
-
-#endif

@@ -8,8 +8,7 @@
 //   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
 //   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> FOLLOWING
 //   any       --leader_fsm_resign()--> RESIGNED (for good)
-#ifndef CADRE_RUNTIME_LEADER_FSM_H
-#define CADRE_RUNTIME_LEADER_FSM_H
+#pragma once
 
 #include "common/base/rand.h"
 #include "operator/api/lease.h"
@@ -82,5 +81,3 @@ const char *leader_fsm_write(const struct leader_fsm *f, const char *ns, const c
                              struct arena *a);
 // Stops for good; true if there is a lease to give back, which leader_fsm_write() then writes.
 bool leader_fsm_resign(struct leader_fsm *f);
-
-#endif

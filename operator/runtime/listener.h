@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A listening TCP socket on the loop.
-#ifndef CADRE_RUNTIME_LISTENER_H
-#define CADRE_RUNTIME_LISTENER_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -13,5 +12,3 @@ int listener_start(struct loop *loop, const char *address, void (*accepted)(void
                    struct listener **ret, struct err *err);
 int listener_port(const struct listener *l);
 void listener_stop(struct listener *l); // NULL is fine
-
-#endif

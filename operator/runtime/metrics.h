@@ -3,8 +3,7 @@
 // leader_election_master_status, process_*), so that existing dashboards work, and our own cadre_*. Cardinality is
 // bounded: no label of a series holds an object's name; what does is in the appendix, whose owner bounds it. Every
 // registry has the process_* family.
-#ifndef CADRE_RUNTIME_METRICS_H
-#define CADRE_RUNTIME_METRICS_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -46,5 +45,3 @@ struct metrics_rest {
     const char *host; // of the API server, "10.0.0.1:6443"
 };
 void metrics_rest_observe(void *metrics_rest, const char *method, int http_status, int64_t micros);
-
-#endif

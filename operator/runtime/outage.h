@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether the API server is away, where no Lease tells: for a replica without an election, and before it
 // takes part in one. A watch that fails may have reasons of its own; so the API server is asked, until it answers.
-#ifndef CADRE_RUNTIME_OUTAGE_H
-#define CADRE_RUNTIME_OUTAGE_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 
@@ -20,5 +19,3 @@ struct outage_options {
 struct outage *outage_new(struct loop *loop, struct kube_client *client, const struct outage_options *options);
 void outage_free(struct outage *o); // after the client; accepts NULL
 void outage_suspect(struct outage *o);
-
-#endif

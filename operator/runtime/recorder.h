@@ -4,8 +4,7 @@
 // failed write is counted in the metrics, not retried for ever. Memory is bounded (least recently used objects are
 // forgotten). Warnings are written at once; what is none waits, at most two seconds, until the client has had no other
 // request under way for a moment. Only the leader tells: what waits when its term ends is dropped.
-#ifndef CADRE_RUNTIME_RECORDER_H
-#define CADRE_RUNTIME_RECORDER_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 #include "operator/runtime/metrics.h"
@@ -19,5 +18,3 @@ void recorder_event(struct recorder *r, const struct object *regarding, bool war
                     const char *note);
 // An object has gone: that all went well with it is not written any more.
 void recorder_forget(struct recorder *r, const struct object *gone);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps a store equal to a collection of the API server: operator/kube/watch.h decides, this does.
-#ifndef CADRE_RUNTIME_REFLECTOR_H
-#define CADRE_RUNTIME_REFLECTOR_H
+#pragma once
 
 #include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
@@ -28,5 +27,3 @@ struct reflector *reflector_start(struct loop *loop, struct kube_client *client,
 void reflector_hurry(struct reflector *r);
 // Frees; no callback after it returns. May be called in any callback, also one of the store's. The store stays.
 void reflector_stop(struct reflector *r);
-
-#endif

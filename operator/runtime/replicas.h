@@ -2,8 +2,7 @@
 // Which replicas of the operator there are: the pods with our own one's labels. Each knows its own calls only;
 // a program that wants all of them learns here whom else to ask. And which operators of other installations act on the
 // same groups, by the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
-#ifndef CADRE_RUNTIME_REPLICAS_H
-#define CADRE_RUNTIME_REPLICAS_H
+#pragma once
 
 #include "operator/runtime/store.h"
 
@@ -21,5 +20,3 @@ void replicas_free(struct replicas *r); // when the store changes no more; accep
 // The names of those that run and are not being deleted, as a JSON list in natural order; valid until a pod changes.
 // NULL where our own pod is not known: outside of the cluster, and until the first list of pods.
 const char *replicas_json(struct replicas *r);
-
-#endif

@@ -2,8 +2,7 @@
 // The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, by the
 // label cadre.dev/group, and of pods by the node that they are bound or pinned to. Readers take references or look
 // while nothing turns the loop. Not thread-safe.
-#ifndef CADRE_RUNTIME_STORE_H
-#define CADRE_RUNTIME_STORE_H
+#pragma once
 
 #include "operator/api/glance.h"
 #include "operator/api/object.h"
@@ -57,5 +56,3 @@ void store_each_on_node(const struct store *s, const char *node, void (*fn)(void
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
 // The oldest first. Nothing may be stored meanwhile.
 void store_each_by_age(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
-
-#endif

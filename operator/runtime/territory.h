@@ -2,8 +2,7 @@
 // The namespaces that an installation for all of them leaves to others: those in which an operator runs that watches
 // just that one. Its pod says so by the label cadre.dev/watches. What a pod says counts for its own namespace only, so
 // that nobody can keep this installation out of other people's.
-#ifndef CADRE_RUNTIME_TERRITORY_H
-#define CADRE_RUNTIME_TERRITORY_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "operator/runtime/store.h"
@@ -27,5 +26,3 @@ void territory_free(struct territory *t); // when the store changes no more; acc
 // t NULL: nothing is left to anybody.
 void territory_each(const struct territory *t, territory_fn fn, void *ctx); // those that are left to others
 bool territory_left(const struct territory *t, const char *ns);
-
-#endif

@@ -3,8 +3,7 @@
 // processed is not given out again, but if it is added meanwhile it comes back when it is done; a delayed key keeps its
 // earliest time; failures back off exponentially per key (5 ms, doubling, but to 5 minutes instead of 1,000 s). Pure,
 // with an injected clock.
-#ifndef CADRE_RUNTIME_WORKQUEUE_H
-#define CADRE_RUNTIME_WORKQUEUE_H
+#pragma once
 
 #include "common/base/clock.h"
 
@@ -38,5 +37,3 @@ void workqueue_stats(const struct workqueue *q, struct workqueue_stats *ret);
 // Called when a key leaves the queue (queued_ms) and when it is done (worked_ms): for histograms. May be NULL.
 void workqueue_observe(struct workqueue *q, void (*taken)(void *ctx, int64_t queued_ms),
                        void (*done)(void *ctx, int64_t worked_ms), void *ctx);
-
-#endif

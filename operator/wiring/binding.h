@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What joins the proxy to the cluster: the stores tell the gateway which groups and pods there are, the identity who
 // dials in, and a peer that connects wakes its group.
-#ifndef CADRE_WIRING_BINDING_H
-#define CADRE_WIRING_BINDING_H
+#pragma once
 
 #include "operator/exec/group_controller.h"
 #include "operator/runtime/store.h"
@@ -37,5 +36,3 @@ void binding_stop(struct binding *b);
 bool binding_idle(const struct binding *b); // and they are gone, and the keys are there or not to be had
 void binding_hurry(struct binding *b);      // the API server answers again: what could not be read is read now
 void binding_free(struct binding *b);       // before the client and the controller; accepts NULL
-
-#endif

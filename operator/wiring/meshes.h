@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The meshes of a WorkerGroup as the proxy has them: the one knows no Kubernetes, the other no calls.
-#ifndef CADRE_WIRING_MESHES_H
-#define CADRE_WIRING_MESHES_H
+#pragma once
 
 #include "common/wire/grid.h"
 #include "operator/api/workergroup.h"
 
 struct grid *meshes_of(const struct worker_spec *s, struct arena *a); // s->n_meshes of them; names are borrowed
-
-#endif

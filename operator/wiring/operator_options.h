@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of cadre-operator.
-#ifndef CADRE_WIRING_OPERATOR_OPTIONS_H
-#define CADRE_WIRING_OPERATOR_OPTIONS_H
+#pragma once
 
 #include "common/base/log.h"
 
@@ -31,5 +30,3 @@ struct options {
 
 // Returns -1 to go on, or the exit code: 0 after --help and --version, 2 for a wrong command line (said on stderr).
 int options_parse(int argc, char **argv, struct options *ret);
-
-#endif

@@ -3,8 +3,7 @@
 // asked about each. What goes with its session is renewed as long as the session is there: an annotation, written again
 // and again. The leader deletes what nobody renews (exec/abandoned.h), so that neither a client nor this replica has to
 // be alive for that; and the same request, made by the same user to any replica, takes such an object over.
-#ifndef CADRE_WIRING_PROVISION_H
-#define CADRE_WIRING_PROVISION_H
+#pragma once
 
 #include "operator/gateway/provisioner.h"
 #include "operator/kube/kube_client.h"
@@ -19,5 +18,3 @@ struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client 
                                           struct store *placements, int64_t renew_ms);
 void provision_desk_free(struct provision_desk *d); // after the gateway; who still waits is not answered. Accepts NULL
 struct provisioner provision_desk_provisioner(struct provision_desk *d);
-
-#endif

@@ -2,8 +2,7 @@
 // Proxies, worker processes and clients on this machine, which are killed, stopped for a while and started again at
 // random while they work. What each of them does is in a file of its own; chaos.c kills, ledger.c writes down what a
 // rank ran, verdict.c compares that with what the clients say.
-#ifndef CADRE_TESTS_CHAOS_H
-#define CADRE_TESTS_CHAOS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ int client_run(const char *const sockets[CHAOS_PROXIES], const char *file, unsig
 // Reads the ledger and the files of all clients. `killed` of them have not come to their end. Returns whether all
 // is well; says what is not.
 int verdict(const char *ledger, char *const files[], const unsigned char *killed, unsigned n);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Certificates made on the spot, so that no test waits for one to expire or carries a key in its sources.
-#ifndef CADRE_TESTS_FAKEAPI_CERTS_H
-#define CADRE_TESTS_FAKEAPI_CERTS_H
+#pragma once
 
 struct certs { // PEM text, owned
     char *ca;
@@ -16,5 +15,3 @@ struct certs { // PEM text, owned
 
 void certs_make(struct certs *ret);
 void certs_done(struct certs *c);
-
-#endif

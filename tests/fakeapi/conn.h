@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One accepted connection on the loop: bytes in, bytes out, plain or TLS.
-#ifndef CADRE_TESTS_FAKEAPI_CONN_H
-#define CADRE_TESTS_FAKEAPI_CONN_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/loop.h"
@@ -23,5 +22,3 @@ void conn_write(struct conn *c, const char *bytes, size_t n);
 void conn_finish(struct conn *c);        // closes when all is written
 bool conn_resumed(const struct conn *c); // TLS went on with a session of an earlier connection
 void conn_reset(struct conn *c);         // the close to come is a TCP reset
-
-#endif

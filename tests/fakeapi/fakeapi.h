@@ -2,8 +2,7 @@
 // An HTTP/1.1 server on the loop of the test, on a free port of 127.0.0.1, that does to its clients what a real API
 // server does only on a bad day. What it answers is a list of rules; the first that matches a request and is not used
 // up decides. Without one the answer is 404. It never asserts: it records, and the test looks afterwards.
-#ifndef CADRE_TESTS_FAKEAPI_H
-#define CADRE_TESTS_FAKEAPI_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "tests/fakeapi/certs.h"
@@ -76,5 +75,3 @@ void fakeapi_down(struct fakeapi *f, bool down);
 int fakeapi_connections(const struct fakeapi *f); // accepted so far
 int fakeapi_count(const struct fakeapi *f);       // requests read so far
 const struct fakeapi_request *fakeapi_at(const struct fakeapi *f, int i);
-
-#endif

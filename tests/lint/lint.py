@@ -173,9 +173,13 @@ def check_includes(path, text, exists):
 
 
 def check_guard(path, text):
+    """Public headers have guards, for compilers of users; all others #pragma once."""
     stem = re.sub(r"\W", "_", os.path.basename(path)).upper()
     m = re.search(r"^#ifndef (\w+)\n#define (\w+)$", text, re.M)
-    if not m or m.group(1) != m.group(2) or not text.rstrip().endswith("#endif"):
+    if "/include/cadre/" not in path:
+        if not re.search(r"^#pragma once$", text, re.M) or m:
+            yield 1, "guard", "no #pragma once"
+    elif not m or m.group(1) != m.group(2) or not text.rstrip().endswith("#endif"):
         yield 1, "guard", "no include guard"
     elif not (m.group(1).startswith("CADRE_") and m.group(1).endswith("_" + stem)):
         yield line_of(text, m.start()), "guard", f"include guard {m.group(1)} is not CADRE_..._{stem}"
@@ -367,9 +371,11 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/api/a.c", C_HEAD + "//" + "x" * MAX_COLUMNS + "\n", ["columns"]),
     ("operator/api/a.c", C_HEAD + "//" + "é" * (MAX_COLUMNS - 2) + "\n", []),
     ("operator/api/a.c", C_HEAD + "\n" * MAX_LINES, ["length"]),
-    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A_H\n#endif\n", []),
-    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_B_H\n#define CADRE_API_B_H\n#endif\n", ["guard"]),
-    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A\n#endif\n", ["guard"]),
+    ("operator/api/a.h", C_HEAD + "#pragma once\n", []),
+    ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A_H\n#endif\n", ["guard"]),
+    ("sdk/c/include/cadre/a.h", C_HEAD + "#ifndef CADRE_A_H\n#define CADRE_A_H\n#endif\n", []),
+    ("sdk/c/include/cadre/a.h", C_HEAD + "#ifndef CADRE_B_H\n#define CADRE_B_H\n#endif\n", ["guard"]),
+    ("sdk/c/include/cadre/a.h", C_HEAD + "#ifndef CADRE_A_H\n#define CADRE_A\n#endif\n", ["guard"]),
     ("operator/api/a.h", C_HEAD + "int x;\n", ["guard"]),
 ]
 

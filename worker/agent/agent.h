@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The groups of one pod and their processes: does what the supervisors decide. Who commands it (the operator over a
 // connection, or `cadre-agent run`) is not its business.
-#ifndef CADRE_AGENT_AGENT_H
-#define CADRE_AGENT_AGENT_H
+#pragma once
 
 #include "worker/agent/command.h"
 #include "worker/agent/rank_output.h"
@@ -54,5 +53,3 @@ size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);
 // What is known of a process that has exited; false where the rank has none.
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent's websocket to one replica of the operator: says hello, takes commands, reports, sends heartbeats, and
 // comes back when it is lost, with jitter. Losing it changes nothing in the pod.
-#ifndef CADRE_AGENT_AGENT_CONNECTION_H
-#define CADRE_AGENT_AGENT_CONNECTION_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/base/rand.h"
@@ -46,5 +45,3 @@ void connection_printed(struct connection *c, const char *group, int rank, const
 void connection_report(struct connection *c, const struct agent_report *r); // dropped before the HELLO, which has it
 
 void connection_gpus(struct connection *c); // there is news of them that should not wait for the next heartbeat
-
-#endif

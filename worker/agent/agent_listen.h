@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What processes print, on its way to one replica of the operator, while somebody there listens to their group.
 // Bounded: what comes too fast is dropped and counted, and never slows a process down.
-#ifndef CADRE_AGENT_AGENT_LISTEN_H
-#define CADRE_AGENT_AGENT_LISTEN_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/json_writer.h"
@@ -31,5 +30,3 @@ void listen_command(struct listen *l, const char *body, size_t len);
 bool listen_line(struct listen *l, const char *group, int rank, const char *text, size_t len);
 // The next body of an OUTPUT record into `w`, which it initialises; false = there is none.
 bool listen_next(struct listen *l, struct json_writer *w);
-
-#endif

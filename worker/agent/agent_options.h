@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of cadre-agent.
-#ifndef CADRE_AGENT_AGENT_OPTIONS_H
-#define CADRE_AGENT_AGENT_OPTIONS_H
+#pragma once
 
 #include "worker/agent/gpus.h"
 
@@ -37,5 +36,3 @@ struct options {
 // Returns -1 to go on, or the exit code: 0 after --help and --version, OPTIONS_USAGE for a wrong command line (said on
 // stderr).
 int options_parse(int argc, char **argv, struct options *ret);
-
-#endif

@@ -2,8 +2,7 @@
 // The duty of pid 1: every child that dies is reaped, whether we started it or inherited it. One a process, because
 // SIGCHLD and wait() are the process's. Elsewhere than at pid 1 it makes the process a subreaper, so that orphans of
 // what we started come to us there as well.
-#ifndef CADRE_AGENT_CHILD_REAPER_H
-#define CADRE_AGENT_CHILD_REAPER_H
+#pragma once
 
 #include "common/base/loop.h"
 
@@ -29,5 +28,3 @@ void reaper_unwatch(struct reaper_watch *w); // accepts NULL
 // `mark` ("NAME=value") only to those that were started with it in their environment. Returns how many there were;
 // their own children come to us, and take another call.
 int reaper_kill_orphans(struct reaper *r, const char *mark);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent is told to do with one group in its pod. The bodies of docs/protocol.md ("Agent"), decoded and checked.
-#ifndef CADRE_AGENT_COMMAND_H
-#define CADRE_AGENT_COMMAND_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -53,5 +52,3 @@ struct command *command_new(enum command_type type, const char *group, int attem
 int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err);
 struct command *command_ref(struct command *c);
 void command_unref(struct command *c); // accepts NULL
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cadre-agent run` under somebody who watches it closely: over a descriptor that was handed down, a SOCK_SEQPACKET
 // socket, goes what an operator would be told and say, one record a packet. Out: EXITED, and REFUSED; in: KILL.
-#ifndef CADRE_AGENT_CONTROL_H
-#define CADRE_AGENT_CONTROL_H
+#pragma once
 
 #include "worker/agent/agent.h"
 
@@ -14,5 +13,3 @@ struct control;
 struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err);
 void control_free(struct control *c); // accepts NULL
 void control_report(struct control *c, const struct agent_report *r);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The environment of one worker process: the pod's own, what the operator adds for the group, and on top of both what
 // tells the process who it is. Pure. docs/api.md lists the names for users.
-#ifndef CADRE_AGENT_ENVIRONMENT_H
-#define CADRE_AGENT_ENVIRONMENT_H
+#pragma once
 
 #include "worker/agent/gpus.h"
 
@@ -46,5 +45,3 @@ int environment_gpus(const char *const *pod, const struct environment_group *g, 
 const char *environment_expand(const char *const *env, const char *text, struct arena *a);
 const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a);
 const char *environment_get(const char *const *env, const char *name); // NULL = not set
-
-#endif

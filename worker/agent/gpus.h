@@ -5,8 +5,7 @@
 // NVIDIA_VISIBLE_DEVICES where that is a list (what a device plugin sets), else in the driver's order. A group has all
 // of them or, on shared bundles, those that it was given; its workers take equal, consecutive shares by local rank,
 // unless it is said which are whose.
-#ifndef CADRE_AGENT_GPUS_H
-#define CADRE_AGENT_GPUS_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
@@ -46,5 +45,3 @@ struct gpus_view {
 // ERR_INVALID where the group asks for more than there is.
 int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a, struct gpus_view *ret,
               struct err *err);
-
-#endif

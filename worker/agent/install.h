@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cadre-agent install DIR`: what the init container of a worker pod runs, so that the agent is there in any image.
-#ifndef CADRE_AGENT_INSTALL_H
-#define CADRE_AGENT_INSTALL_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -18,5 +17,3 @@ int install_program(const char *dir, struct err *err);
 char *install_brought(void);
 // The path of that program beside the running one, or in ../lib/cadre; NULL = it is not there. The caller's.
 char *install_beside(const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts what a process prints into lines and puts its name in front of each. No I/O; any bytes are fine.
-#ifndef CADRE_AGENT_LINES_H
-#define CADRE_AGENT_LINES_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -27,5 +26,3 @@ static inline bool lines_partial(const struct lines *l)
 {
     return l->partial.len > 0;
 }
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an agent says: records of cadre.v1 and their JSON bodies (docs/protocol.md, "Agents").
-#ifndef CADRE_AGENT_MESSAGE_H
-#define CADRE_AGENT_MESSAGE_H
+#pragma once
 
 #include "common/base/json_writer.h"
 #include "common/wire/record.h"
@@ -19,5 +18,3 @@ void message_refused(enum record_type command, const struct command *c, const st
 bool message_command_type(unsigned record_type, enum command_type *ret); // false = not a command
 // Of a WELCOME, within its bounds; a default where it has none.
 int64_t message_heartbeat_ms(const char *welcome, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether the kernel killed a process of this container because its memory was used up: the cgroup counts that.
-#ifndef CADRE_AGENT_OOM_H
-#define CADRE_AGENT_OOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -10,5 +9,3 @@
 // How often it did so far, by the files of cgroup v2 or v1 below `root`, which are the container's own; -1 = they do
 // not tell.
 int64_t oom_kills(const char *root);
-
-#endif

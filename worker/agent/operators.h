@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All replicas of the operator: a connection to each address that the name of its headless Service has. Reports go to
 // all of them; commands come from the one that leads.
-#ifndef CADRE_AGENT_OPERATORS_H
-#define CADRE_AGENT_OPERATORS_H
+#pragma once
 
 #include "worker/agent/agent_connection.h"
 
@@ -20,5 +19,3 @@ bool operators_closed(const struct operators *o);
 void operators_printed(struct operators *o, const char *group, int rank, const char *text, size_t len);
 void operators_report(struct operators *o, const struct agent_report *r);
 void operators_gpus(struct operators *o); // as connection_gpus()
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of the GPUs of the pod, and which ranks have them. A program of its own asks the driver (cadre-gpus),
 // because the agent is linked with nothing, and may not stand still with a driver that does.
-#ifndef CADRE_AGENT_PROBE_H
-#define CADRE_AGENT_PROBE_H
+#pragma once
 
 #include "common/wire/gpu.h"
 #include "worker/agent/agent.h"
@@ -31,5 +30,3 @@ void probe_free(struct probe *p); // accepts NULL
 uint64_t probe_version(const struct probe *p);
 // All GPUs with the ranks that have them now, as member "gpus" of an object that is open.
 void probe_write(const struct probe *p, struct json_writer *w);
-
-#endif

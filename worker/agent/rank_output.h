@@ -2,8 +2,7 @@
 // The output of worker processes on its way to the pod's log: `[rank N] `, or who else it is, in front of each line,
 // the last lines kept for lastFailure. A log reader that is slow slows the processes down (their pipes fill up), never
 // our loop: nothing here blocks, and everything is bounded.
-#ifndef CADRE_AGENT_RANK_OUTPUT_H
-#define CADRE_AGENT_RANK_OUTPUT_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/loop.h"
@@ -32,5 +31,3 @@ void output_close(struct output_process *p); // accepts NULL
 // A line of the agent's own, `[agent] ` in front. Dropped where the log is full.
 void output_say(struct output *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool output_pending(const struct output *o); // something is not written yet
-
-#endif

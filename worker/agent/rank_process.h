@@ -4,8 +4,7 @@
 //
 // Exit codes are the shell's: the process's own; 128 + N if signal N ended it; 127 if the command is not there, 126 if
 // it is but cannot be run.
-#ifndef CADRE_AGENT_RANK_PROCESS_H
-#define CADRE_AGENT_RANK_PROCESS_H
+#pragma once
 
 #include "worker/agent/child_reaper.h"
 
@@ -52,5 +51,3 @@ int process_pid(const struct process *p);
 struct process_exit process_exit(const struct process *p);
 const char *process_error(const struct process *p); // "" = the command was run
 void process_free(struct process *p);               // kills what still runs; accepts NULL
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the log goes: a file descriptor that is written without ever blocking, behind a bounded queue. A reader that is
 // gone is no error: what it would have got is dropped. SIGPIPE must be ignored.
-#ifndef CADRE_AGENT_SINK_H
-#define CADRE_AGENT_SINK_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/loop.h"
@@ -27,5 +26,3 @@ void sink_free(struct sink *s); // drops what is queued; accepts NULL
 struct buf *sink_queue(struct sink *s);
 void sink_send(struct sink *s);
 size_t sink_queued(const struct sink *s);
-
-#endif

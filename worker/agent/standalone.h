@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cadre-agent run`: one group of one pod, with an operator that knows one rule: when a process fails, all end.
-#ifndef CADRE_AGENT_STANDALONE_H
-#define CADRE_AGENT_STANDALONE_H
+#pragma once
 
 #include "worker/agent/agent.h"
 #include "worker/agent/agent_options.h"
@@ -16,5 +15,3 @@ struct standalone {
 // The agent's reports go to standalone_report() with the standalone as context.
 void standalone_report(void *ctx, const struct agent_report *r);
 int standalone_start(struct standalone *s, struct err *err);
-
-#endif

@@ -11,8 +11,7 @@
 // Rules: a command of an older attempt is refused. A command that comes again changes nothing and is reported again. No
 // process is started before the one that had its rank is gone, with all its children. What is stopped stays stopped
 // until a newer attempt. Nothing here depends on whether the operator can be reached.
-#ifndef CADRE_AGENT_SUPERVISOR_H
-#define CADRE_AGENT_SUPERVISOR_H
+#pragma once
 
 #include "worker/agent/command.h"
 
@@ -103,5 +102,3 @@ int supervisor_attempt(const struct supervisor *s);
 const char *supervisor_master_ip(const struct supervisor *s); // of the present PREPARE, NULL = none
 size_t supervisor_process_count(const struct supervisor *s);
 const struct supervisor_process *supervisor_process_at(const struct supervisor *s, size_t i);
-
-#endif

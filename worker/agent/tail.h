@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last of what a process printed, for lastFailure: at most 4 KiB and 80 lines.
-#ifndef CADRE_AGENT_TAIL_H
-#define CADRE_AGENT_TAIL_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -17,5 +16,3 @@ struct tail { // all zero to begin with
 void tail_add(struct tail *t, const char *data, size_t n);
 // Appends what is there to `out`: whole lines, or the end of one that is longer than all that is kept.
 void tail_get(const struct tail *t, struct buf *out);
-
-#endif

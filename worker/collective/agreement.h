@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether all members are about to do the same. Pure.
-#ifndef CADRE_COLLECTIVE_AGREEMENT_H
-#define CADRE_COLLECTIVE_AGREEMENT_H
+#pragma once
 
 #include "common/base/buf.h"
 
@@ -10,5 +9,3 @@
 // whats[i]: what member i is about to do, in words. False: they differ, and `out` says who wants what:
 // "rank 0, rank 2: all_reduce of 4 F32 with sum; rank 1: all_reduce of 3 F32 with sum".
 bool agreement_holds(const char *const *whats, const char *const *names, int n, struct buf *out);
-
-#endif

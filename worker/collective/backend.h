@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What moves the bytes of a communicator. Each back end is a shared object of its own, which is loaded when the first
 // communicator wants it: so a program runs where its libraries are not.
-#ifndef CADRE_COLLECTIVE_BACKEND_H
-#define CADRE_COLLECTIVE_BACKEND_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -54,5 +53,3 @@ struct backend {
     void (*abort)(void *self); // from any thread: what runs fails soon
     void (*close)(void *self);
 };
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A communicator behind the opaque cadre_comm of the ABI: a star that watches, a back end that moves bytes, and the
 // rules of cadre/collective.h. What a call is and how members reach each other is the worker host's.
-#ifndef CADRE_COLLECTIVE_COMM_H
-#define CADRE_COLLECTIVE_COMM_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/collective.h"
@@ -24,5 +23,3 @@ struct comm_config {
 // ERR_INVALID: there is no such back end in this build or image. Else ERR_TIMEOUT, ERR_GONE, ERR_UNAVAILABLE with who
 // is missing, or what is wrong on which rank.
 int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err);
-
-#endif

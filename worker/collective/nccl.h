@@ -5,12 +5,9 @@
 // Communicators of NCCL do not block here: each call returns at once, and what is under way is polled together with
 // NCCL's asynchronous errors, the limit, and the word of another thread that a member was lost. In each of these cases
 // the thread that uses the communicator calls ncclCommAbort(), which ends the kernels that wait.
-#ifndef CADRE_COLLECTIVE_NCCL_H
-#define CADRE_COLLECTIVE_NCCL_H
+#pragma once
 
 #include "sdk/c/include/cadre/collective.h"
 #include "worker/collective/backend.h"
 
 CADRE_EXPORT const struct backend *cadre_backend(void); // BACKEND_SYMBOL
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How two lists of numbers become one. Types are those of safetensors; what is not a number has no function.
-#ifndef CADRE_COLLECTIVE_REDUCE_H
-#define CADRE_COLLECTIVE_REDUCE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +18,4 @@ void reduce_divide(int dtype, void *data, size_t n, int by);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

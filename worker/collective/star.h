@@ -3,8 +3,7 @@
 // others. First they exchange what their back ends need. Then a thread of each member watches its connections: the end
 // of a process ends them at once, whatever its methods do. Everybody learns who was lost, and can ask who is missing in
 // a collective.
-#ifndef CADRE_COLLECTIVE_STAR_H
-#define CADRE_COLLECTIVE_STAR_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -41,5 +40,3 @@ int star_compare(struct star *s, const char *what, int64_t limit_ms);
 // for what all agree on, which goes to `ret`.
 void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]);
 bool star_broken(struct star *s, char ret[STAR_REASON_SIZE]);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What members of a star send each other: u32 kind, u32 length, body, in the host's byte order. Each wait has an end.
-#ifndef CADRE_COLLECTIVE_STAR_FRAME_H
-#define CADRE_COLLECTIVE_STAR_FRAME_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ struct star_frame {
 // `until`: of the monotonic clock, in ms. ERR_TIMEOUT, ERR_GONE.
 int star_frame_send(int fd, enum star_frame_kind kind, const void *body, size_t len, int64_t until);
 int star_frame_take(int fd, struct star_frame *ret, char **ret_body, int64_t until); // the body is the caller's
-
-#endif

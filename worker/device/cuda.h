@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU of this rank through NVIDIA's driver, which is loaded here: a program that never asks for it runs on nodes
 // without one. Threads enter before they use it, and leave.
-#ifndef CADRE_DEVICE_CUDA_H
-#define CADRE_DEVICE_CUDA_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -28,5 +27,3 @@ int cuda_stream_new(struct cuda *c, void **ret, struct err *err);
 void cuda_stream_free(struct cuda *c, void *stream); // accepts NULL
 // 1: all of it is done, 0: not yet. ERR_IO: something on it has failed, such as an access to an illegal address.
 int cuda_stream_poll(struct cuda *c, void *stream, struct err *err);
-
-#endif

@@ -2,8 +2,7 @@
 // The GPUs of this pod as NVIDIA's driver sees them. NVML comes with the driver (libnvidia-ml.so.1) and is loaded here,
 // so that one program runs on nodes with GPUs and without. May block for long where the driver has trouble: not for a
 // process that has something else to do.
-#ifndef CADRE_DEVICE_NVML_H
-#define CADRE_DEVICE_NVML_H
+#pragma once
 
 #include "common/wire/gpu.h"
 
@@ -17,5 +16,3 @@ void nvml_close(struct nvml *n); // accepts NULL
 const struct gpu *nvml_read(struct nvml *n, size_t *ret_n);
 // Waits so long at most for trouble with one of them (an Xid). True: there was some, read again.
 bool nvml_wait(struct nvml *n, int ms);
-
-#endif

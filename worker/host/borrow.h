@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gets an object from the process that has it: blocks, so it is for the executor's threads.
-#ifndef CADRE_HOST_BORROW_H
-#define CADRE_HOST_BORROW_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -23,5 +22,3 @@ struct borrow {
 // `out` has room for b->bytes. ERR_UNAVAILABLE: the owner cannot be reached, or was lost on the way; ERR_NOT_FOUND: it
 // has the object no more; ERR_FORBIDDEN: it does not take the key; ERR_CANCELED.
 int borrow(const struct borrow *b, char *out, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // References in the arguments of a call, and what they stand for: what this process keeps itself is taken from its
 // store, everything else is got from the process that has it, just before the method runs.
-#ifndef CADRE_HOST_BORROWED_H
-#define CADRE_HOST_BORROWED_H
+#pragma once
 
 #include "worker/host/objects.h"
 
@@ -20,5 +19,3 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
 // under REF_JOIN become one.
 int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err);
 void borrowed_free(struct borrowed *b); // on the loop's thread; accepts NULL
-
-#endif

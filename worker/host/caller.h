@@ -2,8 +2,7 @@
 // Calls that methods of this worker make: of its own group and others of its namespace, through the proxy, like any
 // client's. In a pod they are those of its ServiceAccount. Each thread that makes some has a connection of its own,
 // from its first one on.
-#ifndef CADRE_HOST_CALLER_H
-#define CADRE_HOST_CALLER_H
+#pragma once
 
 #include "sdk/c/include/cadre/client.h"
 #include "worker/host/host_options.h"
@@ -27,5 +26,3 @@ struct caller_line { // of a thread
 
 // The calling thread's own, which it keeps to its end. NULL and an error if there can be none.
 struct caller_line *caller_line(struct caller *c, cadre_client_error *error);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose calls may run code of their caller in this process, as opening a pickle and debugging do. A program says so
 // once (cadre_host_options.code); without one nobody's may.
-#ifndef CADRE_HOST_CODE_RIGHT_H
-#define CADRE_HOST_CODE_RIGHT_H
+#pragma once
 
 #include "sdk/c/include/cadre/host.h"
 
@@ -11,5 +10,3 @@
 void code_right_install(cadre_host_code code);
 bool code_right_is_asked(void);      // the proxy is to say which callers have the right
 bool code_right_admits(bool has_it); // a call; `has_it`: as the proxy says (RECORD_CODE)
-
-#endif

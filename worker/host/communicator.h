@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ABI: communicators that methods make. Who the members are, and how they meet; the rest is worker/collective's.
-#ifndef CADRE_HOST_COMMUNICATOR_H
-#define CADRE_HOST_COMMUNICATOR_H
+#pragma once
 
 #include "sdk/c/include/cadre/collective.h"
 #include "worker/host/host_call.h"
@@ -12,5 +11,3 @@
 // and comm_new().
 int communicator_join(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
                       const cadre_comm_options *o, cadre_comm **ret, struct err *err);
-
-#endif

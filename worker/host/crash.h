@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Last words: a process that dies of a fault says where, as the last line of its output, so that the group's
 // lastFailure can show it. Then it dies of that signal, as it would have.
-#ifndef CADRE_HOST_CRASH_H
-#define CADRE_HOST_CRASH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void crash_doing(const char *class, const char *method, const char *trace);
 // these go to its output, not more often than every ten seconds. On one thread.
 void crash_show_by(int signo); // 0 = none
 void crash_late(const char *class, const char *method, int64_t now_ms);
-
-#endif

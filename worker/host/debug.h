@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a debugger in the program says and hears, over a socket whose messages are whole texts: who calls worker.debug
 // is its terminal.
-#ifndef CADRE_HOST_DEBUG_H
-#define CADRE_HOST_DEBUG_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -15,5 +14,3 @@ void debug_install(int fd); // -1 = the program lets nobody in
 // `code`: the caller has the right to send code. Waits for nothing. ERR_FORBIDDEN, ERR_INVALID; ERR_LIMIT: the debugger
 // does not read.
 int debug_turn(const char *args, size_t len, bool code, struct buf *out, struct err *err);
-
-#endif

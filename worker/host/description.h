@@ -12,12 +12,9 @@
 //   "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
 //
 // `split`, `collect`, `concurrency` and `meshes` are what the constructors published.
-#ifndef CADRE_HOST_DESCRIPTION_H
-#define CADRE_HOST_DESCRIPTION_H
+#pragma once
 
 #include "common/base/json_writer.h"
 #include "worker/host/roles.h"
 
 void description_write(struct json_writer *w, const struct module *m, const struct roles *roles); // members
-
-#endif

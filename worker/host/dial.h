@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connects to another worker process: blocks, so it is for the executor's threads.
-#ifndef CADRE_HOST_DIAL_H
-#define CADRE_HOST_DIAL_H
+#pragma once
 
 #include "common/base/err.h"
 
@@ -15,5 +14,3 @@ enum { DIAL_MS = 5 * 1000 };
 int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err);
 // 0: ready for these events of poll(). ERR_TIMEOUT, ERR_CANCELED.
 int dial_wait(int fd, short events, int64_t ms, const atomic_bool *canceled);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker process from its first object to its end: makes what its roles say, serves the proxies, and stops when it is
 // told to. The same for cadre-worker and for a program that runs its methods itself (program.c).
-#ifndef CADRE_HOST_HOST_H
-#define CADRE_HOST_HOST_H
+#pragma once
 
 #include "worker/host/caller.h"
 #include "worker/host/proxies.h"
@@ -37,5 +36,3 @@ struct host {
 // Returns the exit code when all is over; what went wrong was said. The first members are set, and the roles read.
 int host_run(struct host *h);
 void host_say(const struct host *h, const char *what, const char *detail); // a line on stderr, with the rank
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The body of a CALL. Its arguments may lie in shared memory.
-#ifndef CADRE_HOST_HOST_BODY_H
-#define CADRE_HOST_HOST_BODY_H
+#pragma once
 
 #include "common/wire/record_reader.h"
 
@@ -10,5 +9,3 @@
 struct blob *body_keep(const struct record *r, struct quota *quota, struct blob **ret_tail);
 // Both in one, ours. NULL: there is no room.
 struct blob *body_join(const struct blob *body, const struct blob *tail, struct quota *quota);
-
-#endif

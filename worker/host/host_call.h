@@ -7,8 +7,7 @@
 //   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
 //
 // Codes are the names of `enum err_code`, and two that only methods have: FAILED (cadre_fail) and NO_DEVICE.
-#ifndef CADRE_HOST_HOST_CALL_H
-#define CADRE_HOST_HOST_CALL_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
@@ -98,5 +97,3 @@ struct call_head {
 
 // Members that are not known are left alone: a newer proxy may send them.
 int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err);
-
-#endif

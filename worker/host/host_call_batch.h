@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call whose arguments or result are a batch. Also the functions of the ABI (cadre/worker.h) for them.
-#ifndef CADRE_HOST_HOST_CALL_BATCH_H
-#define CADRE_HOST_HOST_CALL_BATCH_H
+#pragma once
 
 #include "worker/host/host_call.h"
 
@@ -14,5 +13,3 @@ bool call_batch_surplus(struct cadre_call *c, const struct call_names *names, co
 // Writes the batch that the method returned as the call's result.
 cadre_result call_batch_write(struct cadre_call *c);
 void call_batch_done(struct cadre_call *c);
-
-#endif

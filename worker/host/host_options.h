@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line and the environment of cadre-worker.
-#ifndef CADRE_HOST_HOST_OPTIONS_H
-#define CADRE_HOST_HOST_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,5 +35,3 @@ struct options {
 int options_parse(int argc, char **argv, struct options *ret);
 // The same of the environment alone, for what is called `module`. `connect`: instead of CADRE_CONNECT, NULL = that.
 int options_read(struct options *ret, const char *module, const char *connect);
-
-#endif

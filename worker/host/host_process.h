@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // This worker process: its rank and its place, as the environment of the agent tells, behind the opaque cadre_worker of
 // the ABI.
-#ifndef CADRE_HOST_HOST_PROCESS_H
-#define CADRE_HOST_HOST_PROCESS_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/json.h"
@@ -23,5 +22,3 @@ struct cadre_worker {
 // RANK, WORLD_SIZE, LOCAL_RANK and CADRE_DEVICE. Without any of them this is the only worker, rank 0 of 1, without a
 // GPU: so a module can be tried by hand. ERR_INVALID for what makes no sense.
 int process_from_env(struct cadre_worker *ret, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One CALL of a session, from its record to its one answer: waits its turn, runs on the executor, can be canceled, has
 // a deadline. Used from the loop's thread.
-#ifndef CADRE_HOST_HOST_REQUEST_H
-#define CADRE_HOST_HOST_REQUEST_H
+#pragma once
 
 #include "common/base/reuse.h"
 #include "common/wire/blob.h"
@@ -88,5 +87,3 @@ void request_abandon(struct request *r); // nobody wants an answer; it is gone f
 bool request_begin(struct request *r);
 void request_fail(struct request *r, const char *name, const char *cause, bool ran);
 void request_end(struct request *r);
-
-#endif

@@ -11,8 +11,7 @@
 //   RESULT or ERROR, exactly one a CALL
 //   GOODBYE {"reason": ...}                      or the other way round, or an ERROR of call 0 instead of the
 //                                                WELCOME; then the connection is closed
-#ifndef CADRE_HOST_HOST_SESSION_H
-#define CADRE_HOST_HOST_SESSION_H
+#pragma once
 
 #include "common/ws/ws_sharing.h"
 #include "worker/host/meeting.h"
@@ -68,5 +67,3 @@ void session_ask_place(struct session *s, const struct meeting_question *q);
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL
-
-#endif

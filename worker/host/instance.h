@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The object that this process serves: one of the module's class, which lives on the executor's thread from its
 // constructor to its destructor. Used from the loop's thread.
-#ifndef CADRE_HOST_INSTANCE_H
-#define CADRE_HOST_INSTANCE_H
+#pragma once
 
 #include "worker/host/host_process.h"
 #include "worker/host/method_executor.h"
@@ -27,5 +26,3 @@ void *instance_self(const struct instance *i);                        // for the
 unsigned instance_lane(const struct instance *i, const char *method); // of the executor
 // Submits the destructor; not while the constructor runs. No call may be submitted after.
 void instance_destroy(struct instance *i);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gives the objects of this process to other worker processes that show the key of one: one listening socket, on the
 // loop, whatever the methods do meanwhile. Connections are bounded in number, and in how long they may be silent.
-#ifndef CADRE_HOST_LENDER_H
-#define CADRE_HOST_LENDER_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "worker/host/object_store.h"
@@ -22,5 +21,3 @@ int lender_port(const struct lender *l);
 // What keys are made with; until it is known nobody gets anything. Copied.
 void lender_secret(struct lender *l, const char *secret);
 uint64_t lender_bytes(const struct lender *l); // that were given, ever
-
-#endif

@@ -5,8 +5,7 @@
 //   question   u32 LENDING_MAGIC  u32 0                                   u64 id  i64 until  64 bytes key
 //   or         u32 LENDING_GUEST_MAGIC  u32 place in the list of ranks    the same, of a meeting (meeting.h)
 //   answer     u32 LENDING_MAGIC  u32 0, or the number of an error        u64 length         the object, or a message
-#ifndef CADRE_HOST_LENDING_H
-#define CADRE_HOST_LENDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -38,5 +37,3 @@ void lending_guest_write(const struct lending_guest *g, char out[LENDING_QUESTIO
 int lending_guest_read(const char in[LENDING_QUESTION_LEN], struct lending_guest *ret); // ERR_PROTO
 void lending_answer_write(const struct lending_answer *a, char out[LENDING_ANSWER_LEN]);
 int lending_answer_read(const char in[LENDING_ANSWER_LEN], struct lending_answer *ret); // ERR_PROTO
-
-#endif

@@ -2,8 +2,7 @@
 // How ranks meet: the first of a list of ranks waits at the port at which it lends objects, the others ask the proxy
 // where that is, and connect. Nobody has to agree on a port or an address. The answer of the proxy has a proof, made
 // with the secret of the first one's attempt, which lets them in. docs/protocol.md, "Meetings".
-#ifndef CADRE_HOST_MEETING_H
-#define CADRE_HOST_MEETING_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "common/wire/grid.h"
@@ -62,5 +61,3 @@ int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct are
 // Connections as a star has them. Of the first of the list: links[i] to each of the others, -1 where it has not come
 // within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED, ERR_FORBIDDEN, ERR_LIMIT.
 int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err);
-
-#endif

@@ -10,8 +10,7 @@
 //
 // An executor that is pulled has no threads: those of the program take the jobs, with executor_pull(), and the one that
 // pulls lane 0 is its thread. All else is the same.
-#ifndef CADRE_HOST_METHOD_EXECUTOR_H
-#define CADRE_HOST_METHOD_EXECUTOR_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/base/loop.h"
@@ -62,5 +61,3 @@ void executor_finish(struct executor *e, struct executor_job *job); // it was ru
 void executor_wake(struct executor *e);                             // who pulls lane 0
 int executor_lane_fd(struct executor *e, unsigned lane); // an eventfd that is written to when a job comes; -1 = errno
 void executor_stop(struct executor *e);                  // no job comes any more
-
-#endif

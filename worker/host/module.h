@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A user's module: loads the shared object, checks that what it describes makes sense, and finds classes and methods.
-#ifndef CADRE_HOST_MODULE_H
-#define CADRE_HOST_MODULE_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/worker.h"
@@ -26,5 +25,3 @@ int module_check_pulled(const char *path, const cadre_module_info *info, struct 
 // NULL or "" as the name means the only class. NULL and ERR_NOT_FOUND, naming those that there are.
 const cadre_class *module_class(const struct module *m, const char *name, struct err *err);
 const cadre_method *module_method(const cadre_class *class, const char *name, struct err *err);
-
-#endif

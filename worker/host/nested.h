@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a call of a method needs to make calls itself. Used by the thread that runs the method, but for nested_wake().
-#ifndef CADRE_HOST_NESTED_H
-#define CADRE_HOST_NESTED_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -32,5 +31,3 @@ struct cadre_call;
 int nested_via(const struct cadre_call *c, struct buf *out, struct err *err);
 void nested_wake(struct nested *n); // the call was canceled: from any thread
 void nested_end(struct nested *n);  // the method has returned: what it has not got is canceled
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point numbers of JSON, whatever locale the user's module has set.
-#ifndef CADRE_HOST_NUMBER_H
-#define CADRE_HOST_NUMBER_H
+#pragma once
 
 #include "common/base/json.h"
 
@@ -11,5 +10,3 @@ enum { NUMBER_SIZE = 40 };
 bool number_read(const struct json *v, double *ret);
 // The shortest text that reads back as the same number: 0.1, 11, 1e+300. False for what JSON cannot say: NaN, infinity.
 bool number_format(double v, char out[NUMBER_SIZE]);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects that this process keeps: results that were not sent, and what was put here. Bytes by number, bounded;
 // pure data. What is not pinned belongs to the connection over which it came, and goes with it. One thread.
-#ifndef CADRE_HOST_OBJECT_STORE_H
-#define CADRE_HOST_OBJECT_STORE_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/wire/blob.h"
@@ -35,5 +34,3 @@ bool store_drop(struct store *s, uint64_t id);                      // likewise
 size_t store_drop_owned(struct store *s, const void *owner);        // what is not pinned; how many
 size_t store_used(const struct store *s);                           // bytes
 size_t store_count(const struct store *s);
-
-#endif

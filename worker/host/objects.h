@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What this process keeps for others: its store, who it is in references, and the socket at which other workers get
 // what they have been passed a reference to. One thread, the loop's.
-#ifndef CADRE_HOST_OBJECTS_H
-#define CADRE_HOST_OBJECTS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/loop.h"
@@ -53,5 +52,3 @@ int objects_serve(struct objects *o, const void *owner, const char *method, bool
                   const struct record_call *call, struct objects_answer *ret, struct err *err);
 // A FREE record.
 void objects_release(struct objects *o, const char *json, size_t len);
-
-#endif

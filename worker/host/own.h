@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that the host answers by itself, on the loop's thread: object.put and its like, worker.stack and worker.debug.
-#ifndef CADRE_HOST_OWN_H
-#define CADRE_HOST_OWN_H
+#pragma once
 
 #include "worker/host/host_request.h"
 
@@ -15,5 +14,3 @@ struct own_answer {
 bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail, bool code,
                struct own_answer *ret, struct err *err);
 void own_answer_done(struct own_answer *answer);
-
-#endif

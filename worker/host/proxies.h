@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All proxies that this worker serves, a session with each: those that the command line names, or every replica of the
 // operator, as its name says.
-#ifndef CADRE_HOST_PROXIES_H
-#define CADRE_HOST_PROXIES_H
+#pragma once
 
 #include "worker/host/host_options.h"
 #include "worker/host/host_session.h"
@@ -25,5 +24,3 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
 void proxies_ask_place(struct proxies *p, const struct meeting_question *q); // session_ask_place() for all
 void proxies_stop(struct proxies *p);                                        // once: session_stop() for all
 void proxies_free(struct proxies *p);                                        // at once; accepts NULL
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a class tells of itself while it is created, besides its table of methods: rules of methods, meshes, concurrency
 // groups.
-#ifndef CADRE_HOST_PUBLISHED_H
-#define CADRE_HOST_PUBLISHED_H
+#pragma once
 
 #include "common/base/arena.h"
 #include "common/wire/grid.h"
@@ -59,5 +58,3 @@ const struct published_group *published_group_of(const struct published *p, cons
 unsigned published_lane(const struct published *p, const char *method);                          // 0 = in no group
 const struct published_rule *published_rule(const struct published *p, const char *method);      // or NULL
 void published_done(struct published *p);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The batch that a method returns piece by piece, until it is written as one document.
-#ifndef CADRE_HOST_RETURNED_H
-#define CADRE_HOST_RETURNED_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -23,5 +22,3 @@ int returned_write(const struct returned *r, returned_place_fn place, void *ctx,
 // `columns` and `meta` are JSON objects, NULL = none. As above.
 int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
                    returned_place_fn place, void *ctx, void **ret_data, struct err *err);
-
-#endif

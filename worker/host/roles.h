@@ -6,8 +6,7 @@
 // They are made one after the other, in this order, and destroyed the other way round. All of them live on the
 // executor's lane 0, so that their methods run one at a time; concurrency groups run beside, whosever they are. Used
 // from the loop's thread.
-#ifndef CADRE_HOST_ROLES_H
-#define CADRE_HOST_ROLES_H
+#pragma once
 
 #include "worker/host/instance.h"
 #include "worker/host/module.h"
@@ -56,5 +55,3 @@ size_t roles_meshes(const struct roles *r, struct grid out[GRIDS_MAX]);
 
 // NULL as the name: of a call that says none. NULL and ERR_INVALID, ERR_NOT_FOUND with the names that there are.
 struct role *roles_find(const struct roles *r, const char *name, struct err *err);
-
-#endif

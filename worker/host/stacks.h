@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stacks of the threads of a program that runs its methods itself, as text: also while a thread holds the lock of
 // the program's language. The program writes them to a file when a signal comes, and then raises it for us.
-#ifndef CADRE_HOST_STACKS_H
-#define CADRE_HOST_STACKS_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/err.h"
@@ -16,5 +15,3 @@ void stacks_install(int signo, int fd);
 // For the loop's thread; waits for half a second at most. ERR_INVALID: the program has none. ERR_TIMEOUT: that thread
 // takes no signals.
 int stacks_read(struct buf *out, struct err *err);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a proxy tells this worker of its group, in a WELCOME and in a PLACE, goes to those who want it.
-#ifndef CADRE_HOST_TOLD_H
-#define CADRE_HOST_TOLD_H
+#pragma once
 
 #include "worker/host/host_session.h"
 
@@ -10,5 +9,3 @@ const char *told_welcome(const struct session_config *c, const struct json *welc
 enum { TOLD_QUESTION_SIZE = 256 };
 size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE]);          // the body of a PLACE
 int told_place(const struct session_config *c, const char *body, size_t len, struct err *err); // what is not JSON
-
-#endif

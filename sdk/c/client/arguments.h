@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arguments of a call as its caller has them: one JSON document or batch, or one for each rank, which make a list.
-#ifndef CADRE_CLIENT_ARGUMENTS_H
-#define CADRE_CLIENT_ARGUMENTS_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/client.h"
@@ -18,5 +17,3 @@ struct arguments {
 // Borrows from the request. ERR_INVALID for what cannot be arguments, ERR_LIMIT over `max` bytes.
 int arguments_of(const cadre_client_request *request, size_t max, struct arguments *ret, struct err *err);
 void arguments_write(const struct arguments *a, char *out); // a->len bytes
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batches that a client has made where they are sent from: in memory that it shares with the proxy, or in its own.
-#ifndef CADRE_CLIENT_BUFFER_H
-#define CADRE_CLIENT_BUFFER_H
+#pragma once
 
 #include "sdk/c/client/client.h"
 
@@ -11,5 +10,3 @@ void buffer_free(struct cadre_client *c, const void *data); // calls that have i
 void buffers_done(struct cadre_client *c);
 // What a call gets that is given exactly such a one, a reference; NULL: it is none, or is better copied.
 struct blob *buffer_of(const struct cadre_client *c, const void *data, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client: its calls, waiting and sent, its connection and its loop. client.c does the work, api.c is its public face.
-#ifndef CADRE_CLIENT_CLIENT_H
-#define CADRE_CLIENT_CLIENT_H
+#pragma once
 
 #include "common/base/loop.h"
 #include "sdk/c/client/arguments.h"
@@ -55,5 +54,3 @@ bool client_may_start(const struct cadre_client *c, struct err *err);
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err);
 void client_abandon(struct cadre_client *c, struct pending *p); // one that was not submitted
 int client_cancel(struct cadre_client *c, uint64_t id, struct err *err);
-
-#endif

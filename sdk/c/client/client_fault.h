@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users of the client library get as an error: out of our own errors, and out of the ERROR records of the proxy.
-#ifndef CADRE_CLIENT_CLIENT_FAULT_H
-#define CADRE_CLIENT_CLIENT_FAULT_H
+#pragma once
 
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/client.h"
@@ -18,5 +17,3 @@ cadre_client_code fault_return(cadre_client_error *error, const struct err *err)
 int fault_err(const cadre_client_error *fault, struct err *err);
 // ERR_LIMIT for now: there is room when other calls have ended.
 int fault_refuse_now(struct err *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

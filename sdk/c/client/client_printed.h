@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OUTPUT records for a client.
-#ifndef CADRE_CLIENT_CLIENT_PRINTED_H
-#define CADRE_CLIENT_CLIENT_PRINTED_H
+#pragma once
 
 #include "sdk/c/client/settings.h"
 
 // {"group": "ml/llama", "lines": [{"ranks": "0-3", "text": "..."}, ...], "dropped": 2}: on_output() for each line. What
 // cannot be read is passed over.
 void printed_tell(const struct settings *s, const char *body, size_t len);
-
-#endif

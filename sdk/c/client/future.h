@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers that the client keeps until they are taken, for calls that ask for it. future.c also has the functions of the
 // interface that wait for several calls.
-#ifndef CADRE_CLIENT_FUTURE_H
-#define CADRE_CLIENT_FUTURE_H
+#pragma once
 
 #include "sdk/c/client/client.h"
 
 // error: it has failed; r is its ERROR then, or NULL. p keeps its place, is in no other list and holds nothing else.
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error);
 void futures_done(struct cadre_client *c);
-
-#endif

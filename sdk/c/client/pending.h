@@ -2,8 +2,7 @@
 // Calls that are not answered, in places that are used again, so that a call costs no allocation. The id of a call
 // holds its place and a number that grows; its lower 32 bits are the id on the wire. A late answer to a call that is
 // over finds another number in its place.
-#ifndef CADRE_CLIENT_PENDING_H
-#define CADRE_CLIENT_PENDING_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/deadline.h"
@@ -65,5 +64,3 @@ struct pending *pendings_of_wire(const struct pendings *t, uint32_t id); // by t
 bool pendings_knows(const struct pendings *t, uint64_t id);              // it is, or was, the id of a call
 // The head of its CALL, with the time that is left of its timeout.
 void pending_write_head(const struct pending *p, int64_t now, struct buf *out);
-
-#endif

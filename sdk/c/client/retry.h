@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whether, and when, a call that has failed is sent again: only where its caller asked for it. docs/calls.md has the
 // rules.
-#ifndef CADRE_CLIENT_RETRY_H
-#define CADRE_CLIENT_RETRY_H
+#pragma once
 
 #include "common/base/err.h"
 #include "common/base/rand.h"
@@ -23,5 +22,3 @@ struct retry {
 int retry_new(const cadre_client_request *request, struct retry **ret, struct err *err);
 // Milliseconds to wait before the next try, which it counts; negative: there is none.
 int64_t retry_after(struct retry *r, const cadre_client_error *error, struct rand *rand);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of a client, checked and copied.
-#ifndef CADRE_CLIENT_SETTINGS_H
-#define CADRE_CLIENT_SETTINGS_H
+#pragma once
 
 #include "common/ws/ws_tls.h"
 #include "sdk/c/include/cadre/client.h"
@@ -35,5 +34,3 @@ char *settings_token(const struct settings *s, struct err *err);
 
 // Copies a struct of the interface that begins with its size, whichever version of it the caller was built with.
 int settings_copy_sized(void *to, size_t size, const void *from, const char *what, struct err *err);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls the callbacks of a client that has a thread of its own, on one more thread: what they wait for, such as the
 // lock of an interpreter, holds up no call. Lines that come faster than they are taken are dropped and counted.
-#ifndef CADRE_CLIENT_TELLER_H
-#define CADRE_CLIENT_TELLER_H
+#pragma once
 
 #include "sdk/c/client/settings.h"
 
@@ -15,5 +14,3 @@ struct teller *teller_new(struct settings *s);
 // What has come is told first; on its own thread, that goes on behind this. Accepts NULL. No lock may be held that a
 // callback takes.
 void teller_free(struct teller *t);
-
-#endif

@@ -3,8 +3,7 @@
 // waits, so that calls go out and answers come in at any time. A thread that waits for an answer turns the loop itself,
 // which is faster; the client's own rests meanwhile. The lock is not held while the loop sleeps. A client that is not
 // `threaded` has none, and the functions below do for it what they say without a lock.
-#ifndef CADRE_CLIENT_TURNSTILE_H
-#define CADRE_CLIENT_TURNSTILE_H
+#pragma once
 
 #include "sdk/c/client/client.h"
 
@@ -23,5 +22,3 @@ bool client_pass(struct cadre_client *c, int64_t end);
 bool client_watch(struct cadre_client *c, int64_t end);
 void client_stir(struct cadre_client *c); // what was begun is dealt with at once, although nobody waits
 void client_tell(struct cadre_client *c); // those who wait look again
-
-#endif

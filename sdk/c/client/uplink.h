@@ -3,8 +3,7 @@
 // once where the name has an address that has not failed since, else after a pause with jitter. Where the proxy refuses
 // it (no token, no right, no such path) it dials again only when somebody needs it. A proxy that says goodbye takes no
 // new calls: another uplink takes over, and this one stays until its calls are answered.
-#ifndef CADRE_CLIENT_UPLINK_H
-#define CADRE_CLIENT_UPLINK_H
+#pragma once
 
 #include "common/base/list.h"
 #include "common/base/rand.h"
@@ -87,5 +86,3 @@ struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota); // 
 void uplink_flush(struct uplink *u);                                         // calls back as a turn does
 bool uplink_ended(const struct uplink *u);                                   // by the proxy, which was not read yet
 size_t uplink_queued(const struct uplink *u);
-
-#endif

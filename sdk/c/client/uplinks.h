@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The uplinks of a client: the one for new calls, and those whose proxies take none any more, until what they have is
 // answered.
-#ifndef CADRE_CLIENT_UPLINKS_H
-#define CADRE_CLIENT_UPLINKS_H
+#pragma once
 
 #include "sdk/c/client/uplink.h"
 
@@ -27,5 +26,3 @@ void uplinks_flush(struct uplinks *t);
 bool uplinks_sweep(struct uplinks *t);
 void uplinks_end(struct uplinks *t, const char *reason); // all leave; until uplinks_gone() their proxies may not know
 bool uplinks_gone(const struct uplinks *t);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A group of real cadre-worker processes behind a gateway, and programs that are run against it while both go on.
-#ifndef CADRE_TESTS_UNIT_CLI_WORLD_H
-#define CADRE_TESTS_UNIT_CLI_WORLD_H
+#pragma once
 
 #include "tests/unit/support/gateway_fixture.h"
 
@@ -33,5 +32,3 @@ void cli_world_kill(struct cli_world *w, uint32_t rank);
 void cli_world_run(struct cli_world *w, const char *const argv[], const char *interrupt_at);
 // The same for a command line of words with single blanks between, in which ' holds them together and @ is the url.
 void cli_world_line(struct cli_world *w, const char *line);
-
-#endif

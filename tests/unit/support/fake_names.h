@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A name server of the test's own, for programs that are linked with --wrap=loop_resolve_new and
 // --wrap=loop_resolve_cancel: every name has the same addresses. One lookup at a time for each loop.
-#ifndef CADRE_TESTS_UNIT_FAKE_NAMES_H
-#define CADRE_TESTS_UNIT_FAKE_NAMES_H
+#pragma once
 
 #include "common/base/loop_resolve.h"
 
@@ -15,5 +14,3 @@ struct fake_names {
 };
 
 extern struct fake_names fake_names; // of the test's thread
-
-#endif

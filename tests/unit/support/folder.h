@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A folder of a test, with files only.
-#ifndef CADRE_SUPPORT_FOLDER_H
-#define CADRE_SUPPORT_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@ void folder_clear(const char *path);
 void folder_free(const char *path);
 void folder_write(const char *path, const char *name, const char *text);      // whole or not at all
 void folder_read(const char *path, const char *name, char *ret, size_t size); // "" = there is no such file
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gateway on loopback with one group, ml/llama, an authority that decides, and peers that write down what comes.
-#ifndef CADRE_TESTS_UNIT_GATEWAY_FIXTURE_H
-#define CADRE_TESTS_UNIT_GATEWAY_FIXTURE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/ws/ws_client.h"
@@ -82,5 +81,3 @@ char *gateway_post(struct gateway_fixture *f, const char *path, const char *toke
 
 #define GATEWAY_UNTIL(f, condition) \
     TURN_UNTIL(loop_run_once((f)->loop, 10), condition, (f)->trace_of ? (f)->trace_of : "")
-
-#endif

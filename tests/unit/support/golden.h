@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Golden tests: <dir>/<case>/ holds an input and the wanted output. A runner produces the output of every case; with
 // UPDATE_GOLDEN=1 in the environment it becomes the wanted one, to be reviewed in the diff.
-#ifndef CADRE_TESTS_GOLDEN_H
-#define CADRE_TESTS_GOLDEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ int golden_each(const char *dir, const char *in_name, void (*fn)(const char *in)
 
 // JSON on many lines, every token as it was; from malloc(). Text that is no JSON comes back as it is.
 char *golden_pretty(const char *json, size_t len);
-
-#endif

@@ -21,8 +21,7 @@
 // its processes are), which is also the one that memory.dryRun speaks of; what the dry run answered is the rendered pod
 // itself. In a PlacementGroup's pods it is the hash of the template, and
 // @shape-N@ its N-th shape of bundles.
-#ifndef CADRE_TESTS_GROUP_CASE_H
-#define CADRE_TESTS_GROUP_CASE_H
+#pragma once
 
 #include "operator/reconcile/group_reconcile.h"
 #include "operator/reconcile/placementgroup_reconcile.h"
@@ -56,5 +55,3 @@ extern const struct agent_setup group_case_setup;
 
 // The hash of what the pods of this group are made from, 0 if it cannot be run.
 uint64_t group_case_hash(const struct workergroup *wg);
-
-#endif

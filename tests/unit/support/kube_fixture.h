@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client and the fake API server that it speaks to, on one loop.
-#ifndef CADRE_TESTS_UNIT_KUBE_FIXTURE_H
-#define CADRE_TESTS_UNIT_KUBE_FIXTURE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "operator/kube/kube_client.h"
@@ -46,5 +45,3 @@ bool answer_wait(struct kube_fixture *f, const struct answer *a);
 bool fixture_wait_count(struct kube_fixture *f, int requests); // until the server has read so many
 bool fixture_wait_streams(struct kube_fixture *f, int streams);
 void fixture_turn(struct kube_fixture *f, int turns); // what is due now, and no more
-
-#endif

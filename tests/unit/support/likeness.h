@@ -7,12 +7,9 @@
 // Merged means: objects member by member; null takes a member away; an object for a list speaks of the list's items by
 // their "type" or else their "name" ({"conditions": {"Ready": {"status": "False"}}}), null takes one away, further ones
 // go to the end; anything else, and an object that has a "like" itself, replaces what was there.
-#ifndef CADRE_TESTS_LIKENESS_H
-#define CADRE_TESTS_LIKENESS_H
+#pragma once
 
 #include "common/base/arena.h"
 
 // The document in full. What cannot be read fails the test.
 const char *likeness_expand(const char *json, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long tests wait for what must come. It decides nothing: a test that works is over when what it waits for has
 // happened, however busy its machine is.
-#ifndef CADRE_TESTS_UNIT_PATIENCE_H
-#define CADRE_TESTS_UNIT_PATIENCE_H
+#pragma once
 
 #include "common/base/clock.h"
 
@@ -18,5 +17,3 @@
         if (!(condition))                                           \
             fail_msg("%s did not happen. %s", #condition, so_far);  \
     } while (0)
-
-#endif

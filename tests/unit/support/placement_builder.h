@@ -15,8 +15,7 @@
 // nobody evicts; a `pod` line makes others, of a WorkerGroup where it says so. A gang that is patient preempts nobody.
 // `bundles`, `avoid` and `held` belong to the gang above them; with on= they are there already, and counted. Several
 // gangs may follow; each is planned as if the others were not there.
-#ifndef CADRE_TESTS_PLACEMENT_BUILDER_H
-#define CADRE_TESTS_PLACEMENT_BUILDER_H
+#pragma once
 
 #include "operator/placement/planner.h"
 
@@ -52,5 +51,3 @@ const char *world_answers(struct world *w);
 struct node *build_node(const char *name, const char *words);
 struct pod *build_pod(const char *name, const char *node, const char *amounts);
 struct resources build_amounts(const char *amounts, struct arena *a);
-
-#endif

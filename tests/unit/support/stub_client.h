@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A kube_client without a network: keeps what is asked of it until the test answers. Linked instead of the real one.
-#ifndef CADRE_TESTS_STUB_CLIENT_H
-#define CADRE_TESTS_STUB_CLIENT_H
+#pragma once
 
 #include "common/base/list.h"
 #include "operator/kube/kube_client.h"
@@ -38,5 +37,3 @@ void stub_fail(struct stub_call *call, int code, const char *message);
 // Of a stream: bytes, then its good end.
 void stub_data(struct stub_call *call, const char *bytes, size_t n);
 void stub_end(struct stub_call *call);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes of a test that make a communicator together: connected to the first as the worker host connects them.
-#ifndef CADRE_SUPPORT_TEAM_H
-#define CADRE_SUPPORT_TEAM_H
+#pragma once
 
 #include "worker/collective/comm.h"
 
@@ -33,5 +32,3 @@ cadre_comm *team_join(const struct team_member *m, struct err *err); // NULL and
 void team_say(const struct team_member *m, const char *line);
 void team_hear(struct team *t, int index, char *out, size_t size); // the next line; "" = it has ended
 int team_wait(struct team *t, int index);                          // the exit code, or minus the signal
-
-#endif

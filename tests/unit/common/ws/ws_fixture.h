@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server on a loop and clients that write down what happens to them.
-#ifndef CADRE_TESTS_UNIT_WS_FIXTURE_H
-#define CADRE_TESTS_UNIT_WS_FIXTURE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/ws/ws_client.h"
@@ -47,5 +46,3 @@ void ws_peer_stop(struct ws_peer *p);
 void ws_peer_send(struct ws_peer *p, const char *text);
 
 #define WS_UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->trace))
-
-#endif

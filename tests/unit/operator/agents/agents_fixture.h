@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A registry of agents with a few connections to one pod.
-#ifndef CADRE_TESTS_AGENTS_FIXTURE_H
-#define CADRE_TESTS_AGENTS_FIXTURE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "operator/agents/agents.h"
@@ -48,5 +47,3 @@ const struct agent_facts *facts_of(struct fixture *f, const char *group);
 const struct agent_facts *facts(struct fixture *f);         // of group-uid
 void command(struct fixture *f, uint8_t type, int attempt); // sends it to POD for group-uid
 void expect_process(const struct agent_facts *facts, size_t i, int rank, int attempt, enum agent_process_state state);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a controller of groups has around it in tests: stores that the test fills, and a client that the test answers.
-#ifndef CADRE_TESTS_CONTROLLER_CASE_H
-#define CADRE_TESTS_CONTROLLER_CASE_H
+#pragma once
 
 #include "operator/exec/group_controller.h"
 #include "tests/unit/operator/exec/store_json.h"
@@ -26,5 +25,3 @@ void controller_case_stop(struct controller_case *c);
 void controller_case_done(struct controller_case *c);
 
 void controller_case_put_node(struct controller_case *c, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A token issuer: keys, their JWKS, and tokens signed with them, right or wrong as the test wants.
-#ifndef CADRE_TESTS_UNIT_ISSUER_H
-#define CADRE_TESTS_UNIT_ISSUER_H
+#pragma once
 
 #include "common/base/arena.h"
 
@@ -21,5 +20,3 @@ const char *issuer_jwks(const struct issuer_key *keys, size_t n, struct arena *a
 const char *issuer_sign(const struct issuer_key *k, const char *header, const char *payload, struct arena *a);
 // As Kubernetes makes them. audience: JSON. Bound to pod ml/llama-0-1 with UID pod-uid.
 const char *issuer_token(const struct issuer_key *k, const char *audience, int64_t expires_s, struct arena *a);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Group ml/llama of any size and one client, for calls with batches: what workers are given and return is a column
 // or tensor "a".
-#ifndef CADRE_TESTS_CROWD_H
-#define CADRE_TESTS_CROWD_H
+#pragma once
 
 #include "common/wire/batch.h"
 #include "tests/unit/operator/proxy/proxy_fixture.h"
@@ -63,5 +62,3 @@ void adds(struct crowd *w, struct mode m, add_fn add, const int64_t *in, size_t 
 // The ranks get `each` and answer with `results`, JSON; the whole answer is `want`.
 void lists(struct crowd *w, struct mode m, const char *args, const char *const *each, const char *const *results,
            const char *want);
-
-#endif

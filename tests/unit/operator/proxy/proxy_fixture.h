@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A router with clients and workers around it, all in memory: what is queued for a peer is written into messages
 // and read back, as a connection would do it.
-#ifndef CADRE_TESTS_PROXY_FIXTURE_H
-#define CADRE_TESTS_PROXY_FIXTURE_H
+#pragma once
 
 #include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
@@ -93,5 +92,3 @@ const char *client_hears(struct client *c);
 
 void wire_pass(struct wire *w);                // what was queued has gone through, and is there to be taken
 struct wire_record *wire_next(struct wire *w); // NULL = nothing came; free() it
-
-#endif

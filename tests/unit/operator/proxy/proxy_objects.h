@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks of a proxy_world that keep objects, and references to them.
-#ifndef CADRE_TESTS_UNIT_PROXY_OBJECTS_H
-#define CADRE_TESTS_UNIT_PROXY_OBJECTS_H
+#pragma once
 
 #include "common/wire/ref.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
@@ -20,5 +19,3 @@ void is_told_to_free(struct world *w, uint32_t rank, const char *body);
 void gets_nothing(struct world *w, uint32_t rank);
 // A batch for the group, a piece for each rank.
 void sends_cut(struct world *w, uint32_t id, const char *head, const char *args);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What most tests of the router begin with: group ml/llama of four ranks and one client; and what it says and
 // hears.
-#ifndef CADRE_TESTS_PROXY_WORLD_H
-#define CADRE_TESTS_PROXY_WORLD_H
+#pragma once
 
 #include "tests/unit/operator/proxy/proxy_fixture.h"
 
@@ -29,5 +28,3 @@ void hears_about(struct world *w, const char *begin, const char *about);
 void hears_nothing(struct world *w);
 void ranks_read(struct world *w);                             // what was sent to them is out
 void cancels_at(struct world *w, uint32_t rank, uint32_t id); // the next record of that rank is a CANCEL
-
-#endif

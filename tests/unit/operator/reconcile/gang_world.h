@@ -3,8 +3,7 @@
 // Service, some nodes, and what the API server, kube-scheduler and the kubelets do with them as time passes. Every
 // change is a numbered entry of a log, from which mirrors (the caches of an operator and of its standby) are filled,
 // early or late.
-#ifndef CADRE_TESTS_GANG_WORLD_H
-#define CADRE_TESTS_GANG_WORLD_H
+#pragma once
 
 #include "common/base/rand.h"
 #include "operator/api/node.h"
@@ -131,5 +130,3 @@ const char *sim_address(struct sim_world *w, int32_t index);
 
 bool sim_live(const struct sim_pod *p);                             // exists and has not ended
 bool sim_going(const struct sim_world *w, const struct sim_pod *p); // will be gone soon
-
-#endif

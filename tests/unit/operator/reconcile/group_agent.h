@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent of a pod in a simulated world (gang_world.h): the real state machine of worker/agent and its real words,
 // over processes that exist only here, with a line to each process of the operator that may break at any time.
-#ifndef CADRE_TESTS_GROUP_AGENT_H
-#define CADRE_TESTS_GROUP_AGENT_H
+#pragma once
 
 #include "operator/agents/agents.h"
 #include "worker/agent/supervisor.h"
@@ -54,5 +53,3 @@ void sim_agent_promote(struct sim_agent *g);       // swaps its lines
 void sim_agent_exit(struct sim_agent *g, struct sim_world *w, int exit_code,
                     int signal);              // its process ends, if it runs
 void sim_agent_lose_gpu(struct sim_agent *g); // of its process; the operator hears of it
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The life of one WorkerGroup in a simulated world, under an operator: what must hold at every step of it is checked as
 // it goes on.
-#ifndef CADRE_TESTS_GROUP_LIFE_H
-#define CADRE_TESTS_GROUP_LIFE_H
+#pragma once
 
 #include "tests/unit/operator/reconcile/group_operator.h"
 
@@ -38,5 +37,3 @@ const struct condition *life_condition(const struct life *l, const char *type);
 bool life_is(const struct life *l, const char *type); // that condition is True
 const char *life_reason(const struct life *l, const char *type);
 int32_t life_pods(const struct life *l); // that live
-
-#endif

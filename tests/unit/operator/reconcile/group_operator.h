@@ -2,8 +2,7 @@
 // An operator in a simulated world (gang_world.h): stores that follow the world's log, the observations of one group,
 // and an executor that carries plans out as operator/exec does, while the world lets requests be refused or lost,
 // answers be lost, creations come through late, and the operator die between any two actions.
-#ifndef CADRE_TESTS_GROUP_OPERATOR_H
-#define CADRE_TESTS_GROUP_OPERATOR_H
+#pragma once
 
 #include "operator/exec/decision_time.h"
 #include "operator/exec/observations.h"
@@ -57,5 +56,3 @@ void sim_operator_die(struct sim_operator *o);                    // the standby
 void sim_operator_keys(struct sim_operator *o, const char *keys); // those in the Secret are others, or gone
 bool sim_operator_awake(const struct sim_operator *o);
 void sim_operator_turn(struct sim_operator *o); // one decision and its execution
-
-#endif

@@ -9,8 +9,7 @@
 // Items of lists are known by their "type" or else "name" where all have one of their own; other lists are one value,
 // as is a list whose items have changed their order. Values are compared and written as their text is. What is new and
 // longer than a line is written on several.
-#ifndef CADRE_TESTS_JSON_CHANGE_H
-#define CADRE_TESTS_JSON_CHANGE_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/json.h"
@@ -27,5 +26,3 @@ void json_change_print(struct buf *out, const char *root, const struct json *bef
 
 // A value on as few lines as fit, the first one going on behind `used` characters, further ones behind `indent` blanks.
 void json_change_value(struct buf *out, const struct json *v, size_t indent, size_t used);
-
-#endif

@@ -7,8 +7,7 @@
 // part of its pods, no node is given more than it has (but for pods of lower priority that go), nothing that is not of
 // lower priority goes for a gang, and nobody is planned onto nodes that are held for one ahead. At the end nobody comes
 // any more, and everybody who could ever be placed has been.
-#ifndef CADRE_TESTS_PLACEMENT_SIMULATION_H
-#define CADRE_TESTS_PLACEMENT_SIMULATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,5 +29,3 @@ struct simulation_report {
 
 // NULL, or what was found to be wrong, with the seed and the time.
 const char *simulation_run(const struct simulation_options *o, struct simulation_report *ret);
-
-#endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster of placement_simulation.h as it really is: nodes, pods, what will happen when, and kube-scheduler's part.
 // What the operator's watches show of it goes into its accounting at once.
-#ifndef CADRE_TESTS_PLACEMENT_WORLD_H
-#define CADRE_TESTS_PLACEMENT_WORLD_H
+#pragma once
 
 #include "common/base/rand.h"
 #include "operator/api/pod_constraints.h"
@@ -135,5 +134,3 @@ bool sim_fits(const struct load *l, const struct spod *p); // what a pod does no
 
 // The pods that have to go for p begin to end, those of the lowest priority that will do; false if that is not enough.
 bool sim_evict_for(struct sim *s, const struct spod *p);
-
-#endif

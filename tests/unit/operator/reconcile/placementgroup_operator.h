@@ -2,8 +2,7 @@
 // An operator in the world of gang_world.h: stores that follow its log, the observations of its PlacementGroup, and an
 // executor that carries plans out as operator/exec does, while requests are refused or lost, answers are lost,
 // creations come through late, clocks jump, and the operator dies between any two writes.
-#ifndef CADRE_TESTS_PLACEMENTGROUP_OPERATOR_H
-#define CADRE_TESTS_PLACEMENTGROUP_OPERATOR_H
+#pragma once
 
 #include "operator/exec/decision_time.h"
 #include "operator/exec/observations.h"
@@ -45,5 +44,3 @@ void plg_operator_land(struct plg_operator *o);  // creations that were given up
 void plg_operator_die(struct plg_operator *o);   // the standby or a new process leads from now on
 bool plg_operator_awake(const struct plg_operator *o);
 void plg_operator_turn(struct plg_operator *o); // one decision and its execution
-
-#endif

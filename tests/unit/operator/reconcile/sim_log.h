@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log of a simulated API server: each change is an entry, with a number that goes up. Mirrors are the caches of
 // processes, which are filled from it, each kind on its own, early or late.
-#ifndef CADRE_TESTS_SIM_LOG_H
-#define CADRE_TESTS_SIM_LOG_H
+#pragma once
 
 #include "common/base/rand.h"
 #include "operator/runtime/store.h"
@@ -41,5 +40,3 @@ void sim_mirror_follow_all(struct sim_mirror *m, const struct sim_log *l, size_t
 void sim_mirror_follow_some(struct sim_mirror *m, const struct sim_log *l, struct rand *rand, int percent);
 // Goes through what is there, and then calls for each change.
 void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx);
-
-#endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests of the client library share: a client, its proxy, and what became of calls.
-#ifndef CADRE_TESTS_UNIT_SDK_CASE_H
-#define CADRE_TESTS_UNIT_SDK_CASE_H
+#pragma once
 
 #include "sdk/c/include/cadre/client.h"
 #include "tests/unit/sdk/c/sdk_proxy.h"
@@ -38,5 +37,3 @@ uint64_t start(struct fixture *f, cadre_client_request r, struct outcome *o);
 uint64_t start_method(struct fixture *f, const char *method, struct outcome *o);
 void wait_for(struct fixture *f, const struct outcome *o);
 void until_saw(struct fixture *f, const char *text, size_t n);
-
-#endif

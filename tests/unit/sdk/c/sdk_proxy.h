@@ -8,8 +8,7 @@
 //   goodbye   null, behind a GOODBYE           forget  null, and then the session is not allowed any more
 //   busy      THROTTLED three times of four    raise   an error of the method
 //   later     an error: again in 15 s          hang_up_once  as hang_up the first time, then its name
-#ifndef CADRE_TESTS_UNIT_SDK_PROXY_H
-#define CADRE_TESTS_UNIT_SDK_PROXY_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/base/list.h"
@@ -42,5 +41,3 @@ void sdk_proxy_done(struct sdk_proxy *p);
 void sdk_proxy_start(struct sdk_proxy *p, const char *cert_pem, const char *key_pem); // NULL: no TLS
 void sdk_proxy_stop(struct sdk_proxy *p);                                             // everybody is cut off
 size_t sdk_proxy_saw(struct sdk_proxy *p, const char *text);                          // how often, so far
-
-#endif

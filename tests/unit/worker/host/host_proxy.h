@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A proxy for tests of cadre-worker: one worker at a time, on a Unix socket of its own or on loopback; writes down what
 // comes.
-#ifndef CADRE_TESTS_UNIT_HOST_PROXY_H
-#define CADRE_TESTS_UNIT_HOST_PROXY_H
+#pragma once
 
 #include "common/base/buf.h"
 #include "common/wire/record_reader.h"
@@ -36,5 +35,3 @@ void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const 
 bool host_proxy_came(const struct host_proxy *p, const char *text); // is part of the trace
 
 #define HOST_UNTIL(p, condition) TURN_UNTIL(loop_run_once((p)->loop, 10), condition, buf_str(&(p)->trace))
-
-#endif
