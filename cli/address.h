@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses behind a name: a headless Service has one for each replica.
+// The addresses of a name: a headless Service has one for each replica.
 #pragma once
 
 // Of "wss://name:port" (or "ws://") the nth address, in turn, as "wss://1.2.3.4:port", and the name, which is that in

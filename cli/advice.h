@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be done about a group, by the reason of a condition.
+// What a user can do about a group, by the reason of a condition.
 #pragma once
 
 const char *advice_of(const char *reason); // NULL = nothing is known of it

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/child_process.h"
 
-#include "common/base/mem.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Other programs: run to their end, or in the background. No shell. Waiting ends early after SIGINT or SIGTERM.
+// Runs other programs, to their end or in the background. No shell. SIGINT and SIGTERM end a wait early.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator or kubectl answers, as a tree of cJSON: for fields that are looked at. A value that is passed on or
-// shown as it came stays text, because cJSON keeps numbers as doubles (docs/adr/0005).
+// Answers of the operator or kubectl as a cJSON tree, for fields that are read. Values that are passed on or shown as
+// they came stay text, because cJSON keeps numbers as doubles (docs/adr/0005).
 #pragma once
 
 #include "common/base/buf.h"

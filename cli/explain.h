@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The story of a group as the cluster's objects tell it, for people. Pure: objects in, text out.
+// The story of a group for people, from the cluster's objects. Pure: objects in, text out.
 #pragma once
 
 #include "cli/document.h"

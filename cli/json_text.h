@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON for people: one line, a blank behind each comma and colon.
+// JSON for people: one line, a blank after each comma and colon.
 #pragma once
 
 #include <stddef.h>

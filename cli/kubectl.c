@@ -2,10 +2,8 @@
 #include "cli/kubectl.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MESSAGE_MAX = 16 << 10, NAME_MAX_LEN = 1024 };

@@ -6,7 +6,6 @@
 #include "cli/local.h"
 #include "cli/proxy.h"
 #include "cli/report.h"
-#include "cli/verbs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of this machine (`kubectl cadre run`), which are called past any cluster.
+// Groups of this machine (`kubectl cadre run`), called without a cluster.
 #pragma once
 
 #include "cli/cli_options.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line for each rank (-o ranks): only where the results are one for each rank, in their order.
+// One line per rank (-o ranks), only if there is one result per rank, in rank order.
 #pragma once
 
 #include "cli/proxy.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text of others on a terminal: what workers say must not move the cursor or set the title. A control character but
-// newline and tab becomes two, such as ^[ for ESC.
+// Foreign text on a terminal: output of workers must not move the cursor or set the title. A control character other
+// than newline and tab becomes two characters, such as ^[ for ESC.
 #pragma once
 
 #include <stddef.h>

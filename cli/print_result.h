@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result of a call on stdout, as the options want it.
+// Prints the result of a call on stdout, in the form that the options ask for.
 #pragma once
 
 #include "cli/proxy.h"

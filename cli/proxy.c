@@ -8,7 +8,6 @@
 #include "cli/report.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <inttypes.h>
 #include <stdio.h>

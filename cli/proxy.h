@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call to the operator, by whichever way leads to it.
+// One call to the operator, over any of the possible ways.
 #pragma once
 
 #include "cli/tunnel.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two answers of group.stats (docs/observe.md), one after the other, say of the time between them, and those of
-// all replicas together.
+// What two successive answers of group.stats (docs/observe.md) say about the time between them, and the sum over all
+// replicas.
 #pragma once
 
 #include "cli/document.h"

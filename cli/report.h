@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors, as people who use kubectl know them: on stderr, one line.
+// Errors in the form that users of kubectl know: one line on stderr.
 #pragma once
 
 #include "common/base/err.h"

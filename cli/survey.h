@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// group.stats of some groups, of every replica of the operator: each knows the calls of its own clients only.
+// group.stats of some groups, from every replica of the operator: each replica knows only the calls of its own clients.
 //
-// Which replica a connection leads to is not ours to choose: the API server takes any of them, and to name one there
-// needs rights to its pod that callers do not have. So connections are made until all replicas that the answers name
-// were met. Behind --server its name's addresses are taken in turn.
+// We cannot choose the replica of a connection: the API server takes any, and naming one needs rights to its pod that
+// callers do not have. The survey therefore connects until it has reached all replicas that the answers name. With
+// --server, it tries the addresses of the name in turn.
 #pragma once
 
 #include "cli/document.h"

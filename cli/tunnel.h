@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A way to the operator through the API server: `kubectl proxy` on a Unix socket in a directory of our own.
+// A way to the operator through the API server: `kubectl proxy` on a Unix socket in a private directory.
 #pragma once
 
 #include "cli/cli_options.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verbs.h"
 
-#include "common/base/mem.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

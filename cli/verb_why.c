@@ -12,7 +12,6 @@
 #include "common/base/str.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { OBJECTS_MAX = 64 << 20 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An arena: many small allocations that live and die together (one a reconcile, one a decoded object). Nothing in it is
-// freed singly. Memory is zeroed. Not thread-safe.
+// An arena: many small allocations with one lifetime (a reconcile, a decoded object). Nothing in it is freed alone.
+// Memory is zeroed. Not thread-safe.
 #pragma once
 
 #include <stdarg.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A growing byte buffer with a mandatory cap: what a peer sizes cannot grow without bound. Always NUL-terminated behind
-// `len`. A write over the cap changes nothing, marks the buffer `over`, and every later write fails too.
+// A growing byte buffer with a mandatory limit, so that data whose size a peer chooses cannot grow without bound.
+// Always NUL-terminated after `len`. A write above the limit changes nothing, marks the buffer `over`, and all later
+// writes fail, too.
 #pragma once
 
 #include <stdbool.h>

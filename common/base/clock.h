@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time is injected, so that tests own it. `mono` never jumps and is for durations; `wall` is Unix time, for what people
-// and other machines read. In milliseconds; what is measured rather than waited for, in microseconds.
+// Time is injected, so that tests control it. `mono` never jumps and is for durations. `wall` is Unix time, for people
+// and other machines. In milliseconds; measurements are in microseconds.
 #pragma once
 
 #include <stdbool.h>

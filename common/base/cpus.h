@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many CPUs this process may use at a time.
+// How many CPUs this process may use at the same time.
 #pragma once
 
 // What the scheduler lets it run on, or less where its control group has a quota: whole ones, 1 at the least. Of the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Points in time, earliest first: a binary heap whose elements are embedded in what they belong to.
+// Points in time, earliest first: a binary heap whose elements are embedded in their owners.
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors: every function that can fail returns 0 or a negative `enum err_code` and, where a person will want to know
-// more, fills the caller's `struct err` (last argument, may not be NULL). Positive returns are outcomes that the
-// function's own header documents. Nothing here allocates, so it is safe on every path.
+// Errors: every function that can fail returns 0 or a negative `enum err_code`. If a person may want to know more, it
+// fills the caller's `struct err` (last argument, may not be NULL). Positive returns are outcomes that the function's
+// header documents. Nothing here allocates, so it is safe everywhere.
 #pragma once
 
 #include <stdint.h>

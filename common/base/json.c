@@ -4,7 +4,6 @@
 #include "common/base/json_scan.h"
 #include "common/base/str.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct parser {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON text as a tree of slices into that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling
-// but where it says otherwise, nothing may follow the document. Numbers stay text, so no digit is ever lost; any value
-// can be written out again exactly as it came. The text must outlive the tree and need not be NUL-terminated.
+// JSON text as a tree of slices of that text. Strict RFC 8259: UTF-8 is checked, U+0000 is refused in any spelling
+// unless said otherwise, and nothing may follow the document. Numbers stay text, so no digit is lost. Any value can be
+// written exactly as it came. The text must outlive the tree and need not be NUL-terminated.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a text is one document of RFC 8259: strict as json.h, of any number of values, nested up to JSON_DEPTH_MAX;
-// U+0000 is refused in any spelling. The bytes may come in any pieces, so that a long text is checked in slices. It
-// tells where the long values near the root are, so that a reader need not look for their ends again. No memory is
-// used.
+// Whether a text is one document of RFC 8259: as strict as json.h, with any number of values, nested up to
+// JSON_DEPTH_MAX; U+0000 is refused in any spelling. The bytes may come in any parts, so a long text can be checked in
+// slices. It reports where the long values near the root are, so a reader need not search for their ends again. It uses
+// no memory.
 #pragma once
 
 #include "common/base/json.h"

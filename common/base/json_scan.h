@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the strings, values, elements and members of a JSON text begin and end. Quotes, brackets and commas are
-// followed; the reader of the values (json.h) checks numbers, escapes and UTF-8. No memory is used.
+// Where the strings, values, elements and members of a JSON text begin and end. It follows quotes, brackets and commas
+// only. The reader of the values (json.h) checks numbers, escapes and UTF-8. It uses no memory.
 #pragma once
 
 #include "common/base/le.h"

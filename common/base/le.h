@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Little-endian numbers at any address: how everything between our processes is written.
+// Little-endian numbers at any address, the format of everything between our processes.
 #pragma once
 
 #include <endian.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logs: one JSON object a line on stderr (or logfmt-like text for people). Only main, the controllers and the edges
-// log; library layers return errors. Never give it a secret.
+// Logs: one JSON object per line on stderr (or logfmt-like text for people). Only main, the controllers and the edges
+// log; libraries return errors. Never pass a secret.
 //   log_info("placed", "ns", ns, "name", name, "node", node, NULL);
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The event loop: a thin face over libuv, one a process, one thread. Nothing below it does I/O of its own, so a test
+// The event loop: a thin layer over libuv, one per process, one thread. Nothing below it does I/O of its own, so a test
 // can run any part by turning the loop. Callbacks never run inside the call that arms them.
 #pragma once
 

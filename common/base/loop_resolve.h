@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of hosts, looked up by a thread of libuv.
+// Looks up names of hosts on a thread of libuv.
 #pragma once
 
 #include "common/base/loop.h"

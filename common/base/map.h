@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hash map from string to pointer. Keys are copied; values are borrowed. Iteration order is unspecified: sort where a
-// decision depends on it. Not thread-safe.
+// A hash map from string to pointer. Keys are copied; values are borrowed. The order of iteration is unspecified: sort
+// if a decision depends on it. Not thread-safe.
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: allocations whose size we choose abort when there is none (all state is rebuilt from the API server after a
-// restart, see docs/adr/0001); anything sized by a peer goes through `struct buf` with a cap, or an arena with a cap.
+// Memory. Allocations whose size we choose abort if there is no memory, because all state is rebuilt from the API
+// server after a restart (docs/adr/0001). Data whose size a peer chooses goes through `struct buf` or an arena with a
+// limit.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of one size that come and go by the thousand: malloc() keeps only a few of a size at hand, and puts the others
-// together and apart again. One thread at a time.
+// Blocks of one size that are allocated and freed by the thousand. malloc() keeps only a few of a size at hand; it
+// merges and splits the others each time. One thread at a time.
 #pragma once
 
 #include <stddef.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether to look for the next event for some microseconds before going to sleep until it comes. To be woken up takes
-// longer than an answer of a fast method: an idle core has to leave its sleep first, on a virtual machine by way of the
-// host, and all that time counts for the one that waits. So it looks while the waits have lately been short, and sleeps
-// while they are not, or where others want the core. No clock of its own, no I/O. One thread.
-// Gain: a call at a time over TLS takes 0.6x of the time (bench/calls).
+// Whether to poll for the next event for some microseconds before sleeping. Waking up takes longer than a fast method:
+// an idle core has to leave its sleep first, on a virtual machine with the host's help, and the caller waits for all of
+// it. So it polls while recent waits were short, and sleeps if they were not, or if others need the core. It has no
+// clock and no I/O. One thread. Gain: a call at a time over TLS takes 0.6x of the time (bench/calls).
 #pragma once
 
 #include <stdbool.h>

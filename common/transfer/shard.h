@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The block of a tensor that one rank has, when a mesh of ranks splits the tensor. `split` has one entry for each
-// dimension of the mesh: the dimension of the tensor that it splits, or -1 where all ranks along it have the same. A
-// dimension of n elements is split into parts of ceil(n / ranks); the last parts are shorter, or empty, as those of
-// torch.chunk() and of DTensor. Where several dimensions of the mesh split one dimension of the tensor, the first in
-// the mesh splits first. Pure.
+// dimension of the mesh: the dimension of the tensor that it splits, or -1 if all ranks along it have the same block. A
+// dimension of n elements is split into parts of ceil(n / ranks). The last parts are shorter, or empty, as with
+// torch.chunk() and DTensor. If several dimensions of the mesh split one dimension of the tensor, the first one of the
+// mesh splits first. Pure.
 #pragma once
 
 #include "common/wire/grid.h"

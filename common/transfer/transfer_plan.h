@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tensors get from one group to another, whose mesh splits them otherwise: which rank sends which block to which
-// rank. Each receiver gets each of its elements once, from one sender. Where several ranks have an element, those that
-// have sent least send it. Pure: the same arguments give the same plan on every rank, so nobody has to send it around.
+// How tensors get from one group to another group with a different mesh: which rank sends which block to which rank.
+// Each receiver gets each of its elements once, from one sender. If several ranks have an element, those that have sent
+// least send it. Pure: the same arguments give the same plan on every rank, so nobody has to send it.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/area.h"
 
-#include "common/base/mem.h"
 #include "common/base/small.h"
 #include "common/wire/share.h"
 

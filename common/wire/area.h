@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that processes of one host share: a pool of this one, or another's as it is mapped here. Blobs that lie in it
-// hold it, and the owner is told when one of them is not needed any more. One thread, as for blobs.
+// Memory that processes of one host share: a pool of this process, or the mapped pool of another one. Blobs in it hold
+// a reference to it. The owner is told when a blob is no longer needed. One thread, as for blobs.
 #pragma once
 
 #include "common/base/list.h"

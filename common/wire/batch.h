@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches: rows that a call cuts into pieces for its ranks, and puts together again out of their results. Two forms:
+// Batches: rows that a call splits into pieces for its ranks, and joins again from their results. Two forms:
 //
 //   a safetensors document   dimension 0 of every tensor is the row. In __metadata__: `cadre.columns`, a JSON object of
 //                            lists with one value per row, for what is not a tensor; `cadre.meta`, a JSON object that
 //                            every piece gets whole; any other member, likewise
 //   a JSON object of lists   of equal length: {"prompt": ["a", "b"], "n": [1, 2]}
 //
-// Values are never looked at nor copied: a piece is a scatter list over the document, only heads are made. Pure. What
-// is found lies in the caller's arena; the document itself is not needed once it is read.
+// Values are never read or copied: a piece is a scatter list over the document, with a new head. Pure. Results are in
+// the caller's arena, and do not refer to the document after it is read.
 #pragma once
 
 #include "common/wire/safetensors.h"

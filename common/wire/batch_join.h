@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several batches as one: the results of the ranks of a call. Pure, as batch.h is.
+// Joins several batches into one: the results of the ranks of a call. Pure, like batch.h.
 #pragma once
 
 #include "common/wire/batch.h"

@@ -6,7 +6,6 @@
 #include "common/wire/area.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define INSIDE_MAX ((size_t)4096)  // up to this one block holds both

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes that several queues share: a body that goes to 400 ranks is held once and counted. The content may be written
-// by the maker of the blob until the first other reference exists, and by nobody after. One thread.
+// Bytes that several queues share: a body that goes to 400 ranks is stored once, with a count. Its creator may write
+// the content until a second reference exists. After that nobody may. One thread.
 #pragma once
 
 #include "common/wire/quota.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several bodies as one, where one of them at least is not JSON: arguments or results of several ranks.
+// Several bodies as one, if at least one of them is not JSON: arguments or results of several ranks.
 //
 //   0  u32 0xffffffff, with which neither JSON nor a safetensors document begins    4  u32 number of bodies
 //   8  of each: u64 length, the bytes, zeros up to the next multiple of 8

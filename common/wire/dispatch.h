@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets which piece of a call's arguments, and whose results are kept in which order: verl's dispatch modes, and the
-// rules that they are presets of. Pure arithmetic over ranks; what a piece is (an element of a list, rows of a batch)
-// is for batch.h and the caller.
+// Which rank gets which piece of a call's arguments, and which results are kept in which order: verl's dispatch modes,
+// and the rules behind them. Pure arithmetic over ranks. batch.h and the caller know what a piece is (an element of a
+// list, rows of a batch).
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call splits its arguments and collects its results. Its head says it in JSON.
+// How a call splits its arguments and collects its results, as JSON in its head.
 #pragma once
 
 #include "common/base/arena.h"

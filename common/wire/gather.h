@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A message in stretches of memory, as sendmsg() takes it: what is long stays in the blobs where it lies.
+// A message in several parts of memory, for sendmsg(): long parts stay in their blobs.
 #pragma once
 
 #include "common/wire/blob.h"

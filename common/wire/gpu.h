@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a GPU, as an agent tells it and as the operator passes it on (docs/protocol.md, "Agents"):
+// The state of a GPU, as an agent reports it and the operator passes it on (docs/protocol.md, "Agents"):
 //
 //   {"index":0,"uuid":"GPU-3f0c...","name":"NVIDIA H200","state":"Lost","xid":79,"memoryBytes":...,
 //    "ranks":[{"group":"UID","rank":3}]}

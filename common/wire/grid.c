@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/grid.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <string.h>

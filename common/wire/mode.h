@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What there is to know of the dispatch and execute modes of records, from the table in cadre/modes.h.
+// The properties of dispatch and execute modes, from the table in cadre/modes.h.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proofs between the processes that share the secret of an attempt: HMAC-SHA256 of a text, which begins with its
-// domain, so that no text of one domain is one of another.
+// Proofs between processes that share the secret of an attempt: HMAC-SHA256 of a text. The text begins with its domain,
+// so a proof of one domain is not valid in another.
 #pragma once
 
 #include <stdbool.h>

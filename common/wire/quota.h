@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who pays for memory that a peer made us hold: every counted byte is charged to a quota and to all of its parents (one
-// a session below one for the whole process), and refunded when it is freed. A quota is counted itself, because what
-// was charged to a session may outlive it (a body that still waits in another session's queue). One thread.
+// Who pays for memory that a peer makes us hold. Every counted byte is charged to a quota and to all of its parents
+// (one per session, below one for the whole process), and refunded when it is freed. Quotas are reference-counted,
+// because bytes of a session may outlive it, for example in another session's queue. One thread.
 #pragma once
 
 #include "common/wire/spare.h"

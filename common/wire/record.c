@@ -3,8 +3,6 @@
 
 #include "common/base/le.h"
 
-#include <string.h>
-
 enum sort { SORT_NONE, SORT_S, SORT_C, SORT_A };
 
 static enum sort sort_of(unsigned type)

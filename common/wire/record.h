@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records of subprotocol cadre.v1: a header of 16 bytes that is all that routing needs, then a body. docs/protocol.md
-// is the specification; this header has its numbers, record_reader.h and record_writer.h the streams.
+// Records of subprotocol cadre.v1: a header of 16 bytes, which is enough for routing, then a body. docs/protocol.md is
+// the specification. This header has its numbers; record_reader.h and record_writer.h have the streams.
 //
 //   0  u32 length of the body in this record    8  u32 rank: whom it is for, or from; 0xffffffff = the group
 //   4  u32 call id                             12  u8 type  13  u8 flags  14  u8 dispatch  15  u8 execute

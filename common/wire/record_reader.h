@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in, records out; no I/O. Takes bytes cut anywhere, copies nothing that lies whole in the input, and is strict:
-// whatever the specification does not allow is ERR_PROTO, whatever is too much is ERR_LIMIT, and both are final.
+// Bytes in, records out; no I/O. The bytes may be cut anywhere. A body that lies whole in the input is not copied.
+// Strict: everything that the specification does not allow is ERR_PROTO, everything above a limit is ERR_LIMIT. Both
+// are final.
 #pragma once
 
 #include "common/wire/blob.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records in, websocket messages out; no I/O. Whatever is queued when the socket turns writable goes out as one
-// message: batching without timers. A long body is cut into records, and what waits behind it goes between them. Bodies
-// begin in the order in which they were queued; those of one call also end in that order.
+// Records in, websocket messages out; no I/O. When the socket becomes writable, everything in the queue leaves as one
+// message: batching without timers. A long body is split into records, and later records go between them. Bodies begin
+// in the order in which they were queued. Bodies of one call also end in that order.
 #pragma once
 
 #include "common/base/list.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// References: the names of objects that worker processes keep. A reference tells where the object lies;
-// that it may be had is another matter (ref_key()). As text, without quotes:
+// References: names of objects that worker processes keep. A reference says where the object is. The right to fetch it
+// is separate (ref_key()). As text, without quotes:
 //
 //   cadre:1:GROUP UID:FORM:PART,PART...:CHECK      form: o the object of one rank, l a list of them, j joined
 //   PART = RANK.ATTEMPT.ID.BYTES.KIND              id: 16 hex digits; kind: j JSON, b a batch, l a list of bodies
 //
-// and in JSON {"$ref": "cadre:1:..."}. On its way to a worker the proxy writes down there what it takes to fetch it:
-// {"$ref": ..., "at": "10.0.0.7:4711", "key": "...", "until": 1764000000000, "owner": "rank 2 of ml/actor"}.
+// and in JSON {"$ref": "cadre:1:..."}. On its way to a worker, the proxy adds what the worker needs to fetch the
+// object: {"$ref": ..., "at": "10.0.0.7:4711", "key": "...", "until": 1764000000000, "owner": "rank 2 of ml/actor"}.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Safetensors documents: u64 length of the head, the head (JSON: name, dtype, shape and bytes of each tensor, and
-// `__metadata__`, strings by name), the values. Nothing here looks at a value. Pure; what is found lies in the caller's
-// arena, which grows with the head and not with the values.
+// `__metadata__`, strings by name), the values. Nothing here reads a value. Pure. Results are in the caller's arena,
+// which grows with the head and not with the values.
 //
-// Strict where a lax reader could be fooled: the tensors cover all bytes behind the head, in no order, without holes or
-// overlap; a name is there once; a length is what dtype and shape say. Values may lie unaligned.
+// Strict, so that two readers cannot understand a document differently: the tensors cover all bytes after the head, in
+// any order, without holes or overlaps. Names are unique. A length matches dtype and shape. Values may be unaligned.
 #pragma once
 
 #include "common/base/arena.h"

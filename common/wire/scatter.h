@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A document put together out of stretches of others, whose bytes stay where they are: parts name a source by number,
-// an offset and a length, and only what is in no source (heads, brackets) is held here. The owner of the
-// sources (blobs, a stream) turns parts into what it sends.
+// A document made of parts of other documents, whose bytes are not copied. A part has the number of its source, an
+// offset and a length. Only new bytes (heads, brackets) are stored here. The owner of the sources (blobs, a stream)
+// turns parts into what it sends.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-1 (RFC 3174), only because the websocket handshake asks for it; proves nothing to anybody.
+// SHA-1 (RFC 3174), only because the websocket handshake requires it. It proves nothing.
 #pragma once
 
 #include <stddef.h>

@@ -5,7 +5,6 @@
 #include "common/base/mem.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct share_lent { // numbers that are free are a chain
     struct blob *blob;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Long bodies between two processes of one host, by reference: what one connection has lent to its peer, and what the
-// peer has lent to it (docs/protocol.md, "Shared memory"). Sans I/O: the owner of the connection maps memory and sends
-// the records.
+// peer has lent to it (docs/protocol.md, "Shared memory"). No I/O: the owner of the connection maps memory and sends
+// records.
 #pragma once
 
 #include "common/wire/area.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// W3C Trace Context: "00-<32 hex digits: trace>-<16: parent>-<2: flags>". What is malformed counts as not there, as the
-// standard has it.
+// W3C Trace Context: "00-<32 hex digits: trace>-<16: parent>-<2: flags>". A malformed one counts as missing, as the
+// standard requires.
 #pragma once
 
 #include <stdbool.h>

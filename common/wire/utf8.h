@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// UTF-8 (RFC 3629) that comes in pieces cut anywhere.
+// UTF-8 (RFC 3629) in parts that may be cut anywhere.
 #pragma once
 
 #include <stdbool.h>

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/via.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static void put_place(struct buf *out, const struct via_place *p)

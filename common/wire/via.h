@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way that a call has come: the methods that wait for it, the outermost first, as member "via" of the head of calls
-// that methods make:
+// The way of a nested call: the methods that wait for it, the outermost first, as member "via" of its head:
 //
 //   ["ml/trainer/0/step", "ml/judge/1/critic/score"]         namespace/group/rank[/role]/method
 //
-// With it ranks, and the proxy for tasks, find that a call would wait for a method that waits for the call.
+// With it, ranks (and the proxy, for tasks) find calls that would wait for a method that waits for them.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the other processes of this host may read: one memfd of a fixed size, sealed so that it cannot shrink
-// under those who have mapped it. Pages come when they are first used and stay; what is free is used again from the
-// lowest address, so that it is the memory which is there already.
+// Memory that other processes of this host may read: one memfd of a fixed size, sealed so that it cannot shrink while
+// others have it mapped. Pages come with their first use and stay. Free memory is reused from the lowest address,
+// because those pages already exist.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/rundir.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the groups that run on this machine without a cluster take calls: GROUP.NAMESPACE.sock in
-// $XDG_RUNTIME_DIR/cadre, else /tmp/cadre-UID, a directory that nobody else may look into.
+// The sockets of groups that run on this machine without a cluster: GROUP.NAMESPACE.sock in $XDG_RUNTIME_DIR/cadre,
+// else in /tmp/cadre-UID, a directory that only its user can read.
 #pragma once
 
 #include "common/base/err.h"

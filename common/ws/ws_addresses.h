@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The addresses of a host, for one connection after the other: looked up again each time, and remembered for a name
-// server that is slow or away. Those that failed last come last.
+// The addresses of a host, for one connection after the other. They are looked up each time, and remembered in case the
+// name server is slow or away. Those that failed recently come last.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A websocket client on the loop: looks up, connects, TLS, handshake, keepalive, and queues with flow control both
-// ways. Everything calls back from the loop, never inside a call, and never after ws_client_free(), which every
-// callback may call. One thread.
+// A websocket client on the loop: name lookup, connection, TLS, handshake, keepalive, and queues with flow control in
+// both directions. All callbacks come from the loop, never inside a call, and never after ws_client_free(). Every
+// callback may call ws_client_free(). One thread.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection that libwebsockets took over from us. Until it has a request it counts as a stranger.
+// A connection that libwebsockets took over from us. It counts as a stranger until its first request.
 #pragma once
 
 #include "common/ws/ws_server_state.h"

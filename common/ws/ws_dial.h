@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to the first of several addresses that answers (RFC 8305): the next one is begun when one fails, or when one
-// has not answered for a moment, and goes on beside it. An address of a node that is dead costs no more than that.
+// Connects to the first of several addresses that answers (RFC 8305). It tries the next one when one fails, or in
+// parallel when one has not answered for a moment. The address of a dead node therefore costs little time.
 #pragma once
 
 #include "common/ws/ws_addresses.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream to an address: looks the name up, connects to the first of its addresses that answers, and speaks TLS if it
-// was given one. Nothing blocks. For ws_client.
+// A stream to an address: looks up the name, connects to the first of its addresses that answers, and uses TLS if
+// configured. Nothing blocks. For ws_client.
 #pragma once
 
 #include "common/base/loop.h"

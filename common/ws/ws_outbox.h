@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sending half of a client's connection: control frames and the queue become masked frames, those become writes.
+// The sending half of a client's connection: makes masked frames of control frames and of the queue, and writes of
+// frames.
 #pragma once
 
 #include "common/ws/ws_link.h"

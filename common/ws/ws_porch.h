@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that have said nothing yet. They are counted and capped here, before libwebsockets takes them over: its
-// lists are walked for each.
+// Connections that have sent nothing yet. They are counted and limited here, before libwebsockets gets them, because it
+// walks lists of all its connections.
 #pragma once
 
 #include "common/ws/ws_server_state.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one end of a websocket connection has still to send: records (coalesced into messages) or plain messages. A
-// subprotocol uses one of the two; between them no order is promised. No I/O.
+// What one end of a websocket connection still has to send: records (combined into messages) or plain messages. A
+// subprotocol uses one of the two; their relative order is undefined. No I/O.
 #pragma once
 
 #include "common/wire/frame.h"

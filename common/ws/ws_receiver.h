@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the frames of the sessions that are open, past libwebsockets (docs/adr/0008).
+// Reads the frames of open sessions, past libwebsockets (docs/adr/0008).
 #pragma once
 
 #include "common/ws/ws_server_state.h"

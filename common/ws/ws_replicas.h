@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A link to every replica of a server: one for each address that its name has, looked up again now and then. What a
-// link is and how it connects is the owner's: this makes one when an address comes, and ends it when the address has
-// gone and the link is down. One thread.
+// A link to every replica of a server: one for each address of its name, which is looked up regularly. The owner
+// defines what a link is and how it connects. This module creates a link when an address appears, and ends it when the
+// address has gone and the link is down. One thread.
 #pragma once
 
 #include "common/base/loop.h"

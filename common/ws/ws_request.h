@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An HTTP request to a server; an upgrade to a websocket is one, too.
+// An HTTP request to a server. The upgrade to a websocket is one, too.
 #pragma once
 
 #include "common/wire/parts.h"

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The server side: websocket sessions (ws_session.h) and HTTP requests (ws_request.h) on the loop, over TCP (with or
-// without TLS) and Unix sockets.
-// Inside it is libwebsockets 4.1.6 or newer, which with TLS is more lenient than RFC 6455 in that it takes frames
-// without a mask, and reports a client's close codes 1012 to 1014 as 1002. Everything calls back from the loop;
-// sessions and requests may be used in any callback. One thread.
+// without TLS) and Unix sockets. It uses libwebsockets 4.1.6 or newer. With TLS, libwebsockets is more lenient than RFC
+// 6455: it takes frames without a mask, and reports a client's close codes 1012 to 1014 as 1002. All callbacks come
+// from the loop. Sessions and requests may be used in any callback. One thread.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the server, and of what it has: listeners, connections, sessions and requests.
+// The state of the server: its listeners, connections, sessions and requests.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificate, key and rules of a server with TLS.
+// Certificate, key and rules of a TLS server.
 #pragma once
 
 #include "common/base/err.h"

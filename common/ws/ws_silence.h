@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a peer may be silent: after a while it is pinged, and after another one without an answer it counts as dead.
-// Somebody who waits for the peer is told sooner. Decides only.
+// How long a peer may be silent: after a while it is pinged; after another while without an answer it counts as dead.
+// While somebody waits for the peer, both times are shorter. It only decides.
 #pragma once
 
 #include <stdbool.h>

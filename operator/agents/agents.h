@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agents that are connected to this replica, by the UID of their pod, without their sockets: records in, records
-// out. What an agent has said outlives its connection for as long as its pod does.
+// The agents that are connected to this replica, by the UID of their pod. It knows no sockets: records go in and come
+// out. What an agent reported is kept as long as its pod exists, even without a connection.
 //
-// One thread. The owner of the connections hands over records and ends; the code that decides asks for facts and sends
-// commands. Nothing here calls back but `changed`.
+// One thread. The owner of the connections passes records in, and says when a connection ends. Deciding code asks for
+// facts and sends commands. The only callback is `changed`.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of one pod, as its agent has told them last. Pure.
+// The GPUs of one pod, as its agent last reported them. Pure.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What other replicas say whom they see: agents by the UID of their pod, and processes that take calls by group and
-// rank (docs/protocol.md, "Replicas"). What a replica said is forgotten when its connection ends. Without sockets; one
+// Which agents and processes other replicas see: agents by the UID of their pod, processes that take calls by group and
+// rank (docs/protocol.md, "Replicas"). When the connection of a replica ends, its report is forgotten. No sockets; one
 // thread.
 #pragma once
 

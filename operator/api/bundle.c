@@ -3,8 +3,6 @@
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
-#include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/api/quantity.h"
 #include "operator/api/resource.h"
 

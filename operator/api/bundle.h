@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What bundles ask for, and pods that have them: a template whose first container has the resources of the bundles
+// What bundles request, and the pods of bundles: a template whose first container gets the resources of the bundles
 // instead of its own.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup or PlacementGroup as a client asks for it ({"workerGroup": {...}, "lifetime": "Session" | "Detached"},
-// or "placementGroup"), made into the object to create. What is in its spec the API server checks. Pure.
+// A client's request for a WorkerGroup or PlacementGroup ({"workerGroup": {...}, "lifetime": "Session" | "Detached"},
+// or "placementGroup"), made into the object to create. The API server checks the spec. Pure.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EndpointSlices that Cadre writes itself, for Services without a selector. Kubernetes' own controllers keep off them
-// for the label endpointslice.kubernetes.io/managed-by.
+// EndpointSlices that Cadre writes itself, for Services without a selector. The label
+// endpointslice.kubernetes.io/managed-by tells Kubernetes' own controllers to leave them alone.
 #pragma once
 
 #include "operator/api/object.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The object and version of a JSON text, from its first 200 bytes: what is known already need not be
+// Name and version of an object, from the first 200 bytes of its JSON text. A version that is known already need not be
 // decoded again.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed reading and writing by field tables: a table describes the members of a JSON object that Cadre reads, and of
-// its own ones writes, and where in a struct each one is. Other members are ignored. null counts as missing. Errors
-// name the path, bounded in length: "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
+// Typed reading and writing of JSON objects by field tables. A table lists the members that Cadre reads or writes, and
+// where each one is stored in a struct. Other members are ignored. null counts as missing. Errors name the path, with a
+// bounded length: "spec.placement.strategy: expected one of Pack, Spread, got \"pack\"".
 #pragma once
 
 #include "common/base/json.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each process of a group is started with, as its spec says it: the same in a cluster and without one.
+// What a spec says about starting a process. The same in a cluster and in a local run.
 #pragma once
 
 #include "operator/api/workergroup.h"

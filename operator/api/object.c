@@ -14,7 +14,6 @@
 #include "operator/api/workergroup.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 // What nearly every object takes while it is decoded, and its tree of JSON: on the stack, which costs nothing.

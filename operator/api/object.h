@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// API objects in memory: immutable after decode, reference-counted, each in one arena of its own. Only the fields that
-// Cadre reads are kept. Every string is owned by the object; a missing string is NULL unless said otherwise. A holder
-// of a reference may read from any callback; references are counted on one thread.
+// API objects in memory. They are immutable after decoding, reference-counted, and each has its own arena. They keep
+// only the fields that Cadre reads. The object owns every string; a missing string is NULL unless said otherwise. A
+// holder of a reference may read from any callback. References are counted on one thread.
 #pragma once
 
 #include "common/base/arena.h"

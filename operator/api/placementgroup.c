@@ -2,7 +2,6 @@
 #include "operator/api/placementgroup.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/api/json_encode.h"
 #include "operator/api/tables.h"
 

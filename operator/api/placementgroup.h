@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PlacementGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that
-// the schema leaves open are applied by the decoder and said at the field.
+// PlacementGroup, as in crds/. The API server has already set the defaults of the schema. The decoder sets all other
+// defaults; the fields say which.
 #pragma once
 
 #include "operator/api/condition.h"

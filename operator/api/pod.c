@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/pod.h"
 
-#include "common/base/str.h"
 #include "operator/api/pod_requests.h"
 #include "operator/api/tables.h"
-
-#include <string.h>
 
 #define POD(member) offsetof(struct pod, member)
 #define CONTAINER(member) offsetof(struct container_status, member)

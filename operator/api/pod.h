@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods: what the cluster's accounting and our own groups need of them, pruned. Of a pod that is not ours (no label
-// cadre.dev/group) only this is kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority,
-// requests and phase; and the labels of those of the operator itself.
+// Pods, reduced to what the cluster's accounting and our own groups need. Of other pods (no label cadre.dev/group),
+// only this is kept, about 0.5 KiB: name, namespace, uid, resourceVersion, times, node, pin, priority, requests and
+// phase. The operator's own pods also keep their labels.
 #pragma once
 
 #include "operator/api/object.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides where a pod may go.
+// The fields of a pod that restrict its nodes.
 #pragma once
 
 #include "operator/api/object.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-agent in a pod: an init container brings it, and the command of the first container becomes it, with the
-// container's own command behind. So it works in any image. A container of our own image has it already, and needs no
-// init container. Used by podtemplate.c, which copies all the rest.
+// cadre-agent in a pod. An init container brings it, and it becomes the command of the first container, followed by the
+// container's own command. It therefore works in any image. Our own image already contains it and needs no init
+// container. podtemplate.c uses this, and copies everything else.
 #pragma once
 
 #include "common/base/json.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pod made from a user's PodTemplateSpec: kept as it is but for what Cadre must own. The template stays JSON text
-// outside this file.
+// A pod made from a user's PodTemplateSpec. It is a copy except for the fields that Cadre owns. Outside of this file,
+// the template stays JSON text.
 #pragma once
 
 #include "operator/api/object.h"

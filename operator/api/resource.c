@@ -3,9 +3,7 @@
 
 #include "common/base/map.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 // The one table of names of the process. It only grows, up to RESOURCE_MAX names, so an id means the same everywhere.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this folder share: field tables, and the pieces that several documents are written from. The tables
-// of the custom resources are open to the test that holds them against crds/.
+// What the files of this folder share: field tables, and pieces that several documents contain. The tables of the
+// custom resources are public for the test that compares them with crds/.
 #pragma once
 
 #include "common/base/json_writer.h"

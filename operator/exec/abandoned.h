@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes WorkerGroups and PlacementGroups that were to go with a client's session and that nobody renews any more
-// (operator/wiring/provision.h writes the renewals). How long one has been silent is measured here, from when its last
-// renewal was seen: clocks of different machines are not compared, and a new leader gives all of them the
-// whole time once more.
+// Deletes WorkerGroups and PlacementGroups whose client session has ended and that nobody renews any more
+// (operator/wiring/provision.h writes the renewals). It measures the time itself, from the moment when it saw the last
+// renewal. It never compares clocks of different machines. A new leader therefore waits the whole time again.
 #pragma once
 
 #include "operator/kube/kube_client.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stores say of the PlacementGroups that a WorkerGroup runs on.
+// What the stores know about the PlacementGroups that a WorkerGroup runs on.
 #pragma once
 
 #include "operator/exec/placementgroup_users.h"

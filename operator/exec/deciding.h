@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that only the leader does: what decides about WorkerGroups and PlacementGroups, and what deletes after them. A
-// process begins and ends to decide as often as it is elected; what it serves meanwhile has no part in it.
+// Everything that only the leader does: it decides about WorkerGroups and PlacementGroups, and deletes what belonged to
+// objects that are gone. A process starts and stops deciding whenever it wins or loses the election. Serving calls does
+// not depend on it.
 #pragma once
 
 #include "operator/exec/group_controller.h"

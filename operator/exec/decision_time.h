@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of decisions. When somebody sets the clock of this machine, the times that were noted in memory move with
-// it, so that no patience ends early, nor lasts for hours.
+// The time of decisions. If somebody sets the clock of this machine, the times in memory move with it, so that no wait
+// ends early or lasts for hours.
 #pragma once
 
 #include "common/base/clock.h"

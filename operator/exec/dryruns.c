@@ -4,7 +4,6 @@
 #include "common/base/list.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server made of pods that were tried, shared by the objects of one namespace whose pods are alike: many
-// of one shape that come together cost one trial, and those that come within seconds none. A refusal is nobody else's.
+// Answers of the API server to dry runs, shared by objects of one namespace with equal pods. Many equal objects at once
+// cost one dry run; objects that follow within seconds cost none. A refusal is not shared.
 #pragma once
 
 #include "operator/exec/observations.h"

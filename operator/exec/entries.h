@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller remembers of each of its objects, and when it decides about one again. WorkerGroups and
-// PlacementGroups have it in common. On the loop's thread.
+// What a controller remembers about each of its objects, and when it decides about the object again. For WorkerGroups
+// and PlacementGroups. On the loop's thread.
 #pragma once
 
 #include "common/base/clock.h"

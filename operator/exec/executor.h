@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out a plan: the actions of a stage at once (a bounded number of requests at a time), the next stage when all
-// have succeeded. What the API server answers goes into the stores before the watch brings it, into the cluster's
-// accounting and into the group's observations.
+// Carries out a plan. It runs the actions of a stage in parallel, with a bounded number of requests at a time. The next
+// stage starts when all have succeeded. The answers of the API server go into the stores before the watch brings them,
+// and into the cluster's accounting and the group's observations.
 #pragma once
 
 #include "operator/agents/agents.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps every WorkerGroup as its spec asks: listens to the stores, keeps the cluster's accounting, and runs snapshot ->
-// plan -> execution for each group whose world has changed.
+// Keeps every WorkerGroup as its spec says. It listens to the stores, keeps the cluster's accounting, and runs snapshot
+// -> plan -> execution for each group that something has changed for.
 #pragma once
 
 #include "common/base/loop.h"

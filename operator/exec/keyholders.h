@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods that were made with the operator's keys, and keep what they were told of them.
+// Pods that were created with the operator's keys, and trust them from then on.
 #pragma once
 
 #include "operator/runtime/store.h"

@@ -3,7 +3,6 @@
 
 #include "common/base/map.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stops what agents of PlacementGroups run of groups that do not use them any more (placementgroup_users.h): at once
-// where a group is seen to go, and a moment after an agent says that it runs something which nobody knows.
+// Stops processes of groups that no longer use the PlacementGroup (placementgroup_users.h). If it saw the group go, it
+// stops them at once. If an agent reports processes of an unknown group, it waits a moment first.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agents of a group's pods and the router of its calls say, as decisions take it.
+// What the agents of a group's pods and the router of its calls report, as decisions need it.
 #pragma once
 
 #include "operator/agents/agents.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps every PlacementGroup as its spec asks: snapshot -> plan -> execution for each whose world has changed. The
-// cluster's accounting is the group controller's, so that both plan with the same room.
+// Keeps every PlacementGroup as its spec says: snapshot -> plan -> execution for each one that something has changed
+// for. It shares the cluster's accounting with the group controller, so both plan with the same room.
 #pragma once
 
 #include "operator/exec/group_controller.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which WorkerGroups run on which PlacementGroups, by what their specs say, and by what their present attempts were
-// made from while that runs on. Memory only, kept up by the listener of the store of the WorkerGroups.
+// Which WorkerGroups run on which PlacementGroups: by their specs, and by their present attempts while these still run.
+// Memory only; the listener of the WorkerGroup store keeps it up to date.
 #pragma once
 
 #include "operator/agents/agents.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cadre-operator --check`: would an operator with these credentials work here? Every right is tried for real, by reads
-// and by writes that change nothing (dryRun, or on names that do not exist). Only the right to make the Secret again,
-// which no write tries while it is there, the API server is asked about.
+// `cadre-operator --check`: would an operator with these credentials work here? It tries every right, with reads and
+// with writes that change nothing (dryRun, or names that do not exist). Only for the right to create the Secret, it
+// asks the API server, because no write can try it while the Secret exists.
 #pragma once
 
 #include "operator/kube/kube_client.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes the pods of an object that is gone, at once: the garbage collector would do so too, but seconds later, and
-// the room is wanted. What it cannot delete is left to the garbage collector, which also takes the Services.
+// Deletes the pods of a deleted object at once, to free their room. (The garbage collector would delete them seconds
+// later.) Whatever it cannot delete is left to the garbage collector, which also deletes the Services.
 #pragma once
 
 #include "operator/kube/kube_client.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those that wait for room, of all kinds, and who wakes them when there may be some: several pods that go at once wake
-// them once, in their order.
+// All gangs that wait for room, and who wakes them when there may be some. If several pods leave at once, the gangs are
+// woken once, in their order.
 #pragma once
 
 #include "common/base/loop.h"

@@ -4,7 +4,6 @@
 #include "common/base/str.h"
 #include "operator/gateway/gateway_state.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

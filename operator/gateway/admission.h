@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The question to the authority whether a client may call: bounded in number and time, with one answer.
+// Asks the authority whether a client may call. The number of questions and their time are bounded, and each gets
+// exactly one answer.
 #pragma once
 
 #include "common/base/err.h"

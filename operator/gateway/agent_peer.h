@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent: its pod's token is checked at the upgrade, its pod looked up at HELLO; then the registry has it.
+// The connection of an agent. The pod's token is checked at the upgrade, and the pod is looked up at HELLO. Then the
+// registry gets it.
 #pragma once
 
 #include "operator/gateway/connection.h"

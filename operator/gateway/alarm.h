@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Something that is to happen at a time unless it is taken back: embedded in what it belongs to.
+// A timer that can be taken back, embedded in its owner.
 #pragma once
 
 #include "common/base/deadline.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a peer is and what it may do: what the gateway asks. In a cluster operator/identity answers; a local run trusts
-// everybody who reaches its socket.
+// Who a peer is and what it may do: the questions of the gateway. In a cluster, operator/identity answers them. A local
+// run trusts everybody who reaches its socket.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gateway/browser.h"
 
-#include "common/base/str.h"
-
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that a web site makes a browser send. A browser is inside the network, or on the machine, of the person who
-// looks at the site, so being reachable is no proof. It cannot leave out Origin, nor send JSON to a foreign server
-// without asking that server first, which is what these checks rely on.
+// Checks against requests that a web site makes a browser send. A browser runs inside the network, or on the machine,
+// of the person who visits the site, so reachability proves nothing. But a browser always sends Origin, and it sends
+// JSON to a foreign server only after asking that server. The checks rely on both.
 #pragma once
 
 #include "common/base/err.h"

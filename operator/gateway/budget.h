@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all peers together may make the operator hold, and how it is divided: pure. The parts are charged to each other
-// (common/wire/quota.h): a stranger's or a session's bytes also count for all, so the sum of what is promised never is
-// more than `all`. docs/calls.md, "What the operator may hold", has the same table.
+// How much all peers together may make the operator hold, and how it is divided. Pure. Parts are charged to the part
+// above them (common/wire/quota.h): bytes of a session or of an unknown peer also count for all. The sum therefore
+// never exceeds `all`. docs/calls.md, "What the operator may hold", has the same table.
 #pragma once
 
 #include <stddef.h>

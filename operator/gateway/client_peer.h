@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client on a websocket: its token is checked, then it is a session of the router. With cadre.v1 it says HELLO
-// and gets WELCOME; cadre.v1.json begins at once.
+// A client on a websocket. Once its token is checked, it is a session of the router. A client that speaks cadre.v1
+// sends HELLO and gets WELCOME; with cadre.v1.json, calls begin at once.
 #pragma once
 
 #include "operator/gateway/connection.h"

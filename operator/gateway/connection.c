@@ -2,11 +2,9 @@
 #include "operator/gateway/connection.h"
 
 #include "common/base/log.h"
-#include "common/base/str.h"
 #include "common/ws/memory.h"
 #include "operator/gateway/group_changes.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One websocket connection: what it reads goes to HELLO and then to the role that it plays, until it ends.
+// One websocket connection. Its first record goes to HELLO, all further ones to the role that HELLO gave it.
 #pragma once
 
 #include "common/base/json_writer.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gateway/gateway.h"
 
-#include "common/base/json_writer.h"
-#include "common/base/log.h"
 #include "common/wire/ref.h"
 #include "operator/gateway/agent_peer.h"
 #include "operator/gateway/budget.h"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy on its sockets: clients, agents and worker processes of one replica on ws_server, with the router that
-// passes their calls and the registry of agents. Who is who the authority tells (authority.h); what is in the cluster
-// comes by gateway_router() and the callbacks. Knows no Kubernetes.
+// The proxy on its sockets: clients, agents and worker processes of one replica on ws_server, with the router for their
+// calls and the registry of agents. The authority says who a peer is (authority.h). gateway_router() and the callbacks
+// say what is in the cluster. The gateway does not know Kubernetes.
 //
 //   /v1/connect                                    agents and worker processes (cadre.v1)
-//   /v1/namespaces/{ns}[/workergroups/{name}]      clients: cadre.v1, cadre.v1.json, or POST of one JSON-RPC
-//   request /v1/ca                                         GET: the certificate of the CA, without a token
+//   /v1/namespaces/{ns}[/workergroups/{name}]      clients: cadre.v1, cadre.v1.json, or POST of one JSON-RPC request
+//   /v1/ca                                         GET: the certificate of the CA, without a token
 //
-// One thread: the loop's.
+// One thread, the loop's.
 #pragma once
 
 #include "operator/gateway/gateway_config.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gateway is told, and what it counts.
+// The configuration of a gateway, and its counters.
 #pragma once
 
 #include "common/base/loop.h"

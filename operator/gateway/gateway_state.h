@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a gateway knows, for its files; and errors, as the different peers hear of them.
+// The state of a gateway, for the files of this folder; and errors in the form that each kind of peer gets.
 #pragma once
 
 #include "common/base/list.h"

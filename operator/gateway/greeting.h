@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a websocket connection is: the checks of the upgrade, and HELLO, which says the role.
+// Finds out who a websocket connection is: the checks of the upgrade, and HELLO, which names the role.
 #pragma once
 
 #include "operator/gateway/connection.h"

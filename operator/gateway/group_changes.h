@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What clients ask for that no worker does: groups by the provisioner, the end of processes by their agents.
+// Requests of clients that no worker answers: the provisioner creates and deletes groups, agents end processes.
 #pragma once
 
 #include "operator/gateway/gateway_state.h"

@@ -6,7 +6,6 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
-#include "common/base/str.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_client.h"

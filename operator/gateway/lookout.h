@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells every other replica of this operator whom this one sees: keeps a connection to each, by the name where agents
-// dial, and says on it which agents and processes are connected here, at first all and then what changes.
-// One thread: the loop's.
+// Tells every other replica of this operator whom this one sees. It connects to each address of the operator's name,
+// and reports which agents and processes are connected here: first all of them, then the changes. One thread, the
+// loop's.
 #pragma once
 
 #include "common/base/loop.h"

@@ -8,7 +8,6 @@
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/tenant.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

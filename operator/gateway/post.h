@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One HTTP request: POST of a JSON-RPC request, which is a client's session with one call, or GET of the CA.
+// One HTTP request: the POST of a JSON-RPC request, which is a session with one call, or the GET of the CA.
 #pragma once
 
 #include "operator/gateway/gateway_state.h"

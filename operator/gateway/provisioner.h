@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups and PlacementGroups for clients: what the gateway asks for. In a cluster
-// operator/wiring/provision.c does it, in a local run operator/local/desk.c.
+// Creates and deletes WorkerGroups and PlacementGroups for clients: the interface that the gateway needs. In a cluster,
+// operator/wiring/provision.c implements it, in a local run operator/local/desk.c.
 #pragma once
 
 #include "operator/gateway/authority.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another replica of this operator on a websocket: it proves that it has the key of the install, and says whom it sees.
+// Another replica of this operator on a websocket. It proves that it has the install key, and reports whom it sees.
 #pragma once
 
 #include "operator/gateway/connection.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker process: its ticket is checked, then it is a member of its group in the router. A ticket is good for one
-// connection to this replica; WELCOME brings the next one.
+// A worker process. Once its ticket is checked, it is a member of its group in the router. A ticket is valid for one
+// connection to this replica; WELCOME contains the next one.
 #pragma once
 
 #include "operator/gateway/connection.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// May the owner of a token call workers in a namespace? Asks the API server; the same question at the same time is
-// asked once, and answers are kept for some seconds, in bounded memory and under a hash: no token is kept. What can be
-// refused without the API server is; tokens that may be anything wait for each other and do not hold up the others.
+// May the owner of a token call workers in a namespace? Asks the API server. Equal questions at the same time are asked
+// once. Answers are kept for some seconds, in bounded memory and under a hash: no token is kept. Tokens that are
+// obviously wrong are refused without the API server. Unknown tokens wait in their own queue and do not delay known
+// ones.
 #pragma once
 
 #include "operator/gateway/authority.h"

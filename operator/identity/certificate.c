@@ -2,7 +2,6 @@
 #include "operator/identity/certificate.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <arpa/inet.h>
 #include <openssl/bio.h>
@@ -13,7 +12,6 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { SERIAL_SIZE = 16, CHAIN_MAX = 16, ID_BYTES = 6 };
 #define HOUR_MS (INT64_C(60) * 60 * 1000)

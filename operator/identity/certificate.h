@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates as PEM text: an authority of our own, leaves of the operator's TLS endpoint, and what those of others
-// say. ECDSA with P-256 and SHA-256. Pure but for the kernel's random numbers.
+// Certificates as PEM text: our own CA, certificates of the operator's TLS endpoint, and the content of certificates
+// from elsewhere. ECDSA with P-256 and SHA-256. Pure except for the kernel's random numbers.
 #pragma once
 
 #include "common/base/arena.h"

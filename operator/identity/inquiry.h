@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request to the API server whose asker may go away before the answer comes.
+// A request to the API server whose sender may be gone before the answer arrives.
 #pragma once
 
 #include "operator/kube/kube_client.h"

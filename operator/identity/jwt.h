@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pod's ServiceAccount token (compact JWS, RFC 7515 and 7519), checked without asking anybody. Pure.
+// A pod's ServiceAccount token (compact JWS, RFC 7515 and 7519), checked locally. Pure.
 #pragma once
 
 #include "operator/gateway/authority.h"

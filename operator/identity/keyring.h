@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public keys with which the cluster signs its ServiceAccounts' tokens, kept up to date, and the pods that they
-// vouch for. No request a pod: keys are read at the start, about once an hour, and when a token names a new one.
+// The public keys with which the cluster signs ServiceAccount tokens, and the pods that those tokens name. Pods cost no
+// requests: the keys are read at the start, about once an hour, and when a token names a new key.
 #pragma once
 
 #include "operator/gateway/authority.h"

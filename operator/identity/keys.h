@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data of the Secret that holds all keys of an install: what is in it, and what has to be written into it. Pure but
+// The data of the Secret with all keys of an install: what it contains, and what has to be written into it. Pure except
 // for the kernel's random numbers.
-//   install.key   32 random bytes: tickets and peer secrets are derived from it
-//   ca.crt, ca.key   an authority of our own, 10 years
-//   tls.crt, tls.key   the certificate of the operator's endpoint, 90 days, renewed when two thirds are over
-// Certificates without a ca.key are somebody else's (cert-manager's): they are used, and never written but to put back
-// what is gone.
+//   install.key        32 random bytes: tickets and peer secrets are derived from it
+//   ca.crt, ca.key     our own CA, 10 years
+//   tls.crt, tls.key   the certificate of the operator's endpoint, 90 days, renewed after two thirds of that time
+// Certificates without a ca.key come from elsewhere (such as cert-manager). The operator uses them, and writes them
+// only to restore missing ones.
 #pragma once
 
 #include "operator/identity/certificate.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of the API server about a token, and what its answers mean: TokenReview (who is it?), then
+// Questions to the API server about a token, and the meaning of the answers: TokenReview (who is it?), then
 // SubjectAccessReview (may it?). Pure.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator's replicas derive from the key of the install instead of telling each other: tickets of worker
-// processes and the secret that the processes of an attempt share. Each has a domain of its own, so that none can be
+// Values that the operator's replicas derive from the install key instead of telling each other: tickets of worker
+// processes, and the secret that the processes of an attempt share. Each kind has its own domain, so that one cannot be
 // used as the other. Pure.
 #pragma once
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the keys of the install, which all replicas share through one Secret, and remembers them. Every replica reads
-// the Secret again every few seconds and follows its changes. It puts back what is gone from the Secret, and renews a
-// certificate that is due. Only a replica that remembers no keys makes new ones.
+// the Secret again every few seconds and follows its changes. It restores missing entries, and renews a certificate in
+// time. Only a replica that remembers no keys creates new ones.
 #pragma once
 
 #include "operator/identity/certificate.h"

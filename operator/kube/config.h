@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the API server is and who we are: from a kubeconfig file or from the pod we run in.
+// The address of the API server and our credentials: from a kubeconfig file, or from the pod that we run in.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be known about certificates and keys before they are used: TLS itself would only say "bad certificate".
+// Checks certificates and keys before they are used: TLS itself would only say "bad certificate".
 #pragma once
 
 #include "operator/kube/config.h"

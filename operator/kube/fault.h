@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests, only in builds with CADRE_FAULTS: the process ends at one of its writes, as abruptly as by SIGKILL.
-//   CADRE_CRASH_AT_WRITE=before:N   when the N-th write (from 1) is about to be sent: it does not happen
-//   CADRE_CRASH_AT_WRITE=after:N    when its answer is there: it has happened, and nobody knows
-// What a leader decides counts: pods, Services, EndpointSlices, statuses, Events. Dry runs, leases, keys and
+// For tests, only in builds with CADRE_FAULTS: ends the process at one of its writes, as abruptly as SIGKILL.
+//   CADRE_CRASH_AT_WRITE=before:N   just before the N-th write (from 1) is sent: it does not happen
+//   CADRE_CRASH_AT_WRITE=after:N    when its answer is here: it has happened, but the process does not know
+// Writes of a leader's decisions count: pods, Services, EndpointSlices, statuses, Events. Dry runs, leases, keys and
 // reviews do not. One thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A multi handle of libcurl (a set of connections and the transfers on them) driven by the loop. Inside operator/kube:
+// A multi handle of libcurl (a set of connections with their transfers), driven by the loop. Private to operator/kube:
 // only http.c uses it.
 #pragma once
 

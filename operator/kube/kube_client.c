@@ -6,7 +6,6 @@
 
 #include "common/base/list.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/api/status.h"
 #include "operator/kube/credentials.h"
 #include "operator/kube/fault.h"

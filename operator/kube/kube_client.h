@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client of the API server, on the loop: connections are kept, many requests are in flight at once (a bounded
-// number; more wait in order), the token is read again when it may have changed and after a 401, 429 and 503 are tried
-// again after Retry-After (at most a few times, within the request's deadline). Callbacks come from the loop, never
-// from inside kube_send(), exactly once for each request, also after kube_cancel() (ERR_CANCELED) and, from inside it,
-// kube_client_free(). Requests are named by id: an id that is no longer alive is simply unknown.
+// The client of the API server, on the loop. It keeps connections open. A bounded number of requests are in flight at
+// once; further ones wait in order. It reads the token again when it may have changed, and after a 401. After 429 and
+// 503 it tries again when Retry-After says so, a few times at most and within the request's deadline. The loop calls
+// the callbacks, never kube_send() itself, and exactly once for each request. This includes requests that kube_cancel()
+// ended (ERR_CANCELED), and those that kube_client_free() ends from inside. Requests have ids; the id of a finished
+// request is simply unknown.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request to the API server as data, and what it looks like on the wire. Pure.
+// A request to the API server as data, and its form on the wire. Pure.
 #pragma once
 
 #include "operator/api/object.h"

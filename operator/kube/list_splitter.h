@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits a list that the API server sends into its items, as it arrives, at any byte boundary. Pure; holds at most one
-// item, so a list of 10,000 pods costs no more than its largest pod.
+// Splits a list from the API server into its items while it arrives, at any byte boundary. Pure. It holds at most one
+// item, so a list of 10,000 pods needs only the memory of its largest pod.
 #pragma once
 
 #include "common/base/err.h"

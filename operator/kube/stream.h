@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits what a watch sends into events, as it arrives, at any byte boundary. Pure; holds at most one line.
+// Splits the body of a watch into events while it arrives, at any byte boundary. Pure. It holds at most one line.
 #pragma once
 
 #include "common/base/buf.h"

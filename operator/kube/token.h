@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bearer token: fixed, or in a file that somebody rotates. Never part of a message.
+// The bearer token: a fixed one, or a file that is rotated. It never appears in a message.
 #pragma once
 
 #include "common/base/err.h"

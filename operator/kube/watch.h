@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do next to mirror a collection: the state machine of list and watch, pure. The reflector feeds it what
-// happened and does what it says.
+// The state machine of list and watch: how to mirror a collection. Pure. The reflector tells it what happened and does
+// what it says.
 //
 //   START -> list page(s) -> LISTED: the store is swapped -> WATCHING(resourceVersion)
-//   a watch that ends in good order, or idles out      -> watch again from the last resourceVersion seen
+//   a watch that ends normally, or after an idle time  -> watch again from the last resourceVersion seen
 //   410 Gone, as status of either or as ERROR event    -> list again (after a backoff if it repeats)
 //   401, 403, 429, 5xx, network                        -> the same step again after a backoff
 #pragma once

@@ -10,8 +10,6 @@
 #include "operator/reconcile/group_bundles.h"
 #include "operator/reconcile/ranges.h"
 
-#include <string.h>
-
 enum { LIST_MAX = 256 * 1024 };
 
 static const struct resources *needs(int64_t cpu_milli, int64_t gpus, struct arena *a)

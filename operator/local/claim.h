@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a group or a PlacementGroup claims of the nodes of a local run, and what each process gets of it. Pure.
+// The resources that a group or a PlacementGroup needs on the nodes of a local run, and the share of each process.
+// Pure.
 #pragma once
 
 #include "operator/api/placementgroup.h"

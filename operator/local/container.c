@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/container.h"
 
-#include "common/base/str.h"
 #include "operator/api/quantity.h"
 
 #include <cjson/cJSON.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container of a pod template, as far as a local run has use for it. Read with cJSON (docs/adr/0005): these are
-// fields that are looked at once, at the start.
+// The container of a pod template, as far as a local run uses it. Read with cJSON (docs/adr/0005), because it is read
+// once, at the start.
 #pragma once
 
 #include "common/base/arena.h"

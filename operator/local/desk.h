@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups and PlacementGroups that clients make in a local run, by group.create and group.delete as in a cluster:
-// each goes with the session that made it, or stays until the run ends. What does not fit now waits for the others.
+// The groups and PlacementGroups that clients create in a local run, with group.create and group.delete as in a
+// cluster. Each one is deleted with its session, or stays until the run ends. A group that does not fit now waits for
+// the others.
 #pragma once
 
 #include "operator/local/local_group.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group of a local run: an agent that starts its processes, and starts them again as the group's spec says. Its
-// end is no other group's.
+// One group of a local run: an agent that starts its processes, stays between attempts, and restarts them as the
+// group's spec says. Its end does not affect other groups.
 #pragma once
 
 #include "operator/gateway/gateway.h"

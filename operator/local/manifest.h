@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The WorkerGroup of a manifest as processes of this machine: everything that is about pods and their life has no
-// meaning here.
+// The WorkerGroup of a manifest as processes of this machine. Fields about pods and their life have no effect.
 #pragma once
 
 #include "common/base/buf.h"

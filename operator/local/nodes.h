@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logical nodes of a local run, and who has which of their GPUs. The operator's planner decides, as in a cluster;
-// CPUs and GPUs count here, no other resource.
+// The logical nodes of a local run, and who uses which of their GPUs. The operator's planner places groups, as in a
+// cluster. Only CPUs and GPUs count.
 #pragma once
 
 #include "operator/api/workergroup.h"

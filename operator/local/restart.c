@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/restart.h"
 
-#include "operator/reconcile/group_reconcile.h"
 #include "operator/reconcile/patience.h"
 
 static const struct failure_rule *rule_of(const struct workergroup_spec *s, int exit_code)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a local group whose processes have ended, by restartPolicy, maxRestarts, restartBackoff and
+// Decides what to do when the processes of a local group have ended, by restartPolicy, maxRestarts, restartBackoff and
 // failurePolicy of its spec.
 #pragma once
 

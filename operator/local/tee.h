@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agent prints, on its way to our own output, and line by line to the listeners of the group.
+// Passes the agent's output on: to our own output, and line by line to clients that listen to the group.
 #pragma once
 
 #include "common/base/err.h"

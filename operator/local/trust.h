@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The authority of a local run. Who reaches its Unix socket may call, and is one of its processes; who comes from
-// elsewhere shows the run's token.
+// The authority of a local run. Everybody who reaches its Unix socket may call, and may be one of its processes.
+// Everybody else needs the run's token.
 #pragma once
 
 #include "operator/gateway/authority.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The documents of a YAML text as JSON, by the rules that kubectl has for manifests: plain scalars are null, booleans
-// and numbers where they look like them, everything else is a string; aliases are written out.
+// The documents of a YAML text as JSON, by kubectl's rules for manifests: plain scalars become null, booleans and
+// numbers where they look like them, and strings otherwise. Aliases are expanded.
 #pragma once
 
 #include "common/base/arena.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every node can take right now: allocatable minus the requests of all pods that are bound or pinned to it and not
-// terminal, minus the pods that we are about to create ("assumed"). Kept up to date event by event: an update costs
-// O(1), never a rescan (only a node that is new or gone moves the others in the sorted list). Pure: no I/O, no clock.
+// What every node can take right now: allocatable, minus the requests of all pods that are bound or pinned to it and
+// still run, minus the pods that we are about to create ("assumed"). It is updated event by event. An update costs O(1)
+// and never rescans; only a new or removed node moves others in the sorted list. Pure: no I/O, no clock.
 #pragma once
 
 #include "common/base/list.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why a gang does not fit, in one line of one form for all strategies:
+// Why a gang does not fit, in one line of the same form for all strategies:
 //
 //   needs WHAT, found HOW MANY; N of M nodes have room (REST BY CAUSE)        when pods are in the way
-//   needs WHAT, at most HOW MANY fit; N of M nodes qualify (REST BY CAUSE)    when not even empty nodes are enough
+//   needs WHAT, at most HOW MANY fit; N of M nodes qualify (REST BY CAUSE)    when even empty nodes are not enough
 //
-// The rest by cause and N add up to M. WHAT names the one resource that is short, all of them where only together they
-// are. Examples: docs/placement.md.
+// N and the counts in the rest add up to M. WHAT names the one resource that is short, or all of them if only their sum
+// is short. Examples: docs/placement.md.
 #pragma once
 
 #include "operator/placement/search.h"

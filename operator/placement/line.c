@@ -4,7 +4,6 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/rfc3339.h"
-#include "common/base/str.h"
 
 #include <stdlib.h>
 #include <string.h>

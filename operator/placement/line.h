@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those that wait for room, in the order in which they are entitled to it: by the priority of their pods, then by age.
+// The gangs that wait for room, in the order in which they get it: by the priority of their pods, then by age.
 //
-// A gang that does not fit does not hold up those behind it, so that no room lies idle; but they could keep it waiting
-// for ever, each of them taking what the one before has left. So when it has waited for LINE_PATIENCE_MS, or
-// LINE_PASSES of those behind it have been given room of the kind that it is short of, nodes are held for it: those
-// where it will fit with the fewest pods gone (planner_target). Nobody behind it is planned onto them until it fits, or
-// the hold ends: what is in its way there may never go. Then as much time passes without a hold, and the next one is
-// twice as long, so that at last it outlives what is in the way, and meanwhile nothing stands still for good.
+// A gang that does not fit does not block the gangs behind it, so no room stays idle. But small gangs behind it could
+// then starve it. So when it has waited for LINE_PATIENCE_MS, or when LINE_PASSES gangs behind it have received the
+// kind of room that it lacks, nodes are held for it: the nodes where it fits after the fewest pods leave
+// (planner_target). No gang behind it is planned onto these nodes, until it fits or the hold ends, because the pods in
+// its way may never leave. Then the same time passes without a hold. The next hold is twice as long. In the end a hold
+// lasts longer than the pods in the way, and meanwhile other gangs still start.
 //
-// Only what Cadre plans can be held back: other people's pods go where kube-scheduler puts them.
+// Only pods that Cadre plans can be held back. kube-scheduler places all other pods.
 //
-// Pure: no clock, no I/O. The hold is not written down: after a change of leader it is found again from how long the
-// gang has been waiting, which its condition Scheduled tells.
+// Pure: no clock, no I/O. Holds are not stored: a new leader finds them again from the time that the gang has waited,
+// which is in its condition Scheduled.
 #pragma once
 
 #include "operator/api/object.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a pod run on a node at all, whatever else runs there? The same predicates as kube-scheduler's filters, but for
-// two: a cordoned node and one that is not Ready take nothing new, whatever the pod tolerates.
+// May a pod run on a node at all, regardless of the other pods there? The same predicates as kube-scheduler's filters,
+// with two exceptions: a cordoned node, and one that is not Ready, takes nothing new, whatever the pod tolerates.
 #pragma once
 
 #include "operator/api/node.h"

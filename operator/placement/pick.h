@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares out identical bundles among choices: nodes of a domain, or domains of a cluster. Numbers only. Of equally good
-// choices the one that stands first is taken, so that the answer depends on nothing but the input.
+// Distributes identical bundles over choices: nodes of a domain, or domains of a cluster. Numbers only. Among equally
+// good choices it takes the first, so that the result depends only on the input.
 #pragma once
 
 #include "common/base/arena.h"

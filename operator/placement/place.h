@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places a whole gang in a search as it stands: which nodes count, whether as if empty, and what has been opened.
+// Places a whole gang in the present state of a search: which nodes count, whether they count as empty, and which
+// domains are in use.
 #pragma once
 
 #include "operator/placement/search.h"

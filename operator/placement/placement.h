@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planner is asked, a gang, and what it answers, a placement.
+// The question to the planner, a gang, and its answer, a placement.
 #pragma once
 
 #include "operator/api/pod_constraints.h"

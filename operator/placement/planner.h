@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner: finds nodes for a whole gang, or says why there are none. Pure and deterministic: same cluster and gang,
-// same plan. Cost O(bundles + nodes) a gang (plus sorting) and a shape. Semantics: docs/placement.md.
+// The planner: finds nodes for a whole gang, or says why there are none. Pure and deterministic: the same cluster and
+// gang give the same plan. A gang costs O(bundles + nodes) per shape, plus sorting. Semantics: docs/placement.md.
 //
 //   Pack          fewest domains; best fit: fill partly used nodes first, keep whole nodes whole, keep gangs without
 //                 GPUs off GPU nodes
@@ -8,11 +8,11 @@
 //   StrictPack    all in one domain, or wait
 //   StrictSpread  all domains distinct, or wait
 //
-// Where free room is short, pods of lower priority count as gone: those of the lowest priority, as few as possible, and
-// only if the gang's own pods may preempt.
+// If free room is short and the gang's pods may preempt, pods of lower priority count as gone: those of the lowest
+// priority, and as few as possible.
 //
-// A domain is the set of nodes with one value of the topology key; a node without that label is in no domain and takes
-// nothing. With kubernetes.io/hostname a node is a domain of its own (by name, also where the label is missing).
+// A domain is the set of nodes with one value of the topology key. A node without that label is in no domain and takes
+// nothing. With kubernetes.io/hostname, each node is its own domain (by its name, even if the label is missing).
 #pragma once
 
 #include "operator/placement/cluster.h"

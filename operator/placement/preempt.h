@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places a gang for which there is no free room as if some pods were gone: those of the lowest priorities that will do,
-// and of those as few as possible.
+// Places a gang without enough free room, as if some pods were gone: pods of the lowest possible priorities, and as few
+// as possible.
 #pragma once
 
 #include "operator/placement/search.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The room of one node: its allocatable amounts minus the requests of the pods counted on it. Exists before its node
-// when pods are seen first, and after it while they are still there.
+// The room of one node: its allocatable amounts minus the requests of the pods on it. It exists before its node if a
+// pod is seen first, and after its node while pods are still there.
 #pragma once
 
 #include "common/base/list.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state in which one gang is planned: the nodes grouped into domains, what the gang holds of them, and what is left
-// for the shape that is looked at. Lives in the arena of one planner_place().
+// The state while one gang is planned: the nodes grouped into domains, what the gang has on them, and what is free for
+// the present shape. It lives in the arena of one planner_place().
 #pragma once
 
 #include "operator/api/pod_constraints.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bundles of a gang that are to be placed, by shape: identical bundles are counted, not looked at one by one.
+// The bundles of a gang that have to be placed, by shape: identical bundles are counted, not handled one by one.
 #pragma once
 
 #include "operator/api/pod_constraints.h"

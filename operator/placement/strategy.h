@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a strategy asks of the domains of a gang. All that the planner knows of them: a further one is a row of the
-// table, and its name in operator/api/workergroup.h.
+// What a strategy requires of the domains of a gang. The planner knows nothing else about strategies. To add one, add a
+// row to the table, and its name to operator/api/workergroup.h.
 #pragma once
 
 #include "operator/api/workergroup.h"

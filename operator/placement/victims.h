@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods of one node that could go for a gang, and how many of them would have to. For the pods that are pinned to
-// the node it is kube-scheduler that evicts, and chooses: this foretells its choice (but for PodDisruptionBudgets,
-// which it honours where it can).
+// The pods of one node that could be evicted for a gang, and how many must be. For pods that are pinned to the node,
+// kube-scheduler evicts, and chooses the victims. This predicts its choice (without PodDisruptionBudgets, which
+// kube-scheduler respects where it can).
 #pragma once
 
 #include "operator/placement/room.h"

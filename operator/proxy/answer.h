@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer of a call as its client gets it. Nothing here ends the call: who sends the last of it settles it
+// The answer of a call, as its client gets it. Nothing here ends the call: the code that sends the last part does
 // (call_end.h).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A body of a record, or a piece of one, as it came: in a blob, or in the reader's input, which is used again as soon
-// as the record is taken.
+// A body of a record, or a part of one, as it arrived: in a blob, or in the reader's input, which is reused as soon as
+// the record is handled.
 #pragma once
 
 #include "common/wire/blob.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a client: what it waits for, the ranks that have it, their answers. It is answered exactly once. A
-// call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has answered
-// too, so that no late answer can be taken for another call's.
+// One call of a client: what it waits for, the ranks that have it, and their answers. It gets exactly one answer. A
+// call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has
+// answered, too, so that a late answer cannot be taken for the answer of another call.
 #pragma once
 
 #include "operator/proxy/body.h"

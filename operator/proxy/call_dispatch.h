@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends a call to its ranks: at once, when its group is ready, when a slot is free; whole, or as it comes in.
+// Sends a call to its ranks: at once, when its group is ready, or when a slot is free; as a whole, or while it arrives.
 #pragma once
 
 #include "operator/proxy/call.h"

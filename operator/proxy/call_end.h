@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call ends: each of these but the last answers it, once. The parts of a call (args.h, answer.h, join.h, ...) end
-// none: they return an error to the file that called them.
+// How a call ends. Each of these functions except the last answers it, once. The parts of a call (args.h, answer.h,
+// join.h, ...) never end it: they return an error to the file that called them.
 #pragma once
 
 #include "operator/proxy/call.h"

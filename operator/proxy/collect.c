@@ -7,7 +7,6 @@
 #include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ONLY_MAX = 1024 }; // bytes of a result that are rather copied than kept

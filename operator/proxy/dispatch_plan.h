@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call is split over ranks: which piece of its arguments each rank gets, and whose results make up its answer.
-// The mode, the rule (of the call's head, else what the method was registered with) and the group's meshes say it; it
-// is worked out when the call is sent, and forgotten when it is answered.
+// How a call is split over ranks: which piece of its arguments each rank gets, and whose results make up its answer. It
+// follows from the mode, the rule (in the call's head, else of the method's registration) and the group's meshes. It is
+// computed when the call is sent, and freed when it is answered.
 #pragma once
 
 #include "common/wire/dispatch.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for that no worker does: a group or a PlacementGroup to be created, deleted or restarted, and
-// where bundles are. The router notes it, its owner does it and answers, also after the session has ended.
+// Requests of clients that no worker answers: create, delete or restart a group or a PlacementGroup, and list the nodes
+// of bundles. The router notes the request. Its owner carries it out and answers, even after the session has ended.
 #pragma once
 
 #include "common/wire/record.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head of a CALL: {"method": "add", "group": "llama", "timeoutMs": 5000, "attempt": 3, "whenNotReady": "Refuse"}.
-// Only "method" is needed; members that are not known are left alone. It is scanned, not parsed into a tree, because
-// every call passes here: `split` and `collect` are only found; dispatch_plan.h parses them.
+// Only "method" is required; unknown members are ignored. It is scanned, not parsed into a tree, because every call
+// passes here. `split` and `collect` are only located; dispatch_plan.h parses them.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from call id to pointer. Ids are mostly counted up, and stand in that order; but a peer may have chosen them to
-// collide, and then they are hashed. 0 is not an id. Values are borrowed.
+// A map from call id to pointer. Ids usually count up and are stored in that order. If a peer chooses them so that they
+// collide, they are hashed. 0 is not an id. Values are borrowed.
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that are batches, joined while they come in. The joined document has one tensor after the other, and of each
-// the rows of one rank after the other: so the ranks take turns, and whose turn it is not is told to pause
-// (answer.h) once a window of it is here. The joined head goes out when the heads of all are there, the end when all
-// ranks have answered. Where results have their tensors in different orders they are put together whole instead.
+// Joins results that are batches while they arrive. The joined document has one tensor after the other, and for each
+// tensor the rows of one rank after the other. The ranks therefore take turns. A rank whose turn has not come is told
+// to pause (answer.h) when a window of its result has arrived. The joined head is sent when all heads have arrived, the
+// end when all ranks have answered. If the results have their tensors in different orders, they are joined as a whole
+// instead.
 #pragma once
 
 #include "operator/proxy/call.h"

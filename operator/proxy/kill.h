@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The method group.kill: one rank's process ends at once, as if it had crashed, and its restart policy applies. The
-// process itself is not asked, for it may hang: the agent of its pod kills it, and the agent's report of its end is the
-// answer. A kill is not a call of workers: it waits neither for the group nor behind other calls.
+// process may hang and is not asked: the agent of its pod kills it. The agent's report of its end is the answer. A kill
+// is not a call of workers: it waits neither for the group nor for other calls.
 #pragma once
 
 #include "common/base/deadline.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks print, for the clients that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
-// become one; the lines of a rank keep their order. Nothing is kept of a group to which nobody listens. Bounded: what a
-// listener does not take in time is dropped and counted.
+// The output of ranks, for clients that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
+// become one line. The lines of a rank keep their order. Groups without listeners use no memory. Bounded: lines that a
+// listener does not take in time are dropped and counted.
 #pragma once
 
 #include "operator/proxy/session_state.h"

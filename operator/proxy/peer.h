@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection as the router sees it: a queue to put records in, and what its owner shall do with the connection. The
-// router never calls back. It notes the peers for which something has changed, and their owner asks with
-// router_changed() when it has handed over what it had.
+// One connection as the router sees it: a queue of records, and what its owner should do with the connection. The
+// router never calls back. It notes the peers with news. Their owner passes in what it has, and then asks
+// router_changed().
 #pragma once
 
 #include "common/base/list.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker asks where another rank is, of its group or another one of its namespace: to meet it, without a port or an
-// address that anybody had to agree on. docs/protocol.md, "Meetings".
+// Answers a worker that asks for the address of another rank, in its own group or in another one of its namespace. The
+// ranks thus need no agreed port or address. docs/protocol.md, "Meetings".
 #pragma once
 
 #include "operator/proxy/router_state.h"

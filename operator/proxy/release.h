@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that wait for their group or a slot, once they need not wait any longer.
+// Sends calls that waited for their group or a slot, when they need not wait any longer.
 #pragma once
 
 #include "operator/proxy/proxy_group.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that worker processes keep, as calls see them: results that stay there (`keep`), the methods object.*, and
-// references in arguments. The proxy holds no object and no table of them: a reference says where it lies, and a
-// session only remembers which ones it has made, to have them freed when it ends.
+// references in arguments. The proxy keeps no object and no table of objects: a reference says where its object is. A
+// session only remembers which references it made, to free their objects when it ends.
 #pragma once
 
 #include "common/wire/ref.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for in a CALL, and what that means for the group now: which ranks get it, in which modes, and
-// whether they can have it at once. It refers to no call, so that all of it is known before one is made.
+// The request in a CALL, and its meaning for the group now: which ranks get it, in which modes, and whether they can
+// have it at once. It refers to no call, because it is computed before the call exists.
 #pragma once
 
 #include "common/wire/record.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks send of their results, until it is the answer of the call: the result of one rank as it is, or those of
-// several collected into a list (collect.h), or joined (join.h). Results come whole or in pieces; a piece passes on as
-// it comes where it can, and its sender is told to pause while too much of it waits.
+// Results of ranks, until they are the answer of the call: the result of one rank unchanged, or the results of several
+// ranks as a list (collect.h), or joined (join.h). Results arrive whole or in parts. A part is passed on at once if
+// possible. Its sender is told to pause while too much waits.
 #pragma once
 
 #include "operator/proxy/call.h"

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The proxy without its sockets: which client's call goes to which worker processes, and what comes back. Records
-// and events in, records out; no I/O, no callbacks. The owner of the connections
+// The proxy without its sockets: which client's call goes to which worker processes, and what comes back. Records and
+// events go in, records come out. No I/O, no callbacks. The owner of the connections
 //
-//   - reads records (whole bodies) and hands them to session_record() and member_record(),
-//   - says what happened: router_group_set(), router_worker_exited(), router_tick() at the latest after
-//     router_wait_ms(), router_turn() at the end of each turn of the loop,
-//   - and then does what router_changed() returns, until that is NULL: sends what is queued, stops or goes on reading,
-//     closes.
+//   - reads records (whole bodies) and passes them to session_record() and member_record(),
+//   - reports events: router_group_set(), router_worker_exited(), router_tick() at the latest after router_wait_ms(),
+//     router_turn() at the end of each turn of the loop,
+//   - and then does what router_changed() returns, until it returns NULL: send the queue, stop or continue reading,
+//     close.
 //
-// One thread. docs/calls.md tells the rules.
+// One thread. docs/calls.md has the rules.
 #pragma once
 
 #include "operator/proxy/router_state.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/router_state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void router_look_again(struct router *r, struct group *g)

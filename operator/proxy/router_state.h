@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the router knows: groups, the calls that ranks have, and all that waits for a later turn of the loop. router.h
-// says what happens to it.
+// The state of the router: groups, calls that ranks have, and everything that waits for a later turn of the loop.
+// router.h has the events that change it.
 #pragma once
 
 #include "common/base/clock.h"

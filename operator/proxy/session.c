@@ -3,7 +3,6 @@
 
 #include "common/base/json.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
@@ -15,7 +14,6 @@
 #include "operator/proxy/stats_report.h"
 #include "operator/proxy/tenant.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

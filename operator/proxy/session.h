@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes from a client: calls, and the end of its connection.
+// Events of a client: its calls, and the end of its connection.
 #pragma once
 
 #include "common/wire/record_reader.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One client: its calls by the ids that it chose, and the memory that they take. It may call the groups of one
-// namespace, for which it was authorised before. session.h says what comes from it.
+// One client: its calls by the ids that it chose, and the memory that they use. It may call the groups of one
+// namespace; this was checked before the session began. session.h has its events.
 #pragma once
 
 #include "operator/proxy/router_state.h"

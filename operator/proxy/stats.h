@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of a group cost, by method: how many and how long, bytes, those in flight, errors by rank; and which
-// rank holds the group up: of each call to several ranks, the one that answered last and how far it was behind the
-// median. A call takes constant time and, but for the first of a method, no memory; everything is bounded.
+// What the calls of a group cost, by method: number, duration, bytes, calls in flight, and errors by rank. Also which
+// rank is slow: for each call to several ranks, the rank that answered last, and its delay after the median. A call
+// takes constant time and, except for the first call of a method, no memory. Everything is bounded.
 //
-// Durations are from when the call was there to its answer, the waiting for a group that is not ready included. Bytes
-// are those of its caller: arguments in, results out.
+// A duration runs from the arrival of the call to its answer, and includes the wait for a group that is not ready.
+// Bytes are counted as the caller sees them: arguments in, results out.
 #pragma once
 
 #include "common/base/buf.h"

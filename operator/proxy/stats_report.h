@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stats of calls for those who ask: as JSON of one group (docs/calls.md, group.stats), as metrics of all of them.
+// The stats of calls as documents: JSON of one group (docs/calls.md, group.stats), and metrics of all groups.
 #pragma once
 
 #include "operator/proxy/router_state.h"

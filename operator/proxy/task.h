@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls to any rank (execute ANY): tasks. A rank has a slot for each that it can run at a time: as many as the limit of
-// the method's concurrency group, one where it is in none; other calls of the same threads take slots, too. A task goes
-// to the rank with the fewest calls among those that have one free; where none has, it waits here, in the order in
-// which they came, and not behind the calls of a rank that may take longer than others.
+// Tasks: calls to any rank (execute ANY). A rank has one slot for each task that it can run at a time: as many as the
+// limit of the method's concurrency group, or one for methods without a group. Other calls of the same threads also
+// take slots. A task goes to the rank with the fewest calls among the ranks with a free slot. If no slot is free, it
+// waits here in order of arrival. It does not wait behind the calls of one rank, because another rank may be free
+// earlier.
 #pragma once
 
 #include "operator/proxy/head.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A namespace, as all others have to share the operator with it: the bytes, calls and connections that it makes the
-// operator hold, and its part of a turn of the loop. It may hold as much as is left to the others together: alone half
-// of everything, beside one that does the same a third, and so on. So there is always room for one that has nothing
-// yet. One with a weight may hold so many times what is left, and do so many times the work in a turn.
+// A namespace that shares the operator with all others: the bytes, calls and connections that it makes the operator
+// hold, and its part of each turn of the loop. It may hold as much as is still free: half of everything if it is alone,
+// a third if another namespace holds as much, and so on. A namespace that has nothing yet therefore always finds room.
+// A weight multiplies what a namespace may hold, and its work per turn.
 #pragma once
 
 #include "operator/proxy/router_state.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of one client that wait for one group, in the order in which they came: none passes an earlier one. Those
-// of different clients do not wait for each other, so however many there are, looking at a group takes as many steps as
-// it has clients that wait. release.h sends them.
+// The calls of one client that wait for one group, in order: no call overtakes an earlier one. Calls of different
+// clients do not wait for each other. Looking at a group therefore costs one step per waiting client, however many
+// calls wait. release.h sends them.
 #pragma once
 
 #include "operator/proxy/session_state.h"

@@ -2,7 +2,6 @@
 #include "operator/reconcile/accept.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/api/bundle.h"
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/names.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an object can be run at all, from its own text.
+// Whether the operator can run an object, judged by its spec alone.
 #pragma once
 
 #include "operator/api/placementgroup.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The names of a group's pods: EndpointSlices for its Service, which has no selector. Kubernetes' controllers would
-// write endpoints again for nearly every pod that comes up; here a slice is written when all of its pods have
-// addresses. Some of them are published before that only if the others take their time.
+// write endpoints again for nearly every pod that starts. Here a slice is written once, when all of its pods have
+// addresses. Some addresses are published earlier only if other pods are slow.
 #pragma once
 
 #include "operator/reconcile/work.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the next attempt begins: with new pods, or in those that are there.
+// How the next attempt begins: with new pods, or in the present pods.
 #pragma once
 
 #include "operator/reconcile/work.h"

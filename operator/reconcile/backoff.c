@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/backoff.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"

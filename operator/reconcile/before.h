@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs of a WorkerGroup while its spec asks for something that is refused, or not looked at yet.
+// What still runs of a WorkerGroup while its new spec is refused or not checked yet.
 #pragma once
 
 #include "operator/api/workergroup.h"

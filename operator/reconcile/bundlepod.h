@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, labels and text of the pods that have a PlacementGroup's bundles, and of their Service: deterministic, so that
-// creating twice is impossible.
+// Names, labels and text of the pods of a PlacementGroup, and of their Service. They are deterministic, so nothing can
+// be created twice.
 #pragma once
 
 #include "operator/api/pod_constraints.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bundles of a PlacementGroup, one by one, and which pod has which of them. What a pod has is in its
-// annotations, so that the pods alone tell it: the indexes of its bundles, and the shape that each had when the pod was
-// made.
+// The bundles of a PlacementGroup, and which pod has which of them. The annotations of a pod list the indexes of its
+// bundles, and the shape that each had when the pod was created. The pods alone therefore tell everything.
 #pragma once
 
 #include "operator/api/bundle.h"

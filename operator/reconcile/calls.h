@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether calls to a WorkerGroup may wait for it, by its object alone.
+// Whether calls to a WorkerGroup may wait for it, judged by its object alone.
 #pragma once
 
 #include "operator/api/workergroup.h"

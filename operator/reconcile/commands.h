@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agents of a group are told, each thing once; and how its processes are stopped. Runtime Agent.
+// The commands to the agents of a group, each sent once; and how the group's processes are stopped. Runtime Agent.
 #pragma once
 
 #include "operator/reconcile/work.h"

@@ -2,12 +2,9 @@
 #include "operator/reconcile/failure.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/reconcile/attempt.h"
 #include "operator/reconcile/backoff.h"
 #include "operator/reconcile/finish.h"
-#include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>

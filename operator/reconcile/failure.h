@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the failure of a rank or the loss of a pod: a rule of failurePolicy, the restart policy and the
-// budget decide whether and how the group begins again, and what it waits for before.
+// What follows from the failure of a rank or the loss of a pod. The rules of failurePolicy, the restart policy and the
+// remaining restarts decide whether and how the group starts again, and what it waits for first.
 #pragma once
 
 #include "operator/reconcile/work.h"

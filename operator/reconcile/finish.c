@@ -2,7 +2,6 @@
 #include "operator/reconcile/finish.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/patience.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of a group: it succeeds, fails or runs out of time; what is kept of it then, and for how long.
+// The ends of a group: it succeeds, fails, or runs out of time. What is kept of it then, and for how long.
 #pragma once
 
 #include "operator/reconcile/work.h"

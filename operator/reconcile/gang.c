@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/gang.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/gang_place.h"
 #include "operator/reconcile/patience.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decision about a gang, until all of its pods are bound: the pods of a WorkerGroup, or those that have the bundles
-// of a PlacementGroup. What differs between the two is in struct gang_owner. Private to operator/reconcile.
+// One decision about a gang, until all of its pods are bound: the pods of a WorkerGroup, or the pods with the bundles
+// of a PlacementGroup. struct gang_owner has the differences between the two. Private to operator/reconcile.
 //
-// Dry runs, the name of the Service, backoff and room are looked at in the order in which a person would want to hear
-// about them; only then pods are created, all or none. Pods that are not all bound in time are given back.
+// The checks run in the order in which a person would want to know of them: dry runs, the name of the Service, backoff,
+// room. After all of them, the pods are created, all or none. Pods that are not all bound in time are given back.
 #pragma once
 
 #include "operator/placement/planner.h"

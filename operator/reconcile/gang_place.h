@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning a gang, behind those in the line that come before it.
+// Plans a gang, after the gangs that come before it in the line.
 #pragma once
 
 #include "operator/placement/line.h"

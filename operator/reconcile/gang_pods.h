@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a gang say about it, for any owner: counted once, then only read.
+// What the pods of a gang say about it, for both kinds of owner: counted once, then only read.
 #pragma once
 
 #include "operator/api/pod.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup on bundles of PlacementGroups: which bundle each replica has, in which pod that is, and what is
-// to be waited for. Pure.
+// A WorkerGroup on bundles of PlacementGroups: which bundle each replica has, in which pod that bundle is, and what the
+// group has to wait for. Pure.
 //
-// A replica is a bundle: ranks follow spec.placement.groups. The replicas whose bundles are in one pod are served by
-// one agent, which gets their processes in one order.
+// A replica is a bundle: ranks follow spec.placement.groups. One agent serves all replicas whose bundles are in its
+// pod, and gets their processes in one command.
 #pragma once
 
 #include "operator/reconcile/accept.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a WorkerGroup wants of its gang, and its status.
+// What a WorkerGroup requires of its gang, and the WorkerGroup's status.
 #pragma once
 
 #include "operator/reconcile/work.h"

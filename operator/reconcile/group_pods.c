@@ -8,7 +8,6 @@
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum {
     STATUS_LOST_MS = 60 * 1000,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pods of a WorkerGroup say about it: counted once, then only read.
 //
-// The pods of a Plain group live and die together: those of the present attempt and incarnation are current. Under an
-// agent a pod outlives attempts, and one that is lost is replaced alone, by the next incarnation. So there the newest
-// pod of each index is current, once a pod of the present incarnation exists; before that, those are that can stay:
-// alive, and made from the present spec.
+// The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. Under
+// an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. The newest pod of each
+// index is therefore current, once a pod of the present incarnation exists. Before that, the current pods are those
+// that can stay: alive, and made from the present spec.
 #pragma once
 
 #include "operator/reconcile/gang_pods.h"

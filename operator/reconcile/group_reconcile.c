@@ -3,7 +3,6 @@
 #include "operator/reconcile/group_reconcile.h"
 
 #include "common/base/mem.h"
-#include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/addresses.h"
@@ -18,8 +17,6 @@
 #include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
 #include "operator/reconcile/refusal.h"
-
-#include <stdlib.h>
 
 enum { STALE_CACHE_MS = 1000 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The decision about one WorkerGroup. Pure: what it sees is in the view, what it wants is in the plan.
+// The decision about one WorkerGroup. Pure: the view is its input, the plan its output.
 #pragma once
 
 #include "operator/reconcile/group_view.h"

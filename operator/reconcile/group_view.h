@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decision about a WorkerGroup sees.
+// The input of a decision about a WorkerGroup.
 #pragma once
 
 #include "operator/agents/facts.h"

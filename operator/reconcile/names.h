@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, labels and environment of what a WorkerGroup owns: deterministic, so that creating twice is impossible.
+// Names, labels and environment of the objects that a WorkerGroup owns. They are deterministic, so nothing can be
+// created twice.
 #pragma once
 
 #include "operator/api/pod.h"

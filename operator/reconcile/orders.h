@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of what an agent is told of the pod with this replica, in the arena.
+// The text of commands to the agent of one pod, in the arena.
 #pragma once
 
 #include "operator/reconcile/work.h"

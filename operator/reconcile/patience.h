@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long something waits already that has begun at a time of another clock: the API server's, a kubelet's. That clock
-// may be far from ours, so its word is taken only for the time in which this process did not look. What begins under
-// our eyes is measured by our own clock, as moved by observations_time when somebody sets it.
+// How long a wait has lasted that began at a time of another clock: the API server's, or a kubelet's. That clock may be
+// far off. Its time is used only for the part of the wait before this process watched. Everything after that is
+// measured with our own clock, which observations_time corrects when somebody sets it.
 #pragma once
 
 #include "operator/reconcile/group_view.h"

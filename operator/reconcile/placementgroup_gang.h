@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PlacementGroup wants of its gang, and its status. Private to operator/reconcile.
+// What a PlacementGroup requires of its gang, and the PlacementGroup's status. Private to operator/reconcile.
 #pragma once
 
 #include "operator/reconcile/gang.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the pods of a PlacementGroup say about it: counted once, then only read.
 //
-// The annotations of a pod name its bundles; they are its own while it lives. Those of an earlier incarnation than the
-// present one have once been bound with all the others, and stay whatever becomes of the rest. Those of the present one
-// do so too as soon as the status has said so (Scheduled); before that they are created, and given back, all or none.
+// The annotations of a pod name its bundles, which belong to it while it lives. Pods of earlier incarnations were once
+// all bound together, and stay, whatever happens to the others. Pods of the present incarnation stay, too, once the
+// status says so (Scheduled). Before that, they are created and given back all or none.
 #pragma once
 
 #include "operator/reconcile/bundles.h"

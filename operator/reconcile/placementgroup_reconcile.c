@@ -3,14 +3,12 @@
 #include "operator/reconcile/placementgroup_reconcile.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { STALE_CACHE_MS = 1000 };
 

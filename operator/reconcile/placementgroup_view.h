@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a decision about a PlacementGroup sees.
+// The input of a decision about a PlacementGroup.
 #pragma once
 
 #include "operator/api/placementgroup.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do for one WorkerGroup, as data. A plan is made by a pure function from a snapshot (group_reconcile.h) and
-// carried out by operator/exec. All memory belongs to the arena that the plan was made in.
+// What to do for one object, as data. A pure function makes a plan from a snapshot (group_reconcile.h), and
+// operator/exec carries it out. The arena that the plan was made in owns all memory.
 #pragma once
 
 #include "operator/api/pod.h"

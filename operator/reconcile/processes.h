@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of a group whose pods are all there, runtime Agent: prepare every agent, start every process at once,
-// then watch. What agents said is compared with the present attempt, so it does not matter who began.
+// The processes of a group whose pods all exist, runtime Agent: prepare every agent, start all processes at once, then
+// watch. The reports of the agents are compared with the present attempt, so it does not matter which operator began
+// it.
 #pragma once
 
 #include "operator/reconcile/work.h"

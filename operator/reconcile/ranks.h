@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agents of a group's present pods say of its processes: counted once, then only read. Part of group_pods.
+// What the agents in a group's present pods report about its processes: counted once, then only read. Part of
+// group_pods.
 #pragma once
 
 #include "operator/reconcile/group_view.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A spec that cannot be run. What runs from an earlier one goes on, as long as it does.
+// A spec that cannot run. Processes of an earlier spec continue, as long as they can.
 #pragma once
 
 #include "operator/reconcile/work.h"

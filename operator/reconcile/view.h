@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every decision about a gang sees, for any owner, and what the operator remembers of it between decisions.
+// The input of every decision about a gang, for both kinds of owner, and what the operator remembers between decisions.
 #pragma once
 
 #include "operator/api/pod.h"

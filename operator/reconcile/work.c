@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/work.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one decision about a WorkerGroup share. Private to operator/reconcile.
+// Shared by the steps of one decision about a WorkerGroup. Private to operator/reconcile.
 #pragma once
 
 #include "operator/api/podtemplate.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives keys to an asynchronous reconcile function, one run a key at a time, many keys at once, and decides what
-// follows: error -> again after a backoff; requeue -> again later; success -> forgotten.
+// Calls an asynchronous reconcile function with keys, one run per key at a time and many keys in parallel. Then it
+// decides what follows: after an error, again after a backoff; after requeue, again later; after success, nothing.
 #pragma once
 
 #include "common/base/loop.h"

@@ -4,7 +4,6 @@
 #include "operator/runtime/election.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes part in the election of a leader (leader.h) on a thread of its own, over connections of its own. So nothing
-// that keeps the operator's loop or its client busy delays a renewal: neither a peer nor thousands of writes. A loop
-// that stands still for good is found by the liveness probe, which asks it.
+// Takes part in the leader election (leader.h), on a separate thread with its own connections. Neither peers nor
+// thousands of writes, which keep the operator's loop and client busy, can delay a renewal. If the loop hangs for good,
+// the liveness probe finds out, because it asks the loop.
 #pragma once
 
 #include "operator/runtime/leader.h"

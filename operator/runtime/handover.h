@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a leader gives its lease back, so that a replica leads which sees more than it does. Pure.
+// When a leader gives its Lease back, so that a replica that sees more peers can lead. Pure.
 #pragma once
 
 #include <stdbool.h>

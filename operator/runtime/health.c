@@ -7,7 +7,6 @@
 #include "operator/runtime/listener.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

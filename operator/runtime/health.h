@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop turns. /readyz:
+// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop runs. /readyz: the
 // caches are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections
-// (a new one replaces the oldest that is still silent), 4 KiB of request, 10 s; one request a connection.
+// (a new one replaces the oldest one that has sent nothing), 4 KiB per request, 10 s; one request per connection.
 #pragma once
 
 #include "common/base/loop.h"

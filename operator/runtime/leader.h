@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leader election by a Lease, with client-go's rules: 15 s lease, renewed every 2 s, lost when no renewal has
-// succeeded for 10 s; time is measured from when *we* saw the record change, so clocks need not agree.
+// Leader election with a Lease, by client-go's rules: a Lease lasts 15 s, is renewed every 2 s, and is lost when no
+// renewal has succeeded for 10 s. Time is measured from the moment when *we* saw the record change, so clocks need not
+// agree.
 #pragma once
 
 #include "operator/kube/kube_client.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of leader election, pure: what happened goes in, what to do comes out. A holder's lease is measured from
-// when we saw its record change, our own from when we sent the write that renewed it, so clocks need not agree. A
-// holder that does not renew is believed for as long as its record says, but not for longer than LEADER_BELIEVED_MS or
-// four of our own leases: somebody may have edited the record. A record that somebody deleted is the leader's to make
-// again; who follows waits until a leader that has not noticed yet would have lost its lease.
+// The rules of leader election. Pure: events go in, actions come out. A holder's Lease is measured from the moment when
+// we saw its record change, our own from the moment when we sent the renewing write. Clocks therefore need not agree. A
+// holder that does not renew keeps the Lease for as long as its record says, but at most for LEADER_BELIEVED_MS or four
+// of our own leases: somebody may have edited the record. If somebody deletes the record, the leader creates it again.
+// Followers first wait until a leader that has not noticed yet would have lost its Lease.
 //
 //   FOLLOWING --the lease was free or expired, and our write succeeded--> LEADING
 //   LEADING   --no write succeeded for renew_deadline_ms, or someone else holds it--> FOLLOWING

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prometheus metrics under the names that Go operators use (controller_runtime_*, workqueue_*, rest_client_*,
+// Prometheus metrics with the names that Go operators use (controller_runtime_*, workqueue_*, rest_client_*,
 // leader_election_master_status, process_*), so that existing dashboards work, and our own cadre_*. Cardinality is
-// bounded: no label of a series holds an object's name; what does is in the appendix, whose owner bounds it. Every
-// registry has the process_* family.
+// bounded: labels contain no object names, except in the appendix, whose owner bounds it. Every registry has the family
+// process_*.
 #pragma once
 
 #include "common/base/buf.h"

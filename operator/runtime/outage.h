@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds out whether the API server is away, where no Lease tells: for a replica without an election, and before it
-// takes part in one. A watch that fails may have reasons of its own; so the API server is asked, until it answers.
+// takes part in one. A failed watch can have other causes. This module therefore asks the API server, until it answers.
 #pragma once
 
 #include "operator/kube/kube_client.h"

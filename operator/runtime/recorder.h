@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events (events.k8s.io/v1): equal ones (object, type, reason, note) within 10 minutes become one series; a token
-// bucket an object (25, one more every 5 minutes) keeps a flapping object from flooding the API server. Best effort: a
-// failed write is counted in the metrics, not retried for ever. Memory is bounded (least recently used objects are
-// forgotten). Warnings are written at once; what is none waits, at most two seconds, until the client has had no other
-// request under way for a moment. Only the leader tells: what waits when its term ends is dropped.
+// Events (events.k8s.io/v1). Equal ones (object, type, reason, note) within 10 minutes become one series. A token
+// bucket per object (25, and one more every 5 minutes) protects the API server from objects that change all the time.
+// Best effort: a failed write is counted in the metrics and not repeated for ever. Memory is bounded: the least
+// recently used objects are forgotten. Warnings are written at once. Other Events wait until the client has had no
+// other request for a moment, at most two seconds. Only the leader writes Events. Waiting ones are dropped when its
+// term ends.
 #pragma once
 
 #include "operator/kube/kube_client.h"

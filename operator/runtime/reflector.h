@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a store equal to a collection of the API server: operator/kube/watch.h decides, this does.
+// Keeps a store equal to a collection of the API server. operator/kube/watch.h decides, this module acts.
 #pragma once
 
 #include "operator/kube/kube_client.h"

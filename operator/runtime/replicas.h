@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which replicas of the operator there are: the pods with our own one's labels. Each knows its own calls only;
-// a program that wants all of them learns here whom else to ask. And which operators of other installations act on the
-// same groups, by the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
+// The replicas of the operator: the pods with the labels of our own pod. Each replica knows only its own calls. A
+// program that wants to know all of them learns here whom else to ask. Also the operators of other installations that
+// handle the same groups, by the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
 #pragma once
 
 #include "operator/runtime/store.h"

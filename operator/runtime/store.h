@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, by the
-// label cadre.dev/group, and of pods by the node that they are bound or pinned to. Readers take references or look
-// while nothing turns the loop. Not thread-safe.
+// label cadre.dev/group, and for pods by the node that they are bound or pinned to. Readers take references, or read
+// without returning to the loop. Not thread-safe.
 #pragma once
 
 #include "operator/api/glance.h"

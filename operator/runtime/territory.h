@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The namespaces that an installation for all of them leaves to others: those in which an operator runs that watches
-// just that one. Its pod says so by the label cadre.dev/watches. What a pod says counts for its own namespace only, so
-// that nobody can keep this installation out of other people's.
+// The namespaces that an installation for all namespaces leaves to other installations: those in which an operator runs
+// that watches only this namespace. The label cadre.dev/watches of its pod says so. A pod speaks only for its own
+// namespace, so nobody can exclude this installation from namespaces of others.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys waiting to be reconciled, with client-go's semantics: a key is in the queue at most once; a key that is being
-// processed is not given out again, but if it is added meanwhile it comes back when it is done; a delayed key keeps its
-// earliest time; failures back off exponentially per key (5 ms, doubling, but to 5 minutes instead of 1,000 s). Pure,
+// Keys that wait to be reconciled, with client-go's semantics. A key is in the queue at most once. A key that is being
+// processed is not given out again; if it is added meanwhile, it returns when it is done. A delayed key keeps its
+// earliest time. Failures back off exponentially per key (5 ms, doubling, up to 5 minutes instead of 1,000 s). Pure,
 // with an injected clock.
 #pragma once
 

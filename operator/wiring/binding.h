@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What joins the proxy to the cluster: the stores tell the gateway which groups and pods there are, the identity who
-// dials in, and a peer that connects wakes its group.
+// Joins the proxy to the cluster. The stores tell the gateway which groups and pods exist. The identity module tells it
+// who connects. A peer that connects wakes its group.
 #pragma once
 
 #include "operator/exec/group_controller.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meshes of a WorkerGroup as the proxy has them: the one knows no Kubernetes, the other no calls.
+// The meshes of a WorkerGroup in the form of the proxy: the proxy does not know Kubernetes, and the API does not know
+// calls.
 #pragma once
 
 #include "common/wire/grid.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups and PlacementGroups for clients, where they themselves could: the API server is
-// asked about each. What goes with its session is renewed as long as the session is there: an annotation, written again
-// and again. The leader deletes what nobody renews (exec/abandoned.h), so that neither a client nor this replica has to
-// be alive for that; and the same request, made by the same user to any replica, takes such an object over.
+// Creates and deletes WorkerGroups and PlacementGroups for clients, if the client itself could: each request asks the
+// API server. While a session lasts, an annotation of its objects is renewed again and again. The leader deletes
+// objects that nobody renews (exec/abandoned.h), so neither the client nor this replica has to be alive for that. If
+// the same user repeats the same request at any replica, that replica takes the object over.
 #pragma once
 
 #include "operator/gateway/provisioner.h"

@@ -2,7 +2,6 @@
 #include "operator/wiring/weights.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's websocket to one replica of the operator: says hello, takes commands, reports, sends heartbeats, and
-// comes back when it is lost, with jitter. Losing it changes nothing in the pod.
+// The agent's websocket to one replica of the operator: sends HELLO, takes commands, reports, sends heartbeats, and
+// reconnects with jitter. A lost connection changes nothing in the pod.
 #pragma once
 
 #include "common/base/loop.h"

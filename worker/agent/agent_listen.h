@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What processes print, on its way to one replica of the operator, while somebody there listens to their group.
-// Bounded: what comes too fast is dropped and counted, and never slows a process down.
+// Sends the output of processes to one replica of the operator, while a client there listens to their group. Bounded:
+// lines that come too fast are dropped and counted. No process slows down because of it.
 #pragma once
 
 #include "common/base/buf.h"

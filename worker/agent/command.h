@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent is told to do with one group in its pod. The bodies of docs/protocol.md ("Agent"), decoded and checked.
+// Commands to an agent about one group in its pod: the bodies of docs/protocol.md ("Agents"), decoded and checked.
 #pragma once
 
 #include "common/base/arena.h"

@@ -2,9 +2,9 @@
 // Which GPUs a worker process sees, and which one is its own. Pure.
 //
 // The GPUs of a pod are counted 0, 1, ... in the order of CUDA_VISIBLE_DEVICES if the pod has it, else of
-// NVIDIA_VISIBLE_DEVICES where that is a list (what a device plugin sets), else in the driver's order. A group has all
-// of them or, on shared bundles, those that it was given; its workers take equal, consecutive shares by local rank,
-// unless it is said which are whose.
+// NVIDIA_VISIBLE_DEVICES if a device plugin set a list there, else of the driver. A group has all of them, or on shared
+// bundles those of its bundles. Its workers take equal, consecutive shares by local rank, unless START lists the GPUs
+// of each worker.
 #pragma once
 
 #include "common/base/arena.h"

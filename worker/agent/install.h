@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cadre-agent install DIR`: what the init container of a worker pod runs, so that the agent is there in any image.
+// `cadre-agent install DIR`: the init container of a worker pod runs it, so that the agent exists in any image.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts what a process prints into lines and puts its name in front of each. No I/O; any bytes are fine.
+// Splits the output of a process into lines and puts its name before each. No I/O; any bytes are fine.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent says: records of cadre.v1 and their JSON bodies (docs/protocol.md, "Agents").
+// Messages of an agent: records of cadre.v1 with their JSON bodies (docs/protocol.md, "Agents").
 #pragma once
 
 #include "common/base/json_writer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the kernel killed a process of this container because its memory was used up: the cgroup counts that.
+// Whether the kernel killed a process of this container because its memory was used up. The cgroup counts such kills.
 #pragma once
 
 #include <stdint.h>

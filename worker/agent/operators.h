@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All replicas of the operator: a connection to each address that the name of its headless Service has. Reports go to
-// all of them; commands come from the one that leads.
+// All replicas of the operator: a connection to each address of its headless Service. Reports go to all of them; the
+// leader sends the commands.
 #pragma once
 
 #include "worker/agent/agent_connection.h"

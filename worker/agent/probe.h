@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the GPUs of the pod, and which ranks have them. A program of its own asks the driver (cadre-gpus),
-// because the agent is linked with nothing, and may not stand still with a driver that does.
+// What is known about the GPUs of the pod, and which ranks use them. A separate program, cadre-gpus, asks the driver,
+// because the agent links no library and must not hang with the driver.
 #pragma once
 
 #include "common/wire/gpu.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output of worker processes on its way to the pod's log: `[rank N] `, or who else it is, in front of each line,
-// the last lines kept for lastFailure. A log reader that is slow slows the processes down (their pipes fill up), never
-// our loop: nothing here blocks, and everything is bounded.
+// Passes the output of worker processes to the pod's log, with `[rank N] ` or another name before each line, and keeps
+// the last lines for lastFailure. A slow log reader slows the processes down (their pipes fill up), never our loop:
+// nothing here blocks, and everything is bounded.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the log goes: a file descriptor that is written without ever blocking, behind a bounded queue. A reader that is
-// gone is no error: what it would have got is dropped. SIGPIPE must be ignored.
+// The log: a file descriptor that is written without blocking, behind a bounded queue. If the reader is gone, output is
+// dropped without an error. SIGPIPE must be ignored.
 #pragma once
 
 #include "common/base/buf.h"

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of one group in a pod, as a state machine without I/O: commands and what happened go in, actions come out.
+// The life of one group in a pod, as a state machine without I/O: commands and events go in, actions come out.
 //
 //                 prepare           resolved, port free      start
 //        IDLE ------------> PREPARING ---------> PREPARED ----------> RUNNING
@@ -8,9 +8,9 @@
 //         |____________________ STOPPING <___________|_________________|
 //           all processes gone (and on to PREPARING, where that is why they were stopped)
 //
-// Rules: a command of an older attempt is refused. A command that comes again changes nothing and is reported again. No
-// process is started before the one that had its rank is gone, with all its children. What is stopped stays stopped
-// until a newer attempt. Nothing here depends on whether the operator can be reached.
+// Rules: a command for an older attempt is refused. A repeated command changes nothing, and the agent reports again. A
+// process starts only after the previous process of its rank, with all its children, is gone. A stopped attempt stays
+// stopped until a newer one. Nothing here depends on whether the operator can be reached.
 #pragma once
 
 #include "worker/agent/command.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last of what a process printed, for lastFailure: at most 4 KiB and 80 lines.
+// The last output of a process, for lastFailure: at most 4 KiB and 80 lines.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether all members are about to do the same. Pure.
+// Whether all members are about to call the same collective with the same arguments. Pure.
 #pragma once
 
 #include "common/base/buf.h"

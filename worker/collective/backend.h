@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves the bytes of a communicator. Each back end is a shared object of its own, which is loaded when the first
-// communicator wants it: so a program runs where its libraries are not.
+// A back end moves the bytes of a communicator. Each one is a shared object of its own. The first communicator that
+// needs it loads it, so programs also run where its libraries are missing.
 #pragma once
 
 #include "common/base/err.h"

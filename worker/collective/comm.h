@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A communicator behind the opaque cadre_comm of the ABI: a star that watches, a back end that moves bytes, and the
-// rules of cadre/collective.h. What a call is and how members reach each other is the worker host's.
+// A communicator behind the opaque cadre_comm of the ABI: a star that watches the members, a back end that moves the
+// bytes, and the rules of cadre/collective.h. The worker host knows what a call is, and how members reach each other.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end nccl: memory of NVIDIA's GPUs. A shared object of its own that is linked with neither CUDA nor NCCL:
-// both are loaded when the first communicator wants them, so that one image runs on nodes with GPUs and without.
+// The back end nccl: memory of NVIDIA GPUs. A shared object that links neither CUDA nor NCCL. The first communicator
+// loads both, so that one image runs on nodes with and without GPUs.
 //
-// Communicators of NCCL do not block here: each call returns at once, and what is under way is polled together with
-// NCCL's asynchronous errors, the limit, and the word of another thread that a member was lost. In each of these cases
-// the thread that uses the communicator calls ncclCommAbort(), which ends the kernels that wait.
+// Communicators of NCCL do not block here. Each call returns at once. The thread that uses the communicator then polls
+// for the end of the work, together with NCCL's asynchronous errors, the limit, and another thread's report of a lost
+// member. If one of the last three comes first, it calls ncclCommAbort(), which ends the waiting kernels.
 #pragma once
 
 #include "sdk/c/include/cadre/collective.h"

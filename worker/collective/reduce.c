@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collective/reduce.h"
 
-#include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 #include "sdk/c/include/cadre/collective.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two lists of numbers become one. Types are those of safetensors; what is not a number has no function.
+// Reduces two lists of numbers to one. The types are those of safetensors. Types that are not numbers have no function.
 #pragma once
 
 #include <stdbool.h>

@@ -5,10 +5,8 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/collective/agreement.h"
-#include "worker/collective/backend.h"
 #include "worker/collective/star_frame.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>

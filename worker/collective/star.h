@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the members of a communicator find each other and watch each other: member 0 has a connection to each of the
-// others. First they exchange what their back ends need. Then a thread of each member watches its connections: the end
-// of a process ends them at once, whatever its methods do. Everybody learns who was lost, and can ask who is missing in
-// a collective.
+// How the members of a communicator find and watch each other: member 0 has a connection to every other member. First
+// they exchange what their back ends need. Then a thread of each member watches its connections: they break as soon as
+// a process ends, whatever its methods do. All members learn who was lost, and can ask who is missing in a collective.
 #pragma once
 
 #include "common/base/err.h"

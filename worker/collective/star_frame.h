@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What members of a star send each other: u32 kind, u32 length, body, in the host's byte order. Each wait has an end.
+// Messages between members of a star: u32 kind, u32 length, body, in the host's byte order. Every wait has a limit.
 #pragma once
 
 #include <stddef.h>

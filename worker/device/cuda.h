@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU of this rank through NVIDIA's driver, which is loaded here: a program that never asks for it runs on nodes
-// without one. Threads enter before they use it, and leave.
+// The GPU of this rank, through NVIDIA's driver. The driver is loaded here, so a program that never uses it also runs
+// on nodes without one. Threads enter before they use it, and leave afterwards.
 #pragma once
 
 #include "common/base/err.h"

@@ -9,7 +9,6 @@
 #include "worker/device/nvml.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { INTERVAL_MS = 15 * 1000, INTERVAL_MIN_MS = 10, INTERVAL_MAX_MS = 600 * 1000 };

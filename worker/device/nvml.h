@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPUs of this pod as NVIDIA's driver sees them. NVML comes with the driver (libnvidia-ml.so.1) and is loaded here,
-// so that one program runs on nodes with GPUs and without. May block for long where the driver has trouble: not for a
-// process that has something else to do.
+// so one program runs on nodes with and without GPUs. If the driver has trouble, calls may block for long: do not use
+// it in a process that has other work.
 #pragma once
 
 #include "common/wire/gpu.h"

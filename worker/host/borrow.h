@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gets an object from the process that has it: blocks, so it is for the executor's threads.
+// Fetches an object from the process that has it. It blocks, so only the executor's threads may call it.
 #pragma once
 
 #include "common/base/err.h"

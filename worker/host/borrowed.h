@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// References in the arguments of a call, and what they stand for: what this process keeps itself is taken from its
-// store, everything else is got from the process that has it, just before the method runs.
+// References in the arguments of a call, and their values. Just before the method runs, values are taken from this
+// process's store or fetched from the process that has them.
 #pragma once
 
 #include "worker/host/objects.h"

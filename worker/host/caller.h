@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that methods of this worker make: of its own group and others of its namespace, through the proxy, like any
-// client's. In a pod they are those of its ServiceAccount. Each thread that makes some has a connection of its own,
-// from its first one on.
+// Calls that methods of this worker make: to its own group and others of its namespace, through the proxy, like those
+// of any client. In a pod, they use its ServiceAccount. Each thread has its own connection, from its first call on.
 #pragma once
 
 #include "sdk/c/include/cadre/client.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose calls may run code of their caller in this process, as opening a pickle and debugging do. A program says so
-// once (cadre_host_options.code); without one nobody's may.
+// Whose calls may run their caller's code in this process, as unpickling and debugging do. A program declares this once
+// (cadre_host_options.code). Otherwise nobody's calls may.
 #pragma once
 
 #include "sdk/c/include/cadre/host.h"

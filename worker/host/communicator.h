@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ABI: communicators that methods make. Who the members are, and how they meet; the rest is worker/collective's.
+// The ABI for communicators of methods: who the members are, and how they meet. worker/collective does the rest.
 #pragma once
 
 #include "sdk/c/include/cadre/collective.h"

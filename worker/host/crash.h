@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last words: a process that dies of a fault says where, as the last line of its output, so that the group's
-// lastFailure can show it. Then it dies of that signal, as it would have.
+// A process that dies of a fault prints where as its last line, so that the group's lastFailure can show it. Then the
+// signal ends it as usual.
 #pragma once
 
 #include <stdint.h>

@@ -2,7 +2,6 @@
 #include "worker/host/debug.h"
 
 #include "common/base/json.h"
-#include "common/base/str.h"
 #include "worker/host/code_right.h"
 
 #include <string.h>

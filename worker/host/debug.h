@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a debugger in the program says and hears, over a socket whose messages are whole texts: who calls worker.debug
-// is its terminal.
+// Input and output of a debugger in the program, over a socket whose messages are whole texts. The caller of
+// worker.debug is its terminal.
 #pragma once
 
 #include "common/base/buf.h"

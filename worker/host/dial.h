@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connects to another worker process: blocks, so it is for the executor's threads.
+// Connects to another worker process. It blocks, so only the executor's threads may call it.
 #pragma once
 
 #include "common/base/err.h"

@@ -3,7 +3,6 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "common/wire/share.h"
 #include "common/wire/via.h"
 #include "common/ws/pool.h"

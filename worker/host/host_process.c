@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/host_process.h"
 
-#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/host/number.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// This worker process: its rank and its place, as the environment of the agent tells, behind the opaque cadre_worker of
-// the ABI.
+// This worker process: its rank and its place, from the environment that the agent sets, behind the opaque cadre_worker
+// of the ABI.
 #pragma once
 
 #include "common/base/err.h"

@@ -3,7 +3,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "common/wire/record.h"
 #include "common/wire/via.h"
 #include "common/ws/memory.h"

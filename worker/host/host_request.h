@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One CALL of a session, from its record to its one answer: waits its turn, runs on the executor, can be canceled, has
-// a deadline. Used from the loop's thread.
+// One CALL of a session, from its record to its one answer: it waits its turn, runs on the executor, can be canceled,
+// and has a deadline. Used from the loop's thread.
 #pragma once
 
 #include "common/base/reuse.h"

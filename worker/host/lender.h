@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives the objects of this process to other worker processes that show the key of one: one listening socket, on the
-// loop, whatever the methods do meanwhile. Connections are bounded in number, and in how long they may be silent.
+// Gives objects of this process to other worker processes that show their key. One listening socket on the loop,
+// whatever the methods do meanwhile. The number of connections and their silence are bounded.
 #pragma once
 
 #include "common/base/loop.h"

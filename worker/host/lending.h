@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How one worker process asks another for an object: a connection, a question, an answer. docs/protocol.md, "Between
-// workers". All numbers are little endian.
+// The question of one worker process to another for an object: a connection, a question, an answer. docs/protocol.md,
+// "Between workers". All numbers are little endian.
 //
 //   question   u32 LENDING_MAGIC  u32 0                                   u64 id  i64 until  64 bytes key
 //   or         u32 LENDING_GUEST_MAGIC  u32 place in the list of ranks    the same, of a meeting (meeting.h)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet: the first of a list of ranks waits at the port at which it lends objects, the others ask the proxy
-// where that is, and connect. Nobody has to agree on a port or an address. The answer of the proxy has a proof, made
-// with the secret of the first one's attempt, which lets them in. docs/protocol.md, "Meetings".
+// How ranks meet: the first rank of a list waits at the port where it lends objects. The others ask the proxy for its
+// address, and connect. No port or address has to be agreed on. The proxy's answer contains a proof, made with the
+// secret of the first rank's attempt, which lets them in. docs/protocol.md, "Meetings".
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A user's module: loads the shared object, checks that what it describes makes sense, and finds classes and methods.
+// A user's module: loads the shared object, checks that its description makes sense, and finds classes and methods.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call of a method needs to make calls itself. Used by the thread that runs the method, but for nested_wake().
+// What a call of a method needs to make calls itself. Used by the thread that runs the method, except nested_wake().
 #pragma once
 
 #include "common/base/buf.h"

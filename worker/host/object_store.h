@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objects that this process keeps: results that were not sent, and what was put here. Bytes by number, bounded;
-// pure data. What is not pinned belongs to the connection over which it came, and goes with it. One thread.
+// The objects that this process keeps: results that were not sent, and values that were put here. Bytes by number,
+// bounded; pure data. An object that is not pinned belongs to the connection that brought it, and is freed with it. One
+// thread.
 #pragma once
 
 #include "common/base/err.h"

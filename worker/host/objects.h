@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this process keeps for others: its store, who it is in references, and the socket at which other workers get
-// what they have been passed a reference to. One thread, the loop's.
+// What this process keeps for others: its store, its name in references, and the socket where other workers fetch
+// objects that they have a reference to. One thread, the loop's.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that the host answers by itself, on the loop's thread: object.put and its like, worker.stack and worker.debug.
+// Calls that the host itself answers, on the loop's thread: object.*, worker.stack and worker.debug.
 #pragma once
 
 #include "worker/host/host_request.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All proxies that this worker serves, a session with each: those that the command line names, or every replica of the
-// operator, as its name says.
+// All proxies that this worker serves, with a session for each: those of the command line, or every replica of the
+// operator, by its name.
 #pragma once
 
 #include "worker/host/host_options.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class tells of itself while it is created, besides its table of methods: rules of methods, meshes, concurrency
+// What a class publishes while it is constructed, besides its table of methods: rules of methods, meshes, concurrency
 // groups.
 #pragma once
 

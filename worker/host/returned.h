@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batch that a method returns piece by piece, until it is written as one document.
+// The batch that a method returns in parts, until it is written as one document.
 #pragma once
 
 #include "common/base/buf.h"

@@ -3,7 +3,6 @@
 
 #include "common/base/buf.h"
 #include "common/base/json.h"
-#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stacks of the threads of a program that runs its methods itself, as text: also while a thread holds the lock of
-// the program's language. The program writes them to a file when a signal comes, and then raises it for us.
+// The stacks of the threads of a program that runs its methods itself, as text, even while a thread holds the lock of
+// the program's language. On a signal, the program writes them to a file, and then raises the signal that tells us.
 #pragma once
 
 #include "common/base/buf.h"

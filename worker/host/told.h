@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a proxy tells this worker of its group, in a WELCOME and in a PLACE, goes to those who want it.
+// Passes what a proxy tells this worker about its group, in WELCOME and in PLACE, to the modules that need it.
 #pragma once
 
 #include "worker/host/host_session.h"

@@ -2,7 +2,6 @@
 // The public functions: check what the user gives, hand it to client.c.
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "common/wire/mode.h"
 #include "common/wire/traceparent.h"

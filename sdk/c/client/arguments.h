@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a call as its caller has them: one JSON document or batch, or one for each rank, which make a list.
+// The arguments of a call as the caller gave them: one JSON document or batch, or one for each rank, which become a
+// list.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches that a client has made where they are sent from: in memory that it shares with the proxy, or in its own.
+// Batches that a client builds in the memory that they are sent from: shared with the proxy, or its own.
 #pragma once
 
 #include "sdk/c/client/client.h"

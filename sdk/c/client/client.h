@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client: its calls, waiting and sent, its connection and its loop. client.c does the work, api.c is its public face.
+// A client: its waiting and sent calls, its connection and its loop. client.c does the work, api.c is the public
+// interface.
 #pragma once
 
 #include "common/base/loop.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What users of the client library get as an error: out of our own errors, and out of the ERROR records of the proxy.
+// Errors for users of the client library, made from our own errors and from the ERROR records of the proxy.
 #pragma once
 
 #include "common/base/err.h"

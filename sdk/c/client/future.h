@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that the client keeps until they are taken, for calls that ask for it. future.c also has the functions of the
-// interface that wait for several calls.
+// Answers that the client keeps until they are taken, for calls that ask for this. future.c also implements the
+// functions that wait for several calls.
 #pragma once
 
 #include "sdk/c/client/client.h"

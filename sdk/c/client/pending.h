@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that are not answered, in places that are used again, so that a call costs no allocation. The id of a call
-// holds its place and a number that grows; its lower 32 bits are the id on the wire. A late answer to a call that is
-// over finds another number in its place.
+// Calls without an answer, in slots that are reused, so that a call needs no allocation. The id of a call has its slot
+// and a growing number; its lower 32 bits are the id on the wire. A late answer to a finished call finds another number
+// in the slot.
 #pragma once
 
 #include "common/base/buf.h"

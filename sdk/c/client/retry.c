@@ -2,7 +2,6 @@
 #include "sdk/c/client/retry.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdio.h>
 

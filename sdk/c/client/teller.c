@@ -3,7 +3,6 @@
 
 #include "common/base/list.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls the callbacks of a client that has a thread of its own, on one more thread: what they wait for, such as the
-// lock of an interpreter, holds up no call. Lines that come faster than they are taken are dropped and counted.
+// Calls the callbacks of a threaded client, on a second thread: if a callback waits, for example for the lock of an
+// interpreter, calls are not delayed. Lines that arrive faster than they are taken are dropped and counted.
 #pragma once
 
 #include "sdk/c/client/settings.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lets several threads use one client: a lock, and a thread of the client's own, which turns the loop while nobody
-// waits, so that calls go out and answers come in at any time. A thread that waits for an answer turns the loop itself,
-// which is faster; the client's own rests meanwhile. The lock is not held while the loop sleeps. A client that is not
-// `threaded` has none, and the functions below do for it what they say without a lock.
+// Lets several threads use one client: a lock, and a thread of the client, which turns the loop while nobody waits, so
+// that calls leave and answers arrive at any time. A thread that waits for an answer turns the loop itself, which is
+// faster; the client's thread rests meanwhile. The lock is free while the loop sleeps. A client that is not `threaded`
+// has no thread and no lock; the functions below then work without one.
 #pragma once
 
 #include "sdk/c/client/client.h"

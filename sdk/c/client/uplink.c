@@ -4,7 +4,6 @@
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "sdk/c/client/client_fault.h"
 #include "sdk/c/client/client_printed.h"
 

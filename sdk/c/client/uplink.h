@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection of a client to its proxy: dials, says HELLO, waits for the WELCOME. When it is lost it dials again: at
-// once where the name has an address that has not failed since, else after a pause with jitter. Where the proxy refuses
-// it (no token, no right, no such path) it dials again only when somebody needs it. A proxy that says goodbye takes no
-// new calls: another uplink takes over, and this one stays until its calls are answered.
+// The connection of a client to its proxy: connects, sends HELLO, waits for WELCOME. When the connection is lost, it
+// reconnects: at once if the name has an address that has not failed since, else after a pause with jitter. If the
+// proxy refuses it (no token, no right, no such path), it reconnects only when a call needs it. After a proxy's
+// GOODBYE, another uplink takes new calls, and this one stays until its calls are answered.
 #pragma once
 
 #include "common/base/list.h"

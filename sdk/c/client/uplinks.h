@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The uplinks of a client: the one for new calls, and those whose proxies take none any more, until what they have is
-// answered.
+// The uplinks of a client: the one for new calls, and those whose proxies take no new calls, until theirs are answered.
 #pragma once
 
 #include "sdk/c/client/uplink.h"
