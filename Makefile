@@ -43,7 +43,7 @@ format: ## format the C sources as .clang-format says
 image: ## build the container images: operator, worker, example
 	@deploy/images.sh
 
-wheel: ## build the Python wheel with all programs, dist/cadre_sdk-*.whl
+wheel: ## build the Python wheels with all programs, dist/cadre_sdk-*.whl
 	@deploy/wheel.sh
 
 generate: ## write again what follows from other files: the chart's CRDs and versions, deploy/install.yaml

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Everything comes from Debian's packages; deploy/deps.sh names them.
+# Everything comes from Debian's packages; deploy/deps.sh names them. What a wheel has is built of Debian's sources:
+# deploy/wheel/libraries.sh.
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libuv REQUIRED IMPORTED_TARGET libuv>=1.44)
-pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl>=7.88)
+if(NOT CADRE_PORTABLE)
+  pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl>=7.88)
+endif()
 pkg_check_modules(openssl REQUIRED IMPORTED_TARGET openssl>=3.0)
 pkg_check_modules(libwebsockets REQUIRED IMPORTED_TARGET libwebsockets>=4.1.6) # its libuv plugin is loaded at run time
 pkg_check_modules(libyaml REQUIRED IMPORTED_TARGET yaml-0.1)

@@ -38,12 +38,3 @@ function(cadre_module name)
   set_target_properties(module_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
   target_link_libraries(module_${name} PRIVATE project_options cadre_module_sdk ${arg_LINKS})
 endfunction()
-
-# cadre_portable(PROGRAM): where it is released it looks for its libraries in ../lib first, and so do they: a wheel brings
-# them. DT_RPATH, because DT_RUNPATH is not looked at for what libraries need.
-function(cadre_portable program)
-  if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT CADRE_SANITIZE)
-    set_target_properties(${program} PROPERTIES BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../lib")
-    target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
-  endif()
-endfunction()

@@ -37,6 +37,7 @@ libgloo.so libgloo-dev
     [wheel]="
 pip3 python3-pip
 readelf binutils
+dpkg-source dpkg-dev
 /usr/lib/python3*/ensurepip python3-venv
 "
     [format]="

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +42,28 @@ void parts_move(struct parts *p, struct parts *behind)
         parts_add(p, behind->at[i].blob, behind->at[i].offset, behind->at[i].len);
     behind->n = 0;
     parts_done(behind);
+}
+
+const char *parts_own(struct parts *p, size_t n, struct quota *quota)
+{
+    struct record_part *at = &p->at[p->now];
+    if (at->blob->area) {
+        assert(p->taken == 0);
+        struct blob *copy = blob_copy(at->blob->data + at->offset, n, quota);
+        if (!copy)
+            copy = blob_copy(at->blob->data + at->offset, n, NULL);
+        if (n < at->len) {
+            reserve(p, 1);
+            at = &p->at[p->now];
+            memmove(at + 1, at, (p->n++ - p->now) * sizeof *at);
+            at[1].offset += n;
+            at[1].len -= n;
+        } else {
+            blob_unref(at->blob);
+        }
+        *at = (struct record_part){copy, 0, n};
+    }
+    return at->blob->data + at->offset + p->taken;
 }
 
 void parts_rewind(struct parts *p)

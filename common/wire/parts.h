@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A body or a text in stretches of blobs, one after the other. It is read from the front, and can be read again.
+// A body or a text in parts of blobs, one after the other. It is read from the front, and can be read again.
 #pragma once
 
 #include "common/wire/blob.h"
@@ -22,5 +22,8 @@ void parts_move(struct parts *p, struct parts *behind);                         
 void parts_rewind(struct parts *p);
 const char *parts_look(struct parts *p, size_t *ret_len); // the stretch that is next; NULL = all was read
 void parts_skip(struct parts *p, size_t n);               // at most that much
+// The next n bytes, at most those that parts_look() has just returned. What lies in shared memory is copied first, so
+// that it does not change once it was looked at. All of a part is to be read so, or nothing of it.
+const char *parts_own(struct parts *p, size_t n, struct quota *quota);
 size_t parts_read(struct parts *p, char *out, size_t size);
 size_t parts_uncharged(const struct parts *p); // bytes that no quota pays for

@@ -9,21 +9,17 @@
 #include "common/ws/ws_server_state.h"
 #include "common/ws/ws_server_tls.h"
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
 #define LWS_READ_SIZE 1024u  // a session of libwebsockets gets what came with its request in pieces of this, no more
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
 #define SWEEPS 20u           // parts that a round over all connections is cut into, at most
-#define EVLIB "libwebsockets-evlib_uv.so"
-#define OTHER_FILES 1024u // descriptors for others than connections
+#define OTHER_FILES 1024u    // descriptors for others than connections
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
 
@@ -213,22 +209,6 @@ static const struct lws_token_limits *header_limits(void)
     for (size_t i = 0; i < WSI_TOKEN_COUNT; i++)
         limits.token_limit[i] = WS_HEADER_MAX;
     return &limits;
-}
-
-// libwebsockets looks for its libuv plugin only in the folder that its package has it in. One that was brought along
-// with a program has it beside itself: this stands in front of its own function of that name, and calls it.
-int lws_plugins_init(struct lws_plugin **plugin, const char *const *folders, const char *class, const char *filter,
-                     each_plugin_cb_t each, void *ctx)
-{
-    int (*own)(struct lws_plugin **, const char *const *, const char *, const char *, each_plugin_cb_t, void *) = NULL;
-    Dl_info info;
-    char beside[PATH_MAX] = "", file[PATH_MAX + sizeof EVLIB];
-    *(void **)&own = dlsym(RTLD_NEXT, "lws_plugins_init");
-    if (dladdr(*(void **)&own, &info) && strrchr(info.dli_fname, '/'))
-        snprintf(beside, sizeof beside, "%.*s", (int)(strrchr(info.dli_fname, '/') - info.dli_fname), info.dli_fname);
-    snprintf(file, sizeof file, "%s/" EVLIB, beside);
-    const char *const found[] = {beside, NULL};
-    return own(plugin, access(file, R_OK) == 0 ? found : folders, class, filter, each, ctx);
 }
 
 static int context_new(struct ws_server *server, struct err *err)

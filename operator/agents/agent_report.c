@@ -144,8 +144,10 @@ static void read_report(const struct reader *r, const struct json *from, struct 
         ret->error = read_text(r, from, "error");
         ret->taken_port = ret->error ? read_number(r, from, "takenPort", 0, UINT16_MAX, false) : 0;
     }
-    if (ret->type == RECORD_STARTED)
+    if (ret->type == RECORD_STARTED) {
+        ret->slow = read_text(r, from, "withoutTemplate");
         read_processes(r, from, ret);
+    }
     if (ret->type == RECORD_EXITED) {
         ret->processes = arena_new(r->arena, struct agent_process);
         ret->n_processes = 1;
@@ -163,6 +165,7 @@ static void read_hello_group(const struct reader *r, const struct json *from, st
                                         [AGENT_STOPPING] = "Stopping"};
     *ret = (struct report){.type = RECORD_HELLO, .group = read_group(r, from), .attempt = read_attempt(r, from)};
     ret->state = (enum agent_state)read_name(r, from, "state", names, ARRAY_LEN(names));
+    ret->slow = read_text(r, from, "withoutTemplate");
     if (!ret->group)
         wrong(r, "group", "missing");
     read_processes(r, from, ret);

@@ -14,6 +14,7 @@ struct report {             // of one group; all strings in the arena of the cal
     int32_t attempt;        // 0 = none yet
     enum agent_state state; // HELLO
     const char *error;      // PREPARED, where it is not; REFUSED; else NULL
+    const char *slow;       // HELLO, STARTED: why processes were started without their template; NULL: none was
     int32_t taken_port;     // PREPARED, where that is the error; else 0
     uint8_t command;        // REFUSED: enum record_type
     uint32_t rank;          // REFUSED, of a KILL

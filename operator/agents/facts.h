@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent has told this replica of one group in its pod (docs/protocol.md, "Agents"): the snapshot that decisions
-// are made from.
+// What an agent has told this replica about one group in its pod (docs/protocol.md, "Agents"). Decisions are made from
+// this snapshot.
 #pragma once
 
 #include <stdbool.h>
@@ -45,8 +45,9 @@ struct agent_facts {
     // Why that attempt could not be prepared, or a command of it was refused; NULL = nothing. Stays while it is tried
     // again, until that goes well.
     const char *error;
-    int64_t error_ms;                      // Unix time at which this replica heard of it
-    int32_t taken_port;                    // the error: rank 0 cannot listen on it; 0 = it is another one
+    int64_t error_ms;   // Unix time at which this replica heard of it
+    const char *slow;   // why processes of the group were started without their template; NULL = none was
+    int32_t taken_port; // the error: rank 0 cannot listen on it; 0 = it is another one
     const struct agent_process *processes; // by rank; those that are known to have been started
     size_t n_processes;
     struct agent_gpu lost; // a GPU of this group's that fell off the bus, the first one

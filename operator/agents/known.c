@@ -3,7 +3,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/record.h"
 #include "operator/agents/agents.h"
 
 #include <stdio.h>
@@ -47,13 +46,6 @@ static void clear_error(struct known *k)
     k->taken_port = 0;
 }
 
-void known_free(struct known *k)
-{
-    forget_processes(k);
-    clear_error(k);
-    free(k);
-}
-
 // At most `max` bytes of valid UTF-8, whole characters: from the front, or the last ones.
 static char *cut(const char *s, size_t max, bool last)
 {
@@ -71,6 +63,20 @@ static char *cut(const char *s, size_t max, bool last)
     memcpy(copy, s + from, n);
     copy[n] = '\0';
     return copy;
+}
+
+static void set_slow(struct known *k, const char *why)
+{
+    free(k->slow);
+    k->slow = str_empty(why) ? NULL : cut(why, AGENTS_MESSAGE_MAX, false);
+}
+
+void known_free(struct known *k)
+{
+    free(k->slow);
+    forget_processes(k);
+    clear_error(k);
+    free(k);
 }
 
 static void set_error(struct known *k, const char *error, int64_t now_ms)
@@ -182,6 +188,7 @@ static int on_hello(struct known *k, const struct report *r, int64_t now_ms, str
     k->attempt = r->attempt;
     k->state = r->state;
     k->sent = 0;
+    set_slow(k, r->slow);
     return err->code;
 }
 
@@ -214,6 +221,7 @@ static int on_started(struct known *k, const struct report *r, int64_t now_ms, s
         return 0;
     runs(k, r->attempt);
     clear_error(k);
+    set_slow(k, r->slow);
     for (size_t i = 0; i < r->n_processes; i++) {
         const struct known_process *old = find(k, r->processes[i].rank);
         if (old && (old->now.attempt > r->processes[i].attempt ||
@@ -318,6 +326,7 @@ void known_facts(const struct known *k, struct arena *a, struct agent_facts *ret
     ret->sent_attempt = k->sent ? k->sent_attempt : 0;
     ret->error = arena_strdup(a, k->error);
     ret->error_ms = k->error_ms;
+    ret->slow = k->slow ? arena_strdup(a, k->slow) : NULL;
     ret->taken_port = k->taken_port;
     ret->processes = processes;
     ret->n_processes = k->n_processes;

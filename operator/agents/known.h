@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of one group in a pod: reports go in, facts come out. Pure.
+// What is known about one group in a pod: reports go in, facts come out. Pure.
 #pragma once
 
 #include "operator/agents/agent_report.h"
@@ -17,6 +17,7 @@ struct known {
     int32_t sent_attempt;
     char *error; // NULL = nothing
     int64_t error_ms;
+    char *slow; // NULL = nothing
     int32_t taken_port;
     struct known_process *processes; // by rank
     size_t n_processes;

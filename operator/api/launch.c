@@ -19,6 +19,14 @@ static void add_variable(struct launch *l, const char *name, const char *value)
         l->env[l->n_env++] = (struct worker_env){.name = name, .value = value};
 }
 
+static void add_preload(struct launch *l, const struct worker_spec *s, struct arena *a)
+{
+    const char *names = s->n_preload ? s->preload[0] : NULL;
+    for (size_t i = 1; i < s->n_preload; i++)
+        names = arena_printf(a, "%s %s", names, s->preload[i]);
+    add_variable(l, "CADRE_PRELOAD", names);
+}
+
 // In parts, because the kernel takes no variable of more than 128 KiB.
 static size_t code_parts(const struct worker_spec *s)
 {
@@ -36,12 +44,15 @@ static void add_code(struct launch *l, const struct worker_spec *s, struct arena
 void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret)
 {
     static const char *const module[] = {"cadre-worker"}, *const python[] = {"python3", "-m", "cadre.worker"};
-    enum { OWN_WORDS = 3, OWN_VARIABLES = 6 };
+    enum { OWN_WORDS = 3, OWN_VARIABLES = 8 };
     *ret = (struct launch){.command = arena_array(a, OWN_WORDS + s->n_command + s->n_args + 1, sizeof(char *)),
                            .env = arena_array(a, OWN_VARIABLES + code_parts(s) + s->n_env, sizeof *ret->env)};
     add_variable(ret, "CADRE_MODULE", s->module);
     add_variable(ret, "CADRE_PYTHON", s->python);
+    add_preload(ret, s, a);
     add_code(ret, s, a);
+    if (s->has_archive)
+        add_variable(ret, "CADRE_ARCHIVE", arena_printf(a, "%s:%lld", s->archive_sha256, (long long)s->archive_size));
     add_variable(ret, "CADRE_CLASS", s->class_name);
     add_variable(ret, "CADRE_INIT", s->init_json);
     add_variable(ret, "CADRE_ROLES", s->roles_json);

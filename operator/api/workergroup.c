@@ -2,7 +2,6 @@
 #include "operator/api/workergroup.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/api/json_encode.h"
 #include "operator/api/tables.h"
 
@@ -28,7 +27,7 @@ static const char *const action_names[] = {
 static const char *const gpu_visibility_names[] = {[GPU_VISIBILITY_OWN] = "Own", [GPU_VISIBILITY_ALL] = "All", NULL};
 
 enum { RENDEZVOUS_PORT = 29500 };
-enum { CODE_MAX = 256 * 1024 };
+enum { CODE_MAX = 256 * 1024, ARCHIVE_MAX = 1 << 30 };
 enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = REPLICAS_MAX * WORKERS_MAX };
 // Of the status: what others say is cut, so that the whole stays far below what etcd takes.
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
@@ -70,10 +69,17 @@ static const struct json_field code_fields[] = {
     {"inline", J_STRING, WORKER(code_inline), .required = true},
 };
 static const struct json_table code_table = JSON_TABLE(struct workergroup_spec, code_fields);
+static const struct json_field archive_fields[] = {
+    {"sha256", J_STRING, WORKER(archive_sha256), .required = true},
+    {"size", J_I64, WORKER(archive_size), .min = 1, .max = ARCHIVE_MAX, .required = true},
+};
+static const struct json_table archive_table = JSON_TABLE(struct workergroup_spec, archive_fields);
 static const struct json_field worker_fields[] = {
     {"module", J_STRING, WORKER(module)},
     {"python", J_STRING, WORKER(python)},
+    {"preload", J_STRINGS, WORKER(preload), .offset_n = WORKER(n_preload)},
     {"code", J_OBJECT, .offset_is = WORKER(has_code), .table = &code_table},
+    {"archive", J_OBJECT, .offset_is = WORKER(has_archive), .table = &archive_table},
     {"command", J_STRINGS, WORKER(command), .offset_n = WORKER(n_command)},
     {"args", J_STRINGS, WORKER(args), .offset_n = WORKER(n_args)},
     {"workingDir", J_STRING, WORKER(working_dir)},

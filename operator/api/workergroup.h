@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WorkerGroup, as crds/ describes it. Defaults of the schema are already in what the API server sends; those that the
-// schema leaves open are applied by the decoder and said at the field.
+// WorkerGroup, as in crds/. The API server has already set the defaults of the schema. The decoder sets all other
+// defaults; the fields say which.
 #pragma once
 
 #include "common/base/json.h"
@@ -45,8 +45,12 @@ struct worker_spec {
     const char *code_sha256;
     int64_t code_size;       // bytes
     const char *code_inline; // base64
+    bool has_archive;
+    const char *archive_sha256; // of folders that the ranks import from
+    int64_t archive_size;       // bytes
+    const char **preload;       // modules that the template of a pod's processes imports
     const char **command, **args;
-    size_t n_command, n_args;
+    size_t n_preload, n_command, n_args;
     const char *working_dir, *class_name;
     const char *init_json; // verbatim, NULL = not given
     struct worker_env *env;

@@ -221,7 +221,8 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     snprintf(c->name, sizeof c->name, "rank %u, attempt %u of group %s", w->ticket.rank, w->ticket.attempt,
              w->ticket.group_uid);
     w->since_ms = clock_mono_ms(loop_clock(g->loop));
-    note_shown(g, &w->ticket);
+    if (!w->member->awaits) // it begins anew once it has its code, with the ticket that its agent was given
+        note_shown(g, &w->ticket);
     g->counters.workers++;
     tell(g, &w->ticket);
     w->tenant = tenant_get(&g->router, w->member->group->ns);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/config.h"
 
+#include "common/base/file.h"
 #include "common/base/str.h"
-#include "operator/kube/file.h"
 #include "operator/kube/kubeconfig.h"
 
 #include <stdlib.h>

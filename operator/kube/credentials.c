@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/credentials.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
-#include "operator/kube/file.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/kube/kubeconfig.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/kube/file.h"
 
 #include <openssl/evp.h>
 #include <string.h>

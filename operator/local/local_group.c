@@ -48,9 +48,11 @@ struct local_group {
     char *gpus;    // NULL = whatever there is
     char *process_gpus;
     bool gpus_own;
-    bool served; // a process has connected, so there may be callers, and more may come
-    bool asked;  // to stop
-    bool anew;   // once its agent has ended
+    bool served;     // a process has connected, so there may be callers, and more may come
+    bool asked;      // to stop
+    bool anew;       // once its agent has ended
+    bool over;       // its agent was told to end, for there is no further attempt
+    const char *why; // there is none; NULL: it has ended well
     char uid[32];
     pid_t agent; // 0 = has ended
     int exit_code;
@@ -138,6 +140,8 @@ static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
     router_worker_exited(gateway_router(g->run.gateway), g->uid, attempt, rank, exit_code);
 }
 
+static void on_stopped(void *ctx, uint32_t attempt);
+
 static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
 {
     const struct local_group *g = ctx;
@@ -167,14 +171,25 @@ static int start_agent(struct local_group *g, struct err *err)
 
 // The end
 
+// `python3 -m cadre.worker` ends with 1 before it connects only where python3 has no such package: its own mistakes
+// have other codes. In a cluster an init container brings the package.
+static const char *hint(const struct local_group *g)
+{
+    bool missing = g->exit_code == 1 && !g->served && g->manifest.group && g->manifest.group->spec.worker.python;
+    return missing
+               ? " (if python3 in PATH has no package cadre: install the wheel cadre-sdk into it; or set PYTHONPATH to "
+                 "sdk/python of the source tree and CADRE_CLIENT_LIBRARY to libcadre.so of a release build)"
+               : "";
+}
+
 static char *describe_end(const struct local_group *g, const char *why)
 {
     if (g->exit_code == 0)
         return xstrdup("all of its processes have succeeded");
     if (g->failed.attempt == g->attempt)
-        return xasprintf("it failed: rank %u exited with code %d; it is not restarted: %s", g->failed.rank,
-                         g->failed.code, why);
-    return xasprintf("it failed with exit code %d; it is not restarted: %s", g->exit_code, why);
+        return xasprintf("it failed: rank %u exited with code %d%s; it is not restarted: %s", g->failed.rank,
+                         g->failed.code, hint(g), why);
+    return xasprintf("it failed with exit code %d%s; it is not restarted: %s", g->exit_code, hint(g), why);
 }
 
 // Later callers are told why, if there may be any; a job that nobody calls just ends.
@@ -190,14 +205,24 @@ static void end(struct local_group *g, const char *why)
     g->run.ended(g->run.ctx, g);
 }
 
-static void on_again(void *ctx)
+// By the agent that is there, which stops what runs; or by a new one.
+static void next_attempt(struct local_group *g)
 {
-    struct local_group *g = ctx;
     struct err err = ERR_INIT;
     g->attempt++;
     tell_router(g);
-    if (start_agent(g, &err) < 0)
-        end(g, err.msg);
+    if (!g->agent) {
+        if (start_agent(g, &err) < 0)
+            end(g, err.msg);
+    } else if (g->over || reins_prepare(g->reins, g->uid, g->attempt, &err) < 0) {
+        g->anew = true;
+        kill(g->agent, SIGTERM);
+    }
+}
+
+static void on_again(void *ctx)
+{
+    next_attempt(ctx);
 }
 
 // Whether the processes are started again, which it says. *ret_why: why not, where they have failed.
@@ -209,16 +234,29 @@ static bool goes_on(struct local_group *g, const char **ret_why)
     int64_t ms = restart_after(&g->restarts, &g->manifest.group->spec, g->exit_code, ret_why);
     if (ms < 0)
         return false;
-    fprintf(stderr, "cadre-local: %s: failed with exit code %d; restart %d in %.1f s\n", g->name, g->exit_code,
-            g->restarts.tries, (double)ms / 1000);
+    fprintf(stderr, "cadre-local: %s: failed with exit code %d%s; restart %d in %.1f s\n", g->name, g->exit_code,
+            hint(g), g->restarts.tries, (double)ms / 1000);
     loop_timer_arm(g->again, ms);
     return true;
+}
+
+static void on_stopped(void *ctx, uint32_t attempt)
+{
+    struct local_group *g = ctx;
+    struct err err = ERR_INIT;
+    if (attempt != g->attempt || g->asked || g->over || !g->agent) // an agent that has ended says more
+        return;
+    tee_drain(g->tee);
+    g->exit_code = g->failed.attempt == attempt ? g->failed.code : 0;
+    g->over = !goes_on(g, &g->why);
+    if (g->over && reins_end(g->reins, g->uid, attempt, &err) < 0)
+        kill(g->agent, SIGTERM);
 }
 
 static void start_anew(struct local_group *g)
 {
     struct err err = ERR_INIT;
-    g->anew = false;
+    g->anew = g->over = false;
     if (start_agent(g, &err) < 0)
         end(g, err.msg);
 }
@@ -234,11 +272,10 @@ void local_group_reap(struct local_group *g)
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         g->exit_code = 0;
-    const char *why;
     if (g->anew && !g->asked)
         start_anew(g);
-    else if (!goes_on(g, &why))
-        end(g, why);
+    else if (g->over || (!loop_timer_armed(g->again) && !goes_on(g, &g->why)))
+        end(g, g->why);
 }
 
 bool local_group_restart(struct local_group *g)
@@ -248,12 +285,14 @@ bool local_group_restart(struct local_group *g)
     loop_timer_disarm(g->again);
     free(TAKE_PTR(g->refusal));
     g->restarts = (struct restarts){.seed = g->restarts.seed};
+    if (g->agent) {
+        next_attempt(g);
+        return true;
+    }
+    g->over = false;
     g->attempt++;
     tell_router(g);
-    g->anew = g->agent != 0;
-    if (g->agent)
-        kill(g->agent, SIGTERM);
-    return g->anew;
+    return false;
 }
 
 bool local_group_stop(struct local_group *g, const char *why)
@@ -289,7 +328,7 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
-    const struct reins_events events = {on_exited, on_kill_refused, g};
+    const struct reins_events events = {on_exited, on_stopped, on_kill_refused, g};
     _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
     g->tee = tee_new(run->loop, prefix, on_line, g);
     g->reins = reins_new(run->loop, &events);

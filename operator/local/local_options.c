@@ -2,6 +2,7 @@
 #include "operator/local/local_options.h"
 
 #include "common/base/mem.h"
+#include "common/base/option.h"
 #include "common/base/str.h"
 #include "operator/local/nodes.h"
 
@@ -46,130 +47,47 @@ static const char help[] =
     "them. Exit codes: the first failed process's own, 0 if none failed, 64 wrong usage, 65 unusable file, 69 cannot\n"
     "listen, 127 no cadre-agent.\n";
 
-enum {
-    OPT_LISTEN = 1,
-    OPT_FILE,
-    OPT_MAP,
-    OPT_GROUP,
-    OPT_NAMESPACE,
-    OPT_PROCESSES,
-    OPT_AGENT,
-    OPT_SERVE,
-    OPT_NODES,
-    OPT_GPUS,
-    OPT_CPUS,
-    OPT_PARENT,
-    OPT_PLAIN,
-    OPT_SLEEPS,
-    OPT_VERSION,
-    OPT_HELP
+// There is no TLS, so a port is for this machine.
+static const char *set_listen(void *options, const char *value)
+{
+    if (!str_starts(value, "127.0.0.1:") && !str_starts(value, "[::1]:") && !str_starts(value, "unix:/"))
+        return "must be 127.0.0.1:PORT, [::1]:PORT or unix:/path";
+    ((struct options *)options)->listen = value;
+    return NULL;
+}
+
+static const char *set_map(void *options, const char *value)
+{
+    const char *sep = strchr(value, '=');
+    if (!sep || sep == value || value[0] != '/' || !sep[1])
+        return "must be PREFIX=DIRECTORY, such as /modules=build/examples";
+    ((struct options *)options)->map = value;
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    {"listen", OPTION_SET, .set = set_listen},
+    {"filename", OPTION_TEXT, offsetof(struct options, file), .letter = 'f'},
+    {"map", OPTION_SET, .set = set_map},
+    {"group", OPTION_TEXT, offsetof(struct options, group)},
+    {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
+    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, OPTIONS_PROCESSES_MAX},
+    {"agent", OPTION_TEXT, offsetof(struct options, agent)},
+    {"serve", OPTION_FLAG, offsetof(struct options, serve)},
+    {"nodes", OPTION_NUMBER, offsetof(struct options, nodes), 1, NODES_MAX},
+    {"gpus", OPTION_NUMBER, offsetof(struct options, gpus), 0, NODES_GPUS_MAX},
+    {"cpus", OPTION_NUMBER, offsetof(struct options, cpus), 1, NODES_CPUS_MAX},
+    {"with-parent", OPTION_FLAG, offsetof(struct options, with_parent)},
+    {"no-shared-memory", OPTION_FLAG, offsetof(struct options, plain)},
+    {"no-spin", OPTION_FLAG, offsetof(struct options, sleeps)},
+    {0},
 };
 
-static const struct option table[] = {
-    {"listen", required_argument, NULL, OPT_LISTEN},
-    {"filename", required_argument, NULL, OPT_FILE},
-    {"map", required_argument, NULL, OPT_MAP},
-    {"group", required_argument, NULL, OPT_GROUP},
-    {"namespace", required_argument, NULL, OPT_NAMESPACE},
-    {"processes", required_argument, NULL, OPT_PROCESSES},
-    {"agent", required_argument, NULL, OPT_AGENT},
-    {"serve", no_argument, NULL, OPT_SERVE},
-    {"nodes", required_argument, NULL, OPT_NODES},
-    {"gpus", required_argument, NULL, OPT_GPUS},
-    {"cpus", required_argument, NULL, OPT_CPUS},
-    {"with-parent", no_argument, NULL, OPT_PARENT},
-    {"no-shared-memory", no_argument, NULL, OPT_PLAIN},
-    {"no-spin", no_argument, NULL, OPT_SLEEPS},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
+static const struct option_program program = {"cadre-local", help, rows, EX_USAGE};
 
 static int wrong(const char *what, const char *value, const char *wanted)
 {
-    fprintf(stderr, "cadre-local: %s %s: %s\nTry 'cadre-local --help'.\n", what, value, wanted);
-    return EX_USAGE;
-}
-
-// There is no TLS, so a port is for this machine.
-static int set_listen(struct options *o)
-{
-    if (!str_starts(optarg, "127.0.0.1:") && !str_starts(optarg, "[::1]:") && !str_starts(optarg, "unix:/"))
-        return wrong("--listen", optarg, "must be 127.0.0.1:PORT, [::1]:PORT or unix:/path");
-    o->listen = optarg;
-    return -1;
-}
-
-static int set_map(struct options *o)
-{
-    const char *sep = strchr(optarg, '=');
-    if (!sep || sep == optarg || optarg[0] != '/' || !sep[1])
-        return wrong("--map", optarg, "must be PREFIX=DIRECTORY, such as /modules=build/examples");
-    o->map = optarg;
-    return -1;
-}
-
-static int set_number(const char *option, int min, int max, int *ret)
-{
-    int64_t n;
-    char wanted[64];
-    snprintf(wanted, sizeof wanted, "must be a number from %d to %d", min, max);
-    if (!str_to_i64(optarg, &n) || n < min || n > max)
-        return wrong(option, optarg, wanted);
-    *ret = (int)n;
-    return -1;
-}
-
-static int apply(struct options *o, int opt)
-{
-    switch (opt) {
-    case OPT_LISTEN:
-        return set_listen(o);
-    case OPT_FILE:
-    case 'f':
-        o->file = optarg;
-        return -1;
-    case OPT_MAP:
-        return set_map(o);
-    case OPT_GROUP:
-        o->group = optarg;
-        return -1;
-    case OPT_NAMESPACE:
-        o->ns = optarg;
-        return -1;
-    case OPT_PROCESSES:
-        return set_number("--processes", 1, OPTIONS_PROCESSES_MAX, &o->processes);
-    case OPT_SERVE:
-        o->serve = true;
-        return -1;
-    case OPT_NODES:
-        return set_number("--nodes", 1, NODES_MAX, &o->nodes);
-    case OPT_GPUS:
-        return set_number("--gpus", 0, NODES_GPUS_MAX, &o->gpus);
-    case OPT_CPUS:
-        return set_number("--cpus", 1, NODES_CPUS_MAX, &o->cpus);
-    case OPT_PARENT:
-        o->with_parent = true;
-        return -1;
-    case OPT_AGENT:
-        o->agent = optarg;
-        return -1;
-    case OPT_PLAIN:
-        o->plain = true;
-        return -1;
-    case OPT_SLEEPS:
-        o->sleeps = true;
-        return -1;
-    case OPT_VERSION:
-        printf("cadre-local %s\n", CADRE_VERSION);
-        return 0;
-    case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
-    default: // getopt has said what
-        fputs("Try 'cadre-local --help'.\n", stderr);
-        return EX_USAGE;
-    }
+    return option_wrong(&program, what, value, wanted);
 }
 
 // What is said twice, or not at all.
@@ -196,15 +114,13 @@ static int check(const struct options *o, bool command)
 int options_parse(int argc, char **argv, struct options *ret)
 {
     *ret = (struct options){.agent = "cadre-agent"};
-    for (int opt; (opt = getopt_long(argc, argv, "+f:", table, NULL)) != -1;) {
-        int r = apply(ret, opt);
-        if (r >= 0)
-            return r;
-    }
+    int r = option_parse(&program, argc, argv, ret);
+    if (r >= 0)
+        return r;
     bool command = optind < argc;
     if (command && !str_eq(argv[optind - 1], "--"))
         return wrong("the command", argv[optind], "comes after --");
-    int r = check(ret, command);
+    r = check(ret, command);
     ret->command = command ? argv + optind : NULL;
     ret->nodes = MAX(ret->nodes, 1);
     ret->cpus = ret->cpus ? ret->cpus : (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/manifest.h"
 
+#include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/launch.h"
-#include "operator/kube/file.h"
 #include "operator/local/container.h"
 #include "operator/local/yaml.h"
 #include "operator/reconcile/accept.h"
@@ -124,6 +124,10 @@ static int check(const struct workergroup *g, struct arena *a, struct err *err)
     if (w->has_code && !w->python)
         return err_set(err, ERR_INVALID,
                        "spec.worker: code needs python, the name of the module that the class is from");
+    if (w->has_archive && !w->python)
+        return err_set(err, ERR_INVALID, "spec.worker: archive needs python, whose workers import from it");
+    if (w->n_preload && !w->python)
+        return err_set(err, ERR_INVALID, "spec.worker: preload needs python: only workers in Python have a template");
     if (g->spec.suspend)
         return err_set(err, ERR_INVALID,
                        "spec.suspend is true, so there is nothing to run: set it to false, or leave it out");

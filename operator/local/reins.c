@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { GRACE_MS = 10 * 1000 }; // as of an agent that is told to end
+
 struct reins {
     struct loop *loop;
     struct reins_events events;
@@ -57,6 +59,8 @@ static void on_packet(const struct reins *r, size_t len)
     if (len && h.type == RECORD_EXITED)
         r->events.exited(r->events.ctx, (uint32_t)said.processes->attempt, (uint32_t)said.processes->rank,
                          said.processes->exit_code);
+    else if (len && h.type == RECORD_STOPPED)
+        r->events.stopped(r->events.ctx, (uint32_t)said.attempt);
     else if (len && h.type == RECORD_REFUSED && said.command == RECORD_KILL)
         r->events.kill_refused(r->events.ctx, said.rank, said.error);
     arena_done(&a);
@@ -97,20 +101,51 @@ void reins_drain(struct reins *r)
     let_go(r);
 }
 
-int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+// Frees the writer.
+static int tell(struct reins *r, enum record_type type, struct json_writer *w, struct err *err)
 {
-    struct json_writer w;
     char packet[512];
-    writer_init(&w, 0);
-    agents_write_kill(&w, group_uid, attempt, rank);
-    const struct record_header h = {.len = (uint32_t)w.buf.len, .type = RECORD_KILL, .rank = RECORD_GROUP};
-    size_t len = RECORD_HEADER_SIZE + MIN(w.buf.len, sizeof packet - RECORD_HEADER_SIZE);
+    const struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
+    size_t len = RECORD_HEADER_SIZE + MIN(w->buf.len, sizeof packet - RECORD_HEADER_SIZE);
     record_header_encode(packet, &h);
-    memcpy(packet + RECORD_HEADER_SIZE, w.buf.data, len - RECORD_HEADER_SIZE);
-    writer_done(&w);
+    memcpy(packet + RECORD_HEADER_SIZE, w->buf.data, len - RECORD_HEADER_SIZE);
+    writer_done(w);
     if (r->fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "no processes run now");
     if (send(r->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len)
         return err_set(err, ERR_UNAVAILABLE, "its agent cannot be reached: %s", strerror(errno));
     return 0;
+}
+
+static int tell_attempt(struct reins *r, enum record_type type, const char *group_uid, uint32_t attempt,
+                        struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "group", group_uid);
+    writer_i64(&w, "attempt", attempt);
+    writer_i64(&w, "graceMs", GRACE_MS);
+    if (type == RECORD_STOP)
+        writer_bool(&w, "end", true);
+    writer_object_end(&w);
+    return tell(r, type, &w, err);
+}
+
+int reins_prepare(struct reins *r, const char *group_uid, uint32_t attempt, struct err *err)
+{
+    return tell_attempt(r, RECORD_PREPARE, group_uid, attempt, err);
+}
+
+int reins_end(struct reins *r, const char *group_uid, uint32_t attempt, struct err *err)
+{
+    return tell_attempt(r, RECORD_STOP, group_uid, attempt, err);
+}
+
+int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    agents_write_kill(&w, group_uid, attempt, rank);
+    return tell(r, RECORD_KILL, &w, err);
 }

@@ -223,26 +223,10 @@ static void answer(struct jsonrpc *j)
     free(e);
 }
 
-// What lies in shared memory must not change once it was looked at.
-static void own(struct jsonrpc *j, struct parts *body)
-{
-    for (size_t i = 0; i < body->n; i++) {
-        struct record_part *p = &body->at[i];
-        if (!p->blob->area)
-            continue;
-        struct parts copy = {0};
-        parts_add_copy(&copy, p->blob->data + p->offset, p->len, j->session->quota);
-        blob_unref(p->blob);
-        *p = copy.at[0];
-        free(copy.at);
-    }
-}
-
 static bool take_next(struct jsonrpc *j)
 {
     if (!record_writer_take(&j->out, &j->head, &j->body))
         return false;
-    own(j, &j->body);
     session_flow(j->session);
     j->check = (struct json_check){0};
     j->broken = false;
@@ -253,13 +237,12 @@ static bool take_next(struct jsonrpc *j)
 static bool look(struct jsonrpc *j)
 {
     struct tenant *t = j->session->tenant;
-    const char *p;
-    for (size_t n; !j->broken && (p = parts_look(&j->body, &n)); parts_skip(&j->body, n)) {
+    for (size_t n; !j->broken && parts_look(&j->body, &n); parts_skip(&j->body, n)) {
         if (!tenant_has_turn(t))
             return false;
         n = MIN(n, (size_t)JSONRPC_SLICE);
         tenant_spend(t, n / TENANT_UNIT_BYTES);
-        j->broken = !json_check_feed(&j->check, p, n);
+        j->broken = !json_check_feed(&j->check, parts_own(&j->body, n, j->session->quota), n);
     }
     j->broken = j->broken || !json_check_ends(&j->check);
     return true;

@@ -130,6 +130,16 @@ static int read_roles(struct member *m, const struct json *root, struct err *err
     return r;
 }
 
+static int read_awaits(struct member *m, const struct json *root, struct err *err)
+{
+    enum { SHA256_HEX = 64 };
+    const struct json *awaits = json_get(root, "awaits");
+    m->awaits = json_str(awaits, &m->arena);
+    if (awaits && (!m->awaits || strspn(m->awaits, "0123456789abcdef") != SHA256_HEX || m->awaits[SHA256_HEX]))
+        return err_set(err, ERR_INVALID, "HELLO: \"awaits\" is not the SHA-256 of an archive");
+    return 0;
+}
+
 int member_new(const struct member_identity *id, const char *hello, size_t len, struct member **ret, struct err *err)
 {
     struct member *m = xcalloc(1, sizeof *m);
@@ -155,6 +165,8 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     const struct json *meshes = r < 0 ? NULL : json_get(root, "meshes");
     if (meshes && (r = grids_read(meshes, &m->arena, &m->meshes, &m->n_meshes, err)) < 0)
         err_wrap(err, "HELLO");
+    if (r == 0)
+        r = read_awaits(m, root, err);
     int64_t port = 0;
     if (r == 0 && json_get(root, "objectPort") && json_i64(json_get(root, "objectPort"), &port) && port > 0 &&
         port <= UINT16_MAX)

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker process as it is connected now, and the methods that it declared in its HELLO:
+// One worker process that is connected, and the methods that it declared in its HELLO:
 //
 //   {"methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL"},
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...},
 //                {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}, ...],
 //    "meshes": [...],                                                   (grid.h; may be missing)
 //    "code": true,                          (it wants to know which callers may send code; may be missing)
+//    "awaits": "2f0c...",              (the archive of code without which it cannot begin, its SHA-256; may be missing)
 //    "objectPort": 41234}                                               (may be missing)
 //
-// or, of colocated classes, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...] instead of "methods".
+// or, with several classes in the process, "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
+// instead of "methods".
 //
-// Who it is (group, attempt, rank, pod, node) follows from its token and ticket, not from what it says.
+// Its identity (group, attempt, rank, pod, node) comes from its token and ticket, not from its own words.
 #pragma once
 
 #include "common/base/arena.h"
@@ -62,6 +64,7 @@ struct member {
     const char *address, *secret; // likewise
     uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
     bool takes_code;              // from callers with the right to send it
+    const char *awaits;           // NULL = nothing; else it is in the lobby of its group (proxy_group.h)
     struct member_role *roles;    // at least one
     size_t n_roles;
     struct member_lane lanes[MEMBER_LANES_MAX + 1]; // the last for what needs no thread of the class: it has no limit

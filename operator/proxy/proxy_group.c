@@ -12,6 +12,8 @@
 
 enum { NAMED_RANKS = 8 }; // in a message
 
+#define AWAITS_CODE "wait for their code, which the program that made the group sends while it is connected"
+
 struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats)
 {
     struct group *g = xcalloc(1, sizeof *g);
@@ -160,6 +162,21 @@ int group_admits(const struct group *g, const struct member *m, struct err *err)
     return 0;
 }
 
+struct group *group_lobby(struct group *g, bool *ret_new)
+{
+    *ret_new = !g->lobby;
+    if (g->lobby)
+        return g->lobby;
+    char *name = xasprintf("%s" GROUP_LOBBY, g->name);
+    g->lobby = group_new(g->uid, g->ns, name, g->stats.common);
+    free(name);
+    group_update(
+        g->lobby,
+        &(struct group_facts){
+            .world = g->world, .attempt = g->attempt, .oldest = g->oldest, .refusal = g->refusal, .status = g->status});
+    return g->lobby;
+}
+
 void group_join(struct group *g, struct member *m)
 {
     assert(!g->ranks[m->rank].member && !m->group);
@@ -216,6 +233,8 @@ void group_explain(const struct group *g, struct buf *out)
             buf_printf(out, "%s%u", named++ ? ", " : ", missing: ", i);
     if (missing > named)
         buf_printf(out, ", and %u more", missing - named);
+    if (g->lobby && g->lobby->n_connected)
+        buf_printf(out, "; %u of them " AWAITS_CODE, g->lobby->n_connected);
     if (!str_empty(g->status))
         buf_printf(out, "; %s", g->status);
 }
@@ -282,6 +301,8 @@ static void info_workers(const struct group *g, uint32_t from, struct json_write
         writer_object(w, NULL);
         writer_i64(w, "rank", i);
         writer_bool(w, "connected", m != NULL);
+        if (!m && g->lobby && (m = g->lobby->ranks[i].member))
+            writer_str(w, "awaits", m->awaits);
         if (m) {
             writer_i64(w, "attempt", m->attempt);
             writer_str_set(w, "pod", m->pod);
@@ -294,6 +315,14 @@ static void info_workers(const struct group *g, uint32_t from, struct json_write
     writer_list_end(w);
     if (end < g->world)
         writer_i64(w, "next", end);
+}
+
+static void info_message(const struct group *g, struct json_writer *w)
+{
+    char waiting[256];
+    uint32_t n = g->lobby ? g->lobby->n_connected : 0;
+    snprintf(waiting, sizeof waiting, "%u of %u ranks " AWAITS_CODE, n, g->world);
+    writer_str_set(w, "message", g->refusal ? g->refusal : n ? waiting : g->status);
 }
 
 void group_info(const struct group *g, uint32_t from, struct buf *out)
@@ -309,7 +338,7 @@ void group_info(const struct group *g, uint32_t from, struct buf *out)
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "connected", g->n_connected);
     writer_bool(&w, "ready", !g->refusal && g->world && g->n_connected == g->world);
-    writer_str_set(&w, "message", g->refusal ? g->refusal : g->status);
+    info_message(g, &w);
     info_workers(g, from, &w);
     info_meshes(g, &w);
     info_roles(g, &w);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup as calls see it: what the operator knows of the object, and the processes that are connected now, one a
-// rank. A process of an older attempt is refused; a newer connection of a rank takes the place of the older one.
+// A WorkerGroup as calls see it: what the operator knows about the object, and its connected processes, one per rank. A
+// process of an older attempt is refused. A newer connection of a rank replaces the older one.
 #pragma once
 
 #include "common/base/buf.h"
@@ -35,6 +35,10 @@ struct group_rank {
     char *gpus; // a JSON list, as an agent told it last; NULL = none
 };
 
+// The ranks that wait for their code are connected to the lobby of their group, and not to the group. It is a group of
+// its own with the same ranks, NAME.code, which programs call to bring the code; it lasts as long as the group.
+#define GROUP_LOBBY ".code"
+
 struct group {
     char *uid, *ns, *name;
     char key[GROUP_KEY_SIZE]; // "ns/name"
@@ -45,6 +49,7 @@ struct group {
     size_t n_meshes;
     struct arena memory;      // of the meshes
     struct group_rank *ranks; // `world` of them
+    struct group *lobby;      // NULL = no rank has waited for code
     uint32_t n_connected;
     uint32_t last_any;   // counts calls to any rank, so that equals take turns
     struct list members; // all that refer to it: connected, replaced, or about to be forgotten
@@ -71,6 +76,8 @@ int group_refuses(const struct group *g, struct err *err);
 int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
 // Whether a process may take its place, by its attempt and rank: 0, ERR_CONFLICT (older), ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
+// Its lobby, which is made where there is none: *ret_new.
+struct group *group_lobby(struct group *g, bool *ret_new);
 void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
 bool group_registered(const struct member *m);      // it has its place

@@ -54,6 +54,14 @@ void router_init(struct router *r, const struct router_config *config)
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 
+static void free_group(struct group *g)
+{
+    if (g->lobby)
+        group_free(g->lobby);
+    output_group_ends(g);
+    group_free(g);
+}
+
 void router_done(struct router *r)
 {
     const char *key;
@@ -64,8 +72,7 @@ void router_done(struct router *r)
     while (!list_empty(&r->ended) || !list_empty(&r->gone))
         router_turn(r);
     while (map_next(&r->by_uid, &i, &key, &g)) {
-        output_group_ends(g);
-        group_free(g);
+        free_group(g);
     }
     assert(r->n_calls == 0);
     router_drop_group_changes(r);
@@ -165,22 +172,43 @@ static void expel_outdated(struct group *g, bool all)
     }
 }
 
+static void add_group(struct router *r, struct group *g)
+{
+    g->serial = ++r->last_serial;
+    map_set(&r->by_key, g->key, g);
+    r->n_group_changes++;
+}
+
+static void update_group(struct router *r, struct group *g, const struct group_facts *f)
+{
+    if (g->world && g->world != f->world)
+        expel_outdated(g, true);
+    group_update(g, f);
+    expel_outdated(g, false);
+    router_look_again(r, g);
+}
+
 void router_group_set(struct router *r, const struct group_facts *f)
 {
     struct group *g = map_get(&r->by_uid, f->uid);
     if (!g) {
         g = group_new(f->uid, f->ns, f->name, &r->stats);
-        g->serial = ++r->last_serial;
         map_set(&r->by_uid, f->uid, g);
-        map_set(&r->by_key, g->key, g);
-        r->n_group_changes++;
+        add_group(r, g);
     }
-    if (g->world && g->world != f->world)
-        expel_outdated(g, true);
-    group_update(g, f);
-    expel_outdated(g, false);
+    update_group(r, g, f);
+    if (g->lobby)
+        update_group(r, g->lobby, f);
     kill_outdated(g);
-    router_look_again(r, g);
+}
+
+static void remove_group(struct router *r, struct group *g)
+{
+    r->n_group_changes++;
+    if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
+        map_del(&r->by_key, g->key);
+    list_remove(&g->stale);
+    list_append(&r->gone, &g->gone);
 }
 
 void router_group_gone(struct router *r, const char *uid)
@@ -188,13 +216,11 @@ void router_group_gone(struct router *r, const char *uid)
     struct group *g = map_del(&r->by_uid, uid);
     if (!g)
         return;
-    r->n_group_changes++;
-    if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
-        map_del(&r->by_key, g->key);
-    list_remove(&g->stale);
     kills_group_ends(g);
     output_group_ends(g);
-    list_append(&r->gone, &g->gone);
+    if (g->lobby)
+        remove_group(r, TAKE_PTR(g->lobby));
+    remove_group(r, g);
 }
 
 static bool refuse_all(struct router *r, struct group *g)
@@ -221,11 +247,8 @@ static void end_gone(struct router *r)
     }
 }
 
-void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
+static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, int exit_code)
 {
-    struct group *g = map_get(&r->by_uid, uid);
-    if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
-        return;
     g->ranks[rank].exit_attempt = attempt;
     g->ranks[rank].exit_code = exit_code;
     LIST_FOREACH(l, &g->members) {
@@ -238,6 +261,16 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
         else if (group_registered(m))
             expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
+}
+
+void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
+{
+    struct group *g = map_get(&r->by_uid, uid);
+    if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
+        return;
+    note_exit(g, attempt, rank, exit_code);
+    if (g->lobby)
+        note_exit(g->lobby, attempt, rank, exit_code);
     kill_ended(g, rank, attempt);
 }
 
@@ -261,6 +294,15 @@ static void take_over(struct router *r, const struct group *g, uint32_t rank)
     }
 }
 
+static struct group *lobby(struct router *r, struct group *of)
+{
+    bool new;
+    struct group *g = group_lobby(of, &new);
+    if (new)
+        add_group(r, g);
+    return g;
+}
+
 int router_join(struct router *r, const struct member_identity *id, const char *hello, size_t len,
                 struct record_writer *out, void *owner, struct member **ret, struct err *err)
 {
@@ -273,18 +315,25 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     if (code < 0)
         return code;
     code = group_admits(g, m, err);
+    if (code == 0 && g->lobby)
+        code = group_admits(g->lobby, m, err);
     if (code < 0) {
         member_free(m);
         return code;
     }
     take_over(r, g, m->rank);
+    if (g->lobby)
+        take_over(r, g->lobby, m->rank);
+    if (m->awaits)
+        g = lobby(r, g);
     peer_init(&m->peer, &r->changes, out, owner);
     if (id->welcome)
         (void)record_writer_copy(out, &(struct record_header){.type = RECORD_WELCOME, .rank = m->rank}, id->welcome,
                                  strlen(id->welcome), err); // the first in an empty queue
     peer_changed(&m->peer);
     group_join(g, m);
-    kill_replaced(g, m->rank, m->attempt);
+    if (!m->awaits)
+        kill_replaced(g, m->rank, m->attempt);
     router_look_again(r, g);
     *ret = m;
     return 0;

@@ -159,6 +159,8 @@ static void add_events(const struct conditions *c, const struct status_draft *d,
     static const char *const stuck[] = {REASON_IMAGE, REASON_CONTAINER_CONFIG, NULL};
     const struct condition *now = c->now;
     bool refused = now[ACCEPTED].status == CONDITION_FALSE && conditions_became(c, ACCEPTED);
+    if (d->code)
+        plan_add_event(plan, stage, false, "CodeByValue", d->code);
     if (refused)
         add_event(c, ACCEPTED, true, stage, plan);
     if (conditions_became(c, SCHEDULED)) {
@@ -169,6 +171,8 @@ static void add_events(const struct conditions *c, const struct status_draft *d,
     }
     if (now[READY].status == CONDITION_FALSE && conditions_became(c, READY) && is_one_of(now[READY].reason, stuck))
         add_event(c, READY, true, stage, plan);
+    if (d->slow && now[READY].status == CONDITION_TRUE && conditions_became(c, READY))
+        plan_add_event(plan, stage, true, "PreloadRefused", d->slow);
     if (d->restarted)
         plan_add_event(plan, stage, true, REASON_RESTARTING, now[READY].message);
     if (now[GPU_LOST].type && now[GPU_LOST].status == CONDITION_TRUE && conditions_became(c, GPU_LOST))

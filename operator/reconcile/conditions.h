@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conditions of a WorkerGroup or a PlacementGroup that a decision leads to, and the write and the Events that take
-// the object there. Nothing else writes a condition.
+// The conditions of a WorkerGroup or a PlacementGroup after a decision, and the write and the Events that bring the
+// object there. No other module writes a condition.
 #pragma once
 
 #include "operator/api/condition.h"
@@ -49,6 +49,8 @@ struct status_draft {
     bool urgent;            // worth a write of its own: a new attempt, say
     bool restarted;         // worth an Event
     const char *placements; // "replicas 0-3 on n1, ...", for an Event
+    const char *slow;       // likewise: why ranks start without their template; NULL = they do not
+    const char *code;       // likewise: whose code the processes run from now on; NULL = as before, or code of an image
 };
 struct status_writer {
     void (*draft)(void *ctx, const struct condition *items, size_t n, struct status_draft *ret);

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/draft.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/node_admission.h"
 #include "operator/placement/room.h"
@@ -11,6 +12,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static struct work *work_of(struct gang_decision *g)
@@ -93,6 +95,28 @@ static struct workergroup_status status_of(const struct work *w)
     return s;
 }
 
+// Who can read Events shall see whose code that is. The object itself does not say who wrote it by hand.
+static const char *code_of(const struct workergroup *wg, struct arena *a)
+{
+    const struct worker_spec *s = &wg->spec.worker;
+    const char *who = labels_get(&wg->obj.meta.annotations, ANNOTATION_CREATED_BY);
+    return arena_printf(a, "the ranks run code that is in spec.worker.code, from %s: SHA-256 %s, %" PRId64 " bytes",
+                        who ? who : "the author of the object (the API server's audit log has the name)",
+                        s->code_sha256, s->code_size);
+}
+
+static const char *slow_of(const struct work *w)
+{
+    for (int32_t i = 0; w->pods.ranks.facts && i < w->pods.replicas; i++) {
+        const struct agent_facts *f = w->pods.ranks.facts[i];
+        if (f && f->slow)
+            return arena_printf(w->a,
+                                "pod %s: ranks start without a template, so that they import all by themselves: %s",
+                                w->pods.current[i]->obj.meta.name, f->slow);
+    }
+    return NULL;
+}
+
 static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
 {
     struct work *w = work_of(ctx);
@@ -108,6 +132,9 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
     ret->urgent = suspended != conditions_was(&w->gang.conditions, SUSPENDED) || s.attempt != MAX(was->attempt, 1) ||
                   s.incarnation != was->incarnation;
     ret->restarted = s.restarts > was->restarts;
+    if (w->wg->spec.worker.has_code && !str_eq(s.revision.worker, was->revision.worker))
+        ret->code = code_of(w->wg, w->a);
+    ret->slow = slow_of(w);
     ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, w->a);
 }
 

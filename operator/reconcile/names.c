@@ -99,7 +99,10 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     writer_object(&w, NULL);
     writer_str_set(&w, "module", s->module);
     writer_str_set(&w, "python", s->python);
+    if (s->n_preload)
+        write_strings(&w, "preload", s->preload, s->n_preload);
     writer_str_set(&w, "code", s->code_sha256);
+    writer_str_set(&w, "archive", s->archive_sha256);
     writer_str_set(&w, "class", s->class_name);
     writer_str_set(&w, "init", s->init_json);
     writer_str_set(&w, "roles", s->roles_json);

@@ -3,7 +3,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
@@ -114,15 +113,23 @@ static const char *join(const char *a, const char *b, struct arena *arena)
     return arena_printf(arena, "%s\n%s", a, b);
 }
 
+// The C library that a wheel is built for is older than its names of signals.
+static const char *reason_of_signal(int signal, struct arena *a)
+{
+    const char *name = NULL;
+#if __GLIBC_PREREQ(2, 32)
+    name = sigabbrev_np(signal);
+#endif
+    return name ? arena_printf(a, "SIG%s", name) : arena_printf(a, "signal %d", signal);
+}
+
 struct group_failure ranks_failure(const struct group_view *v, const struct agent_process *p, struct arena *a)
 {
-    const char *name = p->signal ? sigabbrev_np(p->signal) : NULL;
     return (struct group_failure){
         .rank = p->rank,
         .exit_code = p->exit_code,
         .reason = p->oom      ? FAILURE_OOM_KILLED
-                  : name      ? arena_printf(a, "SIG%s", name)
-                  : p->signal ? arena_printf(a, "signal %d", p->signal)
+                  : p->signal ? reason_of_signal(p->signal, a)
                               : FAILURE_ERROR,
         .message = join(p->message, p->last_lines, a),
         .time_ms = MIN(p->ended_ms, v->gang.now_ms),

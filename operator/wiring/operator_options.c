@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
+#include "common/base/option.h"
 #include "common/base/str.h"
 #include "operator/wiring/weights.h"
 
@@ -62,89 +63,20 @@ static const char help[] =
     "  --version                   print the version and exit\n"
     "  --help                      print this and exit\n";
 
-enum {
-    OPT_KUBECONFIG = 1,
-    OPT_CONTEXT,
-    OPT_NAMESPACE,
-    OPT_ELECT,
-    OPT_ELECT_NS,
-    OPT_ELECT_NAME,
-    OPT_ELECT_LEASE,
-    OPT_ELECT_RENEW,
-    OPT_ELECT_RETRY,
-    OPT_HTTP,
-    OPT_LISTEN,
-    OPT_ADVERTISE,
-    OPT_AGENT_IMAGE,
-    OPT_AGENT_PULL,
-    OPT_SPIN,
-    OPT_MEMORY,
-    OPT_WEIGHTS,
-    OPT_KEYS,
-    OPT_LEVEL,
-    OPT_FORMAT,
-    OPT_CHECK,
-    OPT_VERSION,
-    OPT_HELP
-};
-
-static const struct option table[] = {
-    {"kubeconfig", required_argument, NULL, OPT_KUBECONFIG},
-    {"context", required_argument, NULL, OPT_CONTEXT},
-    {"namespace", required_argument, NULL, OPT_NAMESPACE},
-    {"leader-elect", optional_argument, NULL, OPT_ELECT},
-    {"leader-elect-namespace", required_argument, NULL, OPT_ELECT_NS},
-    {"leader-elect-name", required_argument, NULL, OPT_ELECT_NAME},
-    {"leader-elect-lease-duration", required_argument, NULL, OPT_ELECT_LEASE},
-    {"leader-elect-renew-deadline", required_argument, NULL, OPT_ELECT_RENEW},
-    {"leader-elect-retry-period", required_argument, NULL, OPT_ELECT_RETRY},
-    {"http-address", required_argument, NULL, OPT_HTTP},
-    {"listen", required_argument, NULL, OPT_LISTEN},
-    {"advertise", required_argument, NULL, OPT_ADVERTISE},
-    {"agent-image", required_argument, NULL, OPT_AGENT_IMAGE},
-    {"agent-image-pull-policy", required_argument, NULL, OPT_AGENT_PULL},
-    {"spin", optional_argument, NULL, OPT_SPIN},
-    {"memory-limit", required_argument, NULL, OPT_MEMORY},
-    {"namespace-weights", required_argument, NULL, OPT_WEIGHTS},
-    {"keys-secret", required_argument, NULL, OPT_KEYS},
-    {"log-level", required_argument, NULL, OPT_LEVEL},
-    {"log-format", required_argument, NULL, OPT_FORMAT},
-    {"check", no_argument, NULL, OPT_CHECK},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static int wrong(const char *option, const char *value, const char *allowed)
+static const char *set_log_level(void *options, const char *value)
 {
-    fprintf(stderr, "cadre-operator: %s %s: must be %s\n", option, value, allowed);
-    return 2;
+    return log_level_parse(value, &((struct options *)options)->log_level) ? NULL
+                                                                           : "must be debug, info, warn or error";
 }
 
-static int set_bool(const char *option, const char *value, bool *ret)
+static const char *set_log_format(void *options, const char *value)
 {
-    if (!value || str_eq(value, "true"))
-        *ret = true;
-    else if (str_eq(value, "false"))
-        *ret = false;
-    else
-        return wrong(option, value, "true or false");
-    return -1;
-}
-
-static int set_format(const char *value, enum log_format *ret)
-{
-    if (str_eq(value, "json"))
-        *ret = LOG_JSON;
-    else if (str_eq(value, "text"))
-        *ret = LOG_TEXT;
-    else
-        return wrong("--log-format", value, "json or text");
-    return -1;
+    ((struct options *)options)->log_format = str_eq(value, "text") ? LOG_TEXT : LOG_JSON;
+    return str_eq(value, "json") || str_eq(value, "text") ? NULL : "must be json or text";
 }
 
 // As other components of Kubernetes take it, in one unit: 500ms, 15s, 2m.
-static int set_time(const char *option, const char *value, int64_t *ret_ms)
+static const char *set_time(const char *value, int64_t *ret_ms)
 {
     static const struct {
         const char *name;
@@ -160,99 +92,82 @@ static int set_time(const char *option, const char *value, int64_t *ret_ms)
     for (size_t i = 0; i < ARRAY_LEN(units); i++)
         if (number > 0 && str_eq(value + n, units[i].name)) {
             *ret_ms = number * units[i].ms;
-            return -1;
+            return NULL;
         }
-    return wrong(option, value, "a time such as 500ms, 15s or 2m");
+    return "must be a time such as 500ms, 15s or 2m";
 }
 
-static int set_advertise(struct options *o)
+static const char *set_lease(void *options, const char *value)
 {
-    const char *host = str_starts(optarg, "wss://") ? optarg + 6 : "", *colon = strrchr(host, ':');
+    return set_time(value, &((struct options *)options)->lease_ms);
+}
+
+static const char *set_renew(void *options, const char *value)
+{
+    return set_time(value, &((struct options *)options)->renew_ms);
+}
+
+static const char *set_retry(void *options, const char *value)
+{
+    return set_time(value, &((struct options *)options)->retry_ms);
+}
+
+static const char *set_advertise(void *options, const char *value)
+{
+    const char *host = str_starts(value, "wss://") ? value + 6 : "", *colon = strrchr(host, ':');
     int64_t port;
     if (!colon || colon == host || strchr(host, '/') || !str_to_i64(colon + 1, &port) || port < 1 || port > 65535)
-        return wrong("--advertise", optarg, "wss://HOST:PORT");
-    o->advertise_url = optarg;
-    return -1;
+        return "must be wss://HOST:PORT";
+    ((struct options *)options)->advertise_url = value;
+    return NULL;
 }
 
-static int set_pull_policy(struct options *o)
+static const char *set_pull_policy(void *options, const char *value)
 {
-    if (!str_eq(optarg, "Always") && !str_eq(optarg, "IfNotPresent") && !str_eq(optarg, "Never"))
-        return wrong("--agent-image-pull-policy", optarg, "Always, IfNotPresent or Never");
-    o->agent_image_pull_policy = optarg;
-    return -1;
+    if (!str_eq(value, "Always") && !str_eq(value, "IfNotPresent") && !str_eq(value, "Never"))
+        return "must be Always, IfNotPresent or Never";
+    ((struct options *)options)->agent_image_pull_policy = value;
+    return NULL;
 }
 
-static int apply(struct options *o, int opt)
+static const char *set_memory(void *options, const char *value)
 {
-    switch (opt) {
-    case OPT_KUBECONFIG:
-        o->kubeconfig = optarg;
-        return -1;
-    case OPT_CONTEXT:
-        o->context = optarg;
-        return -1;
-    case OPT_NAMESPACE:
-        o->ns = optarg;
-        return -1;
-    case OPT_ELECT:
-        return set_bool("--leader-elect", optarg, &o->leader_elect);
-    case OPT_ELECT_NS:
-        o->lease_ns = optarg;
-        return -1;
-    case OPT_ELECT_NAME:
-        o->lease_name = optarg;
-        return -1;
-    case OPT_ELECT_LEASE:
-        return set_time("--leader-elect-lease-duration", optarg, &o->lease_ms);
-    case OPT_ELECT_RENEW:
-        return set_time("--leader-elect-renew-deadline", optarg, &o->renew_ms);
-    case OPT_ELECT_RETRY:
-        return set_time("--leader-elect-retry-period", optarg, &o->retry_ms);
-    case OPT_HTTP:
-        o->http_address = optarg;
-        return -1;
-    case OPT_LISTEN:
-        o->listen = optarg;
-        return -1;
-    case OPT_ADVERTISE:
-        return set_advertise(o);
-    case OPT_AGENT_IMAGE:
-        o->agent_image = optarg;
-        return -1;
-    case OPT_AGENT_PULL:
-        return set_pull_policy(o);
-    case OPT_MEMORY:
-        o->memory = memory_limit_parse(optarg);
-        return o->memory ? -1 : wrong("--memory-limit", optarg, "bytes, such as 512Mi or 3Gi");
-    case OPT_WEIGHTS:
-        o->weights = optarg;
-        return weights_check(optarg) ? -1
-                                     : wrong("--namespace-weights", optarg,
-                                             "namespaces and numbers from 1 to 100, such as team-a=3,team-b=2");
-    case OPT_SPIN:
-        return set_bool("--spin", optarg, &o->spin);
-    case OPT_KEYS:
-        o->keys_secret = optarg;
-        return -1;
-    case OPT_LEVEL:
-        return log_level_parse(optarg, &o->log_level) ? -1 : wrong("--log-level", optarg, "debug, info, warn or error");
-    case OPT_FORMAT:
-        return set_format(optarg, &o->log_format);
-    case OPT_CHECK:
-        o->check = true;
-        return -1;
-    case OPT_VERSION:
-        printf("cadre-operator %s\n", CADRE_VERSION);
-        return 0;
-    case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
-    default: // getopt has said what
-        fputs("Try 'cadre-operator --help'.\n", stderr);
-        return 2;
-    }
+    size_t *memory = &((struct options *)options)->memory;
+    return (*memory = memory_limit_parse(value)) ? NULL : "must be bytes, such as 512Mi or 3Gi";
 }
+
+static const char *set_weights(void *options, const char *value)
+{
+    ((struct options *)options)->weights = value;
+    return weights_check(value) ? NULL : "must be namespaces and numbers from 1 to 100, such as team-a=3,team-b=2";
+}
+
+static const struct option_row rows[] = {
+    {"kubeconfig", OPTION_TEXT, offsetof(struct options, kubeconfig)},
+    {"context", OPTION_TEXT, offsetof(struct options, context)},
+    {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
+    {"leader-elect", OPTION_BOOL, offsetof(struct options, leader_elect)},
+    {"leader-elect-namespace", OPTION_TEXT, offsetof(struct options, lease_ns)},
+    {"leader-elect-name", OPTION_TEXT, offsetof(struct options, lease_name)},
+    {"leader-elect-lease-duration", OPTION_SET, .set = set_lease},
+    {"leader-elect-renew-deadline", OPTION_SET, .set = set_renew},
+    {"leader-elect-retry-period", OPTION_SET, .set = set_retry},
+    {"http-address", OPTION_TEXT, offsetof(struct options, http_address)},
+    {"listen", OPTION_TEXT, offsetof(struct options, listen)},
+    {"advertise", OPTION_SET, .set = set_advertise},
+    {"agent-image", OPTION_TEXT, offsetof(struct options, agent_image)},
+    {"agent-image-pull-policy", OPTION_SET, .set = set_pull_policy},
+    {"spin", OPTION_BOOL, offsetof(struct options, spin)},
+    {"memory-limit", OPTION_SET, .set = set_memory},
+    {"namespace-weights", OPTION_SET, .set = set_weights},
+    {"keys-secret", OPTION_TEXT, offsetof(struct options, keys_secret)},
+    {"log-level", OPTION_SET, .set = set_log_level},
+    {"log-format", OPTION_SET, .set = set_log_format},
+    {"check", OPTION_FLAG, offsetof(struct options, check)},
+    {0},
+};
+
+static const struct option_program program = {"cadre-operator", help, rows, .usage = 2};
 
 static const char *env_or(const char *name, const char *fallback)
 {
@@ -294,14 +209,10 @@ int options_parse(int argc, char **argv, struct options *ret)
         .log_format = LOG_JSON,
         .identity = env_or("POD_NAME", host[0] ? host : "cadre-operator"),
     };
-    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-        int r = apply(ret, opt);
-        if (r >= 0)
-            return r;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "cadre-operator: unexpected argument '%s'\nTry 'cadre-operator --help'.\n", argv[optind]);
-        return 2;
-    }
+    int r = option_parse(&program, argc, argv, ret);
+    if (r >= 0)
+        return r;
+    if (optind < argc)
+        return option_wrong(&program, "argument", argv[optind], "the program takes options only");
     return check_lease(ret);
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel: built, installed into an empty environment, and used there without a network: test_wheel.py BUILD
+"""The wheels: built for two machines. The one for this machine is installed into an empty environment, and used there without
+a network; in the other one there are the same files, for that machine: test_wheel.py BUILD
 
-BUILD is a build of the preset release.
+BUILD is a folder to build them in.
 """
 
 import glob
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -31,11 +33,88 @@ def run(*command, **options):
     return done.stdout
 
 
+def build(folder):
+    """Machine -> wheel."""
+    made = subprocess.run([f"{ROOT}/deploy/wheel.sh", sys.argv[1], folder], capture_output=True, text=True)
+    if made.returncode == 69:
+        print(f"ok 1 - the wheels # SKIP {made.stderr.strip().splitlines()[-1]}\n1..1")
+        sys.exit(77)
+    assert made.returncode == 0, made.stderr
+    return {re.search(r"manylinux_2_\d+_(\w+)\.whl$", path)[1]: path for path in made.stdout.split()}
+
+
+class Wheels(unittest.TestCase):
+    """What a person sees in them who can run neither."""
+
+    MACHINES = {"x86_64": "Advanced Micro Devices X86-64", "aarch64": "AArch64"}
+    GLIBC = 28
+    OF_EVERY_SYSTEM = re.compile(r"(ld-linux-(x86-64|aarch64)|lib(c|m|dl|rt|pthread))\.so\.\d$")
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        for machine, path in wheels.items():
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(f"{cls.folder.name}/{machine}")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def files(self, machine):
+        root = f"{self.folder.name}/{machine}"
+        return {os.path.relpath(path, root): path for path in glob.glob(f"{root}/**", recursive=True) if os.path.isfile(path)}
+
+    def programs(self, machine):
+        """Those that the machine itself reads."""
+        return {name: path for name, path in self.files(machine).items()
+                if name == "cadre/libcadre.so" or name.startswith("cadre/bin/")}
+
+    def test_there_is_one_for_each_machine_with_the_same_files(self):
+        self.assertEqual(set(wheels), set(self.MACHINES))
+        self.assertEqual(set(self.files("x86_64")), set(self.files("aarch64")))
+        self.assertEqual(set(self.programs("aarch64")), {"cadre/libcadre.so", "cadre/bin/cadre-agent", "cadre/bin/cadre-local",
+                                                         "cadre/bin/kubectl-cadre"})
+
+    def test_its_programs_are_of_its_machine(self):
+        for machine, text in self.MACHINES.items():
+            for name, path in self.programs(machine).items():
+                self.assertEqual(re.search(r"Machine:\s+(.*)", run("readelf", "-h", path))[1], text, name)
+
+    def test_they_take_no_library_of_the_system_but_the_c_library(self):
+        for machine in self.MACHINES:
+            for name, path in self.programs(machine).items():
+                needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", path))
+                self.assertIn("libc.so.6", needed, name)
+                self.assertEqual([n for n in needed if not self.OF_EVERY_SYSTEM.match(n)], [], f"{name} of {machine}")
+
+    def test_its_tag_names_the_newest_c_library_that_it_asks_for(self):
+        for machine, wheel in wheels.items():
+            said = int(re.search(r"-py3-none-manylinux_2_(\d+)_\w+\.whl$", wheel)[1])
+            asked = [int(n) for path in self.programs(machine).values()
+                     for n in re.findall(r"GLIBC_2\.(\d+)", run("readelf", "-VW", path))]
+            self.assertEqual(said, max(asked))
+            self.assertLessEqual(said, self.GLIBC)
+
+    def test_the_library_shows_the_same_interface_on_both(self):
+        shown = {machine: {line.split()[-1] for line in
+                           run("nm", "-D", "--defined-only", self.files(machine)["cadre/libcadre.so"]).splitlines()}
+                 for machine in self.MACHINES}
+        self.assertEqual(shown["x86_64"], shown["aarch64"])
+        self.assertIn("cadre_client_open", shown["aarch64"])
+        self.assertEqual([name for name in shown["aarch64"] if not name.startswith("cadre_")], [])
+
+    def test_it_is_typed_and_has_the_terms_of_what_it_brings(self):
+        for wanted in ("cadre/py.typed", "cadre/LICENSE", "cadre/_vendor/cloudpickle/LICENSE", "cadre/copyright/openssl.copyright",
+                       "cadre/copyright/libwebsockets.copyright"):
+            self.assertIn(wanted, self.files("aarch64"))
+
+
 class Wheel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        cls.wheel = run(f"{ROOT}/deploy/wheel.sh", sys.argv[1], f"{cls.folder.name}/dist").strip()
+        cls.wheel = wheels[platform.machine()]
         cls.bin = f"{cls.folder.name}/venv/bin"
         run(PYTHON, "-m", "venv", f"{cls.folder.name}/venv")
         run(f"{cls.bin}/pip", "install", "--no-index", "--quiet", cls.wheel)
@@ -52,38 +131,14 @@ class Wheel(unittest.TestCase):
             f.write(code)
         return run(*OFFLINE, f"{self.bin}/python", path, env=ENVIRONMENT, cwd="/")
 
-    def test_its_tag_names_the_newest_c_library_that_it_asks_for(self):
-        said = int(re.search(r"-py3-none-manylinux_2_(\d+)_\w+\.whl$", self.wheel)[1])
-        files = [f"{self.package}/libcadre.so", *glob.glob(f"{self.package}/bin/*"), *glob.glob(f"{self.package}/lib/*.so*")]
-        asked = [int(n) for f in files for n in re.findall(r"GLIBC_2\.(\d+)", run("readelf", "-V", f))]
-        self.assertEqual(said, max(asked))
-
-    def test_it_is_typed_and_has_the_terms_of_what_it_brings(self):
-        with zipfile.ZipFile(self.wheel) as archive:
-            names = archive.namelist()
-        for wanted in ("cadre/py.typed", "cadre/LICENSE", "cadre/_vendor/cloudpickle/LICENSE"):
-            self.assertIn(wanted, names)
-        if os.path.exists("/usr/bin/dpkg-query"):
-            self.assertIn("cadre/lib/libwebsockets17.copyright", names)
-
-    def test_programs_take_no_library_of_the_system_but_the_c_library(self):
-        for program in glob.glob(f"{self.package}/bin/*"):
-            if "statically linked" in (linked := subprocess.run(["ldd", program], capture_output=True, text=True).stdout):
-                continue
-            for path in re.findall(r"=> (/\S+)", linked):
-                self.assertTrue(os.path.realpath(path).startswith(self.package) or
-                                re.search(r"/lib(c|m|dl|rt|pthread|resolv)\.so", path), f"{program} takes {path}")
-
     def test_a_group_runs_with_the_wheel_alone(self):
         with open(f"{self.folder.name}/counting.py", "w", encoding="utf-8") as f:
             f.write("import cadre\n\nclass Counter:\n    def __init__(self, start):\n        self.n = start + cadre.rank()\n"
                     "    def add(self, x):\n        self.n += x\n        return self.n\n")
         printed = self.python(
             "import cadre\nfrom counting import Counter\nwith cadre.local() as client:\n"
-            "    maps = open(f'/proc/{client._run._process.pid}/maps').read()\n"
-            "    print([line.split()[-1] for line in maps.splitlines() if 'evlib_uv' in line][0])\n"
             "    print(client.Group(Counter, replicas=2, init={'start': 1}).add(10))\n")
-        self.assertEqual(printed, f"{self.package}/lib/libwebsockets-evlib_uv.so\n[11, 12]\n")
+        self.assertEqual(printed, "[11, 12]\n")
 
     def test_the_first_program_of_the_readme_runs(self):
         with open(f"{ROOT}/README.md", encoding="utf-8") as f:
@@ -101,4 +156,6 @@ class Wheel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    with tempfile.TemporaryDirectory() as made:
+        wheels = build(made)
+        main()

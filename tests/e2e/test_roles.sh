@@ -50,6 +50,14 @@ test_python() {
     check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
 }
 
+# Pods that this program's user may make, and none of the image's own code.
+test_shipped() {
+    kc create namespace ship >/dev/null
+    kc create rolebinding maker -n ship --clusterrole=edit --serviceaccount=cadre-system:cadre-cli >/dev/null
+    check "a program sends its working_dir to the pods of its group, also to those that come later" \
+        is "['shipped', 'shipped'] ['shipped', 'shipped'] True" program shipped
+}
+
 test_roles() {
     local zeros='{"a": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]}'
     check "groups become Ready" kc wait --for=condition=Ready --timeout=120s wg/ppo wg/parent wg/tasks wg/counter
@@ -119,5 +127,6 @@ test_nested
 test_tasks
 test_killed
 test_python
+test_shipped
 check "deleted groups leave nothing" group_delete ppo parent tasks counter child python
 suite_end

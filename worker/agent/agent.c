@@ -6,11 +6,9 @@
 #include "common/base/str.h"
 #include "worker/agent/oom.h"
 #include "worker/agent/port.h"
-#include "worker/agent/rank_process.h"
+#include "worker/agent/rank_place.h"
 
 #include <netdb.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,25 +22,13 @@ enum {
 
 struct group;
 
-// A place for one rank's processes, one after the other. Stays until the group is idle, for what it says of the last.
-struct place {
-    struct group *group;
-    int rank;
-    char *who; // "rank 3", or "llama rank 3" where several groups share the pod
-    struct process *process;
-    struct output_process *output;
-    char *error;     // why the command could not be run
-    bool oom;        // the kernel killed it for its memory
-    bool killed;     // we did, for a client
-    struct buf last; // what it printed last
-};
-
 struct group {
     struct agent *agent;
     struct supervisor *supervisor;
-    struct place **places;
+    struct place **places; // stay until the group is forgotten, for what they know of the last processes
     size_t n_places;
-    size_t n_running; // processes
+    struct template *template; // NULL = its processes were never to be forked from one
+    size_t n_running;          // processes
     struct loop_timer *timer;
     struct loop_resolve *resolve;
     int busy; // its actions are being carried out
@@ -65,6 +51,7 @@ struct agent {
 };
 
 static void carry_out(struct group *g);
+static void on_happened(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit);
 static void look_done(struct agent *a);
 
 static int64_t now_ms(const struct agent *a)
@@ -72,51 +59,47 @@ static int64_t now_ms(const struct agent *a)
     return clock_mono_ms(loop_clock(a->config.loop));
 }
 
+static bool is_idle(const struct group *g)
+{
+    return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
+}
+
 static struct place *place_of(const struct group *g, int rank)
 {
     for (size_t i = 0; i < g->n_places; i++)
-        if (g->places[i]->rank == rank)
+        if (place_rank(g->places[i]) == rank)
             return g->places[i];
     return NULL;
 }
 
-static void place_clear(struct place *p)
+static void on_printed(void *ctx, int rank, const char *text, size_t len)
 {
-    free(TAKE_PTR(p->error));
-    p->oom = p->killed = false;
-    buf_done(&p->last);
+    const struct group *g = ctx;
+    const struct agent_config *config = &g->agent->config;
+    config->printed(config->ctx, supervisor_group(g->supervisor), rank, text, len);
 }
 
 static struct place *place_need(struct group *g, int rank)
 {
+    struct agent *a = g->agent;
+    const struct place_config config = {.loop = a->config.loop,
+                                        .reaper = a->reaper,
+                                        .output = a->output,
+                                        .oom_kills = &a->oom_kills,
+                                        .rank = rank,
+                                        .happened = on_happened,
+                                        .printed = a->config.printed ? on_printed : NULL,
+                                        .ctx = g};
     struct place *p = place_of(g, rank);
     if (p)
         return p;
-    p = xcalloc(1, sizeof *p);
-    *p = (struct place){.group = g, .rank = rank, .last = BUF_INIT(8 * 1024)};
     g->places = xrealloc(g->places, g->n_places + 1, sizeof(struct place *));
-    g->places[g->n_places++] = p;
-    return p;
+    return g->places[g->n_places++] = place_new(&config);
 }
 
-static void places_free(struct group *g)
+static void tell_gone(struct group *g, const struct place *p)
 {
-    for (size_t i = 0; i < g->n_places; i++) {
-        struct place *p = g->places[i];
-        process_free(p->process);
-        output_close(p->output);
-        place_clear(p);
-        free(p->who);
-        free(p);
-    }
-    free(TAKE_PTR(g->places));
-    g->n_places = 0;
-}
-
-static void tell_gone(struct place *p)
-{
-    struct group *g = p->group;
-    supervisor_gone(g->supervisor, now_ms(g->agent), p->rank);
+    supervisor_gone(g->supervisor, now_ms(g->agent), place_rank(p));
     carry_out(g);
 }
 
@@ -140,17 +123,14 @@ static void sweep(void *ctx)
     if (kill_orphans(g) > 0 && g->sweeps++ < SWEEPS_MAX)
         loop_timer_arm(g->sweep_timer, SWEEP_MS);
     else
-        tell_gone(TAKE_PTR(g->last_gone));
+        tell_gone(g, TAKE_PTR(g->last_gone));
 }
 
-static void on_gone(struct place *p)
+static void on_gone(struct group *g, struct place *p)
 {
-    struct group *g = p->group;
-    process_free(TAKE_PTR(p->process));
-    output_close(TAKE_PTR(p->output));
     g->agent->n_running--;
     if (--g->n_running > 0 || g->last_gone) {
-        tell_gone(p);
+        tell_gone(g, p);
         return;
     }
     g->last_gone = p;
@@ -158,156 +138,94 @@ static void on_gone(struct place *p)
     sweep(g);
 }
 
-// The process could not say it.
-static const char *killed_words(const struct place *p, char *out, size_t size)
+static void on_happened(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit)
 {
-    snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
-    return out;
-}
-
-static void say_exit(const struct place *p)
-{
-    char words[320];
-    struct process_exit e = process_exit(p->process);
-    struct output *o = p->group->agent->output;
-    if (p->error)
-        output_say(o, "%s: %s", p->who, p->error);
-    else if (p->killed)
-        output_say(o, "%s", killed_words(p, words, sizeof words));
-    else if (e.signal)
-        output_say(o, "%s: ended by signal %d (%s)%s", p->who, e.signal, strsignal(e.signal),
-                   e.core   ? ", core dumped"
-                   : p->oom ? ": the memory of the container was used up"
-                            : "");
-    else if (e.code)
-        output_say(o, "%s: exit code %d", p->who, e.code);
-}
-
-static bool look_oom(struct agent *a)
-{
-    int64_t before = a->oom_kills;
-    a->oom_kills = oom_kills(OOM_CGROUP);
-    return a->oom_kills > before && before >= 0;
-}
-
-static void on_exited(struct place *p)
-{
-    struct process_exit e = process_exit(p->process);
-    const char *error = process_error(p->process);
-    char words[320];
-    output_drain(p->output);
-    output_tail(p->output, &p->last);
-    p->error = error[0] ? xstrdup(error) : NULL;
-    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
-    p->oom = e.signal == SIGKILL && look_oom(p->group->agent) && !p->killed;
-    if (p->killed)
-        buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
-                   killed_words(p, words, sizeof words));
-    say_exit(p);
-    supervisor_exited(p->group->supervisor, p->rank, e.code, e.signal);
-    carry_out(p->group);
-}
-
-static void on_process(void *ctx, enum process_event event)
-{
-    struct place *p = ctx;
-    if (event == PROCESS_STARTED) {
-        supervisor_started(p->group->supervisor, p->rank);
-        carry_out(p->group);
-    } else if (event == PROCESS_EXITED) {
-        on_exited(p);
-    } else {
-        on_gone(p);
+    struct group *g = ctx;
+    if (event == PROCESS_GONE) {
+        on_gone(g, p);
+        return;
     }
+    if (event == PROCESS_STARTED)
+        supervisor_started(g->supervisor, place_rank(p));
+    else
+        supervisor_exited(g->supervisor, place_rank(p), exit->code, exit->signal);
+    carry_out(g);
 }
 
-static void on_line(void *ctx, const char *text, size_t len)
+// A pod of the group's own has its UID in the environment.
+static bool has_pod(const struct group *g)
 {
-    const struct place *p = ctx;
-    const struct agent_config *config = &p->group->agent->config;
-    config->printed(config->ctx, supervisor_group(p->group->supervisor), p->rank, text, len);
+    const char *owner = environment_get(g->agent->config.env, "CADRE_GROUP_UID");
+    return !owner || str_eq(owner, supervisor_group(g->supervisor));
 }
 
-// The kubelet has seen to the pod's own command, for which nobody is a rank.
-static int run_process(struct place *p, const struct command *c, const char *const *env, struct arena *arena,
+// The template of processes that are to be forked; NULL = they are started one by one.
+static struct template *template_of(struct group *g, const struct command *c, const struct environment_group *group,
+                                    const struct place_run *run, struct arena *arena)
+{
+    struct agent *a = g->agent;
+    const struct template_config config = {.loop = a->config.loop, .reaper = a->reaper, .output = a->output};
+    if (str_empty(environment_get(run->env, "CADRE_PRELOAD")))
+        return NULL;
+    const char *const *env = environment_template(a->config.env, group, arena);
+    const struct template_source source = {.who = has_pod(g) ? "template"
+                                                             : arena_printf(arena, "%s template", c->env.name),
+                                           .argv = c->argv ? environment_expand_all(env, c->argv, arena) : run->argv,
+                                           .env = env,
+                                           .dir = run->dir};
+    if (!g->template)
+        g->template = template_new(&config);
+    template_want(g->template, &source);
+    return g->template;
+}
+
+static int prepare_run(struct group *g, const struct supervisor_process *s, struct arena *arena, struct place_run *ret,
                        struct err *err)
 {
-    struct agent *a = p->group->agent;
-    int fds[2];
-    const char *const *argv = c->argv ? environment_expand_all(env, c->argv, arena) : a->config.argv;
-    if (!argv)
-        return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
-    p->output = output_open(a->output, p->who, fds, err);
-    if (!p->output)
-        return err->code;
-    if (a->config.printed)
-        output_follow(p->output, on_line, p);
-    const struct process_config config = {.loop = a->config.loop,
-                                          .reaper = a->reaper,
-                                          .argv = argv,
-                                          .env = env,
-                                          .dir = c->dir,
-                                          .out = fds[0],
-                                          .err = fds[1],
-                                          .fn = on_process,
-                                          .ctx = p};
-    p->process = process_start(&config, err);
-    close(fds[0]);
-    close(fds[1]);
-    if (p->process)
-        return 0;
-    output_close(TAKE_PTR(p->output));
-    return err->code;
-}
-
-static int launch(struct place *p, const struct supervisor_process *s, struct err *err)
-{
-    struct arena arena = ARENA_INIT;
-    const struct agent_config *config = &p->group->agent->config;
-    struct environment_group group = s->command->env;
+    const struct agent_config *config = &g->agent->config;
+    const struct command *c = s->command;
+    struct environment_group group = c->env;
     const struct environment_process process = {
-        .rank = p->rank,
+        .rank = s->spec->rank,
         .local_rank = s->spec->local_rank,
-        .attempt = s->command->attempt,
+        .attempt = c->attempt,
         .ticket = s->spec->ticket,
         .gpus = s->spec->gpus,
         .n_gpus = s->spec->n_gpus,
     };
-    const char *const *env;
     group.brought = config->brought;
     group.gpus.count = group.gpus.count == GPUS_UNKNOWN ? config->gpus : group.gpus.count;
-    int r = environment_build(config->env, &group, &process, &arena, &env, err);
-    if (r == 0)
-        r = run_process(p, s->command, env, &arena, err);
-    arena_done(&arena);
-    return r;
+    int r = environment_build(config->env, &group, &process, arena, &ret->env, err);
+    if (r < 0)
+        return r;
+    ret->argv = c->argv ? environment_expand_all(ret->env, c->argv, arena) : config->argv;
+    ret->dir = c->dir; // of the pod's own command the kubelet has seen to
+    if (!ret->argv)
+        return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
+    ret->template = template_of(g, c, &group, ret, arena);
+    return 0;
 }
 
-// A pod of the group's own has its UID in the environment.
-static char *who_is(const struct group *g, const struct supervisor_process *p)
+static const char *who_is(const struct group *g, const struct supervisor_process *p, struct arena *arena)
 {
-    const char *owner = environment_get(g->agent->config.env, "CADRE_GROUP_UID");
-    if (!owner || str_eq(owner, supervisor_group(g->supervisor)))
-        return xasprintf("rank %d", p->spec->rank);
-    return xasprintf("%s rank %d", p->command->env.name, p->spec->rank);
+    return has_pod(g) ? arena_printf(arena, "rank %d", p->spec->rank)
+                      : arena_printf(arena, "%s rank %d", p->command->env.name, p->spec->rank);
 }
 
 static void on_launch(struct group *g, const struct supervisor_action *action)
 {
-    struct place *p = place_need(g, action->rank);
+    struct arena arena = ARENA_INIT;
     struct err err = ERR_INIT;
-    place_clear(p);
-    free(p->who);
-    p->who = who_is(g, action->process);
-    if (launch(p, action->process, &err) == 0) {
-        g->agent->n_running++;
-        g->n_running++;
-        return;
-    }
-    output_say(g->agent->output, "%s: %s", p->who, err.msg);
-    p->error = xstrdup(err.msg);
-    supervisor_exited(g->supervisor, p->rank, PROCESS_EXIT_NOT_RUNNABLE, 0);
-    supervisor_gone(g->supervisor, now_ms(g->agent), p->rank);
+    struct place_run run = {0};
+    struct place *p = place_need(g, action->rank);
+    const char *who = who_is(g, action->process, &arena);
+    g->agent->n_running++;
+    g->n_running++;
+    if (prepare_run(g, action->process, &arena, &run, &err) == 0)
+        place_start(p, who, &run);
+    else
+        place_fail(p, who, err.msg);
+    arena_done(&arena);
 }
 
 // "it resolves to 10.0.0.1, 10.0.0.7", and whether the address looked for is one of them.
@@ -342,15 +260,26 @@ static void on_try_port(struct group *g, int port)
     supervisor_port_tried(g->supervisor, port_try(port, &err) < 0 ? err.msg : NULL);
 }
 
+const char *agent_slow(const struct agent *a, size_t group)
+{
+    const struct group *g = a->groups[group];
+    struct place_news news = {.slow = ""};
+    for (size_t i = 0; i < g->n_places && !news.slow[0]; i++)
+        place_news(g->places[i], &news);
+    return news.slow;
+}
+
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret)
 {
     const struct place *p = place_of(a->groups[group], rank);
+    struct place_news news;
     if (!p)
         return false;
-    ret->message = p->error ? p->error : "";
-    ret->oom = p->oom;
-    ret->last = buf_str(&p->last);
-    ret->last_len = p->last.len;
+    place_news(p, &news);
+    ret->message = news.error;
+    ret->oom = news.oom;
+    ret->last = news.last;
+    ret->last_len = news.last_len;
     return true;
 }
 
@@ -376,9 +305,10 @@ static void on_report(struct group *g, const struct supervisor_action *action)
                              .last = ""};
     if (r.type == SUPERVISOR_REPORT_EXITED)
         agent_exit_report(a, index_of(a, g), r.rank, &r);
-    else if (r.type == SUPERVISOR_REPORT_STARTED)
+    else if (r.type == SUPERVISOR_REPORT_STARTED) {
         r.supervisor = g->supervisor;
-    else if (r.type == SUPERVISOR_REPORT_UNPREPARED)
+        r.slow = agent_slow(a, index_of(a, g));
+    } else if (r.type == SUPERVISOR_REPORT_UNPREPARED)
         output_say(a->output, "%s", r.message);
     a->config.report(a->config.ctx, &r);
 }
@@ -398,15 +328,13 @@ static void on_action(struct group *g, const struct supervisor_action *action)
         break;
     case SUPERVISOR_TERMINATE:
         p = place_of(g, action->rank);
-        if (p && p->process)
-            process_stop(p->process, action->grace_ms);
+        if (p)
+            place_stop(p, action->grace_ms);
         break;
     case SUPERVISOR_KILL:
         p = place_of(g, action->rank);
-        if (p && p->process) {
-            p->killed = true;
-            process_stop(p->process, 0);
-        }
+        if (p)
+            place_kill(p);
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);
@@ -426,6 +354,8 @@ static void carry_out(struct group *g)
         loop_timer_disarm(g->timer);
     else
         loop_timer_arm(g->timer, at - now_ms(g->agent));
+    if (g->template && is_idle(g))
+        template_rest(g->template);
     if (g->agent->closing)
         look_done(g->agent);
 }
@@ -449,17 +379,15 @@ static struct group *group_new(struct agent *a, const char *name)
 
 static void group_free(struct group *g)
 {
-    places_free(g);
+    for (size_t i = 0; i < g->n_places; i++)
+        place_free(g->places[i]);
+    free(g->places);
+    template_free(g->template);
     loop_resolve_cancel(g->resolve);
     loop_timer_free(g->timer);
     loop_timer_free(g->sweep_timer);
     supervisor_free(g->supervisor);
     free(g);
-}
-
-static bool is_idle(const struct group *g)
-{
-    return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
 }
 
 // A group that is idle may be forgotten for a new one; the oldest is.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The groups of one pod and their processes: does what the supervisors decide. Who commands it (the operator over a
-// connection, or `cadre-agent run`) is not its business.
+// The groups of one pod and their processes. It carries out what the supervisors decide. It does not know who commands
+// it: the operator over a connection, or `cadre-agent run`.
 #pragma once
 
 #include "worker/agent/command.h"
@@ -21,6 +21,7 @@ struct agent_report {
     bool oom;               // EXITED: the kernel killed it because the pod's memory was used up
     const char *last;       // EXITED: the last lines that it printed, any bytes
     size_t last_len;
+    const char *slow;                    // STARTED: as agent_slow()
     const struct supervisor *supervisor; // STARTED: has what runs now; else NULL
 };
 
@@ -51,5 +52,7 @@ struct output *agent_output(struct agent *a); // for output_say()
 struct reaper *agent_reaper(struct agent *a); // the process's: other children are started with it, too
 size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);
+// Why processes of the group were started without their template, of the first one; "" = none was.
+const char *agent_slow(const struct agent *a, size_t group);
 // What is known of a process that has exited; false where the rank has none.
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/agent_options.h"
 
+#include "common/base/option.h"
 #include "common/base/str.h"
 #include "worker/agent/command.h"
 
@@ -31,127 +32,56 @@ static const char help[] =
     "                         rank 2 has none; default: equal shares\n"
     "  --gpu-visibility WHICH own: a process sees only its own GPUs; all: it sees all; default: all\n"
     "  --grace SECONDS        between SIGTERM and SIGKILL; default: 10\n"
-    "  --control FD           a SOCK_SEQPACKET socket: reports EXITED and follows KILL, as with an operator\n"
+    "  --control FD           a SOCK_SEQPACKET socket: reports EXITED and STOPPED, and follows KILL, PREPARE, which\n"
+    "                         begins a newer attempt, and STOP, as with an operator\n"
     "\n"
     "install: copies this program to DIRECTORY/cadre-agent, with the files that workers in Python need.\n"
     "\n"
     "  --version              print the version and exit\n"
     "  --help                 print this and exit\n";
 
-enum {
-    OPT_PROCESSES = 1,
-    OPT_ATTEMPT,
-    OPT_PORT,
-    OPT_GPUS,
-    OPT_PROCESS_GPUS,
-    OPT_VISIBILITY,
-    OPT_GRACE,
-    OPT_CONTROL,
-    OPT_OPERATOR,
-    OPT_TOKEN,
-    OPT_VERSION,
-    OPT_HELP
-};
 enum { GRACE_MAX_S = 24 * 3600, SERVE_GRACE_MS = 25 * 1000, RUN_GRACE_MS = 10 * 1000 };
 
-static const struct option serve_options[] = {
-    {"operator", required_argument, NULL, OPT_OPERATOR},
-    {"token-file", required_argument, NULL, OPT_TOKEN},
-    {"grace", required_argument, NULL, OPT_GRACE},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
+static const char *set_grace(void *options, const char *value)
+{
+    int64_t s;
+    if (!str_to_i64(value, &s) || s < 0 || s > GRACE_MAX_S)
+        return "must be a number from 0 to 86400";
+    ((struct options *)options)->grace_ms = s * 1000;
+    return NULL;
+}
 
-static const struct option run_options[] = {
-    {"processes", required_argument, NULL, OPT_PROCESSES},
-    {"attempt", required_argument, NULL, OPT_ATTEMPT},
-    {"master-port", required_argument, NULL, OPT_PORT},
-    {"gpus", required_argument, NULL, OPT_GPUS},
-    {"process-gpus", required_argument, NULL, OPT_PROCESS_GPUS},
-    {"gpu-visibility", required_argument, NULL, OPT_VISIBILITY},
-    {"grace", required_argument, NULL, OPT_GRACE},
-    {"control", required_argument, NULL, OPT_CONTROL},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
+static const char *set_visibility(void *options, const char *value)
+{
+    ((struct options *)options)->gpu_visibility = str_eq(value, "own") ? GPUS_OWN : GPUS_ALL;
+    return str_eq(value, "own") || str_eq(value, "all") ? NULL : "must be own or all";
+}
 
-static const struct option install_options[] = {
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
+static const char *set_token_file(void *options, const char *value)
+{
+    ((struct options *)options)->token_file = value[0] ? value : NULL;
+    return NULL;
+}
+
+static const struct option_row rows[][9] = {
+    [OPTIONS_SERVE] = {{"operator", OPTION_TEXT, offsetof(struct options, operator_url)},
+                       {"token-file", OPTION_SET, .set = set_token_file},
+                       {"grace", OPTION_SET, .set = set_grace}},
+    [OPTIONS_RUN] = {{"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, COMMAND_PROCESSES_MAX},
+                     {"attempt", OPTION_NUMBER, offsetof(struct options, attempt), 0, INT32_MAX},
+                     {"master-port", OPTION_NUMBER, offsetof(struct options, master_port), 1, 65535},
+                     {"gpus", OPTION_NUMBER, offsetof(struct options, gpus), 0, GPUS_MAX},
+                     {"process-gpus", OPTION_TEXT, offsetof(struct options, process_gpus)},
+                     {"gpu-visibility", OPTION_SET, .set = set_visibility},
+                     {"grace", OPTION_SET, .set = set_grace},
+                     {"control", OPTION_NUMBER, offsetof(struct options, control), 0, INT32_MAX}},
+    [OPTIONS_INSTALL] = {{0}},
 };
 
 static int wrong(const char *what, const char *value)
 {
     fprintf(stderr, "cadre-agent: %s%s%s\nTry 'cadre-agent --help'.\n", what, value ? ": " : "", value ? value : "");
     return OPTIONS_USAGE;
-}
-
-static int set_number(const char *what, int min, int max, int *ret)
-{
-    int64_t n;
-    if (!str_to_i64(optarg, &n) || n < min || n > max) {
-        fprintf(stderr, "cadre-agent: --%s %s: must be a number from %d to %d\n", what, optarg, min, max);
-        return OPTIONS_USAGE;
-    }
-    *ret = (int)n;
-    return -1;
-}
-
-static int set_grace(struct options *o)
-{
-    int s = 0, r = set_number("grace", 0, GRACE_MAX_S, &s);
-    if (r < 0)
-        o->grace_ms = (int64_t)s * 1000;
-    return r;
-}
-
-static int set_visibility(struct options *o)
-{
-    if (!str_eq(optarg, "own") && !str_eq(optarg, "all"))
-        return wrong("--gpu-visibility must be own or all", optarg);
-    o->gpu_visibility = str_eq(optarg, "own") ? GPUS_OWN : GPUS_ALL;
-    return -1;
-}
-
-static int apply(struct options *o, int opt)
-{
-    switch (opt) {
-    case OPT_PROCESSES:
-        return set_number("processes", 1, COMMAND_PROCESSES_MAX, &o->processes);
-    case OPT_ATTEMPT:
-        return set_number("attempt", 0, INT32_MAX, &o->attempt);
-    case OPT_CONTROL:
-        return set_number("control", 0, INT32_MAX, &o->control);
-    case OPT_PORT:
-        return set_number("master-port", 1, 65535, &o->master_port);
-    case OPT_GPUS:
-        return set_number("gpus", 0, GPUS_MAX, &o->gpus);
-    case OPT_PROCESS_GPUS:
-        o->process_gpus = optarg;
-        return -1;
-    case OPT_VISIBILITY:
-        return set_visibility(o);
-    case OPT_GRACE:
-        return set_grace(o);
-    case OPT_OPERATOR:
-        o->operator_url = optarg;
-        return -1;
-    case OPT_TOKEN:
-        o->token_file = optarg[0] ? optarg : NULL;
-        return -1;
-    case OPT_VERSION:
-        printf("cadre-agent %s\n", CADRE_VERSION);
-        return 0;
-    case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
-    default: // getopt has said what
-        fputs("Try 'cadre-agent --help'.\n", stderr);
-        return OPTIONS_USAGE;
-    }
 }
 
 static int finish(struct options *o, char **rest, int n, bool separated)
@@ -186,12 +116,10 @@ int options_parse(int argc, char **argv, struct options *ret)
                             .control = -1,
                             .gpu_visibility = GPUS_ALL,
                             .gpus = GPUS_SHARE};
-    const struct option *known = run ? run_options : install ? install_options : serve_options;
+    struct option_program program = {"cadre-agent", help, rows[ret->mode], OPTIONS_USAGE};
     optind = run || install ? 2 : 1;
-    for (int opt; (opt = getopt_long(argc, argv, "+", known, NULL)) != -1;) {
-        int r = apply(ret, opt);
-        if (r >= 0)
-            return r;
-    }
+    int r = option_parse(&program, argc, argv, ret);
+    if (r >= 0)
+        return r;
     return finish(ret, argv + optind, argc - optind, str_eq(argv[optind - 1], "--"));
 }

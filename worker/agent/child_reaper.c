@@ -133,6 +133,13 @@ static pid_t parent_of(const char *pid)
     return name_end && strlen(name_end) > 4 && name_end[2] != 'Z' ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;
 }
 
+bool reaper_is_child(pid_t pid)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", (int)pid);
+    return pid > 1 && parent_of(text) == getpid();
+}
+
 static bool is_marked(pid_t pid, const char *mark)
 {
     char path[64];

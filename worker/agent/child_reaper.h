@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The duty of pid 1: every child that dies is reaped, whether we started it or inherited it. One a process, because
-// SIGCHLD and wait() are the process's. Elsewhere than at pid 1 it makes the process a subreaper, so that orphans of
-// what we started come to us there as well.
+// The duty of pid 1: reaps every child that dies, whether we started it or inherited it. There is one per process,
+// because SIGCHLD and wait() belong to the process. If the process is not pid 1, it becomes a subreaper, so that
+// orphans of its children come to it, too.
 #pragma once
 
 #include "common/base/loop.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct reaper;
@@ -23,6 +24,8 @@ struct reaper_watch *reaper_watch_child(struct reaper *r, pid_t pid, reaper_fn f
 // Calls fn (with status 0) whenever any other child has been reaped.
 struct reaper_watch *reaper_watch_orphans(struct reaper *r, reaper_fn fn, void *ctx);
 void reaper_unwatch(struct reaper_watch *w); // accepts NULL
+
+bool reaper_is_child(pid_t pid); // of ours, and alive
 
 // Sends SIGKILL to every child of ours that nobody watches: what is left of processes that left their group. With
 // `mark` ("NAME=value") only to those that were started with it in their environment. Returns how many there were;

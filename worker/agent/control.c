@@ -8,10 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+
+enum { GRACE_MS = 10 * 1000 };
 
 struct control {
     struct agent *agent;
@@ -19,6 +20,13 @@ struct control {
     struct loop_poll *poll; // NULL = the other end has gone, or does not listen
     char packet[CONTROL_PACKET_MAX];
 };
+
+// Nobody is there any more to say what is to be done next.
+static void leave(struct control *c)
+{
+    loop_poll_free(TAKE_PTR(c->poll));
+    agent_shutdown(c->agent, GRACE_MS);
+}
 
 // A peer that does not read for a while loses messages. It still sees the end of the agent.
 static void send_record(struct control *c, enum record_type type, struct json_writer *w)
@@ -44,7 +52,8 @@ static void on_packet(struct control *c, size_t len)
     struct command *command = NULL;
     enum command_type type;
     if (len < RECORD_HEADER_SIZE || record_header_decode(c->packet, &h, &err) < 0 ||
-        h.len != len - RECORD_HEADER_SIZE || h.type != RECORD_KILL || !message_command_type(h.type, &type))
+        h.len != len - RECORD_HEADER_SIZE || !message_command_type(h.type, &type) || type == COMMAND_START ||
+        type == COMMAND_RESTART) // what is started, the options say
         return;
     if (command_parse(type, c->packet + RECORD_HEADER_SIZE, h.len, &command, &err) == 0)
         agent_command(c->agent, command, &err);
@@ -65,7 +74,7 @@ static void on_readable(void *ctx, int events)
     if (n > 0)
         on_packet(c, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-        loop_poll_free(TAKE_PTR(c->poll));
+        leave(c);
 }
 
 struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err)
@@ -97,10 +106,15 @@ void control_report(struct control *c, const struct agent_report *r)
 {
     struct json_writer w;
     struct agent_report brief = *r;
-    if (r->type != SUPERVISOR_REPORT_EXITED)
+    if (r->type != SUPERVISOR_REPORT_EXITED && r->type != SUPERVISOR_REPORT_STOPPED)
         return;
     brief.last_len = 0; // the watcher has the output
     writer_init(&w, 0);
     enum record_type type = message_report(&brief, &w);
     send_record(c, type, &w);
+}
+
+bool control_listens(const struct control *c)
+{
+    return c && c->poll;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cadre-agent run` under somebody who watches it closely: over a descriptor that was handed down, a SOCK_SEQPACKET
-// socket, goes what an operator would be told and say, one record a packet. Out: EXITED, and REFUSED; in: KILL.
+// `cadre-agent run` under a program that watches it: a SOCK_SEQPACKET socket, passed as a descriptor, carries the
+// records that an operator would send and get, one per packet. Out: EXITED, STOPPED and REFUSED. In: KILL, PREPARE,
+// which begins a newer attempt, and STOP. When the other end closes, the agent ends.
 #pragma once
 
 #include "worker/agent/agent.h"
@@ -13,3 +14,4 @@ struct control;
 struct control *control_new(struct loop *loop, struct agent *agent, int fd, struct err *err);
 void control_free(struct control *c); // accepts NULL
 void control_report(struct control *c, const struct agent_report *r);
+bool control_listens(const struct control *c); // somebody is there who may begin another attempt; c may be NULL

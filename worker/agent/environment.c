@@ -3,7 +3,6 @@
 
 #include "common/base/buf.h"
 #include "common/base/map.h"
-#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/install.h"
 
@@ -159,6 +158,29 @@ int environment_build(const char *const *pod, const struct environment_group *g,
     }
     map_done(&b.at);
     return r;
+}
+
+static bool is_for_template(const char *name)
+{
+    return !str_starts(name, "CADRE_") || str_eq(name, "CADRE_PYTHON") || str_eq(name, "CADRE_PRELOAD");
+}
+
+const char *const *environment_template(const char *const *pod, const struct environment_group *g, struct arena *a)
+{
+    size_t n_pod = 0;
+    while (pod[n_pod])
+        n_pod++;
+    struct builder b = {.a = a, .at = MAP_INIT};
+    b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
+    put_pod(&b, pod);
+    for (size_t i = 0; i < g->n_vars; i++)
+        if (is_for_template(g->vars[i].name))
+            put(&b, g->vars[i].name, environment_expand(b.list, g->vars[i].value, a));
+    put_set(&b, "CADRE_GROUP_UID", g->uid);
+    put(&b, "CADRE_TEMPLATE", "1");
+    put_brought(&b, g);
+    map_done(&b.at);
+    return b.list;
 }
 
 const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment of one worker process: the pod's own, what the operator adds for the group, and on top of both what
-// tells the process who it is. Pure. docs/api.md lists the names for users.
+// The environment of one worker process: the pod's own, the operator's additions for the group, and the variables that
+// identify the process. Later ones override earlier ones. Pure. docs/api.md lists the names for users.
 #pragma once
 
 #include "worker/agent/gpus.h"
@@ -38,6 +38,8 @@ struct environment_process {
 // ERR_INVALID as gpus_view().
 int environment_build(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                       struct arena *a, const char *const **ret, struct err *err);
+// Of the template (template.h) of these processes: without what differs between them, or from one attempt to the next.
+const char *const *environment_template(const char *const *pod, const struct environment_group *g, struct arena *a);
 // Which GPUs that process has. Errors as above.
 int environment_gpus(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                      struct arena *a, struct gpus_view *ret, struct err *err);

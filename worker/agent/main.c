@@ -113,6 +113,7 @@ static int begin(struct program *p, struct err *err)
         p->standalone = (struct standalone){.agent = p->agent, .options = o};
         if (o->control >= 0 && !(p->control = control_new(p->loop, p->agent, o->control, err)))
             return err->code;
+        p->standalone.control = p->control;
         return standalone_start(&p->standalone, err);
     }
     // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.

@@ -3,9 +3,9 @@
 
 #include "common/base/json.h"
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "worker/agent/probe.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -54,6 +54,12 @@ static void put_process(struct json_writer *w, const struct agent *a, size_t gro
     writer_object_end(w);
 }
 
+static void put_slow(struct json_writer *w, const char *why)
+{
+    if (!str_empty(why))
+        writer_str(w, "withoutTemplate", why);
+}
+
 static void put_group(struct json_writer *w, const struct agent *a, size_t i)
 {
     const struct supervisor *s = agent_group_at(a, i);
@@ -65,6 +71,7 @@ static void put_group(struct json_writer *w, const struct agent *a, size_t i)
     for (size_t p = 0; p < supervisor_process_count(s); p++)
         put_process(w, a, i, supervisor_process_at(s, p));
     writer_list_end(w);
+    put_slow(w, agent_slow(a, i));
     writer_object_end(w);
 }
 
@@ -123,6 +130,7 @@ enum record_type message_report(const struct agent_report *r, struct json_writer
         writer_i64(w, "takenPort", r->port);
     if (r->supervisor)
         put_running(w, r->supervisor);
+    put_slow(w, r->slow);
     if (r->type == SUPERVISOR_REPORT_EXITED) {
         writer_i64(w, "rank", r->rank);
         put_exit(w, r->code, r->signal, r);

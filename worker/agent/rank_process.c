@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,9 +85,9 @@ static void child_reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool child_redirect(const struct process_config *c, int null_fd, int start_fd)
+static bool child_redirect(const struct process_config *c, int in, int start_fd)
 {
-    if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
+    if (dup2(in, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
         return false;
     // Whatever a library opened without O_CLOEXEC; kernels before 5.11 do without.
     syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */);
@@ -110,12 +111,12 @@ static struct failure child_exec(const struct process_config *c, const struct lo
     return f;
 }
 
-static void child_run(const struct process_config *c, const struct lookup *l, int null_fd, int start_fd, pid_t parent)
+static void child_run(const struct process_config *c, const struct lookup *l, int in, int start_fd, pid_t parent)
 {
     struct failure f = {STEP_OTHER, 0};
     setsid();
     child_reset_signals();
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, null_fd, start_fd)) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, in, start_fd)) {
         f.error = errno;
     } else if (getppid() != parent) { // died before it could take us along
         _exit(PROCESS_EXIT_SIGNAL + SIGKILL);
@@ -259,14 +260,14 @@ static void on_kill_timer(void *ctx)
     loop_timer_arm(p->gone_timer, GONE_LOOK_MS);
 }
 
-static pid_t fork_child(const struct process_config *c, const struct lookup *l, int null_fd, int start_fd)
+static pid_t fork_child(const struct process_config *c, const struct lookup *l, int in, int start_fd)
 {
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before); // a handler of ours must not run in the child
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        child_run(c, l, null_fd, start_fd, parent);
+        child_run(c, l, in, start_fd, parent);
     sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
@@ -279,7 +280,8 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pid_t pid = -1;
     lookup_init(&lookup, c, &a);
-    if (null_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 || (pid = fork_child(c, &lookup, null_fd, ends[1])) < 0)
+    if (null_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 ||
+        (pid = fork_child(c, &lookup, c->in ? c->in : null_fd, ends[1])) < 0)
         err_set(err, ERR_UNAVAILABLE, "cannot start %s: %s", c->argv[0], strerror(errno));
     arena_done(&a);
     if (null_fd >= 0)
@@ -292,12 +294,9 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
     return pid;
 }
 
-struct process *process_start(const struct process_config *c, struct err *err)
+// start_fd: closes when it has become the command.
+static struct process *watch(const struct process_config *c, pid_t pid, int start_fd, struct err *err)
 {
-    int start_fd;
-    pid_t pid = start_child(c, &start_fd, err);
-    if (pid < 0)
-        return NULL;
     struct process *p = xcalloc(1, sizeof *p);
     p->config = *c;
     p->command = xstrdup(c->argv[0]);
@@ -313,6 +312,22 @@ struct process *process_start(const struct process_config *c, struct err *err)
     if (err->code == 0)
         err_set(err, ERR_IO, "cannot start %s: the event loop takes no more files", p->command);
     process_free(p);
+    return NULL;
+}
+
+struct process *process_start(const struct process_config *c, struct err *err)
+{
+    int start_fd;
+    pid_t pid = start_child(c, &start_fd, err);
+    return pid < 0 ? NULL : watch(c, pid, start_fd, err);
+}
+
+struct process *process_adopt(const struct process_config *c, int pid, int fd, struct err *err)
+{
+    if (reaper_is_child(pid) && send(fd, "", 1, MSG_NOSIGNAL) == 1)
+        return watch(c, pid, fd, err);
+    close(fd);
+    err_set(err, ERR_UNAVAILABLE, "the process that was forked for it has died");
     return NULL;
 }
 

@@ -30,7 +30,8 @@ struct process_config {
     const char *const *argv; // NULL-terminated; argv[0] without '/' is looked for in PATH of `env`
     const char *const *env;  // "NAME=value", NULL-terminated
     const char *dir;         // NULL = ours
-    int out, err;            // become its standard output and error; stay the caller's
+    int in;                  // becomes its standard input; 0 = /dev/null. These three stay the caller's
+    int out, err;            // become its standard output and error
     process_fn fn;
     void *ctx;
 };
@@ -44,6 +45,10 @@ struct process_exit {
 // Forks, and returns NULL only where that fails; whether the command could be run comes as an event. The config's
 // strings are not used afterwards.
 struct process *process_start(const struct process_config *c, struct err *err);
+// The same of a child that was forked from a template (template.h) and leads a session of its own: it has waited on
+// this socket for the word to become the process. The socket is the process's from now on. Of the config, argv[0] and
+// dir are used for messages. ERR_UNAVAILABLE: it has died.
+struct process *process_adopt(const struct process_config *c, int pid, int fd, struct err *err);
 // Asks the whole group to end, and kills it after the grace time (0 = at once). May be called again to shorten it.
 // Without it, what is left of the group is killed as soon as its leader has exited.
 void process_stop(struct process *p, int64_t grace_ms);

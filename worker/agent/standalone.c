@@ -62,9 +62,9 @@ static int share_gpus(const char *text, struct command *c, struct err *err)
     return r;
 }
 
-static struct command *start_command(const struct options *o, int port)
+static struct command *start_command(const struct options *o, int attempt, int port)
 {
-    struct command *c = command_new(COMMAND_START, said("CADRE_GROUP_UID"), o->attempt);
+    struct command *c = command_new(COMMAND_START, said("CADRE_GROUP_UID"), attempt);
     c->env = (struct environment_group){
         .name = said("GROUP_NAME"),
         .master_addr = "127.0.0.1",
@@ -81,32 +81,64 @@ static struct command *start_command(const struct options *o, int port)
     return c;
 }
 
-int standalone_start(struct standalone *s, struct err *err)
+// The attempt that was prepared.
+static void begin(struct standalone *s, int attempt)
 {
+    struct err *err = &s->err;
     int port = s->options->master_port;
     int r = port ? 0 : free_port(&port, err);
-    if (r < 0)
-        return r;
-    struct command *prepare = command_new(COMMAND_PREPARE, said("CADRE_GROUP_UID"), s->options->attempt),
-                   *start = start_command(s->options, port);
-    r = share_gpus(s->options->process_gpus, start, err);
+    struct command *start = start_command(s->options, attempt, port);
+    s->exited = s->exit_code = 0;
     if (r == 0)
-        r = agent_command(s->agent, prepare, err);
+        r = share_gpus(s->options->process_gpus, start, err);
     if (r == 0)
         r = agent_command(s->agent, start, err);
-    command_unref(prepare);
     command_unref(start);
+    if (r == 0)
+        return;
+    s->exit_code = 1;
+    output_say(agent_output(s->agent), "%s", err->msg);
+    agent_shutdown(s->agent, 0);
+}
+
+static int command(struct standalone *s, enum command_type type, int attempt, struct err *err)
+{
+    struct command *c = command_new(type, said("CADRE_GROUP_UID"), attempt);
+    c->grace_ms = s->options->grace_ms;
+    int r = agent_command(s->agent, c, err);
+    command_unref(c);
     return r;
+}
+
+int standalone_start(struct standalone *s, struct err *err)
+{
+    int r = command(s, COMMAND_PREPARE, s->options->attempt, err); // and begin()
+    if (r == 0 && s->err.code)
+        r = err_set(err, s->err.code, "%s", s->err.msg);
+    return r;
+}
+
+static void on_exited(struct standalone *s, const struct agent_report *r)
+{
+    struct err ignored = ERR_INIT; // it is stopped for a newer attempt already
+    s->exited++;
+    if (s->exit_code == 0)
+        s->exit_code = r->code;
+    if (r->code == 0 && s->exited < s->options->processes)
+        return;
+    if (control_listens(s->control))
+        command(s, COMMAND_STOP, r->attempt, &ignored);
+    else
+        agent_shutdown(s->agent, s->options->grace_ms);
 }
 
 void standalone_report(void *ctx, const struct agent_report *r)
 {
     struct standalone *s = ctx;
-    if (r->type != SUPERVISOR_REPORT_EXITED)
-        return;
-    s->exited++;
-    if (s->exit_code == 0)
-        s->exit_code = r->code;
-    if (r->code != 0 || s->exited == s->options->processes)
+    if (r->type == SUPERVISOR_REPORT_PREPARED)
+        begin(s, r->attempt);
+    else if (r->type == SUPERVISOR_REPORT_EXITED)
+        on_exited(s, r);
+    else if (r->type == SUPERVISOR_REPORT_STOPPED && !control_listens(s->control))
         agent_shutdown(s->agent, s->options->grace_ms);
 }

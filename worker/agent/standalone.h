@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cadre-agent run`: one group of one pod, with an operator that knows one rule: when a process fails, all end.
+// `cadre-agent run`: one group of one pod, with a built-in operator that knows one rule: when a process fails, all end.
 #pragma once
 
 #include "worker/agent/agent.h"
 #include "worker/agent/agent_options.h"
+#include "worker/agent/control.h"
 
 struct standalone {
     struct agent *agent; // whom it commands
     const struct options *options;
+    struct control *control; // who may begin another attempt when one is over; NULL = nobody: the agent ends
     int exited;
-    int exit_code; // of the process that failed first
+    int exit_code;  // of the process that failed first in the last attempt
+    struct err err; // why it could not be started
 };
 
 // The agent's reports go to standalone_report() with the standalone as context.

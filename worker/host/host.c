@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/host.h"
 
-#include "common/base/mem.h"
 #include "worker/host/meeting.h"
 
 #include <signal.h>
@@ -55,6 +54,7 @@ static void serve(struct host *h)
         .options = &h->options,
         .session = {.worker = &h->worker,
                     .module = &h->module,
+                    .awaits = h->awaits,
                     .roles = &h->roles,
                     .caller = h->caller,
                     .executor = h->executor,

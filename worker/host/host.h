@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker process from its first object to its end: makes what its roles say, serves the proxies, and stops when it is
-// told to. The same for cadre-worker and for a program that runs its methods itself (program.c).
+// A worker process from its first object to its end: creates the objects of its roles, serves the proxies, and stops
+// when told to. Used by cadre-worker, and by programs that run their methods themselves (program.c).
 #pragma once
 
 #include "worker/host/caller.h"
@@ -14,7 +14,8 @@ struct host {
     struct cadre_worker worker;
     struct module module;
     struct roles roles;
-    bool pulled; // the program runs the methods: executor_pull()
+    bool pulled;        // the program runs the methods: executor_pull()
+    const char *awaits; // as in cadre_host_options
     // From the thread of host_run(); each may be NULL: there is a loop and an executor; all objects are made, and calls
     // may come from now on; no call comes any more, before loop and executor go.
     void (*on_begin)(void *ctx);

@@ -2,6 +2,7 @@
 #include "worker/host/host_options.h"
 
 #include "common/base/mem.h"
+#include "common/base/option.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/host/borrowed.h"
@@ -38,95 +39,58 @@ static const char help[] =
     "Exit codes: 0 stopped by SIGTERM, 64 wrong usage, 65 the module does not load or has no such class, 66 the\n"
     "constructor failed; the last line on stderr gives the reason.\n";
 
-enum { OPT_MODULE = 1, OPT_CLASS, OPT_INIT, OPT_ROLES, OPT_CONNECT, OPT_DESCRIBE, OPT_VERSION, OPT_HELP };
-
-static const struct option table[] = {
-    {"module", required_argument, NULL, OPT_MODULE},
-    {"class", required_argument, NULL, OPT_CLASS},
-    {"init", required_argument, NULL, OPT_INIT},
-    {"roles", required_argument, NULL, OPT_ROLES},
-    {"connect", required_argument, NULL, OPT_CONNECT},
-    {"describe", no_argument, NULL, OPT_DESCRIBE},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {"help", no_argument, NULL, OPT_HELP},
-    {NULL, 0, NULL, 0},
-};
-
-static int wrong(const char *what, const char *value, const char *wanted)
+static const char *set_connect(void *options, const char *url)
 {
-    fprintf(stderr, "cadre-worker: %s %s: %s\n", what, value, wanted);
-    return EX_USAGE;
-}
-
-static int wrong_url(const char *url)
-{
-    return wrong("--connect", url, "must be unix:/path, ws://host:port[/path] or wss://host:port[/path]");
-}
-
-static int add_connect(struct options *o, const char *url)
-{
+    static const char wrong_url[] = "must be unix:/path, ws://host:port[/path] or wss://host:port[/path]";
+    struct options *o = options;
     if (o->n_connect == OPTIONS_CONNECT_MAX)
-        return wrong("--connect", url, "at most 16 proxies can be served at a time");
+        return "at most 16 proxies can be served at a time";
     struct options_address *a = &o->connect[o->n_connect];
     const char *address = url;
     a->tls = str_starts(url, "wss://");
     if (!str_starts(url, "unix:/")) {
         if (!a->tls && !str_starts(url, "ws://"))
-            return wrong_url(url);
+            return wrong_url;
         address = strstr(url, "://") + 3;
     }
     size_t len = address == url ? strlen(url) : strcspn(address, "/");
     const char *path = address[len] ? address + len : WS_REPLICAS_PATH;
     if (len == 0 || len >= sizeof a->address || strlen(path) >= sizeof a->path)
-        return wrong_url(url);
+        return wrong_url;
     snprintf(a->address, sizeof a->address, "%.*s", (int)len, address);
     snprintf(a->path, sizeof a->path, "%s", path);
     o->n_connect++;
-    return -1;
+    return NULL;
+}
+
+static const struct option_row rows[] = {
+    {"module", OPTION_TEXT, offsetof(struct options, module)},
+    {"class", OPTION_TEXT, offsetof(struct options, class)},
+    {"init", OPTION_TEXT, offsetof(struct options, init)},
+    {"roles", OPTION_TEXT, offsetof(struct options, roles)},
+    {"connect", OPTION_SET, .set = set_connect},
+    {"describe", OPTION_FLAG, offsetof(struct options, describe)},
+    {0},
+};
+
+static const struct option_program program = {"cadre-worker", help, rows, EX_USAGE, .last_line = true};
+
+static int wrong(const char *what, const char *value, const char *wanted)
+{
+    return option_wrong(&program, what, value, wanted);
 }
 
 static int add_connects(struct options *o, const char *urls)
 {
-    int r = -1;
-    while (r < 0 && *urls) {
+    while (*urls) {
         size_t len = strcspn(urls, ",");
         _cleanup_(free_p) char *url = xasprintf("%.*s", (int)len, urls);
-        r = add_connect(o, url);
+        const char *why = set_connect(o, url);
+        if (why)
+            return wrong("--connect", url, why);
         urls += len + (urls[len] == ',');
     }
-    return r;
-}
-
-static int apply(struct options *o, int opt)
-{
-    switch (opt) {
-    case OPT_MODULE:
-        o->module = optarg;
-        return -1;
-    case OPT_CLASS:
-        o->class = optarg;
-        return -1;
-    case OPT_INIT:
-        o->init = optarg;
-        return -1;
-    case OPT_ROLES:
-        o->roles = optarg;
-        return -1;
-    case OPT_CONNECT:
-        return add_connect(o, optarg);
-    case OPT_DESCRIBE:
-        o->describe = true;
-        return -1;
-    case OPT_VERSION:
-        printf("cadre-worker %s\n", CADRE_VERSION);
-        return 0;
-    case OPT_HELP:
-        fputs(help, stdout);
-        return 0;
-    default: // getopt has said what
-        fputs("Try 'cadre-worker --help'.\n", stderr);
-        return EX_USAGE;
-    }
+    return -1;
 }
 
 static const char *env_of(const char *name)
@@ -229,11 +193,9 @@ int options_read(struct options *ret, const char *module, const char *connect)
 int options_parse(int argc, char **argv, struct options *ret)
 {
     read_environment(ret);
-    for (int opt; (opt = getopt_long(argc, argv, "", table, NULL)) != -1;) {
-        int r = apply(ret, opt);
-        if (r >= 0)
-            return r;
-    }
+    int r = option_parse(&program, argc, argv, ret);
+    if (r >= 0)
+        return r;
     if (optind < argc)
         return wrong("unexpected argument", argv[optind], "try 'cadre-worker --help'");
     return check(ret, env_of("CADRE_CONNECT"));

@@ -119,6 +119,7 @@ static void send_hello(struct session *s)
         writer_i64(&w, "objectPort", objects_port(s->config.objects));
     if (code_right_is_asked())
         writer_bool(&w, "code", true);
+    writer_str_set(&w, "awaits", s->config.awaits);
     description_write(&w, s->config.module, s->config.roles);
     writer_object_end(&w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
@@ -265,14 +266,19 @@ static bool serve_own(struct session *s, const struct record *r, struct blob *bo
     return is;
 }
 
+static int no_room(const struct session *s, size_t len, struct err *err)
+{
+    return err_set(err, ERR_LIMIT,
+                   "calls with %zu bytes wait for rank %d already, of %zu (CADRE_CALL_BYTES); no room for %zu more",
+                   quota_used(s->quota), s->config.worker->rank, s->config.bytes_max, len);
+}
+
 static void send_limit(struct session *s, const struct record *r)
 {
-    char message[200];
+    struct err err = ERR_INIT;
     s->last_id = MAX(s->last_id, r->h.call);
-    snprintf(message, sizeof message,
-             "calls with %zu bytes wait for rank %d already, of %zu (CADRE_CALL_BYTES); no room for %zu more",
-             quota_used(s->quota), s->config.worker->rank, s->config.bytes_max, r->offset + r->len);
-    send_error(s, r->h.call, ERR_LIMIT, message);
+    no_room(s, r->offset + r->len, &err);
+    send_error(s, r->h.call, ERR_LIMIT, err.msg);
 }
 
 static int take_call(struct session *s, const struct record *r, struct err *err)
@@ -286,13 +292,13 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         return err_set(err, ERR_PROTO, "a CALL for other ranks than %d", rank);
     s->last_id = MAX(s->last_id, r->h.call);
     struct blob *tail, *body = body_keep(r, s->quota, &tail);
+    size_t len = r->len + (r->tail ? r->tail->len : 0);
     if (s->stopping)
         err_set(&refused, ERR_GONE, "rank %d is stopping", rank);
     else if (s->n_requests >= SESSION_CALLS_MAX)
         err_set(&refused, ERR_LIMIT, "%zu calls wait for rank %d already; call again later", s->n_requests, rank);
-    else if (!body)
-        err_set(&refused, ERR_LIMIT, "calls with %zu bytes wait for rank %d already; call again later",
-                quota_used(s->quota), rank);
+    else if (!body || len > s->config.bytes_max)
+        no_room(s, len, &refused);
     else if (serve_own(s, r, body, tail, &refused))
         ;
     else if (request_new(&s->owner, r->h.call, r->seq, body, tail, &q, &refused) == 0) {
@@ -506,7 +512,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
 static void dial(struct session *s)
 {
     struct err err = ERR_INIT;
-    struct record_reader_config reader = {.tail = true, .max_body = s->config.bytes_max, .quota = s->quota};
+    struct record_reader_config reader = {.tail = true, .max_body = SESSION_BODY_MAX, .quota = s->quota};
     s->closing = false;
     s->refused = 0;
     s->client = new_client(s, &err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// This worker at one proxy: dials, says HELLO, runs the calls that come and answers them, and dials again with jitter
-// when the connection is lost, for as long as the process lives: whether it is still wanted is its agent's to say.
-// Calls begin in the order in which they were sent. One loop, one thread; the methods run on the executor's.
+// This worker at one proxy: connects, sends HELLO, runs calls and answers them. If the connection is lost, it
+// reconnects with jitter, as long as the process lives: its agent decides whether the worker is still needed. Calls
+// begin in the order in which they were sent. One loop, one thread; methods run on the executor's threads.
 //
 //   worker                                       proxy
 //   HELLO {"role": "worker", "version": 1, "software": "cadre-worker 0.1.0", "group": uid, "rank": 2, "attempt": 1,
@@ -27,7 +27,8 @@ enum {
     SESSION_REFUSED_MS = 60 * 1000, // after a proxy that will not take it again, such as when the attempt is over
 };
 
-#define SESSION_BYTES_DEFAULT ((size_t)2 << 30) // of arguments that wait in one session
+#define SESSION_BODY_MAX ((size_t)2 << 30) // what a proxy sends; what does not fit is refused, and the connection stays
+#define SESSION_BYTES_DEFAULT SESSION_BODY_MAX // of arguments that wait in one session
 
 struct session_config {
     const char *address, *path; // as for ws_client; the address is copied
@@ -38,6 +39,7 @@ struct session_config {
     int64_t attempt;
     const struct cadre_worker *worker;
     const struct module *module;
+    const char *awaits; // as in cadre_host_options
     struct roles *roles;
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;

@@ -4,7 +4,6 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "worker/host/code_right.h"
 #include "worker/host/crash.h"
 #include "worker/host/debug.h"
@@ -187,6 +186,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     crash_install(p->host.worker.rank);
     crash_show_by(options->stack_signal);
     debug_install(options->debug_fd);
+    p->host.awaits = options->awaits;
     code_right_install(options->code);
     stacks_install(options->dump_signal, options->dump_fd);
     if (load(p, &err) < 0) {

@@ -84,10 +84,18 @@ static void put(const struct scatter *head, const struct safetensors_tensor *sor
     }
 }
 
-static int refuse_room(const cadre_client *c, size_t len, struct err *err)
+// What is too long to be sent is refused before it is written.
+static char *new_room(cadre_client *c, size_t len, struct err *err)
 {
-    return fault_refuse_now(err, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
-                            quota_used(c->quota));
+    if (len > c->settings.max_body) {
+        err_set(err, ERR_LIMIT, "a batch of %zu bytes; at most %zu are sent (max_body)", len, c->settings.max_body);
+        return NULL;
+    }
+    char *room = buffer_new(c, len);
+    if (!room)
+        fault_refuse_now(err, "no room for a batch of %zu bytes: %zu bytes are waiting already", len,
+                         quota_used(c->quota));
+    return room;
 }
 
 // c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
@@ -104,8 +112,8 @@ static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, 
     size_t len = s.own.len;
     for (size_t i = 0; i < n && r == 0; i++)
         len += sorted[i].len;
-    if (r == 0 && !(out = c ? buffer_new(c, len) : xmalloc(len)))
-        r = refuse_room(c, len, err);
+    if (r == 0 && !(out = c ? new_room(c, len, err) : xmalloc(len)))
+        r = err->code;
     if (r == 0) {
         put(&s, sorted, tensors, n, out);
         r = batch_read(out, len, &a, &read, err);
@@ -145,9 +153,7 @@ cadre_client_code cadre_client_batch_room(cadre_client *c, size_t len, void **re
 {
     struct err err = ERR_INIT;
     client_enter(c);
-    *ret = buffer_new(c, len);
-    if (!*ret)
-        refuse_room(c, len, &err);
+    *ret = new_room(c, len, &err);
     client_leave(c);
     return *ret ? CADRE_CLIENT_OK : fault_return(error, &err);
 }

@@ -14,7 +14,7 @@ import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options, _task, _ways
+from . import _errors, _options, _supply, _task, _ways
 from . import _library as lib
 from ._future import Future
 from ._group import Group
@@ -98,6 +98,7 @@ class Client:
         self._watcher = None
         self._groups = {}  # what groups have told of themselves
         self._tasks = _task.Workers()
+        self._supplies = _supply.Supplies(self)
         self._gone = []  # not empty: the handle is, too
         self._raised = None  # by a callback
         self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a run of this machine
@@ -151,6 +152,10 @@ class Client:
         worker    what each rank runs: a class of a module, or "package.module:Class"; or
         module    a module in C, FILE.so, with class_name if it has several
         init      arguments of the constructor, a dict
+        working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), that the ranks import
+                  from; they begin in working_dir. What .gitignore or excludes (a list of patterns) names stays here
+        preload   modules that take long to import, ["torch"]: one process in each pod imports them, and is forked for each
+                  rank, so that a restart waits for no import
         replicas  ranks (1, or all of the pool); gpus, cpus: of each; env: a dict of variables
         pool      a Pool, whose bundles they run on, as may other groups; gpus: that each rank sees of its bundle's
         image     of the pods; a local run needs none, and a pool has its own
@@ -264,6 +269,10 @@ class Client:
         manifest["metadata"]["annotations"] = {"cadre-client": self._id}
         self._ask("group.create", manifest["metadata"]["name"],
                   {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
+
+    def _supply(self, name, archive):
+        """The ranks of the group of that name get the archive of their code."""
+        self._supplies.add(name, archive)
 
     def _ask(self, method, name, args, timeout=None):
         """What no worker does, about an object of that name."""

@@ -6,6 +6,7 @@ import time
 
 from . import _call, _errors, _late, _manifest, _method, _progress
 from ._bound import BoundMethod
+from ._code import _archive
 from ._reference import Ref
 
 _READY_S, _LOOK_S = 300, 0.05
@@ -24,15 +25,21 @@ class Group:
         self._methods = _call.Methods(name, role, client.trust if trust is None else trust)
 
     @classmethod
-    def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, **what):
-        """Client.Group()."""
+    def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, working_dir=None, py_modules=(),
+             excludes=(), archive=None, **what):
+        """Client.Group(). archive: instead of what it is made of."""
         name = name or _manifest.name_of(worker, what.get("module"))
         pool = what.get("pool")
         if pool is not None and getattr(pool, "client", None) is not client:
             raise TypeError(f"Group {name}: pool={pool!r} is not a pool of this client: client.Pool() makes one")
         if pool is None and not client.local and not what.get("image"):
             raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
-        client._create("workerGroup", _manifest.workergroup(name, worker=worker, **what), detached, timeout)
+        if working_dir is not None or py_modules:
+            archive = _archive.pack(working_dir, py_modules, excludes)
+        manifest = _manifest.workergroup(name, worker=worker, archive=archive, **what)
+        if archive:
+            client._supply(name, archive)
+        client._create("workerGroup", manifest, detached, timeout)
         return cls(client, name, trust=True, cls=worker if isinstance(worker, type) else None)
 
     @classmethod

@@ -13,6 +13,7 @@ import weakref
 
 from . import _programs
 from ._client import Client
+from ._code import _archive
 
 _END_S, _HURRY_S = 30, 2  # that ranks have to end; where the program was interrupted
 _START_S = 30
@@ -49,6 +50,11 @@ class LocalClient(Client):
         self._run.hurries = kind is not None
         super().__exit__(kind, *exc)
 
+    def _supply(self, name, archive):
+        """The ranks are on this machine: it is unpacked where they look."""
+        if not os.path.isdir(_archive.place(self._run.archives, archive.sha256)):
+            _archive.unpack(archive.file, archive.sha256, self._run.archives)
+
     def close(self):
         """Ends the run, too."""
         super().close()
@@ -82,11 +88,12 @@ class _Run:
         self._pid, self.hurries = os.getpid(), False
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.address = f"unix:{self._folder}/socket"
+        self.archives = f"{self._folder}/archives"
         path = os.pathsep.join([self._python(), *folders, os.environ.get("PATH", os.defpath)])
         self._process = subprocess.Popen(
             [program, "--serve", "--with-parent", "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
              "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])],
-            env={**os.environ, "PATH": path, "PYTHONPATH": _modules()}, start_new_session=True,
+            env={**os.environ, "PATH": path, "PYTHONPATH": _modules(), _archive.FOLDER: self.archives}, start_new_session=True,
             stdin=subprocess.DEVNULL)
         try:
             self._await_socket()

@@ -17,7 +17,7 @@ def name_of(worker, module):
     return f"{words[:_NAME_MAX] or 'group'}-{secrets.token_hex(3)}".lstrip("-")
 
 
-def _worker(worker, module, class_name, init):
+def _worker(worker, module, class_name, init, archive, preload):
     if (worker is None) == (module is None):
         raise TypeError("Group() needs what its ranks run: a class, \"package.module:Class\", or module=\"FILE.so\"")
     if module is not None:
@@ -34,6 +34,15 @@ def _worker(worker, module, class_name, init):
             spec["code"] = _code.spec_of(_code.pack(worker, class_name), class_name)
     else:
         raise TypeError(f"{worker!r} is neither a class nor \"package.module:Class\"")
+    if archive:
+        if "python" not in spec:
+            raise TypeError("working_dir= and py_modules= are for workers in Python, and module= is one in C")
+        spec["archive"] = {"sha256": archive.sha256, "size": archive.size}
+    if preload:
+        if "python" not in spec:
+            raise TypeError("preload= is for workers in Python, and module= is one in C")
+        names = [preload] if isinstance(preload, str) else preload
+        spec["preload"] = [name if isinstance(name, str) else name.__name__ for name in names]
     if class_name:
         spec["class"] = class_name
     if init is not None:
@@ -62,9 +71,10 @@ def placementgroup(name, bundles, *, gpus, cpus, strategy, image):
 
 
 def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
-                image=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None):
+                image=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
+                preload=None):
     """The manifest of a WorkerGroup. Raises what says which argument is wrong."""
-    what = _worker(worker, module, class_name, init)
+    what = _worker(worker, module, class_name, init, archive, preload)
     spec = {"worker": what}
     if "python" in what and (gpus or pool):
         what["gpuVisibility"] = "Own"  # what programs in Python expect: device 0 is theirs

@@ -323,6 +323,7 @@ static struct agent_facts read_facts(struct group_case *c, const struct json *in
     JSON_FOREACH(item, list)
         processes[n++] = read_process(c, item);
     return (struct agent_facts){
+        .slow = json_str(json_get(in, "withoutTemplate"), &c->arena),
         .connected = connected && connected->text[0] == 't',
         .seen_by = json_str(json_get(in, "seenBy"), &c->arena),
         .changed_ms = get_time(in, "changedAt"),

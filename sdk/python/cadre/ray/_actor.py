@@ -454,7 +454,8 @@ def _start(session, actor, info, options, is_async, concurrency, groups):
     restarts = info["restarts"]
     try:
         session.client.Group(
-            _SERVED_BY, name=info["group"], env=environment, detached=options.get("lifetime") == "detached",
+            _SERVED_BY, name=info["group"], env=environment, archive=session.archive(options.get("runtime_env")),
+            detached=options.get("lifetime") == "detached",
             restart="Worker" if restarts else "Never",
             max_restarts=_ENDLESS if restarts < 0 else restarts or None,
             **_placement.of(session, options, what))

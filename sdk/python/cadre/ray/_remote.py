@@ -196,7 +196,8 @@ class Workers:
         place = _placement.of(session, self.shape, "a task")
         place.pop("cpus", None)  # `most` counts them
         try:
-            group = session.client.Group(_SERVED_BY, name=name, env=environment, restart="Never", **place)
+            group = session.client.Group(_SERVED_BY, name=name, env=environment, restart="Never",
+                                         archive=session.archive(self.shape.get("runtime_env")), **place)
         except _errors.Invalid as e:
             raise exceptions.TaskUnschedulableError(f"a task: {e}") from None
         group._methods._trust = True

@@ -3,8 +3,8 @@
 
 import json
 import os
-import sys
 
+from .._code import _archive
 from .exceptions import RuntimeEnvSetupError
 
 _IMAGE = "put it into the image of the workers, which runtime_env={\"image_uri\": ...} names"
@@ -16,6 +16,7 @@ _OF_RANKS = frozenset((  # what Cadre sets for each rank; programs for Ray count
     "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
 TRUST = "CADRE_TRUST_CALLERS"  # workers of a cluster open pickles
 _ENV = "RAY_ON_CADRE_ENV"  # what a worker gets of it: JSON
+_FOLDERS = ("working_dir", "py_modules", "excludes")
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
 
 
@@ -33,13 +34,16 @@ def checked(env):
     variables_of(env)
     folder = env.get("working_dir")
     if folder and not os.path.isdir(folder):
-        raise ValueError(f"runtime_env working_dir {folder!r} is not a folder of this machine; in a cluster, put the code into "
-                         "the image")
+        raise ValueError(f"runtime_env working_dir {folder!r} is not a folder of this machine")
     for module in env.get("py_modules") or ():
         if isinstance(module, (str, os.PathLike)) and not os.path.exists(module):
-            raise ValueError(f"runtime_env py_modules: there is no {os.fspath(module)!r} on this machine; in a cluster, put the "
-                             "code into the image")
-    return {name: env[name] for name in _KNOWN if env.get(name)}
+            raise ValueError(f"runtime_env py_modules: there is no {os.fspath(module)!r} on this machine")
+    known = {name: env[name] for name in _KNOWN if env.get(name)}
+    if folder:
+        known["working_dir"] = os.path.abspath(folder)
+    if "py_modules" in known:
+        known["py_modules"] = [os.path.abspath(str(getattr(m, "__path__", [m])[0])) for m in known["py_modules"]]
+    return known
 
 
 def variables_of(env):
@@ -52,20 +56,27 @@ def variables_of(env):
 def variables(of_program, of_worker):
     """Environment variables of a worker: its own beat those of its program."""
     merged = {**of_program, **(of_worker or {})}
-    files = {name: merged[name] for name in ("working_dir", "py_modules", "worker_process_setup_hook") if merged.get(name)}
+    hook = merged.get("worker_process_setup_hook")
+    if callable(hook):
+        raise ValueError("runtime_env worker_process_setup_hook: name it, \"package.module.function\"")
+    files = {"worker_process_setup_hook": hook} if hook else {}
     given = {**variables_of(of_program), **variables_of(of_worker)}
-    files = {name: _absolute(value) for name, value in files.items()}
     return {**{name: v for name, v in given.items()
                if name not in _OF_RANKS and (not name.startswith("CADRE_") or name == TRUST)},
             _ENV: json.dumps({**files, "env_vars": given})}
 
 
-def _absolute(value):
-    if callable(value):
-        raise ValueError("runtime_env worker_process_setup_hook: name it, \"package.module.function\"")
-    if isinstance(value, (list, tuple)):
-        return [os.path.abspath(str(getattr(v, "__path__", [v])[0])) for v in value]
-    return os.path.abspath(value) if os.path.exists(value) else value
+def archive(of_program, of_worker, driver):
+    """The archive of a worker, with what its own working_dir and py_modules say instead of its program's; or None."""
+    own = {name: of_worker[name] for name in _FOLDERS if (of_worker or {}).get(name)}
+    if not driver and not own:
+        return _archive.of_worker()
+    wanted = None if driver else _archive.of_environment()
+    working_dir, py_modules = _archive.folders(wanted.place) if wanted else (None, [])
+    merged = {"working_dir": working_dir, "py_modules": py_modules, **(of_program if driver else {}), **own}
+    if not merged["working_dir"] and not merged["py_modules"]:
+        return None
+    return _archive.pack(merged["working_dir"], merged["py_modules"] or (), merged.get("excludes") or ())
 
 
 def enter():
@@ -74,11 +85,6 @@ def enter():
     for name in _OF_RANKS:
         os.environ.pop(name, None)
     os.environ.update(files.get("env_vars", {}))
-    if "working_dir" in files:
-        os.chdir(files["working_dir"])
-        sys.path.insert(0, files["working_dir"])
-    for module in files.get("py_modules", ()):
-        sys.path.insert(0, os.path.dirname(module))
     hook = files.get("worker_process_setup_hook")
     if hook:
         import importlib

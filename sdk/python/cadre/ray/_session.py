@@ -37,6 +37,7 @@ class Session:
         self.directory = client.group(said["directory"])
         self.closed = False
         self.calls = {}  # id of an actor -> how this process calls it
+        self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
         self._gone, self._news = deque(), threading.Event()  # deque: objects are collected at any point of a program
         self._cleaner = threading.Thread(target=_clean, args=(weakref.ref(self), self._gone, self._news), daemon=True,
@@ -61,6 +62,14 @@ class Session:
         """Of a worker that this process makes."""
         said = {**self.said, "path": sys.path, **more}
         return {ENV: json.dumps(said), **_runtime_env.variables(self.said["env"], runtime_env)}
+
+    def archive(self, runtime_env=None):
+        """Of a worker that this process makes; the folders are read once."""
+        key = repr(runtime_env)
+        with self._packing:
+            if key not in self._archives:
+                self._archives[key] = _runtime_env.archive(self.said["env"], runtime_env, self.driver)
+            return self._archives[key]
 
     def close(self):
         self.closed = True

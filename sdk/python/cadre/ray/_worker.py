@@ -14,6 +14,7 @@ import threading
 import time
 
 from .. import _method
+from .._code import _archive
 from .._errors import Error
 from . import _packing, _refs, _runtime_env, _session
 
@@ -34,7 +35,9 @@ def _enter():
 
         _as_ray.install()
     known = set(sys.path)
-    sys.path[:0] = [path for path in _SAID.get("path", ()) if path not in known]
+    wanted = _archive.of_environment()
+    ours = [path for path in sys.path if wanted and path.startswith(wanted.place)]  # is looked at first
+    sys.path[len(ours):len(ours)] = [path for path in _SAID.get("path", ()) if path not in known]
     return _session.join()
 
 

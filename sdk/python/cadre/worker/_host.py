@@ -32,7 +32,7 @@ class Options(Structure):
     _fields_ = [("size", c_size_t), ("module", c_char_p), ("classes", POINTER(Class)), ("n_classes", c_size_t),
                 ("class_name", c_char_p), ("roles", c_char_p), ("ticket", c_char_p), ("connect", c_char_p),
                 ("stack_signal", c_int), ("dump_signal", c_int), ("dump_fd", c_int),
-                ("debug_fd", c_int), ("wake_fd", c_int), ("code", c_int)]
+                ("debug_fd", c_int), ("wake_fd", c_int), ("awaits", c_char_p), ("code", c_int)]
 
 
 class Call(Structure):

@@ -10,6 +10,7 @@ import traceback
 from typing import NamedTuple
 
 from .. import _code, _library, _method
+from .._code import _archive
 from . import MARK, _host
 
 EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR = 64, 65, 66
@@ -82,7 +83,7 @@ def import_module(name):
     except ModuleNotFoundError as e:
         if e.name and (name == e.name or name.startswith(e.name + ".")):
             raise Stop(f"module {name}: there is no module {e.name} in sys.path ({', '.join(p or '.' for p in sys.path)}): "
-                       "is it in the image, or in the working directory?", EXIT_MODULE) from None
+                       "is it in the image? working_dir= and py_modules= of client.Group() send what the program has", EXIT_MODULE) from None
         traceback.print_exc()
         raise Stop(f"module {name}: {said(e)}: it imports what is not installed here", EXIT_MODULE) from None
     except (Exception, SystemExit) as e:
@@ -159,6 +160,21 @@ def _sent(module):
         raise Stop(f"spec.worker.code, a class of {module}: it cannot be opened: {said(e)}", EXIT_MODULE) from None
 
 
+def _enter_archive():
+    """Where the workers import from, besides the image."""
+    wanted = archive()
+    if wanted:
+        _archive.enter(wanted.place)
+
+
+def archive():
+    """The archive that this worker wants, or None."""
+    try:
+        return _archive.of_environment()
+    except (OSError, ValueError) as e:
+        raise Stop(f"spec.worker.archive: {e}", EXIT_MODULE) from None
+
+
 def roles():
     """All of this process, as the environment of the agent says it, and the JSON of the roles, or None."""
     name = os.environ.get("CADRE_PYTHON")
@@ -170,6 +186,7 @@ def roles():
                                                  "init": json.loads(os.environ.get("CADRE_INIT") or "{}")}]
     except ValueError as e:
         raise Stop(f"CADRE_ROLES and CADRE_INIT are JSON: {e}", EXIT_USAGE) from None
+    _enter_archive()
     sent = _sent(name)
     module = None if sent else import_module(name)
     found = [(role, sent or find_class(module, role.get("class"))) for role in wanted]

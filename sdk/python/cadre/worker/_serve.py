@@ -8,6 +8,7 @@ methods on one asyncio loop. The host talks to the network on a thread that neve
 import asyncio
 import ctypes
 import faulthandler
+import functools
 import inspect
 import os
 import signal
@@ -16,7 +17,7 @@ import threading
 import traceback
 
 from .. import _errors, _method, _raised, _value
-from . import _breakpoint, _host, _load
+from . import _breakpoint, _host, _load, _lobby, _template
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
@@ -28,10 +29,11 @@ _VIA_MAX = 4096
 class Running:
     """A call that runs."""
 
-    __slots__ = ("host", "handle", "over")
+    __slots__ = ("host", "handle", "over", "code")
 
-    def __init__(self, host, handle):
+    def __init__(self, host, handle, code):
         self.host, self.handle, self.over = host, handle, False
+        self.code = code  # the caller may send code
 
     def canceled(self):
         return self.over or bool(self.host.canceled(self.handle))
@@ -94,8 +96,8 @@ class Server:
         self.host = host
         self.roles = roles
 
-    def start(self, text):
-        """The host, from this thread; then the threads of the concurrency groups."""
+    def start(self, text, awaits=None):
+        """The host, from this thread; then the threads of the concurrency groups. awaits: the archive that is missing."""
         classes, seen = [], set()
         for role in self.roles:
             if role.cls.__name__ not in seen:
@@ -109,7 +111,8 @@ class Server:
                                 class_name=self.roles[0].cls.__name__.encode() if not text else None,
                                 roles=_host.text(text), ticket=_host.text(os.environ.pop("CADRE_TICKET", None)),
                                 connect=None, stack_signal=STACKS, dump_signal=DUMP, dump_fd=os.memfd_create("stacks"),
-                                debug_fd=_breakpoint.install() if _code() else -1, wake_fd=woken, code=_code())
+                                debug_fd=_breakpoint.install() if _code() else -1, wake_fd=woken, code=_code(),
+                                awaits=_host.text(awaits))
         self.options = options  # the host keeps its tables
         faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))
@@ -161,7 +164,7 @@ class Server:
             raise _BadArguments(str(e), e.name) from None
 
     def _run(self, c):
-        method, current = self._method(c), Running(self.host, c.call)
+        method, current = self._method(c), Running(self.host, c.call, bool(c.code))
         token = _method.call.set(current)
         try:
             args, kwargs = self._arguments(c)
@@ -173,8 +176,8 @@ class Server:
             current.over = True
             self.host.finish(c.call)
 
-    async def _run_async(self, handle, method, args, kwargs):
-        current = Running(self.host, handle)
+    async def _run_async(self, handle, code, method, args, kwargs):
+        current = Running(self.host, handle, code)
         _method.call.set(current)
         try:
             self._answer(handle, method, await method.function(*args, **kwargs))
@@ -214,7 +217,7 @@ class Server:
                     self._fail(c.call, method, e)
                     self.host.finish(c.call)
                     return
-                task = loop.create_task(self._run_async(c.call, method, args, kwargs))
+                task = loop.create_task(self._run_async(c.call, bool(c.code), method, args, kwargs))
                 running.add(task)
                 task.add_done_callback(over)
 
@@ -236,6 +239,8 @@ class Server:
         await ended.wait()
 
     def _answer(self, handle, method, value):
+        if _forked:
+            _leave(method, None)
         if inspect.isawaitable(value) and not method.is_async:
             raise TypeError(f"{method.name}() returned {value!r}, which nobody awaits: make the method itself async")
         kind, parts = _value.encode_result(value, method.name)
@@ -249,6 +254,8 @@ class Server:
         _value.Body(kind, parts).write(memoryview((ctypes.c_char * size).from_address(room)).cast("B"))
 
     def _fail(self, handle, method, e):
+        if _forked:
+            _leave(method, e)
         if isinstance(e, _BadArguments):
             ran, cause, name, message = 0, None, e.name.encode(), _shorten(str(e), _MESSAGE_MAX)
         elif _is_call_itself(e):
@@ -259,8 +266,28 @@ class Server:
         self.host.fail(handle, name, message, cause, ran)
 
 
+_forked = False
+
+
+def _leave(method, e):
+    """Of a child of fork() that comes out of the method: the call is the parent's, and so are all later ones."""
+    code = 1
+    if isinstance(e, SystemExit):
+        code = e.code if isinstance(e.code, int) else int(e.code is not None)
+    elif e is not None:
+        traceback.print_exception(type(e), e, e.__traceback__)
+    else:
+        print(f"cadre-worker: rank {_method.rank()}: a child of fork() returned from {method.name}(), whose call only its "
+              "parent may answer; the child ends: end such children by os._exit()", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def _forget_wakeup():
     """In a child of fork(): its signals are not for the parent."""
+    global _forked
+    _forked = True
     if threading.current_thread() is threading.main_thread():
         signal.set_wakeup_fd(-1)
 
@@ -280,7 +307,17 @@ def _exit_loudly():
     os._exit = _exit
 
 
+def _waiting(host, roles, awaits):
+    server = Server(host, roles)
+    code = server.start(None, awaits)
+    if code:
+        raise _load.Stop("it cannot wait for its code", code)
+    return server
+
+
 def main():
+    if os.environ.get("CADRE_TEMPLATE"):
+        _template.serve()  # comes back in a rank only
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # people want to see lines at once
     if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
@@ -289,8 +326,15 @@ def main():
         return 0 if len(sys.argv) == 2 else _load.EXIT_USAGE
     if len(sys.argv) == 2:
         os.environ["CADRE_PYTHON"] = sys.argv[1]
+    started_with = dict(os.environ)
     try:
         host = _host.load()
+        wanted = _load.archive()
+        if wanted and not os.path.isdir(wanted.place):
+            code = _lobby.wait(wanted, functools.partial(_waiting, host))
+            if code is None:  # a process has one host: the next one begins anew
+                os.execve(sys.executable, [sys.executable, "-m", "cadre.worker"], started_with)
+            return code
         roles, text = _load.roles()
         server = Server(host, roles)
         code = server.start(text)

@@ -2,7 +2,10 @@
 """The worker that runs tasks (@cadre.task): functions of modules that it imports, or that come by value."""
 
 import functools
+import hashlib
 import importlib
+import os
+import sys
 
 from .. import _code, _method
 from .._task import Task
@@ -11,12 +14,21 @@ from .._task import Task
 @functools.lru_cache(maxsize=1024)
 def _find(name):
     if isinstance(name, bytes):
-        return _code.unpack(name)
+        function = _code.unpack(name)
+        _log(function, name)
+        return function
     module, _, path = name.partition(":")
     found = importlib.import_module(module)
     for part in path.split("."):
         found = getattr(found, part)
     return found.function if isinstance(found, Task) else found
+
+
+def _log(function, code):
+    """In a cluster, once for each function: the group's object and its Events do not tell of code that a call brings."""
+    if os.environ.get("CADRE_OPERATOR"):
+        print(f"cadre-worker: rank {_method.rank()}: a call brought the code of {function.__qualname__}(): SHA-256 "
+              f"{hashlib.sha256(code).hexdigest()}, {len(code)} bytes", file=sys.stderr, flush=True)
 
 
 class Tasks:

@@ -115,6 +115,17 @@ static void what_has_ended_does_not_run_again_within_its_attempt(void **state)
     assert_int_equal(facts(f)->state, AGENT_RUNNING);
 }
 
+static void why_there_is_no_template_is_known_of_what_runs_now(void **state)
+{
+    struct fixture *f = *state;
+    join(f, 0, HELLO("{" GROUP ",\"attempt\":1,\"state\":\"Running\",\"processes\":[],\"withoutTemplate\":\"x\"}"));
+    assert_string_equal(facts(f)->slow, "x");
+    say(f, RECORD_STARTED, "{" GROUP ",\"attempt\":2,\"processes\":[],\"withoutTemplate\":\"y\"}");
+    assert_string_equal(facts(f)->slow, "y");
+    say(f, RECORD_STARTED, "{" GROUP ",\"attempt\":3,\"processes\":[]}");
+    assert_null(facts(f)->slow);
+}
+
 static void what_is_said_of_an_older_attempt_changes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -197,6 +208,7 @@ int main(void)
         T(a_process_that_cannot_be_run_answers_the_start),
         T(ranks_that_restart_one_by_one_have_attempts_of_their_own),
         T(what_has_ended_does_not_run_again_within_its_attempt),
+        T(why_there_is_no_template_is_known_of_what_runs_now),
         T(what_is_said_of_an_older_attempt_changes_nothing),
         T(why_it_could_not_be_prepared_is_told_until_it_goes_well),
         T(a_refusal_answers_the_command_and_says_why),

@@ -47,11 +47,15 @@ static void a_python_module_runs_in_the_image_s_python(void **state)
     (void)state;
     expect(&(struct worker_spec){.python = "pkg.actors", .class_name = "A", .init_json = "{\"x\":1}"},
            "python3 -m cadre.worker | CADRE_PYTHON=pkg.actors CADRE_CLASS=A CADRE_INIT={\"x\":1}");
+    expect(&(struct worker_spec){.python = "a", .preload = (const char *[]){"torch", "numpy.linalg"}, .n_preload = 2},
+           "python3 -m cadre.worker | CADRE_PYTHON=a CADRE_PRELOAD=torch numpy.linalg");
 }
 
 static void code_travels_in_variables_that_the_kernel_takes(void **state)
 {
     (void)state;
+    expect(&(struct worker_spec){.python = "nb", .has_archive = true, .archive_sha256 = "cd", .archive_size = 10240},
+           "python3 -m cadre.worker | CADRE_PYTHON=nb CADRE_ARCHIVE=cd:10240");
     expect(&(struct worker_spec){.python = "nb", .code_sha256 = "ab", .code_inline = "Y29kZQ=="},
            "python3 -m cadre.worker | CADRE_PYTHON=nb CADRE_CODE=ab CADRE_CODE_0=Y29kZQ==");
     struct arena a = ARENA_INIT;

@@ -148,6 +148,14 @@ run ignored.yaml
 ended 0 "what does not count"
 grep -qF "restart 3 in" "$work/err" || fail "not three"
 
+# A worker in Python, and a python3 that does not have the package
+sed 's|module: .*|python: nowhere}|; s|^spec:|spec:\n  restartPolicy: Never|' "$work/acc.yaml" >"$work/python.yaml"
+PYTHONPATH='' run python.yaml
+ended 1 "no package"
+for text in "No module named 'cadre'" "install the wheel cadre-sdk into it; or set PYTHONPATH to sdk/python"; do
+    grep -qF "$text" "$work/err" || fail "does not say: $text"
+done
+
 # A group that has been called and is over: calls are refused at once, by name, until the run is told to end
 sed 's/^spec:/spec:\n  restartPolicy: Never/' "$work/acc.yaml" >"$work/over.yaml"
 run over.yaml

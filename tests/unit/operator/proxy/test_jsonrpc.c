@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/jsonrpc.h"
+
+#include "common/wire/area.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/tenant.h"
 
@@ -271,6 +273,42 @@ static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
     assert_int_equal(quota_used(d->j.session->quota), 0);
 }
 
+static void area_ends(struct area *a)
+{
+    (void)a;
+}
+
+static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void **state)
+{
+    enum { LEN = 700000, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
+    struct desk *d = *state;
+    _cleanup_(free_p) char *result = long_result(LEN, "1]");
+    struct area area = {.fd = -1, .base = result, .size = LEN, .end = area_ends};
+    struct parts text;
+    struct err err = ERR_INIT;
+    int turns = 1;
+    area_init(&area);
+    asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
+    struct record rec = {.h = {.type = RECORD_RESULT, .call = worker_takes(&d->workers[1], ""), .rank = 1},
+                         .body = result,
+                         .len = LEN,
+                         .blob = area_blob(&area, result, LEN, 0)};
+    assert_int_equal(member_record(&d->f.router, d->workers[1].member, &rec, &err), 0);
+    blob_unref(rec.blob);
+    for (; !jsonrpc_next(&d->j, &text); turns++) {
+        assert_in_range(quota_used(d->j.session->quota), turns * SLICE, (turns + 1) * SLICE); // no more than that
+        (void)tenants_next_turn(&d->f.router);
+    }
+    assert_in_range(turns, LEN / SLICE, LEN / SLICE + 2);
+    memset(result, 'x', LEN); // by its worker, too late
+    _cleanup_(free_p) char *got = xmalloc(text.len + 1);
+    got[parts_read(&text, got, text.len)] = '\0';
+    assert_null(strchr(strstr(got, "\"result\":[") + 1, 'x'));
+    parts_done(&text);
+    (void)tenants_next_turn(&d->f.router);
+    area_unref(&area);
+}
+
 // A message as the server hands it over: behind bytes that are free.
 static struct blob *long_message(const char *before, size_t spaces, const char *behind)
 {
@@ -440,6 +478,7 @@ int main(void)
         TEST(what_is_beside_the_arguments_is_short),
         TEST(a_long_request_is_read_in_turns_of_its_namespace_and_not_copied),
         TEST(a_long_result_is_looked_at_in_turns_of_its_namespace),
+        TEST(a_result_in_shared_memory_is_copied_in_turns_of_its_namespace),
         TEST(an_id_in_use_is_refused_and_the_first_goes_on),
         TEST(a_request_is_canceled_by_its_id),
         TEST(a_notification_runs_and_gets_no_answer),

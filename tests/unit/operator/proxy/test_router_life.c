@@ -118,6 +118,8 @@ static void a_bad_hello_is_refused(void **state)
         "",
         "[]",
         "{}",
+        "{\"methods\":[],\"awaits\":\"0123\"}",
+        "{\"methods\":[],\"awaits\":5}",
         "{\"methods\":1}",
         "{\"methods\":[{}]}",
         "{\"methods\":[{\"name\":\"a\",\"dispatch\":\"ONE_TO_ALL\"}]}",

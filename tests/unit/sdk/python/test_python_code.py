@@ -7,7 +7,9 @@
 """
 
 import base64
+import contextlib
 import hashlib
+import io
 import os
 import pickle
 import re
@@ -16,10 +18,12 @@ import sys
 import threading
 import traceback
 import types
+import unittest.mock
 
 import cadre
 from cadre import _code
 from cadre._code import _versions
+from cadre.worker import tasks
 from python_case import EXAMPLES, PRELOADED, ROOT, RunCase, main, program
 from safetensors_case import with_package
 
@@ -175,6 +179,14 @@ class ByValue(RunCase):
         with cadre.local():
             self.assertEqual(square(4), 48)
             self.assertEqual(cadre.task(lambda x: times(x))(2), 6)
+
+    def test_code_that_a_call_brings_is_in_the_log_of_a_worker_in_a_cluster(self):
+        code = _code.pack(times, "times")
+        with unittest.mock.patch.dict(os.environ, CADRE_OPERATOR="wss://operator"), \
+                contextlib.redirect_stderr(io.StringIO()) as log:
+            self.assertEqual([tasks._find(code)(2), tasks._find(code)(3)], [6, 9])
+        self.assertEqual(log.getvalue(), f"cadre-worker: rank 0: a call brought the code of times(): SHA-256 "
+                                         f"{hashlib.sha256(code).hexdigest()}, {len(code)} bytes\n")
 
     def test_the_caller_gets_the_method_s_own_exception(self):
         with cadre.local() as client:

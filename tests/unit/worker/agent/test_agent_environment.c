@@ -253,6 +253,35 @@ static void a_worker_in_python_finds_what_was_brought(void **state)
     assert_null(strstr(build(pod, &g, &p), "/cadre"));
 }
 
+static void a_template_has_what_is_the_same_for_all_ranks_and_attempts(void **state)
+{
+    (void)state;
+    const char *const pod[] = {"PATH=/usr/bin", "CADRE_OPERATOR=wss://o", NULL};
+    const struct environment_var vars[] = {{"CADRE_PYTHON", "pkg.actors"},
+                                           {"CADRE_PRELOAD", "torch"},
+                                           {"CADRE_CODE", "ab"},
+                                           {"HOME", "/home"},
+                                           {"CACHE", "$(HOME)/$(RANK)"}};
+    struct environment_group g = group;
+    struct buf text = BUF_INIT(16 * 1024);
+    g.brought = "/cadre";
+    g.vars = vars;
+    g.n_vars = ARRAY_LEN(vars);
+    for (const char *const *env = environment_template(pod, &g, &arena); *env; env++)
+        buf_printf(&text, "%s\n", *env);
+    assert_string_equal(buf_str(&text), "PATH=/usr/bin\n"
+                                        "CADRE_OPERATOR=wss://o\n"
+                                        "CADRE_PYTHON=pkg.actors\n"
+                                        "CADRE_PRELOAD=torch\n"
+                                        "HOME=/home\n"
+                                        "CACHE=/home/$(RANK)\n"
+                                        "CADRE_GROUP_UID=6e8a\n"
+                                        "CADRE_TEMPLATE=1\n"
+                                        "PYTHONPATH=/cadre/cadre.zip\n"
+                                        "CADRE_CLIENT_LIBRARY=/cadre/libcadre.so\n");
+    buf_done(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -263,6 +292,7 @@ int main(void)
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
         cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),
+        cmocka_unit_test_teardown(a_template_has_what_is_the_same_for_all_ranks_and_attempts, teardown),
         cmocka_unit_test_teardown(more_than_there_is_is_refused, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

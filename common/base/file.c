@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/kube/file.h"
+#include "common/base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders of code as one archive with a hash: packed at the program, unpacked once in each pod.
+
+An archive is a tar file of regular files, in the order of their names, without times and owners: the same code has the
+same SHA-256. Its files are below WORKING_DIR, where the ranks begin, or below PY_MODULES, which they import from.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+import sys
+import tarfile
+import tempfile
+import types
+from typing import NamedTuple
+
+from ._ignored import Ignored
+
+MAX = 512 << 20  # bytes of an archive
+WORKING_DIR, PY_MODULES = "working_dir", "py_modules"
+FOLDER = "CADRE_ARCHIVES"  # the variable that says where workers unpack
+_BLOCK = 1 << 20
+_LARGEST = 3  # files that a message names
+
+
+class Archive(NamedTuple):
+    """file: its bytes, an open file."""
+
+    sha256: str
+    size: int
+    file: object
+
+    def read(self, offset, size):
+        return os.pread(self.file.fileno(), size, offset)
+
+
+class _Hashing:
+    """A file that knows the hash of what was written to it."""
+
+    def __init__(self, file):
+        self.file, self.hash, self.size = file, hashlib.sha256(), 0
+
+    def write(self, data):
+        self.hash.update(data)
+        self.size += len(data)
+        return self.file.write(data)
+
+    def tell(self):
+        return self.size
+
+
+def _module(given):
+    """The folder or file of an entry of py_modules."""
+    if isinstance(given, types.ModuleType):
+        path = list(getattr(given, "__path__", ())) or [getattr(given, "__file__", None)]
+        if not path[0]:
+            raise ValueError(f"py_modules: the module {given.__name__} has no file")
+        given = path[0]
+    path = os.path.abspath(os.fspath(given))
+    if not os.path.isdir(path) and not (os.path.isfile(path) and path.endswith(".py")):
+        raise ValueError(f"py_modules: {os.fspath(given)!r} is neither a folder nor a .py file of this machine")
+    return path
+
+
+def _found(working_dir, py_modules, excludes):
+    """(name in the archive, os.DirEntry or path), in the order of the archive."""
+    if isinstance(excludes, (str, bytes)) or isinstance(py_modules, (str, bytes)):
+        raise TypeError("py_modules= and excludes= are lists")
+    found, names = [], {}
+    for path in map(_module, py_modules):
+        name = os.path.basename(path)
+        if names.setdefault(name, path) != path:
+            raise ValueError(f"py_modules: {names[name]} and {path} have the same name")
+    for name, path in sorted(names.items()):
+        if os.path.isdir(path):
+            found += [(f"{PY_MODULES}/{name}/{inner}", entry.path) for inner, entry in Ignored(path, excludes).files()]
+        else:
+            found.append((f"{PY_MODULES}/{name}", path))
+    if working_dir is not None:
+        if not os.path.isdir(working_dir):
+            raise ValueError(f"working_dir: {os.fspath(working_dir)!r} is not a folder of this machine")
+        found += [(f"{WORKING_DIR}/{inner}", entry.path) for inner, entry in Ignored(working_dir, excludes).files()]
+    return found
+
+
+def _regular(path):
+    """Its status; None for what no archive takes, such as a socket."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is a link to nothing: remove it, or name it in .gitignore") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise ValueError(f"{path} is a link to a folder, which does not travel: name it in .gitignore, or give that folder "
+                         "in py_modules=")
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+def _check_size(files):
+    total = sum(status.st_size for _, _, status in files)
+    if total > MAX:
+        largest = sorted(files, key=lambda f: -f[2].st_size)[:_LARGEST]
+        named = ", ".join(f"{path} ({status.st_size >> 20} MiB)" for _, path, status in largest)
+        raise ValueError(f"working_dir and py_modules have {total >> 20} MiB, and {MAX >> 20} MiB is the most: the largest "
+                         f"files are {named}; name what the ranks do not need in .gitignore")
+
+
+def _add(tar, name, path, status):
+    info = tarfile.TarInfo(name)
+    info.size, info.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
+    with open(path, "rb") as f:
+        try:
+            tar.addfile(info, f)
+        except OSError as e:
+            raise ValueError(f"{path} cannot be read, or was changed meanwhile: {e}") from e
+
+
+def folders(place_of):
+    """(working_dir, py_modules) of an unpacked archive, as pack() takes them."""
+    work, modules = (os.path.join(place_of, name) for name in (WORKING_DIR, PY_MODULES))
+    return (work if os.path.isdir(work) else None,
+            sorted(entry.path for entry in os.scandir(modules)) if os.path.isdir(modules) else [])
+
+
+def pack(working_dir=None, py_modules=(), excludes=()):
+    """The Archive of a folder, and of modules or packages (paths, or the modules themselves). Left out is what .gitignore
+    or excludes= name, both in the words of gitignore(5), .git, and virtual environments. ValueError names what is wrong.
+    """
+    files = [(name, path, _regular(path)) for name, path in _found(working_dir, py_modules, excludes)]
+    files = [f for f in files if f[2]]
+    _check_size(files)
+    file = tempfile.TemporaryFile(prefix="cadre-archive-", buffering=_BLOCK)
+    out = _Hashing(file)
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8",
+                      errors="surrogateescape") as tar:
+        if working_dir is not None:
+            tar.addfile(_folder(WORKING_DIR))  # also where it is empty
+        for name, path, status in files:
+            _add(tar, name, path, status)
+    file.flush()
+    return Archive(out.hash.hexdigest(), out.size, file)
+
+
+def _folder(name):
+    info = tarfile.TarInfo(name)
+    info.type, info.mode = tarfile.DIRTYPE, 0o755
+    return info
+
+
+def _hash(file):
+    found = hashlib.sha256()
+    file.seek(0)
+    for block in iter(lambda: file.read(_BLOCK), b""):
+        found.update(block)
+    return found.hexdigest()
+
+
+def _check_member(info):
+    parts = info.name.split("/")
+    if not (info.isreg() or info.isdir()):
+        raise ValueError(f"the archive is refused: {info.name!r} is neither a file nor a folder, but a link or a device")
+    if info.name.startswith("/") or ".." in parts or "\0" in info.name or parts[0] not in (WORKING_DIR, PY_MODULES):
+        raise ValueError(f"the archive is refused: {info.name!r} leads out of it")
+
+
+def _unpack(file, folder):
+    file.seek(0)
+    try:
+        with tarfile.open(fileobj=file, mode="r:", encoding="utf-8", errors="surrogateescape") as tar:
+            for info in tar:
+                _check_member(info)
+                path = os.path.join(folder, info.name)
+                os.makedirs(path if info.isdir() else os.path.dirname(path), exist_ok=True)
+                if info.isreg():
+                    with open(path, "xb") as out, tar.extractfile(info) as data:
+                        shutil.copyfileobj(data, out, _BLOCK)
+                    os.chmod(path, info.mode & 0o755)
+    except (tarfile.TarError, EOFError, FileExistsError, IsADirectoryError, NotADirectoryError) as e:
+        raise ValueError(f"the archive is refused: it is no archive of Cadre's: {e}") from None
+
+
+def place(folder, sha256):
+    """Where the archive of that hash is unpacked; whole, if it is there."""
+    return os.path.join(folder, sha256)
+
+
+def kept(folder, sha256):
+    """Where the archive itself is, for others that want it."""
+    return os.path.join(folder, f"{sha256}.tar")
+
+
+def _keep(file, path):
+    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".", delete=False) as out:
+        try:
+            file.seek(0)
+            shutil.copyfileobj(file, out, _BLOCK)
+            out.flush()
+            os.rename(out.name, path)
+        except BaseException:
+            os.unlink(out.name)
+            raise
+
+
+def unpack(file, sha256, folder):
+    """Unpacks it below the folder, all or nothing, and keeps it there: place() appears when all of it is there. ValueError: it
+    is not the archive of that hash, or has in it what no archive may have. OSError: the disk is full.
+    """
+    found = _hash(file)
+    if found != sha256:
+        raise ValueError(f"the archive was changed on its way: its SHA-256 is {found}, and spec.worker.archive says {sha256}")
+    os.makedirs(folder, exist_ok=True)
+    beside = tempfile.mkdtemp(prefix=f".{sha256[:12]}-", dir=folder)
+    try:
+        _unpack(file, beside)
+        os.chmod(beside, 0o755)
+        _keep(file, kept(folder, sha256))
+        os.rename(beside, place(folder, sha256))
+    except FileExistsError:
+        pass
+    except OSError as e:
+        if not os.path.isdir(place(folder, sha256)):  # another rank was first
+            raise OSError(e.errno, f"the archive cannot be unpacked below {folder}: {e.strerror}") from e
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+class Wanted(NamedTuple):
+    """The archive of spec.worker.archive, as the environment says it, and the folder below which it is unpacked."""
+
+    sha256: str
+    size: int
+    folder: str
+
+    @property
+    def place(self):
+        return place(self.folder, self.sha256)
+
+
+def of_environment():
+    """What this worker wants, or None. ValueError: the environment is wrong."""
+    said = os.environ.get("CADRE_ARCHIVE")
+    if not said:
+        return None
+    found = re.fullmatch("([0-9a-f]{64}):([0-9]{1,12})", said)
+    if not found or not 0 < int(found[2]) <= 2 * MAX:
+        raise ValueError(f"CADRE_ARCHIVE is {said[:100]!r}: it looks like SHA256:BYTES")
+    return Wanted(found[1], int(found[2]), os.environ.get(FOLDER) or _own_folder())
+
+
+def _own_folder():
+    """One that nobody else can write to."""
+    folder = os.path.join(tempfile.gettempdir(), f"cadre-archives-{os.geteuid()}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    status = os.stat(folder, follow_symlinks=False)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o022:
+        raise ValueError(f"{folder} is open to other users: remove it, or set {FOLDER} to a folder of your own")
+    return folder
+
+
+def of_worker():
+    """The Archive that this worker was given, or None."""
+    wanted = of_environment()
+    return Archive(wanted.sha256, wanted.size, open(kept(wanted.folder, wanted.sha256), "rb")) if wanted else None
+
+
+def enter(folder):
+    """Makes an unpacked archive what the ranks import from, and its working_dir their own."""
+    for inner in (PY_MODULES, WORKING_DIR):  # the last one is looked at first
+        path = os.path.join(folder, inner)
+        if os.path.isdir(path):
+            sys.path.insert(0, path)
+    if os.path.isdir(os.path.join(folder, WORKING_DIR)):
+        os.chdir(os.path.join(folder, WORKING_DIR))

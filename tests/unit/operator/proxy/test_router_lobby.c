@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that wait for the archive of their code: in the lobby of their group, where programs bring it.
+#include "tests/unit/operator/proxy/proxy_world.h"
+
+#include "common/base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#define SHA256 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define WAITS                                                                       \
+    "{\"awaits\":\"" SHA256 "\","                                                   \
+    "\"code\":true,\"methods\":[{\"name\":\"receive\",\"dispatch\":\"ONE_TO_ALL\"," \
+    "\"execute\":\"RANK_ZERO\"}]}"
+#define RECEIVE "{\"method\":\"receive\",\"group\":\"llama.code\"}"
+
+static void wait_at(struct world *w, uint32_t rank, uint32_t attempt)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(worker_dial_as(&w->f, &w->workers[rank], rank, attempt, WAITS, &err), 0);
+}
+
+static void bring(struct world *w, uint32_t id, uint32_t rank)
+{
+    sends(w, (struct call_text){.id = id, .rank = rank, .head = RECEIVE, .args = "[1]"});
+}
+
+static void a_rank_that_waits_is_called_in_the_lobby_and_not_in_its_group(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD});
+    hears_nothing(w);
+    bring(w, 3, 1);
+    worker_says(&w->f, &w->workers[1], worker_takes(&w->workers[1], "[1]"), "20");
+    hears(w, "3 RESULT 20");
+    worker_hang_up(&w->f, &w->workers[1]);
+    worker_start(&w->f, &w->workers[1], 1, 1);
+    worker_says(&w->f, &w->workers[1], worker_takes(&w->workers[1], ""), "5");
+    hears(w, "1 RESULT 5");
+}
+
+static void info_says_who_waits_for_what(void **state)
+{
+    struct world *w = *state;
+    struct buf info = BUF_INIT(1 << 16);
+    const struct group *g = router_group(&w->f.router, FIXTURE_UID);
+    wait_at(w, 1, 1);
+    worker_start(&w->f, &w->workers[0], 0, 1);
+    group_info(g, 0, &info);
+    assert_non_null(strstr(buf_str(&info), "{\"rank\":1,\"connected\":false,\"awaits\":\"" SHA256 "\",\"attempt\":1,"
+                                           "\"pod\":\"llama-1-0\",\"node\":\"n1\"}"));
+    assert_non_null(strstr(buf_str(&info),
+                           "\"message\":\"1 of 4 ranks wait for their code, which the program that made "
+                           "the group sends while it is connected\""));
+    assert_non_null(strstr(buf_str(&info), "\"ready\":false"));
+    buf_done(&info);
+    sends(w, (struct call_text){
+                 .id = 1, .rank = RECORD_GROUP, .head = "{\"method\":\"add\",\"whenNotReady\":\"Refuse\"}"});
+    hears_about(w, "1 ERROR", "missing: 1, 2, 3; 1 of them wait for their code");
+}
+
+static void the_death_of_a_rank_that_waits_ends_the_calls_of_the_lobby(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 2, 1);
+    bring(w, 1, 2);
+    worker_takes(&w->workers[2], "[1]");
+    worker_hang_up(&w->f, &w->workers[2]);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 65);
+    hears(w,
+          "1 ERROR rank=2 exit=65 UNAVAILABLE rank 2 of ml/llama.code (pod llama-2-0 on node n2) exited with code 65 "
+          "while receive() was pending; it may have run");
+}
+
+static void a_rank_has_one_place(void **state)
+{
+    struct world *w = *state;
+    struct worker again;
+    struct err err = ERR_INIT;
+    wait_at(w, 1, 1);
+    worker_start(&w->f, &again, 1, 1); // the connection to the lobby is half open
+    assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
+    worker_hang_up(&w->f, &w->workers[1]);
+    wait_at(w, 1, 2); // another process, without its code
+    assert_int_equal(again.member->peer.close_code, ERR_CONFLICT);
+    worker_hang_up(&w->f, &again);
+    assert_int_equal(worker_dial(&w->f, &again, 1, 1, &err), ERR_CONFLICT);
+}
+
+static void restarts_and_deletions_empty_the_lobby(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    fixture_group(&w->f, WORLD, 2, NULL);
+    assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
+    worker_hang_up(&w->f, &w->workers[1]);
+    wait_at(w, 1, 2);
+    fixture_group(&w->f, 2, 2, NULL); // other ranks
+    assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
+    worker_hang_up(&w->f, &w->workers[1]);
+    wait_at(w, 1, 2);
+    bring(w, 1, 1);
+    router_group_gone(&w->f.router, FIXTURE_UID);
+    router_turn(&w->f.router);
+    hears(w, "1 ERROR GONE ml/llama.code was deleted while receive() was pending");
+    assert_int_equal(w->workers[1].member->peer.close_code, ERR_GONE);
+    bring(w, 2, 1);
+    hears(w, "2 ERROR NOT_FOUND *");
+}
+
+static void a_group_takes_calls_of_its_lobby_as_its_own(void **state)
+{
+    struct world *w = *state;
+    wait_at(w, 1, 1);
+    fixture_group(&w->f, WORLD, 1, "it failed");
+    bring(w, 1, 1);
+    hears(w, "1 ERROR UNAVAILABLE ml/llama.code takes no calls: it failed");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PROXY_TEST_EMPTY(a_rank_that_waits_is_called_in_the_lobby_and_not_in_its_group),
+        PROXY_TEST_EMPTY(info_says_who_waits_for_what),
+        PROXY_TEST_EMPTY(the_death_of_a_rank_that_waits_ends_the_calls_of_the_lobby),
+        PROXY_TEST_EMPTY(a_rank_has_one_place),
+        PROXY_TEST_EMPTY(restarts_and_deletions_empty_the_lobby),
+        PROXY_TEST_EMPTY(a_group_takes_calls_of_its_lobby_as_its_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What bad input and bad luck get: pickles that are none or too long, no memory, forks, connections that are cut while
+everything sleeps, and names that two programs want. Each time there is a clear error, and the rank goes on.
+"""
+
+import mmap
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import unittest.mock
+
+import cadre
+from cadre import _call
+from cadre._value import Body, _document, _pickle
+from cadre._value._tensor import Tensor
+from python_case import GroupCase, main
+
+WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
+SLOW_S = 120
+GIB = 1 << 30
+PATIENT = {"name": "ASAN_OPTIONS", "value": "detect_leaks=0:allocator_may_return_null=1"}  # Python knows no memory, too
+
+
+def hurt(**more):
+    return {"python": "hurt", "workingDir": WORKERS, **more}
+
+
+def pickled(stream, tensors=()):
+    """The body of a call, with this stream."""
+    parts = {str(i): t for i, t in enumerate(tensors)}
+    parts[_pickle.OBJECT] = Tensor("U8", (len(stream),), memoryview(stream))
+    return Body("pickle", _document.write(parts, {_pickle.OBJECT: "pickle5"}))
+
+
+class Relay:
+    """A way to the run that can be cut, such as the network of a laptop."""
+
+    def __init__(self, path):
+        self.path, self.ends = path, []
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"ws://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                here = self.listener.accept()[0]
+            except OSError:
+                return
+            there = socket.socket(socket.AF_UNIX)
+            there.connect(self.path)
+            self.ends += [here, there]
+            for a, b in ((here, there), (there, here)):
+                threading.Thread(target=self._pass_on, args=(a, b), daemon=True).start()
+
+    def _pass_on(self, a, b):
+        try:
+            while data := a.recv(1 << 16):
+                b.sendall(data)
+        except OSError:
+            pass
+        self._end(b)
+
+    def _end(self, s):
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def cut(self):
+        for s in self.ends:
+            self._end(s)
+        self.ends.clear()
+
+    def close(self):
+        self.listener.close()
+        self.cut()
+
+
+class Pickles(GroupCase):
+    module, ranks = hurt(env=[{"name": "CADRE_CALL_BYTES", "value": str(8 << 20)}]), 2
+
+    def send(self, body):
+        with unittest.mock.patch.object(_call, "encode_call", lambda *_: body):
+            self.group.call("size", 1, rank=1, timeout=SLOW_S)
+
+    def test_mangled_pickles_are_refused_before_the_method_runs(self):
+        whole = pickle.dumps((([1, {2}, b"x" * 100],), {}), protocol=5)
+        nested = b"\x80\x05" + b"(" * 100000 + b"."
+        for name, stream in (("cut", whole[:-20]), ("empty", b""), ("noise", bytes(range(256)) * 40), ("nested", nested),
+                             ("longer than it is", b"\x80\x05\x8e" + (GIB).to_bytes(8, "little") + b"abc."),
+                             ("of a module that is not there", b"cnowhere.at_all\nThing\n."),
+                             ("of a buffer that is not there", b"\x80\x05\x97.")):
+            with self.subTest(name):
+                e = self.fails(cadre.Proto, rf"rank 1: a pickled object of {len(stream)} bytes cannot be read: ", self.send,
+                               pickled(stream))
+                self.assertFalse(e.may_have_run)
+        self.assertEqual(self.group.call("add", 0, timeout=SLOW_S), [0, 0])
+
+    def test_an_object_that_is_no_call_is_refused(self):
+        for value in (5, (1, 2, 3), None, ("ab", 3)):
+            with self.subTest(value), self.assertRaises(cadre.Error):
+                self.send(pickled(pickle.dumps(value, protocol=5)))
+        self.assertEqual(self.group.call("size", {1, 2}, timeout=SLOW_S), [2, 2])
+
+    def test_more_than_a_worker_takes_is_refused(self):
+        e = self.fails(cadre.Limit, r"CADRE_CALL_BYTES", self.group.call, "size", (bytes(16 << 20), {1}), rank=0,
+                       timeout=SLOW_S)
+        self.assertFalse(e.may_have_run)
+        self.assertEqual(self.group.call("size", {1, 2}, timeout=SLOW_S), [2, 2])
+
+    def test_more_than_travels_is_refused_before_it_is_copied(self):
+        with mmap.mmap(-1, 3 * GIB) as memory, memoryview(memory) as view:
+            tensor = Tensor("U8", (3 * GIB,), view)
+            self.fails(cadre.Limit, "at most .* are sent", self.group.call, "size", (tensor, {1}), timeout=SLOW_S)
+            with open("/proc/self/statm", encoding="utf-8") as f:
+                self.assertLess(int(f.read().split()[1]) * mmap.PAGESIZE, GIB)
+            del tensor
+        self.assertEqual(self.group.call("add", 0, timeout=SLOW_S), [0, 0])
+
+
+class Memory(GroupCase):
+    module, ranks = hurt(env=[PATIENT]), 2
+
+    def test_no_memory_in_a_method_is_an_exception_of_it(self):
+        with self.local.connect(trust=True) as client:
+            with self.assertRaises(MemoryError) as caught:
+                client.group("g").call("take", GIB, timeout=SLOW_S)
+        self.assertIsInstance(caught.exception, cadre.Failed)
+        self.assertRegex(str(caught.exception), r"^rank \d: MemoryError\b[^$]*hurt\.py:\d+ in take")
+        self.assertEqual(self.group.call("add", 1, timeout=SLOW_S), [1, 1])
+
+    def test_who_is_killed_for_its_memory_is_named_and_starts_again(self):
+        e = self.fails(cadre.Unavailable, "rank 1 of lab/g", self.group.call, "killed", rank=1, timeout=SLOW_S)
+        self.assertEqual((e.exit_code, e.may_have_run), (137, True))
+        self.assertEqual(self.group.call("add", 0, timeout=SLOW_S), [0, 0])
+
+
+class Forks(GroupCase):
+    module, ranks = hurt(), 1
+
+    def test_a_child_that_comes_out_of_the_method_answers_no_call_and_ends(self):
+        for how, code in (("returns", 1), ("raises", 1), ("exits", 3)):
+            for method in ("forks", "forks_later"):
+                with self.subTest(how=how, method=method):
+                    self.assertEqual(self.group.call(method, how, timeout=SLOW_S), [code])
+        self.assertEqual(self.group.call("add", 1, timeout=SLOW_S), [1])
+        log = self.local.read_log()
+        self.assertIn("a child of fork() returned from forks(), whose call only its parent may answer", log)
+        self.assertIn("ValueError: of the child", log)
+
+
+PROGRAM = """
+import sys, cadre
+with cadre.connect(sys.argv[1], namespace="lab") as client:
+    group = client.group("g")
+    print(group.call("add", 1), flush=True)
+    future = group.start("waits")
+    print("sleeps", flush=True)
+    sys.stdin.readline()
+    try:
+        future.result()
+    except cadre.Unavailable as e:
+        print(e.may_have_run, "may have run" in str(e), flush=True)
+    print(group.call("add", 1, timeout=100), flush=True)
+"""
+
+
+class Sleep(GroupCase):
+    module, ranks = hurt(), 1
+
+    def test_a_laptop_whose_connection_was_cut_while_it_slept(self):
+        relay = Relay(f"{self.local.folder}/socket")
+        self.addCleanup(relay.close)
+        with subprocess.Popen([sys.executable, "-c", PROGRAM, relay.address], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as program:
+            self.addCleanup(program.kill)
+            self.assertEqual([program.stdout.readline() for _ in range(2)], ["[1]\n", "sleeps\n"])
+            while not self.group.stacks(0).count("in waits"):  # it has left the laptop
+                pass
+            program.send_signal(signal.SIGSTOP)
+            relay.cut()
+            self.group.call("open", timeout=SLOW_S)
+            self.assertEqual(self.group.call("add", 1, timeout=SLOW_S), [2])  # others go on
+            program.send_signal(signal.SIGCONT)
+            out, _ = program.communicate("go on\n", timeout=SLOW_S)
+            self.assertEqual(out, "True True\n[3]\n")
+
+    def test_a_run_that_slept_with_its_program_goes_on(self):
+        """All processes stop, and their peers are silent for longer than they bear."""
+        pids = [self.local.process.pid, *self.below(self.local.process.pid)]
+        with self.local.connect(unreachable=0.5) as client:
+            group = client.group("g")
+            before = group.call("add", 0, timeout=SLOW_S)
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP)
+            slept = group.start("add", 1, timeout=SLOW_S)
+            with self.assertRaises(TimeoutError):
+                slept.result(timeout=2)
+            for pid in reversed(pids):
+                os.kill(pid, signal.SIGCONT)
+            self.assertEqual(slept.result(), [before[0] + 1])
+            self.assertEqual(group.call("add", 1, timeout=SLOW_S), [before[0] + 2])
+
+    def below(self, pid):
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            children = [int(p) for p in f.read().split()]
+        return children + [p for child in children for p in self.below(child)]
+
+
+class Names(GroupCase):
+    module = hurt()
+
+    def test_two_notebooks_with_one_name(self):
+        with cadre.local() as first, cadre.connect(first.address, namespace="default") as second:
+            group = first.Group(module=os.environ["ACCUMULATOR_SO"], class_name="Accumulator", name="shared")
+            self.assertEqual(group.add(1), [1])
+            self.fails(cadre.Exists, "default/shared exists in this run already, and this request did not create it; delete "
+                       "it or choose another name", second.Group, module=os.environ["ACCUMULATOR_SO"],
+                       class_name="Accumulator", name="shared", image="none", replicas=2)
+            self.assertEqual(group.add(1), [2])  # nothing has happened to it
+            self.assertEqual(second.group("shared").call("add", 1), [3])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/rank_place.h"
+
+#include "common/base/arena.h"
+#include "common/base/mem.h"
+#include "worker/agent/oom.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LAST_MAX = 8 * 1024 };
+
+struct place {
+    struct place_config config;
+    char *who; // "rank 3", or "llama rank 3" where several groups share the pod
+    struct process *process;
+    struct output_process *output;
+    struct birth *birth; // it is about to be forked: `run` and `fds` are for what is then to be done
+    struct arena arena;
+    struct place_run run;
+    int fds[2];
+    struct loop_timer *never; // tells the end of what was never a process
+    struct process_exit exit; // its
+    bool told_exit;
+    char *error, *slow;
+    bool oom, killed; // killed: for a client
+    struct buf last;
+};
+
+static void happened(struct place *p, enum process_event event, const struct process_exit *exit)
+{
+    p->config.happened(p->config.ctx, p, event, exit);
+}
+
+static void clear(struct place *p)
+{
+    free(TAKE_PTR(p->error));
+    free(TAKE_PTR(p->slow));
+    p->oom = p->killed = p->told_exit = false;
+    buf_done(&p->last);
+}
+
+static void close_fds(struct place *p)
+{
+    for (size_t i = 0; i < ARRAY_LEN(p->fds); i++) {
+        if (p->fds[i] >= 0)
+            close(p->fds[i]);
+        p->fds[i] = -1;
+    }
+}
+
+// The process could not say it.
+static const char *killed_words(const struct place *p, char *out, size_t size)
+{
+    snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
+    return out;
+}
+
+static void say_exit(const struct place *p, const struct process_exit *e)
+{
+    char words[320];
+    struct output *o = p->config.output;
+    if (p->error)
+        output_say(o, "%s: %s", p->who, p->error);
+    else if (p->killed)
+        output_say(o, "%s", killed_words(p, words, sizeof words));
+    else if (e->signal)
+        output_say(o, "%s: ended by signal %d (%s)%s", p->who, e->signal, strsignal(e->signal),
+                   e->core  ? ", core dumped"
+                   : p->oom ? ": the memory of the container was used up"
+                            : "");
+    else if (e->code)
+        output_say(o, "%s: exit code %d", p->who, e->code);
+}
+
+static bool look_oom(const struct place *p)
+{
+    int64_t before = *p->config.oom_kills;
+    *p->config.oom_kills = oom_kills(OOM_CGROUP);
+    return *p->config.oom_kills > before && before >= 0;
+}
+
+static void on_exited(struct place *p)
+{
+    struct process_exit e = process_exit(p->process);
+    const char *error = process_error(p->process);
+    char words[320];
+    output_drain(p->output);
+    output_tail(p->output, &p->last);
+    p->error = error[0] ? xstrdup(error) : NULL;
+    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
+    p->oom = e.signal == SIGKILL && look_oom(p) && !p->killed;
+    if (p->killed)
+        buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
+                   killed_words(p, words, sizeof words));
+    say_exit(p, &e);
+    happened(p, PROCESS_EXITED, &e);
+}
+
+static void on_process(void *ctx, enum process_event event)
+{
+    struct place *p = ctx;
+    if (event == PROCESS_EXITED) {
+        on_exited(p);
+        return;
+    }
+    if (event == PROCESS_GONE) {
+        process_free(TAKE_PTR(p->process));
+        output_close(TAKE_PTR(p->output));
+    }
+    happened(p, event, NULL);
+}
+
+static void on_line(void *ctx, const char *text, size_t len)
+{
+    const struct place *p = ctx;
+    p->config.printed(p->config.ctx, p->config.rank, text, len);
+}
+
+// It never was a process: told from the loop, as if it had been one.
+static void never(struct place *p, struct process_exit exit)
+{
+    close_fds(p);
+    p->exit = exit;
+    loop_timer_arm(p->never, 0);
+}
+
+static void on_never(void *ctx)
+{
+    struct place *p = ctx;
+    if (!p->told_exit) {
+        p->told_exit = true;
+        say_exit(p, &p->exit);
+        loop_timer_arm(p->never, 0);
+        happened(p, PROCESS_EXITED, &p->exit);
+        return;
+    }
+    output_close(TAKE_PTR(p->output));
+    happened(p, PROCESS_GONE, NULL);
+}
+
+static void fail(struct place *p, const char *why)
+{
+    p->error = xstrdup(why);
+    never(p, (struct process_exit){.code = PROCESS_EXIT_NOT_RUNNABLE});
+}
+
+static struct process_config config_of(struct place *p, const struct place_run *run)
+{
+    return (struct process_config){.loop = p->config.loop,
+                                   .reaper = p->config.reaper,
+                                   .argv = run->argv,
+                                   .env = run->env,
+                                   .dir = run->dir,
+                                   .out = p->fds[0],
+                                   .err = p->fds[1],
+                                   .fn = on_process,
+                                   .ctx = p};
+}
+
+static void start_alone(struct place *p, const struct place_run *run)
+{
+    struct err err = ERR_INIT;
+    const struct process_config config = config_of(p, run);
+    p->process = process_start(&config, &err);
+    if (!p->process)
+        fail(p, err.msg);
+    close_fds(p);
+}
+
+static void start_slow(struct place *p, const struct place_run *run, const char *why)
+{
+    p->slow = xstrdup(why);
+    output_say(p->config.output, "%s: started without its template: %s", p->who, why);
+    start_alone(p, run);
+}
+
+static void on_birth(void *ctx, int pid, int fd, const char *why_not)
+{
+    struct place *p = ctx;
+    struct err err = ERR_INIT;
+    const struct process_config config = config_of(p, &p->run);
+    p->birth = NULL;
+    p->process = pid ? process_adopt(&config, pid, fd, &err) : NULL;
+    if (!p->process)
+        start_slow(p, &p->run, why_not ? why_not : err.msg);
+    close_fds(p);
+    arena_done(&p->arena);
+}
+
+static const char *const *keep(const char *const *list, struct arena *a)
+{
+    size_t n = 0;
+    while (list[n])
+        n++;
+    const char **ret = arena_array(a, n + 1, sizeof *ret);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = arena_strdup(a, list[i]);
+    return ret;
+}
+
+static void start_forked(struct place *p, const struct place_run *run)
+{
+    struct err err = ERR_INIT;
+    const struct birth_config config = {
+        .env = run->env, .dir = run->dir, .out = p->fds[0], .err = p->fds[1], .fn = on_birth, .ctx = p};
+    p->birth = template_fork(run->template, &config, &err);
+    if (!p->birth) {
+        start_slow(p, run, err.msg);
+        return;
+    }
+    p->run = (struct place_run){.argv = keep(run->argv, &p->arena),
+                                .env = keep(run->env, &p->arena),
+                                .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
+}
+
+static void begin(struct place *p, const char *who)
+{
+    clear(p);
+    free(p->who);
+    p->who = xstrdup(who);
+}
+
+void place_fail(struct place *p, const char *who, const char *why)
+{
+    begin(p, who);
+    fail(p, why);
+}
+
+void place_start(struct place *p, const char *who, const struct place_run *run)
+{
+    struct err err = ERR_INIT;
+    begin(p, who);
+    p->output = output_open(p->config.output, p->who, p->fds, &err);
+    if (!p->output) {
+        fail(p, err.msg);
+        return;
+    }
+    if (p->config.printed)
+        output_follow(p->output, on_line, p);
+    if (run->template)
+        start_forked(p, run);
+    else
+        start_alone(p, run);
+}
+
+void place_stop(struct place *p, int64_t grace_ms)
+{
+    if (p->process)
+        process_stop(p->process, grace_ms);
+    if (!p->birth)
+        return;
+    birth_cancel(TAKE_PTR(p->birth));
+    arena_done(&p->arena);
+    int signo = grace_ms > 0 ? SIGTERM : SIGKILL;
+    never(p, (struct process_exit){.code = PROCESS_EXIT_SIGNAL + signo, .signal = signo});
+}
+
+void place_kill(struct place *p)
+{
+    p->killed = p->process || p->birth;
+    place_stop(p, 0);
+}
+
+void place_news(const struct place *p, struct place_news *ret)
+{
+    *ret = (struct place_news){.error = p->error ? p->error : "",
+                               .slow = p->slow ? p->slow : "",
+                               .oom = p->oom,
+                               .last = buf_str(&p->last),
+                               .last_len = p->last.len};
+}
+
+int place_rank(const struct place *p)
+{
+    return p->config.rank;
+}
+
+struct place *place_new(const struct place_config *c)
+{
+    struct place *p = xcalloc(1, sizeof *p);
+    *p = (struct place){.config = *c, .fds = {-1, -1}, .last = BUF_INIT(LAST_MAX)};
+    p->never = loop_timer_new(c->loop, on_never, p);
+    return p;
+}
+
+void place_free(struct place *p)
+{
+    if (!p)
+        return;
+    birth_cancel(p->birth);
+    process_free(p->process);
+    output_close(p->output);
+    loop_timer_free(p->never);
+    close_fds(p);
+    arena_done(&p->arena);
+    clear(p);
+    free(p->who);
+    free(p);
+}

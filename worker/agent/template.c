@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/template.h"
+
+#include "common/base/arena.h"
+#include "common/base/list.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/agent/rank_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SAID_MAX = 1024, PASSED = 4, SOURCE_MAX = 64 << 20 };
+
+enum state { STATE_NONE, STATE_IMPORTING, STATE_READY, STATE_USELESS };
+
+struct birth {
+    struct list link;
+    struct template *template;
+    birth_fn fn;
+    void *ctx;
+    int fd;             // our end of its socket
+    int passed[PASSED]; // its end, standard output and error, environment; -1 once they are sent
+    struct loop_poll *poll;
+    bool asked, lost; // lost: the template that was asked is gone
+};
+
+struct template
+{
+    struct template_config config;
+    struct buf source; // what it was made of, to compare
+    enum state state;
+    struct process *process;
+    struct output_process *output;
+    int fd; // -1 = none
+    struct loop_poll *poll;
+    struct loop_timer *turn, *import_timer, *idle_timer;
+    struct list births; // oldest first; only the first one is asked, for the template forks one at a time
+    char why[SAID_MAX]; // STATE_USELESS
+};
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static struct birth *first_birth(const struct template *t)
+{
+    return list_empty(&t->births) ? NULL : CONTAINER_OF(t->births.next, struct birth, link);
+}
+
+void birth_cancel(struct birth *b)
+{
+    if (!b)
+        return;
+    loop_timer_arm(b->template->turn, 0); // the next one's
+    list_remove(&b->link);
+    loop_poll_free(b->poll);
+    close_fd(&b->fd); // a rank that was forked meanwhile ends
+    for (size_t i = 0; i < PASSED; i++)
+        close_fd(&b->passed[i]);
+    free(b);
+}
+
+static void birth_end(struct birth *b, int pid, const char *why_not)
+{
+    birth_fn fn = b->fn;
+    void *ctx = b->ctx;
+    int fd = b->fd;
+    if (pid)
+        b->fd = -1;
+    birth_cancel(b);
+    fn(ctx, pid, pid ? fd : -1, why_not);
+}
+
+// The process
+
+static void lose_birth(struct template *t)
+{
+    struct birth *b = first_birth(t);
+    if (b)
+        b->lost = b->asked;
+    loop_timer_arm(t->turn, 0);
+}
+
+static void forget_process(struct template *t)
+{
+    lose_birth(t);
+    loop_timer_disarm(t->import_timer);
+    loop_poll_free(TAKE_PTR(t->poll));
+    close_fd(&t->fd);
+    process_free(TAKE_PTR(t->process));
+    output_close(TAKE_PTR(t->output));
+}
+
+static void become_useless(struct template *t, const char *why)
+{
+    t->state = STATE_USELESS;
+    snprintf(t->why, sizeof t->why, "%s", why);
+    loop_timer_arm(t->turn, 0);
+}
+
+// "R": it is ready. "N...": why it is not.
+static void on_said(void *ctx, int events)
+{
+    struct template *t = ctx;
+    char said[SAID_MAX];
+    ssize_t n = recv(t->fd, said, sizeof said - 1, MSG_DONTWAIT);
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    said[MAX(n, (ssize_t)0)] = '\0';
+    if (n <= 0)
+        loop_poll_free(TAKE_PTR(t->poll)); // its exit says more
+    else if (said[0] == 'R' && t->state == STATE_IMPORTING)
+        t->state = STATE_READY;
+    else if (said[0] == 'N')
+        become_useless(t, said + 1);
+    loop_timer_disarm(t->import_timer);
+    loop_timer_arm(t->turn, 0);
+}
+
+static void describe_exit(const struct template *t, char *out, size_t size)
+{
+    struct process_exit e = process_exit(t->process);
+    if (process_error(t->process)[0])
+        snprintf(out, size, "%s", process_error(t->process));
+    else if (e.signal)
+        snprintf(out, size, "it was ended by signal %d (%s)", e.signal, strsignal(e.signal));
+    else
+        snprintf(out, size, "it exited with code %d; its output says why", e.code);
+}
+
+// Killed while it imported, it may do better the next time. If it failed by itself, it will again.
+static void on_exited(struct template *t)
+{
+    char why[SAID_MAX];
+    if (t->poll)
+        on_said(t, LOOP_READ); // its last words
+    describe_exit(t, why, sizeof why);
+    if (t->state == STATE_IMPORTING && !process_exit(t->process).signal)
+        become_useless(t, why);
+    if (t->state != STATE_USELESS) {
+        output_say(t->config.output, "template: %s; the next rank that starts gets a new one", why);
+        snprintf(t->why, sizeof t->why, "%s", why);
+        t->state = STATE_NONE;
+    }
+    lose_birth(t);
+}
+
+static void on_process(void *ctx, enum process_event event)
+{
+    struct template *t = ctx;
+    if (event == PROCESS_EXITED)
+        on_exited(t);
+    else if (event == PROCESS_GONE)
+        forget_process(t);
+}
+
+static void on_import_timer(void *ctx)
+{
+    struct template *t = ctx;
+    become_useless(t, "its imports take more than 10 minutes");
+    forget_process(t);
+}
+
+static void on_idle_timer(void *ctx)
+{
+    struct template *t = ctx;
+    t->state = t->state == STATE_USELESS ? STATE_USELESS : STATE_NONE;
+    forget_process(t);
+}
+
+static int start(struct template *t, const struct template_source *s, struct err *err)
+{
+    int ends[2], fds[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for it: %s", strerror(errno));
+    t->fd = ends[0];
+    t->output = output_open(t->config.output, s->who, fds, err);
+    if (t->output) {
+        const struct process_config config = {.loop = t->config.loop,
+                                              .reaper = t->config.reaper,
+                                              .argv = s->argv,
+                                              .env = s->env,
+                                              .dir = s->dir,
+                                              .in = ends[1],
+                                              .out = fds[0],
+                                              .err = fds[1],
+                                              .fn = on_process,
+                                              .ctx = t};
+        t->process = process_start(&config, err);
+        close(fds[0]);
+        close(fds[1]);
+    }
+    close(ends[1]);
+    if (!t->process)
+        return err->code;
+    t->poll = loop_poll_new(t->config.loop, t->fd, on_said, t);
+    return t->poll ? loop_poll_set(t->poll, LOOP_READ, err)
+                   : err_set(err, ERR_IO, "the event loop takes no more files");
+}
+
+// All strings, each with its NUL.
+static void put_all(struct buf *b, const char *const *list)
+{
+    for (; *list; list++)
+        buf_append(b, *list, strlen(*list) + 1);
+}
+
+void template_want(struct template *t, const struct template_source *s)
+{
+    struct err err = ERR_INIT;
+    struct buf source = BUF_INIT(SOURCE_MAX);
+    const char *const dir[] = {s->dir ? s->dir : "", NULL};
+    put_all(&source, dir);
+    put_all(&source, s->argv);
+    put_all(&source, s->env);
+    bool same = source.len == t->source.len && memcmp(source.data, t->source.data, source.len) == 0;
+    loop_timer_disarm(t->idle_timer);
+    if (same && t->state != STATE_NONE) {
+        buf_done(&source);
+        return;
+    }
+    buf_done(&t->source);
+    t->source = source;
+    forget_process(t);
+    t->state = STATE_IMPORTING;
+    if (start(t, s, &err) < 0) {
+        become_useless(t, err.msg);
+        forget_process(t);
+        return;
+    }
+    loop_timer_arm(t->import_timer, TEMPLATE_IMPORT_MS);
+}
+
+// Births
+
+static int write_all(int fd, const char *data, size_t n)
+{
+    for (ssize_t done; n > 0; data += done, n -= (size_t)done)
+        if ((done = write(fd, data, n)) <= 0)
+            return -1;
+    return lseek(fd, 0, SEEK_SET) == 0 ? 0 : -1;
+}
+
+// The directory, then the variables, each with its NUL.
+static int environment_file(const struct birth_config *c)
+{
+    struct buf b = BUF_INIT(SOURCE_MAX);
+    const char *const dir[] = {c->dir ? c->dir : "", NULL};
+    put_all(&b, dir);
+    put_all(&b, c->env);
+    int fd = memfd_create("environment", MFD_CLOEXEC);
+    if (fd >= 0 && (b.over || write_all(fd, b.data, b.len) != 0))
+        close_fd(&fd);
+    buf_done(&b);
+    return fd;
+}
+
+// "P" and the pid of the rank, or "N" and why there is none. False: nothing has come yet.
+static bool take_birth(struct birth *b)
+{
+    char said[SAID_MAX];
+    int64_t pid;
+    ssize_t n = recv(b->fd, said, sizeof said - 1, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    said[MAX(n, (ssize_t)0)] = '\0';
+    if (said[0] == 'P' && str_to_i64(said + 1, &pid) && pid > 1 && pid <= INT32_MAX)
+        birth_end(b, (int)pid, NULL);
+    else
+        birth_end(b, 0, said[0] == 'N' ? said + 1 : "it ended while it forked");
+    return true;
+}
+
+static void on_born(void *ctx, int events)
+{
+    (void)events;
+    take_birth(ctx);
+}
+
+static int ask(struct template *t, struct birth *b, struct err *err)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(PASSED * sizeof(int))];
+    } control = {0};
+    char word = 'F';
+    struct iovec byte = {&word, 1};
+    struct msghdr message = {
+        .msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    control.header = (struct cmsghdr){CMSG_LEN(PASSED * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(&control.header), b->passed, sizeof b->passed);
+    if (sendmsg(t->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        return err_set(err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(errno));
+    for (size_t i = 0; i < PASSED; i++)
+        close_fd(&b->passed[i]);
+    b->asked = true;
+    b->poll = loop_poll_new(t->config.loop, b->fd, on_born, b);
+    return b->poll ? loop_poll_set(b->poll, LOOP_READ, err)
+                   : err_set(err, ERR_IO, "the event loop takes no more files");
+}
+
+static void serve(struct template *t, struct birth *b)
+{
+    struct err err = ERR_INIT;
+    if (t->state == STATE_READY && ask(t, b, &err) < 0)
+        birth_end(b, 0, err.msg);
+    else if (t->state == STATE_NONE || t->state == STATE_USELESS)
+        birth_end(b, 0, t->why);
+}
+
+// The oldest; the end of each makes it the next one's turn.
+static void on_turn(void *ctx)
+{
+    struct template *t = ctx;
+    struct birth *b = first_birth(t);
+    if (!b)
+        return;
+    if (!b->asked)
+        serve(t, b);
+    else if (b->lost && !take_birth(b))
+        birth_end(b, 0, t->why);
+}
+
+struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err)
+{
+    int ends[2] = {-1, -1};
+    struct birth *b = xcalloc(1, sizeof *b);
+    bool open =
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
+    *b = (struct birth){
+        .template = t,
+        .fn = c->fn,
+        .ctx = c->ctx,
+        .fd = ends[0],
+        .passed = {ends[1], fcntl(c->out, F_DUPFD_CLOEXEC, 3), fcntl(c->err, F_DUPFD_CLOEXEC, 3), environment_file(c)}};
+    list_append(&t->births, &b->link);
+    for (size_t i = 0; i < PASSED; i++)
+        open = open && b->passed[i] >= 0;
+    loop_timer_arm(t->turn, 0);
+    if (open)
+        return b;
+    err_set(err, ERR_UNAVAILABLE, "cannot open files for it: %s", strerror(errno));
+    birth_cancel(b);
+    return NULL;
+}
+
+// From one end to the other
+
+struct template *template_new(const struct template_config *c)
+{
+    struct template *t = xcalloc(1, sizeof *t);
+    t->config = *c;
+    t->fd = -1;
+    t->source = BUF_INIT(SOURCE_MAX);
+    list_init(&t->births);
+    t->turn = loop_timer_new(c->loop, on_turn, t);
+    t->import_timer = loop_timer_new(c->loop, on_import_timer, t);
+    t->idle_timer = loop_timer_new(c->loop, on_idle_timer, t);
+    return t;
+}
+
+void template_free(struct template *t)
+{
+    if (!t)
+        return;
+    forget_process(t);
+    loop_timer_free(t->turn);
+    loop_timer_free(t->import_timer);
+    loop_timer_free(t->idle_timer);
+    buf_done(&t->source);
+    free(t);
+}
+
+void template_rest(struct template *t)
+{
+    if (t->process)
+        loop_timer_arm(t->idle_timer, TEMPLATE_IDLE_MS);
+}
+
+int template_pid(const struct template *t)
+{
+    return t->process ? process_pid(t->process) : 0;
+}
