@@ -7,24 +7,14 @@
 #   --rounds N        (3); the median counts
 #   --idle N          most idle workers (10000)
 #   --only TEXT       only the lines with this in their name
-# Ray is installed from Python wheels into ~/.cache/cadre/ray, 300 MB, the first time; where that fails it is left out.
+# Ray comes from deploy/python.sh; where that fails it is left out.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=bench/lib/options.sh
 . "$root/bench/lib/options.sh"
 options_check "$@"
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/ray
 build=$root/build/release
-version=2.60.0
-
-install_ray() {
-    "$cache/bin/python" -c 'import grpc, numpy, ray' 2>/dev/null && return 0
-    echo "bench: installing Ray $version into $cache" >&2
-    mkdir -p "$cache"
-    python3 -m venv "$cache" &&
-        "$cache/bin/python" -m pip --disable-pip-version-check install --quiet "ray[client]==$version" numpy >&2
-}
 
 options=() ray=yes python=python3
 for argument; do
@@ -32,11 +22,11 @@ for argument; do
 done
 if [[ -z $ray ]]; then
     :
-elif install_ray; then
-    python=$cache/bin/python
+elif python=$("$root/deploy/python.sh" large); then
     options+=(--ray-python "$python" --ray-script "$root/bench/calls/ray_peer.py")
 else
-    echo "bench: Ray cannot be had (pip's reason is above): without it" >&2
+    python=python3
+    echo "bench: without Ray" >&2
 fi
 log=$(cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release 2>&1 &&
     cmake --build "$build" --target bench-calls cadre_client 2>&1) || {

@@ -5,29 +5,29 @@
 #   --ray   on Ray itself, in the same environment
 #   FILE    below verl's tests, such as single_controller/test_decorator_on_cpu.py; options of pytest may follow
 #
-# The environment, verl 0.9.0 with torch and Ray, is brought by pip into ~/.cache/cadre/verl the first time, some GB. The
-# exit code is 77 where it cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
-# where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
+# The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh. The exit code is 77 where it cannot be had.
+# CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre; where they are not set, it takes those of
+# build/release or build/dev. LOGICAL_GPUS: how many there are (8).
 set -euo pipefail
 
 version=0.9.0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
-python=$cache/venv/bin/python
-
-has='import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, ("pytest", "ray", "torch", "verl"))))'
 
 usage() { sed -n '3,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-bring() {
-    [[ -d $cache/src/verl-$version/tests ]] && "$python" -c "$has" && return 0
-    mkdir -p "$cache" &&
-        { [[ -x $python ]] || python3 -m venv "$cache/venv"; } &&
-        "$python" -m pip --disable-pip-version-check install --quiet "verl==$version" ray pytest pytest-asyncio >&2 &&
-        "$python" -m pip --disable-pip-version-check download --quiet --no-deps --no-build-isolation --no-binary :all: \
-            --dest "$cache/sdist" "verl==$version" >&2 &&
-        mkdir -p "$cache/src" && tar -xzf "$cache/sdist/verl-$version.tar.gz" -C "$cache/src"
+# The source of verl, which has its tests. By one process at a time: whole or not at all.
+bring_source() {
+    local new
+    mkdir -p "$cache"
+    exec 9>"$cache/lock"
+    flock 9
+    [[ -d $cache/verl-$version ]] && return 0
+    new=$(mktemp -d "$cache/new.XXXXXX")
+    "$python" -m pip --disable-pip-version-check download --quiet --no-deps --no-build-isolation --no-binary :all: \
+        --dest "$new" "verl==$version" >&2 && tar -xzf "$new/verl-$version.tar.gz" -C "$new" &&
+        mv "$new/verl-$version" "$cache/" && rm -r "$new"
 }
 
 program() { # VARIABLE PATH: sets the variable, unless it is set, to the file of a build
@@ -49,19 +49,20 @@ if [[ $# == 0 || $1 == -h || $1 == --help ]]; then
     usage
     exit $(($# == 0 ? 2 : 0))
 fi
-if ! bring; then
-    echo "run.sh: SKIP verl $version cannot be had: pip did not bring it"
+if ! python=$("$root/deploy/python.sh" large) || ! bring_source; then
+    echo "run.sh: SKIP verl $version cannot be had (the reason is above)"
     exit 77
 fi
+exec 9>&-
 
 files=()
 for file; do
-    [[ $file != -* && -e $cache/src/verl-$version/tests/$file ]] && file=tests/$file
+    [[ $file != -* && -e $cache/verl-$version/tests/$file ]] && file=tests/$file
     files+=("$file")
 done
 export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1
 export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
-cd "$cache/src/verl-$version"
+cd "$cache/verl-$version"
 if [[ $on == ray ]]; then
     for name in $(compgen -e | grep -i '_proxy$' || true); do
         unset "$name" # Ray asks it for loopback, too

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of the Python package against local runs, with the dtypes of safetensors.
 
-    test_python_batch.py                  needs the standard library only
-    test_python_batch.py --numpy FOLDER   with numpy, which pip may have to bring into FOLDER; 77 where it cannot
+    test_python_batch.py           needs the standard library only
+    test_python_batch.py --numpy   with numpy; 77 if deploy/python.sh cannot bring it
 """
 
 import array
@@ -12,7 +12,7 @@ import sys
 
 import cadre
 from python_case import GroupCase, main
-from safetensors_case import BITS, with_package
+from safetensors_case import BITS, with_packages
 
 WITH_NUMPY = sys.argv[1:2] == ["--numpy"]
 NUMPY = {"BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "U16": "uint16", "F16": "float16", "I32": "int32",
@@ -193,5 +193,5 @@ class Roles(GroupCase):
 
 if __name__ == "__main__":
     if WITH_NUMPY:
-        with_package("numpy", sys.argv[2])
+        with_packages("small")
     main()

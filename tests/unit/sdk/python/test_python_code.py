@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes and functions of a program, which travel by value.
 
-    test_python_code.py --with FOLDER cloudpickle   with cloudpickle, which pip may have to bring into FOLDER; 77 where it
-                                                    cannot
+Exit status 77 (skipped) if deploy/python.sh cannot bring cloudpickle.
 """
 
 import base64
@@ -25,13 +24,12 @@ from cadre import _code
 from cadre._code import _versions
 from cadre.worker import tasks
 from python_case import EXAMPLES, PRELOADED, ROOT, RunCase, main, program
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
 PRELOADED_TOO = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
 FACTOR = 3
 LOCK = threading.Lock()
 TABLE = list(range(200000))
-VERSION = "==3.1.2"
 
 
 def times(x):
@@ -311,5 +309,5 @@ class ByValue(RunCase):
 
 
 if __name__ == "__main__":
-    with_package("cloudpickle", sys.argv[2], VERSION)
+    with_packages("small")
     main()

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for Ray (ray/*.py, ray_torch/*.py), run by cadre.ray, and what of them is refused.
 
-    test_python_ray.py --with FOLDER cloudpickle   by cadre.ray; pip may have to bring cloudpickle into FOLDER
-    test_python_ray.py --with FOLDER torch         those with torch
-    test_python_ray.py --real PYTHON VENV          by Ray itself, which that Python has, with torch of VENV; 77 where there
-                                                   is no Ray
+    test_python_ray.py          by cadre.ray
+    test_python_ray.py --torch  those with torch; 77 if deploy/python.sh cannot bring it
+    test_python_ray.py --real   by Ray itself; 77 if deploy/python.sh cannot bring it
 
 Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
@@ -20,9 +19,8 @@ import time
 import unittest
 
 from python_case import RunCase, environment, main
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
-VERSION = "==3.1.2"
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "ray")
 
@@ -174,17 +172,13 @@ class Refused(RunCase):
 class ByRay(unittest.TestCase):
     """The same programs by Ray itself."""
 
-    python = venv = None
-
 
 def by_ray(name, folder):
     def test(self):
-        beside = glob.glob(f"{self.venv}/lib/python3*/site-packages")
-        if folder.endswith("torch") and not beside:
-            self.skipTest(f"{self.venv} has no torch: test_python_ray_torch brings it")
         env = {k: v for k, v in environment().items() if not k.lower().endswith("_proxy")}
-        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=":".join(beside))
-        done = subprocess.run([self.python, f"{folder}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
+        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+        env.pop("PYTHONPATH")
+        done = subprocess.run([sys.executable, f"{folder}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
                               check=False, env=env)
         self.assertEqual(done.returncode, 0, done.stderr[-3000:])
         if os.environ.get("UPDATE_GOLDEN"):
@@ -200,18 +194,12 @@ for _folder in ("ray", "ray_torch"):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--real":
-        ByRay.python, ByRay.venv = sys.argv[2:4]
-        found = subprocess.run([ByRay.python, "-c", "import ray"], capture_output=True, text=True, check=False) if (
-            os.path.exists(ByRay.python)) else None
-        if found is None or found.returncode:
-            print(f"1..0 # SKIP {ByRay.python} has no ray: bench/calls/run.sh brings it")
-            sys.exit(77)
-        del ByCadre, Refused, WithTorch
-    elif sys.argv[3] == "torch":
-        with_package("torch", sys.argv[2], more=("numpy", "cloudpickle"))
-        del ByCadre, Refused, ByRay
-    else:
-        with_package("cloudpickle", sys.argv[2], VERSION)
-        del ByRay, WithTorch
+    kind = "".join(sys.argv[1:2])
+    with_packages("large" if kind else "small")
+    if kind != "--real":
+        del ByRay
+    if kind != "--torch":
+        del WithTorch
+    if kind:
+        del ByCadre, Refused
     main()

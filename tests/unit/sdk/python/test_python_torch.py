@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Workers in Python that use torch.distributed, which finds its peers by what Cadre sets.
 
-    test_python_torch.py --with FOLDER torch   with torch, which pip may have to bring into FOLDER; 77 where it cannot
+Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 """
+
 import os
 import re
 import subprocess
 import sys
 
 from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, main
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
 
 class DataParallel(GroupCase):
@@ -64,5 +65,5 @@ class Programs(RunCase):
 
 
 if __name__ == "__main__":
-    with_package(sys.argv[3], sys.argv[2], more=("numpy", "tensordict"))
+    with_packages("large")
     main()

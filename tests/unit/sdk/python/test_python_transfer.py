@@ -10,7 +10,7 @@ import sys
 
 import cadre
 from python_case import RunCase, main
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
 HOLDER = "weighty:Holder"
 ROWS = {"w": {"tp": 0}, "odd": {"tp": 0}, "bias": {"tp": 0}}
@@ -19,7 +19,7 @@ GRID = {"w": {"dp": 0, "tp": 1}, "odd": {"tp": 0}}
 
 
 class Transfers(RunCase):
-    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"), os.path.abspath(sys.argv[2]))
+    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"),)
 
     def both(self, client, ranks, mesh, split, to_ranks, to_mesh, to_split, **more):
         source = client.Group(HOLDER, name="actor", replicas=ranks, init=dict(mesh=mesh, split=split, **more))
@@ -95,5 +95,5 @@ class Transfers(RunCase):
 
 
 if __name__ == "__main__":
-    with_package(sys.argv[3], sys.argv[2])
+    with_packages("small")
     main()

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Weights of torch that move: a DTensor, and parameters.
 
-    test_python_transfer_torch.py --with FOLDER torch   with torch, which pip may have to bring into FOLDER; 77 where it
-                                                        cannot
+Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 """
 
 import os
@@ -11,7 +10,7 @@ import sys
 
 import cadre
 from python_case import RunCase, main
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
 
 class Torch(RunCase):
@@ -26,5 +25,5 @@ class Torch(RunCase):
 
 
 if __name__ == "__main__":
-    with_package(sys.argv[3], sys.argv[2], more=("numpy", "tensordict"))
+    with_packages("large")
     main()

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments and results as they travel: what becomes JSON, a batch or a pickle, and what comes out of it again.
 
-    test_python_value.py                         needs the standard library only
-    test_python_value.py --with FOLDER PACKAGE   with numpy or torch, which pip may have to bring into FOLDER; 77 where
-                                                 it cannot
+    test_python_value.py                  needs the standard library only
+    test_python_value.py --with PACKAGE   with numpy or torch; 77 if deploy/python.sh cannot bring it
 """
 
 import array
@@ -22,9 +21,9 @@ import cadre
 from cadre import _cut, _value
 from cadre._value import _room
 from python_case import main
-from safetensors_case import with_package
+from safetensors_case import with_packages
 
-PACKAGE = sys.argv[3] if sys.argv[1:2] == ["--with"] else None
+PACKAGE = sys.argv[2] if sys.argv[1:2] == ["--with"] else None
 
 
 @dataclasses.dataclass
@@ -339,5 +338,5 @@ if PACKAGE == "torch":
 
 if __name__ == "__main__":
     if PACKAGE:
-        with_package(PACKAGE, sys.argv[2], more=("numpy", "tensordict") if PACKAGE == "torch" else ())
+        with_packages("large" if PACKAGE == "torch" else "small")
     main()
