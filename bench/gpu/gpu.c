@@ -12,7 +12,7 @@
 #include "common/wire/safetensors.h"
 #include "sdk/c/include/cadre/collective.h"
 #include "worker/collective/backend.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct raw {
 };
 
 struct bench {
-    struct cuda *cuda;
+    struct device *device;
     struct raw raw;
     const struct backend *backend;
     void *self; // of the back end
@@ -80,7 +80,7 @@ static void open_raw(struct bench *b)
         void *p = symbol(nccl, symbols[i].name);
         memcpy(symbols[i].to, &p, sizeof p);
     }
-    check(cuda_stream_new(b->cuda, &b->raw.stream, &err), &err);
+    check(device_stream_new(b->device, &b->raw.stream, &err), &err);
     if (b->raw.unique_id(&id) != 0 || b->raw.init(&b->raw.comm, 1, id, 0) != 0)
         die("NCCL makes no communicator");
 }
@@ -119,7 +119,7 @@ static void reduce_raw(struct bench *b)
     if (b->raw.all_reduce(b->in, b->out, 1, NCCL_F32, NCCL_SUM, b->raw.comm, b->raw.stream) != 0)
         die("ncclAllReduce() fails");
     while (!done)
-        done = cuda_stream_poll(b->cuda, b->raw.stream, &err);
+        done = device_stream_poll(b->device, b->raw.stream, &err);
     check(done, &err);
 }
 
@@ -181,19 +181,19 @@ int main(int argc, char **argv)
     struct bench b = {.calls = CALLS, .pairs = PAIRS};
     struct err err = ERR_INIT;
     parse(&b, argc, argv);
-    check(cuda_open(&b.cuda, &err), &err);
-    check(cuda_enter(b.cuda, &err), &err);
-    check(cuda_alloc(b.cuda, BYTES, &b.in, &err), &err);
-    check(cuda_alloc(b.cuda, BYTES, &b.out, &err), &err);
+    check(device_open_gpu(&b.device, &err), &err);
+    check(device_enter(b.device, &err), &err);
+    check(device_alloc(b.device, BYTES, &b.in, &err), &err);
+    check(device_alloc(b.device, BYTES, &b.out, &err), &err);
     open_raw(&b);
     open_backend(&b, argv[1]);
     run(&b);
     b.backend->close(b.self);
     b.raw.destroy(b.raw.comm);
-    cuda_stream_free(b.cuda, b.raw.stream);
-    cuda_free(b.cuda, b.in);
-    cuda_free(b.cuda, b.out);
-    cuda_leave(b.cuda);
-    cuda_close(b.cuda);
+    device_stream_free(b.device, b.raw.stream);
+    device_free(b.device, b.in);
+    device_free(b.device, b.out);
+    device_leave(b.device);
+    device_close(b.device);
     return 0;
 }

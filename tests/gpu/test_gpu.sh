@@ -313,8 +313,8 @@ case ${1:-} in
     build=$2
     module=$3
     nccl=${CADRE_TEST_NCCL:-}
-    export NVML_STAND_IN=$dir/driver NCCL_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
-    mkdir "$NCCL_STAND_IN"
+    export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
+    mkdir "$GPU_STAND_IN"
     echo "GPU 0: H200 (UUID: GPU-a)" >"$dir/gpus"
     echo "gpu GPU-a H200 0 40 0 0 ok" >"$NVML_STAND_IN"
     ;;

@@ -4,7 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -80,12 +80,12 @@ static const struct {
 // What the members tell each other.
 struct greeting {
     struct nccl_id id; // of member 0
-    unsigned char uuid[CUDA_UUID_SIZE];
+    unsigned char uuid[DEVICE_UUID_SIZE];
 };
 
 struct self {
     struct library f;
-    struct cuda *cuda;
+    struct device *device;
     int index, n, version;
     const char *const *names; // borrowed: the communicator's
     int64_t limit_ms;
@@ -165,7 +165,7 @@ static int wait_device(struct self *s, const char *what, struct patience *p, str
 {
     int state = NCCL_OK;
     for (;;) {
-        int done = cuda_stream_poll(s->cuda, s->stream, err);
+        int done = device_stream_poll(s->device, s->stream, err);
         if (done)
             return MIN(done, 0);
         int r = s->f.async_error(s->comm, &state);
@@ -186,27 +186,27 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     *s = (struct self){.index = config->index, .n = config->n, .names = config->names, .limit_ms = config->limit_ms};
     int r = load(&s->f, err);
     if (r == 0)
-        r = cuda_open(&s->cuda, err);
-    if (r == 0 && (r = cuda_enter(s->cuda, err)) == 0) {
-        r = cuda_stream_new(s->cuda, &s->stream, err);
+        r = device_open_gpu(&s->device, err);
+    if (r == 0 && (r = device_enter(s->device, err)) == 0) {
+        r = device_stream_new(s->device, &s->stream, err);
         if (r == 0)
-            r = cuda_alloc(s->cuda, BARRIER_BYTES, &s->scratch, err);
+            r = device_alloc(s->device, BARRIER_BYTES, &s->scratch, err);
         int e = r == 0 && s->index == 0 ? s->f.unique_id(&mine->id) : NCCL_OK;
         if (r == 0 && (e != NCCL_OK || (e = s->f.version(&s->version)) != NCCL_OK))
             r = fail(s, e, "its unique id", err);
         if (r < 0) {
-            cuda_free(s->cuda, s->scratch);
-            cuda_stream_free(s->cuda, s->stream);
+            device_free(s->device, s->scratch);
+            device_stream_free(s->device, s->stream);
         }
-        cuda_leave(s->cuda);
+        device_leave(s->device);
     }
     if (r < 0) {
-        cuda_close(s->cuda);
+        device_close(s->device);
         free(mine);
         free(s);
         return NULL;
     }
-    memcpy(mine->uuid, cuda_uuid(s->cuda), sizeof mine->uuid);
+    memcpy(mine->uuid, device_uuid(s->device), sizeof mine->uuid);
     *ret_blob = (char *)mine;
     *ret_len = sizeof *mine;
     return s;
@@ -215,7 +215,7 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
 // NCCL itself would wait for itself, or fail with words that help nobody.
 static int check_greetings(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
 {
-    char text[CUDA_UUID_TEXT];
+    char text[DEVICE_UUID_TEXT];
     for (int i = 0; i < s->n; i++) {
         const struct greeting *one = (const struct greeting *)blobs[i];
         if (lens[i] != sizeof *one)
@@ -223,7 +223,7 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
         for (int k = 0; k < i; k++) {
             if (memcmp(one->uuid, ((const struct greeting *)blobs[k])->uuid, sizeof one->uuid) != 0)
                 continue;
-            cuda_uuid_text(one->uuid, text);
+            device_uuid_text(one->uuid, text);
             return err_set(err, ERR_INVALID, "%s and %s have the same GPU, %s: NCCL needs one for each member",
                            s->names[k], s->names[i], text);
         }
@@ -237,14 +237,14 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
     struct patience p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
     struct nccl_config config = {sizeof config, (unsigned)NCCL_MAGIC, NCCL_CONFIG_VERSION, 0};
     struct nccl_id id;
-    if (check_greetings(s, blobs, lens, err) < 0 || cuda_enter(s->cuda, err) < 0)
+    if (check_greetings(s, blobs, lens, err) < 0 || device_enter(s->device, err) < 0)
         return err->code;
     memcpy(&id, blobs[0], sizeof id);
     int r = s->f.init(&s->comm, s->n, id, s->index, &config);
     r = s->comm ? wait_host(s, r, "making a communicator", &p, err) : fail(s, r, "making a communicator", err);
     if (r < 0)
         give_up(s);
-    cuda_leave(s->cuda);
+    device_leave(s->device);
     return r;
 }
 
@@ -259,17 +259,17 @@ static void close_self(void *self)
     struct self *s = self;
     struct err ignored = ERR_INIT;
     struct patience p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
-    bool entered = cuda_enter(s->cuda, &ignored) == 0;
+    bool entered = device_enter(s->device, &ignored) == 0;
     if (s->comm && !atomic_load(&s->aborted) &&
         wait_host(s, s->f.finalize(s->comm), "freeing a communicator", &p, &ignored) == 0)
         (void)s->f.destroy(TAKE_PTR(s->comm));
     give_up(s);
     if (entered) {
-        cuda_free(s->cuda, s->scratch);
-        cuda_stream_free(s->cuda, s->stream);
-        cuda_leave(s->cuda);
+        device_free(s->device, s->scratch);
+        device_stream_free(s->device, s->stream);
+        device_leave(s->device);
     }
-    cuda_close(s->cuda);
+    device_close(s->device);
     free(s);
 }
 
@@ -357,14 +357,14 @@ static int run_self(void *self, const struct backend_op *op, struct err *err)
         return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
     if (!s->comm || atomic_load(&s->aborted))
         return err_set(err, ERR_IO, "nccl: aborted");
-    if (cuda_enter(s->cuda, err) < 0)
+    if (device_enter(s->device, err) < 0)
         return err->code;
     int r = wait_host(s, begin(s, op, type), "a collective", &p, err);
     if (r == 0)
         r = wait_device(s, "a collective", &p, err);
     if (r < 0)
         give_up(s);
-    cuda_leave(s->cuda);
+    device_leave(s->device);
     return r;
 }
 

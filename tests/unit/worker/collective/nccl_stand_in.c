@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnccl.so.2 and libcuda.so.1 in one, as far as worker/collective and worker/device use them. The device
-// has the memory of the process. Members exchange what they send through files in the folder NCCL_STAND_IN; an
-// operation is done when all of its files are there. So it stands still where a real one does: when somebody does not
-// call. The file `control` there raises what a real one will not on demand, in all processes:
+// libnccl.so.2 as far as worker/collective uses it, over the stand-in for the driver (cuda_stand_in.c). Members
+// exchange what they send through files in the folder GPU_STAND_IN; an operation is done when all of its files are
+// there. So it stands still where a real one does: when somebody does not call. The file `control` there raises what a
+// real one will not on demand, in all processes, besides what the driver's stand-in reads there:
 //
-//   hang            nothing on a stream is ever done
 //   slow N          each call of NCCL is in progress N times before it has begun
-//   init CODE       ncclCommInitRankConfig() fails with this
+//   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
-//   stream CODE     cuStreamQuery() reports this
-//   alloc CODE      cuMemAlloc() fails with this
-//   gpus N          so many devices; 1 by default
-//   one-gpu         the members have the same one
 //
 // Each ncclCommAbort() adds a line to the file `aborts`.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/safetensors.h"
 #include "sdk/c/include/cadre/collective.h"
+#include "tests/unit/worker/device/cuda_stand_in.h"
 #include "worker/collective/reduce.h"
 
-#include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,8 +24,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OK = 0, IN_PROGRESS = 7, NOT_READY = 600, NO_MEMORY = 2, OPS = 256, MEMBERS = 64, VERSION = 22304, AVG = 4 };
-enum { CONTROL_SIZE = 4096 };
+enum { OK = 0, IN_PROGRESS = 7, OPS = 256, MEMBERS = 64, VERSION = 22304, AVG = 4 };
 
 struct id {
     char text[128];
@@ -50,39 +45,23 @@ struct comm {
 
 struct op {
     enum kind kind;
-    struct comm *comm;
+    struct comm *comm; // NULL = the place is free
+    const void *in;
     void *out;
-    size_t n; // elements, of each member where there are more
+    size_t n, len; // elements, of each member where there are more; bytes that are sent
     int type, reduction, peer;
     unsigned number;
+    bool posted;
 };
 
-static struct op ops[OPS]; // of the only stream, the oldest first
-static size_t n_ops;
-static int depth; // of contexts
-
-static int control(const char *name)
-{
-    char path[512], text[CONTROL_SIZE] = "\n";
-    snprintf(path, sizeof path, "%s/control", getenv("NCCL_STAND_IN"));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text + 1, sizeof text - 2) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[1 + MAX(n, (ssize_t)0)] = '\0';
-    snprintf(path, sizeof path, "\n%s", name);
-    const char *line = strstr(text, path);
-    if (!line)
-        return 0;
-    line += strlen(path);
-    return *line == ' ' ? (int)strtol(line, NULL, 10) : 1;
-}
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct op ops[OPS];
 
 // Files
 
 static void path_of(const struct op *o, int from, int to, char ret[512])
 {
-    const char *dir = getenv("NCCL_STAND_IN");
+    const char *dir = getenv("GPU_STAND_IN");
     if (o->kind == SEND || o->kind == RECV)
         snprintf(ret, 512, "%s/%s.p%d-%d.%u", dir, o->comm->id.text, from, to, o->number);
     else
@@ -137,13 +116,14 @@ static void reduce(const struct op *o, size_t skip)
     reduce_function add = reduce_find(dtype_of(o->type), reductions[o->reduction]);
     size_t len = o->n * item(o);
     void *one = xmalloc(len + 1);
-    take(o, 0, skip, o->out, len);
+    void *out = stand_in_memory(o->out);
+    take(o, 0, skip, out, len);
     for (int i = 1; i < o->comm->n; i++) {
         take(o, i, skip, one, len);
-        add(o->out, o->out, one, o->n);
+        add(out, out, one, o->n);
     }
     if (o->reduction == AVG)
-        reduce_divide(dtype_of(o->type), o->out, o->n, o->comm->n);
+        reduce_divide(dtype_of(o->type), out, o->n, o->comm->n);
     free(one);
 }
 
@@ -169,24 +149,72 @@ static bool finish(const struct op *o)
     else if (o->kind == REDUCE_SCATTER)
         reduce(o, (size_t)o->comm->rank * len);
     else if (o->kind == BROADCAST || o->kind == RECV)
-        take(o, o->peer, 0, o->out, len);
+        take(o, o->peer, 0, stand_in_memory(o->out), len);
     else if (o->kind == ALL_GATHER)
         for (int i = 0; i < o->comm->n; i++)
-            take(o, i, 0, (char *)o->out + (size_t)i * len, len);
+            take(o, i, 0, (char *)stand_in_memory(o->out) + (size_t)i * len, len);
     return true;
 }
 
-static int begin(struct op o, const void *in, size_t len)
+// On the thread of the device.
+static bool turn(void *ctx)
+{
+    struct op *o = ctx;
+    if (o->kind != RECV && !o->posted)
+        post(o, o->peer, stand_in_memory(o->in), o->len);
+    o->posted = true;
+    if (!finish(o))
+        return false;
+    pthread_mutex_lock(&mutex);
+    o->comm = NULL;
+    pthread_mutex_unlock(&mutex);
+    return true;
+}
+
+static struct op *place(const struct op *o)
+{
+    pthread_mutex_lock(&mutex);
+    size_t i = 0;
+    while (i < OPS && ops[i].comm)
+        i++;
+    if (i == OPS)
+        abort();
+    ops[i] = *o;
+    pthread_mutex_unlock(&mutex);
+    return &ops[i];
+}
+
+static int begin(struct op o, const void *in, size_t len, void *stream)
 {
     bool pair = o.kind == SEND || o.kind == RECV;
-    if (n_ops == OPS || depth < 1 || dtype_of(o.type) < 0)
+    struct comm *c = o.comm;
+    if (stand_in_depth() < 1 || dtype_of(o.type) < 0)
         abort(); // a test of the back end has found something
-    o.number = !pair ? ++o.comm->number : o.kind == SEND ? ++o.comm->sent[o.peer] : ++o.comm->received[o.peer];
-    o.comm->slow = control("slow");
-    if (o.kind != RECV)
-        post(&o, o.peer, in, len);
-    ops[n_ops++] = o;
-    return o.comm->slow ? IN_PROGRESS : OK;
+    o.in = in;
+    o.len = len;
+    o.number = !pair ? ++c->number : o.kind == SEND ? ++c->sent[o.peer] : ++c->received[o.peer];
+    c->slow = stand_in_control("slow");
+    stand_in_put(stream, turn, place(&o));
+    return c->slow ? IN_PROGRESS : OK;
+}
+
+// Those of it that are under way.
+static bool drop_ops(const struct comm *c)
+{
+    bool any = false;
+    for (size_t i = 0; i < OPS; i++) {
+        pthread_mutex_lock(&mutex);
+        bool is = ops[i].comm == c;
+        pthread_mutex_unlock(&mutex);
+        if (!is)
+            continue;
+        any = true;
+        stand_in_drop(&ops[i]);
+        pthread_mutex_lock(&mutex);
+        ops[i].comm = NULL;
+        pthread_mutex_unlock(&mutex);
+    }
+    return any;
 }
 
 // NCCL
@@ -212,13 +240,13 @@ OFFERED int ncclGetUniqueId(struct id *ret)
 
 OFFERED int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank, struct config *c)
 {
-    if (c->magic != 0xcafebeef || c->blocking || n > MEMBERS || depth < 1)
+    if (c->magic != 0xcafebeef || c->blocking || n > MEMBERS || stand_in_depth() < 1)
         abort();
-    int code = control("init");
+    int code = stand_in_control("nccl-init");
     if (code)
         return code;
     *ret = xcalloc(1, sizeof **ret);
-    **ret = (struct comm){.id = id, .rank = rank, .n = n, .slow = control("slow")};
+    **ret = (struct comm){.id = id, .rank = rank, .n = n, .slow = stand_in_control("slow")};
     return IN_PROGRESS;
 }
 
@@ -231,7 +259,7 @@ OFFERED int ncclCommInitRank(struct comm **ret, int n, struct id id, int rank)
 
 OFFERED int ncclCommGetAsyncError(struct comm *c, int *ret)
 {
-    int code = control("async");
+    int code = stand_in_control("async");
     *ret = code ? code : c->slow > 0 && c->slow-- > 0 ? IN_PROGRESS : OK;
     return OK;
 }
@@ -244,7 +272,7 @@ OFFERED int ncclCommFinalize(struct comm *c)
 
 OFFERED int ncclCommDestroy(struct comm *c)
 {
-    if (n_ops)
+    if (drop_ops(c))
         abort();
     free(c);
     return OK;
@@ -253,13 +281,13 @@ OFFERED int ncclCommDestroy(struct comm *c)
 OFFERED int ncclCommAbort(struct comm *c)
 {
     char path[512];
-    snprintf(path, sizeof path, "%s/aborts", getenv("NCCL_STAND_IN"));
+    snprintf(path, sizeof path, "%s/aborts", getenv("GPU_STAND_IN"));
     FILE *f = fopen(path, "ae");
     if (f) {
         fprintf(f, "%d\n", c->rank);
         fclose(f);
     }
-    n_ops = 0;
+    (void)drop_ops(c);
     free(c);
     return OK;
 }
@@ -288,148 +316,35 @@ OFFERED int ncclGroupEnd(void)
 OFFERED int ncclAllReduce(const void *in, void *out, size_t n, int type, int op, struct comm *c, void *stream)
 {
     struct op o = {.kind = ALL_REDUCE, .comm = c, .out = out, .n = n, .type = type, .reduction = op};
-    (void)stream;
-    return begin(o, in, n * item(&o));
+    return begin(o, in, n * item(&o), stream);
 }
 
 OFFERED int ncclBroadcast(const void *in, void *out, size_t n, int type, int root, struct comm *c, void *stream)
 {
     struct op o = {.kind = BROADCAST, .comm = c, .out = out, .n = n, .type = type, .peer = root};
-    (void)stream;
-    return begin(o, in, n * item(&o));
+    return begin(o, in, n * item(&o), stream);
 }
 
 OFFERED int ncclAllGather(const void *in, void *out, size_t n, int type, struct comm *c, void *stream)
 {
     struct op o = {.kind = ALL_GATHER, .comm = c, .out = out, .n = n, .type = type};
-    (void)stream;
-    return begin(o, in, n * item(&o));
+    return begin(o, in, n * item(&o), stream);
 }
 
 OFFERED int ncclReduceScatter(const void *in, void *out, size_t n, int type, int op, struct comm *c, void *stream)
 {
     struct op o = {.kind = REDUCE_SCATTER, .comm = c, .out = out, .n = n, .type = type, .reduction = op};
-    (void)stream;
-    return begin(o, in, n * item(&o) * (size_t)c->n);
+    return begin(o, in, n * item(&o) * (size_t)c->n, stream);
 }
 
 OFFERED int ncclSend(const void *in, size_t n, int type, int to, struct comm *c, void *stream)
 {
     struct op o = {.kind = SEND, .comm = c, .n = n, .type = type, .peer = to};
-    (void)stream;
-    return begin(o, in, n * item(&o));
+    return begin(o, in, n * item(&o), stream);
 }
 
 OFFERED int ncclRecv(void *out, size_t n, int type, int from, struct comm *c, void *stream)
 {
     struct op o = {.kind = RECV, .comm = c, .out = out, .n = n, .type = type, .peer = from};
-    (void)stream;
-    return begin(o, NULL, 0);
-}
-
-// The driver
-
-OFFERED int cuInit(unsigned flags)
-{
-    return (int)flags;
-}
-
-OFFERED int cuDeviceGetCount(int *n)
-{
-    int gpus = control("gpus");
-    *n = gpus ? MAX(gpus, 0) : 1;
-    return OK;
-}
-
-OFFERED int cuDeviceGet(int *ret, int ordinal)
-{
-    *ret = ordinal;
-    return OK;
-}
-
-OFFERED int cuDeviceGetUuid_v2(unsigned char *ret, int device)
-{
-    int pid = control("one-gpu") ? 0 : (int)getpid();
-    memset(ret, 0, 16);
-    memcpy(ret, &pid, sizeof pid);
-    ret[15] = (unsigned char)device;
-    return OK;
-}
-
-OFFERED int cuDevicePrimaryCtxRetain(void **ret, int device)
-{
-    *ret = (void *)(uintptr_t)(device + 1);
-    return OK;
-}
-
-OFFERED int cuDevicePrimaryCtxRelease_v2(int device)
-{
-    (void)device;
-    return OK;
-}
-
-OFFERED int cuCtxGetCurrent(void **ret)
-{
-    *ret = NULL;
-    return OK;
-}
-
-OFFERED int cuCtxGetDevice(int *ret)
-{
-    *ret = 0;
-    return OK;
-}
-
-OFFERED int cuCtxPushCurrent_v2(void *context)
-{
-    depth += context != NULL;
-    return OK;
-}
-
-OFFERED int cuCtxPopCurrent_v2(void **ret)
-{
-    *ret = NULL;
-    return --depth < 0 ? 1 : OK;
-}
-
-OFFERED int cuMemAlloc_v2(uint64_t *ret, size_t size)
-{
-    int code = control("alloc");
-    *ret = code ? 0 : (uintptr_t)xcalloc(1, size);
-    return code;
-}
-
-OFFERED int cuMemFree_v2(uint64_t memory)
-{
-    free((void *)(uintptr_t)memory);
-    return OK;
-}
-
-OFFERED int cuStreamCreate(void **ret, unsigned flags)
-{
-    *ret = flags ? NULL : ops;
-    return OK;
-}
-
-OFFERED int cuStreamDestroy_v2(void *stream)
-{
-    (void)stream;
-    return OK;
-}
-
-OFFERED int cuStreamQuery(void *stream)
-{
-    int code = control("stream");
-    (void)stream;
-    if (code || control("hang"))
-        return code ? code : NOT_READY;
-    while (n_ops && finish(&ops[0]))
-        memmove(&ops[0], &ops[1], --n_ops * sizeof ops[0]);
-    return n_ops ? NOT_READY : OK;
-}
-
-OFFERED int cuGetErrorName(int code, const char **ret)
-{
-    *ret = code == NO_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_ILLEGAL_ADDRESS";
-    return OK;
+    return begin(o, NULL, 0, stream);
 }

@@ -376,7 +376,7 @@ int main(void)
     if (backend)
         team_backend = backend;
     folder_new(folder);
-    setenv("NCCL_STAND_IN", folder, 1);
+    setenv("GPU_STAND_IN", folder, 1);
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     folder_free(folder);
     return r;

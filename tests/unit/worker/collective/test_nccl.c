@@ -167,7 +167,7 @@ static void a_rank_without_a_gpu_says_so(void **state)
     struct team t;
     (void)state;
     begin(&t, 2, TEAM_LIMIT_MS, "gpus -1\n");
-    expect(&t, "this rank has no GPU: CADRE_DEVICE is not set, and it sees 0");
+    expect(&t, "NVIDIA's driver sees no GPU here: was this worker given one?");
     end(&t);
     setenv("CADRE_DEVICE", "3", 1);
     begin(&t, 2, TEAM_LIMIT_MS, "gpus 2\n");
@@ -180,11 +180,11 @@ static void making_it_can_fail(void **state)
 {
     struct team t;
     (void)state;
-    begin(&t, 2, TEAM_LIMIT_MS, "init 1\n");
+    begin(&t, 2, TEAM_LIMIT_MS, "nccl-init 1\n");
     expect(&t, "nccl: making a communicator: unhandled cuda error: the stand-in was told to");
     end(&t);
     begin(&t, 2, TEAM_LIMIT_MS, "alloc 2\n");
-    expect(&t, "the GPU: memory: CUDA_ERROR_OUT_OF_MEMORY (2)");
+    expect(&t, "of its 0 bytes are free: CUDA_ERROR_OUT_OF_MEMORY (2)");
     end(&t);
     begin(&t, 2, SHORT_LIMIT_MS, "slow 1000000000\n");
     expect(&t, "nccl: making a communicator: it waited too long");
@@ -205,7 +205,7 @@ int main(void)
     };
     team_backend = "nccl";
     folder_new(folder);
-    setenv("NCCL_STAND_IN", folder, 1);
+    setenv("GPU_STAND_IN", folder, 1);
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     folder_free(folder);
     return r;

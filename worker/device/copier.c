@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/device/copier.h"
+
+#include "common/base/mem.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECES = 2 };
+#define PIECE ((size_t)4 << 20)
+
+struct piece {
+    char *memory; // NULL = not yet
+    void *event;  // the last copy from or to it
+};
+
+struct copier {
+    struct device *device;
+    void *stream;
+    struct piece pieces[PIECES];
+    size_t next; // of them, in turns
+};
+
+int copier_new(struct device *d, struct copier **ret, struct err *err)
+{
+    struct copier *c = xcalloc(1, sizeof *c);
+    c->device = d;
+    int r = device_stream_new(d, &c->stream, err);
+    if (r < 0)
+        free(TAKE_PTR(c));
+    *ret = c;
+    return r;
+}
+
+void copier_free(struct copier *c)
+{
+    struct err ignored = ERR_INIT;
+    if (!c)
+        return;
+    (void)copier_wait(c, NULL, &ignored);
+    for (size_t i = 0; i < PIECES; i++) {
+        device_unpin(c->device, c->pieces[i].memory);
+        device_event_free(c->device, c->pieces[i].event);
+    }
+    device_stream_free(c->device, c->stream);
+    free(c);
+}
+
+void *copier_stream(const struct copier *c)
+{
+    return c->stream;
+}
+
+int copier_wait(struct copier *c, const atomic_bool *canceled, struct err *err)
+{
+    return device_stream_wait(c->device, c->stream, INT64_MAX, canceled, err);
+}
+
+// The next one, when nothing uses it any more.
+static int take_piece(struct copier *c, const atomic_bool *canceled, struct piece **ret, struct err *err)
+{
+    struct piece *p = *ret = &c->pieces[c->next++ % PIECES];
+    int r = p->event ? device_event_wait(c->device, p->event, INT64_MAX, canceled, err)
+                     : device_event_new(c->device, &p->event, err);
+    if (r == 0 && !p->memory)
+        r = device_pin(c->device, PIECE, (void **)&p->memory, err);
+    return r;
+}
+
+static int begin_copy(struct copier *c, struct piece *p, void *to, const void *from, size_t len, struct err *err)
+{
+    int r = device_copy(c->device, to, from, len, c->stream, err);
+    return r < 0 ? r : device_event_record(c->device, p->event, c->stream, err);
+}
+
+int copier_upload(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                  struct err *err)
+{
+    int r = 0;
+    if (!device_is_gpu(c->device))
+        return device_copy(c->device, to, from, len, c->stream, err);
+    for (size_t at = 0; r == 0 && at < len; at += PIECE) {
+        struct piece *p;
+        size_t n = MIN(PIECE, len - at);
+        r = take_piece(c, canceled, &p, err);
+        if (r == 0) {
+            memcpy(p->memory, (const char *)from + at, n);
+            r = begin_copy(c, p, (char *)to + at, p->memory, n, err);
+        }
+    }
+    return r;
+}
+
+int copier_download(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                    struct err *err)
+{
+    struct piece *all[PIECES] = {NULL};
+    size_t begun = 0, taken = 0; // bytes
+    int r = 0;
+    if (!device_is_gpu(c->device))
+        return device_copy(c->device, to, from, len, c->stream, err);
+    while (r == 0 && taken < len) {
+        for (size_t n; r == 0 && begun < len && begun - taken < PIECES * PIECE; begun += n) {
+            struct piece **p = &all[begun / PIECE % PIECES];
+            n = MIN(PIECE, len - begun);
+            r = take_piece(c, canceled, p, err);
+            if (r == 0)
+                r = begin_copy(c, *p, (*p)->memory, (const char *)from + begun, n, err);
+        }
+        const struct piece *first = all[taken / PIECE % PIECES];
+        size_t n = MIN(PIECE, len - taken);
+        if (r == 0)
+            r = device_event_wait(c->device, first->event, INT64_MAX, canceled, err);
+        if (r == 0)
+            memcpy((char *)to + taken, first->memory, n);
+        taken += n;
+    }
+    return r;
+}

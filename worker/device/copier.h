@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between any memory of the host and the device, through pinned memory: while the device moves one piece, the
+// CPU copies the next one. A copier has a stream of its own. One thread uses it at a time, inside of the device.
+#pragma once
+
+#include "worker/device/device.h"
+
+struct copier;
+
+// The device outlives it. Pinned memory comes with the first copy that needs it.
+int copier_new(struct device *d, struct copier **ret, struct err *err);
+void copier_free(struct copier *c); // waits for the stream; accepts NULL
+void *copier_stream(const struct copier *c);
+
+// Returns when `from` may change. The last pieces are still on the stream.
+int copier_upload(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                  struct err *err);
+// Returns when all of it is there. It comes behind what is on the stream.
+int copier_download(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                    struct err *err);
+// Waits until all of the stream is done. Both wait as long as the device takes, unless *canceled (may be NULL) is true.
+int copier_wait(struct copier *c, const atomic_bool *canceled, struct err *err);
