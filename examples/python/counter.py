@@ -2,7 +2,7 @@
 """Futures, state, stored values, retries and the end of a worker: `python3 counter.py` in this folder."""
 
 import cadre
-from sums import add, fails_twice
+from sums import add, fails
 
 
 class Counter:
@@ -21,7 +21,11 @@ if __name__ == "__main__":
     with cadre.local(cpus=2) as client:
         print(client.get([add.start(1, 2)]))
         print(client.get(client.put({"a": 1})))
-        print(fails_twice(), "tries")
+        print(fails(2), "tries")  # it fails twice
+        try:
+            fails(9)
+        except ConnectionError as e:
+            print(e.cause)  # of the first try and three more
 
         counter = client.Group("counter:Counter", restart="Never")
         first, second = (counter.increment.on(0).start() for _ in range(2))

@@ -15,5 +15,6 @@ with cadre.local(gpus=4, nodes=2) as client:
     print(both.local_ranks)
     large = client.Group("accumulator:Accumulator", pool=both)
     print(large.add.each([3] * 8))
+    print(client.Group("accumulator:Accumulator", pool=both).add(x=10))
     half, _ = both.split(2)
     print(client.Group("accumulator:Accumulator", pool=half).add(10))

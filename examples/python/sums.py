@@ -3,7 +3,7 @@
 
 import cadre
 
-tries = []
+tries = {}
 
 
 @cadre.task
@@ -12,8 +12,8 @@ def add(x, y):
 
 
 @cadre.task(workers=1, max_retries=3, retry_on=ConnectionError)
-def fails_twice():
-    tries.append(1)
-    if len(tries) < 3:
-        raise ConnectionError(f"try {len(tries)}")
-    return len(tries)
+def fails(times):
+    tries[times] = tries.get(times, 0) + 1
+    if tries[times] <= times:
+        raise ConnectionError(f"try {tries[times]}")
+    return tries[times]

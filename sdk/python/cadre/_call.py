@@ -45,7 +45,7 @@ class Methods:
 
     def __init__(self, group, role, trust):
         self._of = group, role
-        self._trust = trust
+        self.trust = trust
         self._known = {}
 
     def get(self, name, options):
@@ -53,11 +53,11 @@ class Methods:
             key = (name, *options.items()) if options else name
             found = self._known.get(key)
         except TypeError:  # an option that cannot be a key, such as `split`
-            return Method(*self._of, name, options, self._trust)
+            return Method(*self._of, name, options, self.trust)
         if not found:
             if len(self._known) >= _PREPARED_MAX:
                 self._known.clear()
-            found = self._known[key] = Method(*self._of, name, options, self._trust)
+            found = self._known[key] = Method(*self._of, name, options, self.trust)
         return found
 
 

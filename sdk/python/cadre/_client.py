@@ -149,9 +149,11 @@ class Client:
     def Group(self, worker=None, **what):  # a class, but for the client that it needs
         """Makes a group, which goes with this client, and returns it. It may be called at once: calls wait for it.
 
-        worker    what each rank runs: a class of a module, or "package.module:Class"; or
+        worker    what each rank runs: a class, or "package.module:Class"; or a dict of roles, {"actor": Actor}: several
+                  objects in each rank, group["actor"]; or
         module    a module in C, FILE.so, with class_name if it has several
-        init      arguments of the constructor, a dict
+        init      arguments of the constructor, a dict of JSON; with roles, a dict of those
+        meshes    the ranks as grids, for the modes that follow them: {"train": {"pp": 2, "dp": 4}}
         working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), that the ranks import
                   from; they begin in working_dir. What .gitignore or excludes (a list of patterns) names stays here
         preload   modules that take long to import, ["torch"]: one process in each pod imports them, and is forked for each

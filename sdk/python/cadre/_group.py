@@ -40,7 +40,7 @@ class Group:
         if archive:
             client._supply(name, archive)
         client._create("workerGroup", manifest, detached, timeout)
-        return cls(client, name, trust=True, cls=worker if isinstance(worker, type) else None)
+        return cls(client, name, trust=True, cls=worker if isinstance(worker, (type, dict)) else None)
 
     @classmethod
     def find(cls, client, name, *, timeout=None):
@@ -49,10 +49,19 @@ class Group:
         group.info(timeout=timeout)
         return group
 
+    def __getitem__(self, role):
+        """One of its roles, which is called as a group: group["actor"].add(10)."""
+        if self.role is not None:
+            raise TypeError(f"{self!r} is a role itself")
+        if not isinstance(role, str):
+            raise TypeError(f"a group has roles, group[\"actor\"], and {role!r} is not a name; .on({role!r}) of a method is for a rank")
+        trust, classes = self._methods.trust, self._class
+        return Group(self.client, self.name, role, trust, classes.get(role) if isinstance(classes, dict) else None)
+
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(f"a group has no attribute {name}; call(\"{name}\") is a method of its workers")
-        function = getattr(self._class, name, None) if self._class else None
+        function = getattr(self._class, name, None) if isinstance(self._class, type) else None
         return BoundMethod(self, name, said=_method.registered(function) if function else None)
 
     def call(self, method, /, *args, **options):

@@ -5,19 +5,22 @@ import re
 import secrets
 
 from . import _code
+from ._value._json import is_exact
 
 _NAME_MAX = 50  # pods add to it
 
 
 def name_of(worker, module):
     """A name of a group that was not given one: what it runs, and a few letters of its own."""
+    if isinstance(worker, dict):
+        worker = "-".join(map(str, worker))
     what = worker if isinstance(worker, str) else getattr(worker, "__name__", None) or module or "group"
     what = re.split(r"[:/.]", re.sub(r"\.so$", "", str(what)))[-1]
     words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", what).lower()).strip("-")
     return f"{words[:_NAME_MAX] or 'group'}-{secrets.token_hex(3)}".lstrip("-")
 
 
-def _worker(worker, module, class_name, init, archive, preload):
+def _worker(worker, module, class_name, init, archive, preload, meshes):
     if (worker is None) == (module is None):
         raise TypeError("Group() needs what its ranks run: a class, \"package.module:Class\", or module=\"FILE.so\"")
     if module is not None:
@@ -28,12 +31,11 @@ def _worker(worker, module, class_name, init, archive, preload):
             raise ValueError(f"{worker!r} names no class: \"package.module:Class\" does")
         spec = {"python": path}
     elif isinstance(worker, type):
-        spec, class_name = {"python": worker.__module__}, worker.__qualname__
-        if _code.goes_by_value(worker):
-            class_name = worker.__name__
-            spec["code"] = _code.spec_of(_code.pack(worker, class_name), class_name)
+        spec, class_name = _python([worker]), worker.__name__ if _code.goes_by_value(worker) else worker.__qualname__
+    elif isinstance(worker, dict):
+        spec, class_name = {**_python(list(worker.values())), "roles": _roles(worker, init)}, None
     else:
-        raise TypeError(f"{worker!r} is neither a class nor \"package.module:Class\"")
+        raise TypeError(f"{worker!r} is not a class, \"package.module:Class\", or a dict of roles, {{\"actor\": Actor}}")
     if archive:
         if "python" not in spec:
             raise TypeError("working_dir= and py_modules= are for workers in Python, and module= is one in C")
@@ -45,9 +47,41 @@ def _worker(worker, module, class_name, init, archive, preload):
         spec["preload"] = [name if isinstance(name, str) else name.__name__ for name in names]
     if class_name:
         spec["class"] = class_name
-    if init is not None:
-        spec["init"] = init
+    if init is not None and "roles" not in spec:
+        spec["init"] = _init(init, "init")
+    if meshes:
+        spec["meshes"] = [{"name": name, "dims": [{"name": dim, "size": size} for dim, size in dims.items()]}
+                          for name, dims in meshes.items()]
     return spec
+
+
+def _python(classes):
+    """The module of the classes; where the ranks cannot import them from one, with their code."""
+    if not classes or len({cls.__name__ for cls in classes if isinstance(cls, type)}) < len(classes):
+        raise TypeError("Group(): roles are classes of different names, {\"actor\": Actor, \"critic\": Critic}")
+    if len({cls.__module__ for cls in classes}) == 1 and not any(map(_code.goes_by_value, classes)):
+        return {"python": classes[0].__module__}
+    code = _code.pack(classes[0] if len(classes) == 1 else {cls.__name__: cls for cls in classes},
+                      " and ".join(cls.__name__ for cls in classes))
+    return {"python": classes[0].__module__, "code": _code.spec_of(code, classes[0].__name__)}
+
+
+def _roles(classes, init):
+    inits = {} if init is None else init
+    if not isinstance(inits, dict) or not set(inits) <= set(classes):
+        raise TypeError(f"init: with roles it is a dict of dicts, {{ROLE: {{...}}}}, and the roles are {', '.join(classes)}")
+    return [{"name": name, "class": cls.__name__ if _code.goes_by_value(cls) else cls.__qualname__,
+             **({"init": _init(inits[name], f"init[{name!r}]")} if name in inits else {})} for name, cls in classes.items()]
+
+
+def _init(init, what):
+    if not isinstance(init, dict):
+        raise TypeError(f"{what} is a dict, the arguments of the constructor by name, and not a {type(init).__name__}")
+    for name, value in init.items():
+        if not isinstance(name, str) or not is_exact(value):
+            raise TypeError(f"{what}[{name!r}] is a {type(value).__name__} that JSON does not have, and init= becomes a part "
+                            "of the group's object: pass numbers, text, lists and dicts, and all else to a method")
+    return init
 
 
 def _resources(gpus, cpus):
@@ -72,9 +106,9 @@ def placementgroup(name, bundles, *, gpus, cpus, strategy, image):
 
 def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
                 image=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
-                preload=None):
+                preload=None, meshes=None):
     """The manifest of a WorkerGroup. Raises what says which argument is wrong."""
-    what = _worker(worker, module, class_name, init, archive, preload)
+    what = _worker(worker, module, class_name, init, archive, preload, meshes)
     spec = {"worker": what}
     if "python" in what and (gpus or pool):
         what["gpuVisibility"] = "Own"  # what programs in Python expect: device 0 is theirs

@@ -108,9 +108,9 @@ class RunCase(unittest.TestCase):
         patched.start()
         self.addCleanup(patched.stop)
 
-    def printed(self, example):
+    def printed(self, example, *arguments):
         """The lines that a program of examples/python prints, as people run it."""
-        done = subprocess.run(["python3", example], cwd=EXAMPLES, env=environment(), capture_output=True, text=True,
+        done = subprocess.run(["python3", example, *arguments], cwd=EXAMPLES, env=environment(), capture_output=True, text=True,
                               timeout=200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.splitlines()

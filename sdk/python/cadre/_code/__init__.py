@@ -18,11 +18,11 @@ def goes_by_value(thing):
 
 
 def pack(thing, what):
-    """The code of a class. what: for messages, "Counter". TypeError names what does not pickle."""
+    """The code of a class, or of several by name. what: for messages, "Counter". TypeError names what does not pickle."""
     pickler = cloudpickle()
     if pickler is None:
-        raise TypeError(f"{what} is of {thing.__module__}, so the ranks cannot import it, and without the package "
-                        "cloudpickle it cannot be sent: install that (the wheel cadre-sdk has it), or put the class into a "
+        raise TypeError(f"{what}: the ranks cannot import what is of the program itself, and without the package cloudpickle "
+                        "it cannot be sent: install that (the wheel cadre-sdk has it), or put the class into a "
                         "module of its own, at its top level")
     try:
         stream = pickler.dumps(thing, protocol=5)

@@ -101,7 +101,9 @@ def find_class(module, name):
     classes = _classes(module)
     names = ", ".join(classes) or "none"
     if name:
-        found = getattr(module, name, None)
+        found = module
+        for part in name.split("."):  # of a class in a class
+            found = getattr(found, part, None)
         if not isinstance(found, type):
             raise Stop(f"module {module.__name__} has no class {name}; it has {names}", EXIT_MODULE)
         return found
@@ -148,8 +150,15 @@ def methods_of(cls, made):
     return methods
 
 
+def _class_of(sent, role):
+    found = sent.get(role.get("class")) if isinstance(sent, dict) else sent
+    if not isinstance(found, type):
+        raise Stop(f"spec.worker.code has no class {role.get('class')}", EXIT_MODULE)
+    return found
+
+
 def _sent(module):
-    """The class that came by value, or None."""
+    """The class that came by value, or several by name; or None."""
     try:
         code = _code.of_environment()
         return _code.unpack(code) if code else None
@@ -189,7 +198,7 @@ def roles():
     _enter_archive()
     sent = _sent(name)
     module = None if sent else import_module(name)
-    found = [(role, sent or find_class(module, role.get("class"))) for role in wanted]
+    found = [(role, _class_of(sent, role) if sent else find_class(module, role.get("class"))) for role in wanted]
     return [Role(role.get("name"), cls, methods_of(cls, make(cls, role.get("init") or {}))) for role, cls in found], text
 
 

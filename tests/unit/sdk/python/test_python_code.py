@@ -163,6 +163,33 @@ class ByValue(RunCase):
             self.assertEqual([type(p) for p in moved], [Point, Point])
             self.assertEqual([p.x for p in moved], [2, 2])
 
+    def test_classes_of_the_program_are_roles(self):
+        class Adder:
+            @cadre.register(dispatch=lambda group, x: [(x + r,) for r in range(group.world_size)])
+            def dealt(self, x):
+                return x
+
+        with cadre.local() as client:
+            group = client.Group({"count": Counter, "add": Adder}, replicas=2, init={"count": {"start": 1}})
+            self.assertRegex(group.name, "^count-add-")
+            self.assertEqual((group["count"].add(2), group["add"].dealt(5)), ([7, 8], [5, 6]))
+            with self.assertRaisesRegex(cadre.NotFound, "count"):
+                group["other"].add(1)
+            for wrong in (lambda: group[1], lambda: group["add"]["add"]):
+                self.assertRaises(TypeError, wrong)
+
+    def test_what_is_wrong_about_roles_and_init_is_named(self):
+        with cadre.local() as client:
+            for pattern, worker, init in ((r"init\['start'\] is a function that JSON does not have", Counter, {"start": times}),
+                                          ("init is a dict, the arguments of the constructor by name", Counter, [1]),
+                                          (r"init\['c'\]\['start'\] is a float", {"c": Counter}, {"c": {"start": float("nan")}}),
+                                          ("the roles are c$", {"c": Counter}, {"start": 1}),
+                                          ("classes of different names", {"a": Counter, "b": Counter}, None),
+                                          ("classes of different names", {}, None),
+                                          ("is not a class", 5, None)):
+                with self.subTest(pattern), self.assertRaisesRegex(TypeError, pattern):
+                    client.Group(worker, init=init)
+
     def test_a_class_in_a_function_takes_what_it_closes_over(self):
         step = 5
 

@@ -1,43 +1,120 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of examples/python, as people run them, and what they print."""
+"""Programs of examples/python, as people run them, and what they print.
 
-from python_case import RunCase, main
+    test_python_examples.py [--numpy | --torch]      those that need that; 77 if deploy/python.sh cannot bring it
+"""
 
+import ctypes
+import os
+import re
+import socket
+import subprocess
+import sys
+import unittest
+
+import cadre
+from python_case import EXAMPLES, RunCase, main, program
+from safetensors_case import with_packages
+
+PR_SET_CHILD_SUBREAPER = 36
 PRINTED = {
     "basics.py": ["0 10", "2 [0, 1]", "[1, 4]", "[10, 11]", "[1, 4] 10"],
     "dispatch.py": ["[8, 10, 12, 14]", "[5, 5, 5, 5]", "5", "[8, 10, 8, 10]", "36",
                     "[[0, 'a'], [1, 'b'], [2, 'c'], [3, 'd']]"],
-    "counter.py": ["[3]", "{'a': 1}", "3 tries", "[1, 2] [] 2", "Unavailable"],
-    "pools.py": ["[0, 1, 2, 3] [4, 4, 4, 4]", "[1, 2, 3, 4]", "[2, 3, 4, 5]", "[0, 1, 2, 3, 0, 1, 2, 3]",
-                 "[3, 4, 5, 6, 7, 8, 9, 10]", "[10, 11, 12, 13]"],
+    "counter.py": ["[3]", "{'a': 1}", "3 tries", "try 4", "[1, 2] [] 2", "Unavailable"],
+    "echo.py": ["[[1, 'two', None]] [{3, 4}] [b'bytes'] [inf]"],
+    "meshes.py": ["{'x': [1, 3]} {'x': [11, 16]}", "['stage 0', 'stage 1']",
+                  "{'x': ['A', 'B', 'C', 'D', 'E', 'F', 'G', 'H'], 'rank': [0, 4, 1, 5, 2, 6, 3, 7]}"],
     "nested.py": ["None", "Work done by child"],
+    "pools.py": ["[0, 1, 2, 3] [4, 4, 4, 4]", "[1, 2, 3, 4]", "[2, 3, 4, 5]", "[0, 1, 2, 3, 0, 1, 2, 3]",
+                 "[3, 4, 5, 6, 7, 8, 9, 10]", "[10, 11, 12, 13, 14, 15, 16, 17]", "[10, 11, 12, 13]"],
+    "routes.py": ["[2] ['small'] ['large']", "route 0: weight is 0: 1 to 1000"],
+    "shipping.py": ["['trained with a small step', 'trained with a small step']"],
     "tasks.py": ["[0, 1, 4, 9, 16, 25, 36, 49, 64, 81] []", "49", "0 1,2"],
+    "whereabouts.py": ["['on-1:0', 'on-1:1', 'on-1:2', 'on-1:3'] on 1 nodes",
+                       "['on-4:0', 'on-4:0', 'on-4:0', 'on-4:0'] on 4 nodes", "[False, False, False, False]", "True"],
 }
+PRINTED_WITH_NUMPY = {
+    "colocated.py": [str([0.0] * 5 + [1.0] * 5), str([-10.0] * 10)],
+    "references.py": [str([-10.0] * 5 + [-9.0] * 5), str([-9.0] * 4)],
+}
+# What Ray, verl and the tutorials about them show, each with the values that they show; the rows are numbered as in our notes
+# about them (S1-8 is six modes).
+ROWS = {
+    "S0-1": "tasks.py", "S0-2": "tasks.py", "S0-3": "tasks.py", "S0-4": "nested.py", "S0-5": "basics.py", "S0-6": "basics.py",
+    "S0-7": "gpu_accumulator.py", "S0-8": "gpu_accumulator.py", "S0-9": "gpu_accumulator.py", "S0-10": "gpu_accumulator.py",
+    "S0-11": "basics.py",
+    "S1-1": "shipping.py", "S1-2": "basics.py", "S1-3": "pools.py", "S1-4": "pools.py", "S1-5": "whereabouts.py",
+    "S1-6": "pools.py", "S1-7": "pools.py", "S1-8": "meshes.py", "S1-9": "pools.py", "S1-10": "dispatch.py",
+    "S1-11": "dispatch.py", "S1-12": "basics.py",
+    "S2-1": "whereabouts.py", "S2-2": "whereabouts.py", "S2-3": "two_groups.py", "S2-4": "two_groups.py", "S2-5": "two_groups.py",
+    "S2-6": "whereabouts.py", "S2-7": "two_groups.py", "S2-8": "two_groups.py", "S2-9": "two_groups.py", "S2-10": "colocated.py",
+    "S2-11": "tasks.py",
+    "S3-1": "basics.py", "S3-2": "tasks.py", "S3-3": "counter.py", "S3-4": "counter.py", "S3-5": "counter.py",
+    "S3-6": "counter.py", "S3-7": "tasks.py", "S3-8": "counter.py", "S3-9": "counter.py",
+}
+WITH_TORCH = {"gpu_accumulator.py", "rendezvous.py", "two_groups.py"}  # below, and in test_python_torch.py
 
 
 class Examples(RunCase):
-    def prints(self, name):
-        self.assertEqual(self.printed(name), PRINTED[name])
+    """Each prints what it should, and leaves no process behind."""
 
-    def test_order_and_a_group_on_a_pool(self):
-        self.prints("basics.py")
+    def setUp(self):
+        super().setUp()
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what they leave behind becomes our child
 
-    def test_dispatch_modes(self):
-        self.prints("dispatch.py")
+    def prints(self, name, lines):
+        self.assertEqual([line for line in self.printed(name) if " [rank " not in line], lines)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass  # it had ended
+            self.fail(f"{name} has left processes behind")
+        except ChildProcessError:
+            pass
 
-    def test_futures_retries_and_the_end_of_a_worker(self):
-        self.prints("counter.py")
 
-    def test_pools(self):
-        self.prints("pools.py")
+def add(name, lines):
+    setattr(Examples, f"test_{os.path.splitext(name)[0]}", lambda self: self.prints(name, lines))
 
-    def test_a_method_that_makes_a_group(self):
-        self.prints("nested.py")
 
-    def test_tasks(self):
-        self.prints("tasks.py")
+class Client(RunCase):
+    def test_a_program_calls_a_group_of_another_one(self):
+        with cadre.local() as run:
+            run.Group("accumulator:Accumulator", replicas=2, name="shared")
+            self.assertEqual(self.printed("client.py", run.address, "shared"), ["[10, 11]"] + ["one more: True"] * 2)
+
+
+class Rows(unittest.TestCase):
+    def test_each_row_of_the_programs_that_we_learn_from_has_an_example_that_is_run(self):
+        rows = {f"{notes}-{i + 1}" for notes, n in (("S0", 11), ("S1", 12), ("S2", 11), ("S3", 9)) for i in range(n)}
+        self.assertEqual(set(ROWS), rows)
+        self.assertEqual(set(ROWS.values()) - set(PRINTED) - set(PRINTED_WITH_NUMPY) - WITH_TORCH, set())
+
+
+class Torch(RunCase):
+    def test_a_number_on_each_gpu(self):
+        lines = self.printed("gpu_accumulator.py")
+        self.assertEqual([line for line in lines if "[rank" not in line],
+                         ["[tensor([1.]), tensor([4.])]", "[tensor([10.]), tensor([11.])]"])
+        printed = sorted(re.sub("^gpuaccumulator-[0-9a-f]{6} ", "", line) for line in lines if "[rank" in line)
+        self.assertEqual(printed, [f"[rank {r}] rank {r}, value: {v}" for r, v in ((0, "1.0"), (0, "10.0"), (1, "11.0"), (1, "4.0"))])
+
+    def test_ranks_of_a_plain_program_find_each_other(self):
+        done = subprocess.run([program("CADRE_LOCAL"), "--agent", program("CADRE_AGENT"), "--processes", "3", "--", "python3",
+                               "rendezvous.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), ["[rank 0] roll-call: 3 ranks"] + [
+            f"[rank 0] rank {rank} on {socket.gethostname()}, local rank {rank}" for rank in range(3)])
 
 
 if __name__ == "__main__":
+    chosen = {"--numpy": PRINTED_WITH_NUMPY, "--torch": {}}.get("".join(sys.argv[1:]), PRINTED)
+    if chosen is not PRINTED:
+        with_packages("small" if chosen else "large")
+        del Client, Rows
+    if chosen:
+        del Torch
+    for example in chosen:
+        add(example, chosen[example])
     main()
