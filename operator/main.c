@@ -28,29 +28,21 @@ enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 }
 // After a lease was given back to another replica, that one may take it first.
 enum { LOOK_AROUND_MS = 1000, HEAD_START_MS = 5000 };
 
-// What is mirrored. The order is the order of start; all are synced before anything is decided.
-enum mirror {
-    MIRROR_NODES,
-    MIRROR_PODS,
-    MIRROR_SERVICES,
-    MIRROR_SLICES,
-    MIRROR_GROUPS,
-    MIRROR_PLACEMENTGROUPS,
-    MIRROR_COUNT
-};
-
-static const struct {
+// What is mirrored, in the order of start. All of it is synced before anything is decided.
+static const struct mirror {
     enum kind kind;
     bool cluster_wide; // also in a namespaced install: planning needs all that takes room
     const char *label_selector;
-} mirrors[MIRROR_COUNT] = {
-    [MIRROR_NODES] = {KIND_NODE, true, NULL},
-    [MIRROR_PODS] = {KIND_POD, true, NULL},
-    [MIRROR_SERVICES] = {KIND_SERVICE, false, "app.kubernetes.io/managed-by=cadre"},
-    [MIRROR_SLICES] = {KIND_ENDPOINTSLICE, false, LABEL_SLICE_MANAGED_BY "=" SLICE_MANAGED_BY},
-    [MIRROR_GROUPS] = {KIND_WORKERGROUP, false, NULL},
-    [MIRROR_PLACEMENTGROUPS] = {KIND_PLACEMENTGROUP, false, NULL},
+} mirrors[] = {
+    {KIND_NODE, true, NULL},
+    {KIND_POD, true, NULL},
+    {KIND_SERVICE, false, "app.kubernetes.io/managed-by=cadre"},
+    {KIND_ENDPOINTSLICE, false, LABEL_SLICE_MANAGED_BY "=" SLICE_MANAGED_BY},
+    {KIND_WORKERGROUP, false, NULL},
+    {KIND_PLACEMENTGROUP, false, NULL},
 };
+
+#define EACH_MIRROR(m) (const struct mirror *m = mirrors; m < mirrors + ARRAY_LEN(mirrors); m++)
 
 struct operator
 {
@@ -62,8 +54,8 @@ struct operator
     struct metrics_rest rest; // what the client reports to
     struct health *health;
     struct recorder *recorder;
-    struct store *stores[MIRROR_COUNT];
-    struct reflector *reflectors[MIRROR_COUNT];
+    struct store *stores[KIND_COUNT]; // of what is mirrored
+    struct reflector *reflectors[KIND_COUNT];
     struct binding *binding; // NULL = no calls are taken
     struct deciding *deciding;
     struct election *election;
@@ -83,26 +75,29 @@ struct operator
 
 static bool all_synced(const struct operator* o)
 {
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        if (!store_synced(o->stores[i]))
-            return false;
+    for
+        EACH_MIRROR(m)
+    if (!store_synced(o->stores[m->kind]))
+        return false;
     return true;
 }
 
 static bool is_ready(void *ctx, struct buf *why_not)
 {
     const struct operator* o = ctx;
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        if (!store_synced(o->stores[i]))
-            buf_printf(why_not, "waiting for the first list of %s\n", kind_info(mirrors[i].kind)->plural);
+    for
+        EACH_MIRROR(m)
+    if (!store_synced(o->stores[m->kind]))
+        buf_printf(why_not, "waiting for the first list of %s\n", kind_info(m->kind)->plural);
     return why_not->len == 0;
 }
 
 // After an outage what failed may wait for a while yet before it is tried again.
 static void hurry(struct operator* o)
 {
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        reflector_hurry(o->reflectors[i]);
+    for
+        EACH_MIRROR(m)
+    reflector_hurry(o->reflectors[m->kind]);
     if (o->binding)
         binding_hurry(o->binding);
 }
@@ -112,7 +107,7 @@ static void tell_territory(void *ctx, const char *ns, const char *pod)
 {
     const struct operator* o = ctx;
     const char *home = o->options->lease_ns ? o->options->lease_ns : o->config.ns;
-    const struct object *own = store_get(o->stores[MIRROR_PODS], home, o->options->identity);
+    const struct object *own = store_get(o->stores[KIND_POD], home, o->options->identity);
     _cleanup_(free_p) char *note =
         pod ? xasprintf("namespace %s is left to another installation, which watches it alone (pod %s)", ns, pod)
             : xasprintf("no other installation watches namespace %s alone any more: its groups are decided here", ns);
@@ -235,9 +230,9 @@ static void on_synced(void *ctx, enum kind kind)
     log_debug("mirror is complete", "kind", kind_info(kind)->kind, NULL);
     if (all_synced(o) && !o->stopping) {
         log_info("ready", "version", CADRE_VERSION, "server", o->config.server, "nodes",
-                 log_i64((long long)store_count(o->stores[MIRROR_NODES])), "pods",
-                 log_i64((long long)store_count(o->stores[MIRROR_PODS])), "workergroups",
-                 log_i64((long long)store_count(o->stores[MIRROR_GROUPS])), NULL);
+                 log_i64((long long)store_count(o->stores[KIND_NODE])), "pods",
+                 log_i64((long long)store_count(o->stores[KIND_POD])), "workergroups",
+                 log_i64((long long)store_count(o->stores[KIND_WORKERGROUP])), NULL);
         if (o->binding)
             binding_complete(o->binding);
         begin_election(o);
@@ -260,18 +255,18 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
     log_error("an object cannot be read and is left alone", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
 }
 
-static void mirror_start(struct operator* o, int i)
+static void mirror_start(struct operator* o, const struct mirror *m)
 {
     struct reflector_options ro = {
-        .ns = mirrors[i].cluster_wide ? "" : o->options->ns,
-        .label_selector = mirrors[i].label_selector,
+        .ns = m->cluster_wide ? "" : o->options->ns,
+        .label_selector = m->label_selector,
         .seed = rand_u64(&o->rand),
         .on_error = on_mirror_error,
         .on_bad_object = on_bad_object,
         .on_synced = on_synced,
         .ctx = o,
     };
-    o->reflectors[i] = reflector_start(o->loop, o->client, o->stores[i], &ro);
+    o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);
 }
 
 // Stopping: begin nothing new, let what is in flight end (bounded), give the lease back as soon as nothing more is
@@ -394,9 +389,7 @@ static int build_binding(struct operator* o, struct err *err)
     const struct binding_options bo = {
         .loop = o->loop,
         .client = o->client,
-        .pods = o->stores[MIRROR_PODS],
-        .groups = o->stores[MIRROR_GROUPS],
-        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
+        .stores = o->stores,
         .metrics = o->metrics,
         .options = o->options,
         .ns = o->options->lease_ns ? o->options->lease_ns : o->config.ns,
@@ -422,15 +415,10 @@ static void build_controllers(struct operator* o)
 {
     o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
     if (!o->options->ns[0])
-        o->territory = territory_new(o->loop, o->stores[MIRROR_PODS], TERRITORY_LINGER_MS, on_territory, o);
-    struct group_controller_options go = {
+        o->territory = territory_new(o->loop, o->stores[KIND_POD], TERRITORY_LINGER_MS, on_territory, o);
+    const struct group_controller_options go = {
         .client = o->client,
-        .pods = o->stores[MIRROR_PODS],
-        .nodes = o->stores[MIRROR_NODES],
-        .services = o->stores[MIRROR_SERVICES],
-        .slices = o->stores[MIRROR_SLICES],
-        .groups = o->stores[MIRROR_GROUPS],
-        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
+        .stores = o->stores,
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
         .sightings = o->binding ? binding_sightings(o->binding) : NULL,
@@ -443,21 +431,8 @@ static void build_controllers(struct operator* o)
     struct group_controller *groups = group_controller_new(o->loop, &go);
     if (o->binding)
         binding_attach(o->binding, groups);
-    struct placementgroup_controller_options po = {
-        .client = o->client,
-        .pods = o->stores[MIRROR_PODS],
-        .nodes = o->stores[MIRROR_NODES],
-        .services = o->stores[MIRROR_SERVICES],
-        .placementgroups = o->stores[MIRROR_PLACEMENTGROUPS],
-        .groups = groups,
-        .territory = o->territory,
-        .recorder = o->recorder,
-        .metrics = o->metrics,
-        .clock = loop_clock(o->loop),
-        .seed = rand_u64(&o->rand),
-    };
-    o->deciding = deciding_new(o->loop, o->client, groups, placementgroup_controller_new(o->loop, &po),
-                               o->stores[MIRROR_PODS], o->stores[MIRROR_GROUPS], o->stores[MIRROR_PLACEMENTGROUPS]);
+    o->deciding =
+        deciding_new(o->loop, o->client, o->stores, groups, placementgroup_controller_new(o->loop, groups, &go));
     o->is_leader = metrics_gauge(o->metrics, "leader_election_master_status", "1 while this process leads, else 0",
                                  "name=\"cadre-operator\"");
 }
@@ -472,8 +447,9 @@ static int build(struct operator* o, struct err *err)
     int r = build_client(o, err);
     if (r < 0 || o->options->check)
         return r;
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        o->stores[i] = store_new(mirrors[i].kind);
+    for
+        EACH_MIRROR(m)
+    o->stores[m->kind] = store_new(m->kind);
     r = build_binding(o, err);
     if (r < 0)
         return r;
@@ -488,16 +464,17 @@ static int build(struct operator* o, struct err *err)
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
     o->outage = outage_new(o->loop, o->client, &(struct outage_options){o->options->ns, on_recovered, o});
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        mirror_start(o, i);
+    for
+        EACH_MIRROR(m)
+    mirror_start(o, m);
     return 0;
 }
 
 static void take_down(struct operator* o)
 {
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        if (o->reflectors[i])
-            reflector_stop(o->reflectors[i]);
+    for
+        EACH_MIRROR(m)
+    reflector_stop(o->reflectors[m->kind]);
     election_free(o->election);
     binding_free(o->binding);
     kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
@@ -506,8 +483,9 @@ static void take_down(struct operator* o)
     territory_free(o->territory);
     recorder_free(o->recorder);
     health_stop(o->health);
-    for (int i = 0; i < MIRROR_COUNT; i++)
-        store_free(o->stores[i]);
+    for
+        EACH_MIRROR(m)
+    store_free(o->stores[m->kind]);
     loop_timer_free(o->drain_timer);
     loop_timer_free(o->around_timer);
     loop_signal_free(o->signals[0]);

@@ -127,15 +127,15 @@ static void look(void *ctx)
     look_again(a);
 }
 
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups,
-                                struct store *placements, int64_t after_ms)
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                                int64_t after_ms)
 {
     struct abandoned *a = xcalloc(1, sizeof *a);
     *a = (struct abandoned){.loop = loop, .client = client, .after_ms = after_ms};
     list_init(&a->wards);
     a->timer = loop_timer_new(loop, look, a);
-    store_subscribe(groups, on_group, a);
-    store_subscribe(placements, on_group, a);
+    store_subscribe(stores[KIND_WORKERGROUP], on_group, a);
+    store_subscribe(stores[KIND_PLACEMENTGROUP], on_group, a);
     return a;
 }
 

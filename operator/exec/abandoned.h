@@ -11,9 +11,9 @@ enum { ABANDONED_AFTER_MS = 120 * 1000 };
 
 struct abandoned;
 
-// Subscribes. after_ms: how long one may be silent.
-struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *groups,
-                                struct store *placements, int64_t after_ms);
+// Subscribes to WorkerGroups and PlacementGroups; stores by enum kind. after_ms: how long one may be silent.
+struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                                int64_t after_ms);
 void abandoned_start(struct abandoned *a); // this process leads
 void abandoned_stop(struct abandoned *a);
 bool abandoned_idle(const struct abandoned *a); // no write is under way

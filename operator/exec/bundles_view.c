@@ -10,7 +10,7 @@
 static const struct service *service_of_placementgroup(const struct bundle_stores *s, const struct placementgroup *plg,
                                                        struct arena *a)
 {
-    const struct object *o = store_get(s->services, plg->obj.meta.ns, bundlepod_gang(plg, a));
+    const struct object *o = store_get(s->stores[KIND_SERVICE], plg->obj.meta.ns, bundlepod_gang(plg, a));
     return o && !o->meta.deleted_ms ? service_of(o) : NULL;
 }
 
@@ -22,7 +22,7 @@ static void find_placementgroups(const struct bundle_stores *s, const struct wor
     const struct service **services = arena_array(a, n, sizeof *services);
     for (size_t i = 0; i < n; i++) {
         const char *name = wg->spec.placement_groups[i].name;
-        const struct object *o = s->placementgroups ? store_get(s->placementgroups, wg->obj.meta.ns, name) : NULL;
+        const struct object *o = store_get(s->stores[KIND_PLACEMENTGROUP], wg->obj.meta.ns, name);
         groups[i] = o ? placementgroup_of(o) : NULL;
         services[i] = o ? service_of_placementgroup(s, groups[i], a) : NULL;
     }
@@ -52,7 +52,7 @@ static void find_pods(const struct bundle_stores *s, struct arena *a, struct gro
     for (size_t i = 0; i < n_before; i++)
         n = add_once(all, n, v->placementgroups_before[i]);
     for (size_t i = 0; i < n; i++)
-        total += n_owned[i] = store_by_owner(s->pods, all[i]->obj.meta.uid, a, &owned[i]);
+        total += n_owned[i] = store_by_owner(s->stores[KIND_POD], all[i]->obj.meta.uid, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)
@@ -84,7 +84,7 @@ static void add_neighbour(void *ctx, const char *key)
 {
     struct neighbours *to = ctx;
     const struct bundle_stores *s = to->source;
-    const struct object *o = store_get(s->groups, to->of->obj.meta.ns, strchr(key, '/') + 1);
+    const struct object *o = store_get(s->stores[KIND_WORKERGROUP], to->of->obj.meta.ns, strchr(key, '/') + 1);
     if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
         return;
     const char *master = s->master_of(s->ctx, o, key);

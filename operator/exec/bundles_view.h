@@ -5,8 +5,8 @@
 #include "operator/exec/placementgroup_users.h"
 #include "operator/reconcile/group_reconcile.h"
 
-struct bundle_stores {                                              // all borrowed
-    const struct store *placementgroups, *pods, *services, *groups; // placementgroups NULL: there are none
+struct bundle_stores {           // all borrowed
+    struct store *const *stores; // by enum kind
     const struct placementgroup_users *users;
     // "host:port" of the rendezvous of another group, NULL = none. Borrowed. `key`: "namespace/name".
     const char *(*master_of)(void *ctx, const struct object *group, const char *key);

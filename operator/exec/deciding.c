@@ -15,16 +15,13 @@ struct deciding {
     struct abandoned *abandoned;
 };
 
-struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct group_controller *groups,
-                              struct placementgroup_controller *placementgroups, struct store *pods,
-                              struct store *workergroups, struct store *plgs)
+struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                              struct group_controller *groups, struct placementgroup_controller *placementgroups)
 {
     struct deciding *d = xcalloc(1, sizeof *d);
     *d = (struct deciding){.client = client, .groups = groups, .placementgroups = placementgroups};
-    d->reaper = reaper_new(client, pods);
-    reaper_follow(d->reaper, workergroups);
-    reaper_follow(d->reaper, plgs);
-    d->abandoned = abandoned_new(loop, client, workergroups, plgs, ABANDONED_AFTER_MS);
+    d->reaper = reaper_new(client, stores);
+    d->abandoned = abandoned_new(loop, client, stores, ABANDONED_AFTER_MS);
     return d;
 }
 

@@ -11,9 +11,8 @@ struct deciding;
 
 // Takes ownership of the controllers, which follow the same stores. The client must outlive it; what is sent for it has
 // request.decided set.
-struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct group_controller *groups,
-                              struct placementgroup_controller *placementgroups, struct store *pods,
-                              struct store *workergroups, struct store *plgs);
+struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                              struct group_controller *groups, struct placementgroup_controller *placementgroups);
 void deciding_free(struct deciding *d); // as group_controller_free(); accepts NULL
 
 // This process leads: every object is looked at again, and nothing is remembered of an earlier term.

@@ -4,7 +4,6 @@
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/exec/executor.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static void set_status_wanted(struct entry *e, int64_t ms)
 static void entry_forget(struct entry *e)
 {
     if (e->uid)
-        waiting_decided(e->of->waiting, e->uid, NULL, 0);
+        waiting_decided(e->of->options.shared->waiting, e->uid, NULL, 0);
     set_status_wanted(e, 0);
     observations_done(&e->observations);
     free(TAKE_PTR(e->uid));
@@ -46,18 +45,49 @@ void entries_done(struct entries *all)
     for (size_t i = 0; map_next(&all->map, &i, NULL, &value);)
         entry_free(value);
     map_done(&all->map);
+    controller_free(all->controller);
+}
+
+void entries_wake_key(void *ctx, const char *key)
+{
+    struct entries *all = ctx;
+    if (all->started)
+        controller_add(all->controller, key);
+}
+
+void entries_wake(void *ctx, const char *ns, const char *name)
+{
+    _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
+    entries_wake_key(ctx, key);
+}
+
+void entries_wake_object(void *ctx, const struct object *o)
+{
+    entries_wake(ctx, o->meta.ns, o->meta.name);
+}
+
+static const struct store *objects_of(const struct entries *all)
+{
+    return all->options.shared->executor.stores[all->options.kind];
+}
+
+void entries_look(struct entries *all)
+{
+    store_each_by_age(objects_of(all), entries_wake_object, all);
 }
 
 void entries_start(struct entries *all)
 {
-    all->stopped = false;
+    all->started = true;
+    entries_look(all);
+    controller_start(all->controller);
 }
 
 void entries_stop(struct entries *all)
 {
     struct map kept = MAP_INIT;
     void *value;
-    all->stopped = true;
+    all->started = false;
     all->term++;
     for (size_t i = 0; map_next(&all->map, &i, NULL, &value);) {
         struct entry *e = value;
@@ -68,15 +98,16 @@ void entries_stop(struct entries *all)
     }
     map_done(&all->map);
     all->map = kept;
+    controller_stop(all->controller);
 }
 
 const struct entry *entries_find(const struct entries *all, const char *key)
 {
     const struct entry *e = map_get(&all->map, key);
-    return e && e->term == all->term && !all->stopped ? e : NULL;
+    return e && e->term == all->term && all->started ? e : NULL;
 }
 
-struct entry *entries_get(struct entries *all, const char *key, const char *uid)
+static struct entry *entry_get(struct entries *all, const char *key, const char *uid)
 {
     struct entry *e = map_get(&all->map, key);
     if (!e) {
@@ -90,48 +121,28 @@ struct entry *entries_get(struct entries *all, const char *key, const char *uid)
         entry_forget(e);
         e->uid = xstrdup(uid);
         observations_init(&e->observations, rand_u64(&all->rand));
-        e->observations.keeps_pod = all->keeps_pod;
+        e->observations.keeps_pod = all->options.kind == KIND_PLACEMENTGROUP;
     }
     return e;
 }
 
-void entries_forget(struct entries *all, const char *key)
+// What log lines call an object.
+static const char *word_of(enum kind kind)
 {
-    struct entry *gone = map_del(&all->map, key);
-    controller_finish(all->controller, key, (struct reconcile_result){0, -1});
-    if (gone) // it may own the key
-        entry_free(gone);
-}
-
-static void decide(struct entries *all, const char *key)
-{
-    _cleanup_(free_p) char *ns = xasprintf("%.*s", (int)strcspn(key, "/"), key);
-    if (territory_left(all->territory, ns))
-        entries_forget(all, key);
-    else
-        all->decide(all->ctx, key);
-}
-
-void entries_reconcile(void *ctx, const char *key)
-{
-    struct entries *all = ctx;
-    struct entry *e = map_get(&all->map, key);
-    if (e)
-        e->rounds = 0;
-    decide(all, key);
+    return kind == KIND_PLACEMENTGROUP ? "placementgroup" : "group";
 }
 
 static void log_plan(const struct entry *e, const struct plan *p, struct arena *a)
 {
     if (p->n && log_enabled(LOG_DEBUG))
-        log_debug("plan", e->of->word, e->key, "plan", plan_describe(p, a), NULL);
+        log_debug("plan", word_of(e->of->options.kind), e->key, "plan", plan_describe(p, a), NULL);
     for (size_t i = 0; i < p->n; i++)
         if (p->actions[i].kind == ACTION_EVENT)
-            log_info("group event", e->of->word, e->key, "reason", p->actions[i].reason, "note", p->actions[i].note,
-                     NULL);
+            log_info("group event", word_of(e->of->options.kind), e->key, "reason", p->actions[i].reason, "note",
+                     p->actions[i].note, NULL);
 }
 
-void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
+static void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
 {
     e->executes = true;
     if (!p->defers_status)
@@ -139,7 +150,7 @@ void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct
     else
         set_status_wanted(e,
                           e->observations.memory.status_wanted_ms ? e->observations.memory.status_wanted_ms : now_ms);
-    waiting_decided(e->of->waiting, e->uid, p, clock_wall_ms(e->of->clock));
+    waiting_decided(e->of->options.shared->waiting, e->uid, p, clock_wall_ms(e->of->options.shared->time.clock));
     observations_planned(&e->observations, p);
     e->waits_for_port = p->waits_for_port;
     e->requeue_ms = p->requeue_ms;
@@ -157,16 +168,19 @@ static void entry_outlived(struct entry *e, struct reconcile_result result)
     entry_free(e);
 }
 
+static void decide(struct entries *all, const char *key);
+
 // What has begun goes on before others begin: each of many groups then starts as quickly as the API server allows,
 // instead of all of them at the end.
-void entry_executed(void *ctx, const struct err *err)
+static void entry_executed(void *ctx, const struct err *err)
 {
     struct entry *e = ctx;
     struct entries *all = e->of;
     bool stale = err->code == ERR_CONFLICT;
     if (err->code && err->code != ERR_CANCELED && !stale) {
-        _cleanup_(free_p) char *text = xasprintf("a write for a %s failed; the operator tries again", all->kind);
-        log_warn(text, all->word, e->key, "error", err->msg, NULL);
+        _cleanup_(free_p) char *text =
+            xasprintf("a write for a %s failed; the operator tries again", kind_info(all->options.kind)->kind);
+        log_warn(text, word_of(all->options.kind), e->key, "error", err->msg, NULL);
     }
     struct reconcile_result result = {err->code, e->requeue_ms};
     if (stale)
@@ -174,8 +188,83 @@ void entry_executed(void *ctx, const struct err *err)
     e->executes = false;
     if (e->term != all->term)
         entry_outlived(e, result);
-    else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && !all->stopped)
+    else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && all->started)
         decide(all, e->key);
     else
         controller_finish(all->controller, e->key, result);
+}
+
+// The object is gone, or another installation's: its key is given back for good.
+static void forget(struct entries *all, const char *key)
+{
+    struct entry *gone = map_del(&all->map, key);
+    controller_finish(all->controller, key, (struct reconcile_result){0, -1});
+    if (gone) // it may own the key
+        entry_free(gone);
+}
+
+static struct gang_view view_of(const struct entry *e, struct arena *a)
+{
+    const struct controller_shared *s = e->of->options.shared;
+    const struct object *const *owned;
+    size_t n = store_by_owner(s->executor.stores[KIND_POD], e->uid, a, &owned);
+    const struct pod **pods = arena_array(a, n, sizeof *pods);
+    for (size_t i = 0; i < n; i++)
+        pods[i] = pod_of(owned[i]);
+    return (struct gang_view){.pods = pods,
+                              .n_pods = n,
+                              .setup = s->setup,
+                              .cluster = s->executor.cluster,
+                              .line = waiting_line(s->waiting),
+                              .memory = &e->observations.memory,
+                              .moving = entry_crowd(e)};
+}
+
+static void decide(struct entries *all, const char *key)
+{
+    const struct entries_options *x = &all->options;
+    struct controller_shared *s = x->shared;
+    struct arena a = ARENA_INIT;
+    const char *slash = strchr(key, '/'), *ns = arena_strndup(&a, key, (size_t)(slash - key));
+    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(objects_of(all), ns, slash + 1);
+    if (!o) {
+        arena_done(&a);
+        forget(all, key);
+        return;
+    }
+    struct entry *e = entry_get(all, key, o->meta.uid);
+    struct plan plan;
+    observations_time(&e->observations, clock_wall_ms(s->time.clock), clock_mono_ms(s->time.clock));
+    struct gang_view gang = view_of(e, &a);
+    gang.now_ms = decision_time_now(&s->time);
+    x->plan(x->ctx, o, &gang, &a, &plan);
+    if (dryruns_answer(s->executor.dryruns, o, &plan, &e->observations))
+        x->plan(x->ctx, o, &gang, &a, &plan);
+    x->note(x->ctx, o, &e->observations, &plan, gang.now_ms);
+    entry_planned(e, &plan, gang.now_ms, &a);
+    int32_t incarnation =
+        o->kind == KIND_WORKERGROUP ? workergroup_of(o)->status.incarnation : placementgroup_of(o)->status.incarnation;
+    execution_start(&s->executor, o, incarnation, &a, &plan, &e->observations, entry_executed, e);
+}
+
+static void reconcile(void *ctx, const char *key)
+{
+    struct entries *all = ctx;
+    struct entry *e = map_get(&all->map, key);
+    if (e)
+        e->rounds = 0;
+    decide(all, key);
+}
+
+void entries_init(struct entries *all, struct loop *loop, const struct entries_options *options)
+{
+    *all = (struct entries){.options = *options};
+    rand_seed(&all->rand, options->seed);
+    all->controller = controller_new(
+        loop,
+        &(struct controller_options){.name = options->kind == KIND_PLACEMENTGROUP ? "placementgroup" : "workergroup",
+                                     .reconcile = reconcile,
+                                     .ctx = all,
+                                     .metrics = options->metrics});
+    waiting_wake_by(options->shared->waiting, options->kind, entries_wake, all);
 }

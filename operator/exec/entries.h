@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a controller remembers about each of its objects, and when it decides about the object again. For WorkerGroups
-// and PlacementGroups. On the loop's thread.
+// What a controller remembers about each of its objects, and when and how it decides about the object again: snapshot,
+// plan, execution. For WorkerGroups and PlacementGroups. On the loop's thread.
 #pragma once
 
-#include "common/base/clock.h"
 #include "common/base/map.h"
 #include "common/base/rand.h"
+#include "operator/exec/decision_time.h"
+#include "operator/exec/executor.h"
 #include "operator/exec/observations.h"
 #include "operator/exec/waiting.h"
 #include "operator/runtime/controller.h"
 #include "operator/runtime/territory.h"
+
+struct controller_shared { // by the controllers of both kinds; borrowed
+    struct executor executor;
+    struct waiting *waiting; // for room
+    struct decision_time time;
+    const struct territory *territory; // namespaces in which nothing is decided; NULL: there are none
+    const struct agent_setup *setup;   // what pods with an agent are made with; NULL until it is known
+};
 
 struct entry {
     struct entries *of;
@@ -24,41 +33,45 @@ struct entry {
     uint64_t term; // in which it was made
 };
 
-struct entries { // the owner fills in the first part
-    struct controller *controller;
-    struct waiting *waiting;
-    const struct clock *clock;
-    const char *kind, *word;           // "WorkerGroup", and what log lines call it: "group"
-    bool keeps_pod;                    // as the observations have it
-    const struct territory *territory; // namespaces in which nothing is decided; NULL: there are none
-    void (*decide)(void *ctx, const char *key);
+struct entries_options { // copied
+    enum kind kind;
+    struct controller_shared *shared;
+    struct metrics *metrics;
+    uint64_t seed;
+    // Decides about an object. `gang` has what all gangs need, with the pods that the object owns. Called twice if the
+    // trials that the first plan asks for have been made before.
+    void (*plan)(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret);
+    // Notes what the plan means for the next ones.
+    void (*note)(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms);
     void *ctx;
-    // Its own
+};
+
+struct entries {
+    struct entries_options options;
+    struct controller *controller;
     struct map map; // key -> struct entry
     int32_t moving; // entries whose status waits
     uint64_t term;  // how often it was stopped
-    bool stopped;   // what is under way ends, and no other decision follows
+    bool started;   // else what is under way ends, and nothing is decided
     struct rand rand;
 };
 
-void entries_done(struct entries *all);
-// Decisions begin, or begin again.
+void entries_init(struct entries *all, struct loop *loop, const struct entries_options *options);
+void entries_done(struct entries *all); // when idle, or after the client is gone
+// Decisions begin, or begin again; all objects come.
 void entries_start(struct entries *all);
 // The term ends: what was noted in it is forgotten, now or when the plan is over that is in execution.
 void entries_stop(struct entries *all);
 
+// The object is decided about soon. Before the start nobody takes keys: a standby would collect those of all objects
+// that ever came and went. ctx: the entries.
+void entries_wake(void *ctx, const char *ns, const char *name);
+void entries_wake_key(void *ctx, const char *key); // "namespace/name"
+void entries_wake_object(void *ctx, const struct object *o);
+void entries_look(struct entries *all); // all of them
+
 // NULL: nothing was decided about it in this term.
 const struct entry *entries_find(const struct entries *all, const char *key);
-struct entry *entries_get(struct entries *all, const char *key, const char *uid);
-// The object is gone, or another installation's: its key is given back for good.
-void entries_forget(struct entries *all, const char *key);
-
-// For controller_options, with the entries as ctx: the key was given out, and is decided about.
-void entries_reconcile(void *ctx, const char *key);
-// Notes what the plan itself says about the time to come, and logs it.
-void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a);
 // How many statuses wait, or while this one does, how many did at most: as those before it are done the crowd thins,
 // which is no sign that this one will not follow.
 int32_t entry_crowd(const struct entry *e);
-// For execution_start(), with the entry as ctx: the next decision at once, or the key is given back.
-void entry_executed(void *ctx, const struct err *err);

@@ -84,8 +84,9 @@ static void refused(struct step *s, const char *reason, const char *message)
 }
 
 // The API server's answer is the object as it is now: no need to wait for the watch.
-static void remember(struct store *store, enum kind kind, const struct kube_response *response)
+static void remember(const struct step *s, enum kind kind, const struct kube_response *response)
 {
+    struct store *store = s->e->x.stores[kind];
     struct err ignored = ERR_INIT; // the watch brings it again, and says so if it cannot be read
     const struct object *o;
     struct glance g;
@@ -162,22 +163,16 @@ static void dry_run(struct step *s)
         try_pod(s);
 }
 
-static struct store *store_of(const struct executor *x, enum kind kind)
-{
-    return kind == KIND_POD ? x->pods : kind == KIND_SERVICE ? x->services : x->slices;
-}
-
 // An object of the name exists: either we made it before a crash, or it is in our way.
 static void check_owner(struct step *s, enum kind kind, const struct kube_response *response, const struct err *err)
 {
-    struct store *store = store_of(&s->e->x, kind);
     const struct object *o = NULL;
     struct err e = *err;
     bool ours = false;
     if (response && object_decode(kind, response->body, response->len, &o, &e) == 0) {
         ours = str_eq(o->meta.owner.uid, s->e->owner->meta.uid);
         if (ours) {
-            store_wrote(store, o);
+            store_wrote(s->e->x.stores[kind], o);
         } else if (kind == KIND_ENDPOINTSLICE) { // the pods run; one of a group of the same name will be gone soon
             err_set(&e, ERR_EXISTS, "an EndpointSlice %s/%s exists that does not belong to this %s: delete it",
                     o->meta.ns, o->meta.name, kind_info(s->e->owner->kind)->kind);
@@ -230,7 +225,7 @@ static void on_service(void *ctx, const struct kube_response *response, const st
     if (is_taken(s, KIND_SERVICE, on_service_owner, err))
         return;
     if (response)
-        remember(s->e->x.services, KIND_SERVICE, response);
+        remember(s, KIND_SERVICE, response);
     end_or_refuse(s, err);
 }
 
@@ -245,7 +240,7 @@ static void on_slice(void *ctx, const struct kube_response *response, const stru
     if (is_taken(s, KIND_ENDPOINTSLICE, on_slice_owner, err))
         return;
     if (response)
-        remember(s->e->x.slices, KIND_ENDPOINTSLICE, response);
+        remember(s, KIND_ENDPOINTSLICE, response);
     step_end(s, err);
 }
 
@@ -255,7 +250,7 @@ static void on_pod(void *ctx, const struct kube_response *response, const struct
     if (is_taken(s, KIND_POD, on_pod_owner, err))
         return;
     if (response)
-        remember(s->e->x.pods, KIND_POD, response);
+        remember(s, KIND_POD, response);
     else
         cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
     end_or_refuse(s, err);
@@ -265,7 +260,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 {
     struct step *s = ctx;
     if (response)
-        remember(s->e->x.pods, KIND_POD, response);
+        remember(s, KIND_POD, response);
     // Gone already, or another pod of the name: what we wanted gone is gone.
     step_end(s, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
 }
@@ -281,7 +276,7 @@ static void on_status(void *ctx, const struct kube_response *response, const str
 {
     struct step *s = ctx;
     if (response)
-        remember(s->e->x.groups, s->e->owner->kind, response);
+        remember(s, s->e->owner->kind, response);
     if (err->code == ERR_NOT_FOUND) // deleted meanwhile: nothing that follows makes sense
         s->e->stopped = true;
     step_end(s, err->code == ERR_NOT_FOUND ? NULL : err);

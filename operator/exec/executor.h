@@ -14,8 +14,7 @@ enum { EXECUTION_IN_FLIGHT_MAX = 256 }; // requests of one execution: a big gang
 
 struct executor { // what all executions share; borrowed
     struct kube_client *client;
-    struct store *pods, *services, *groups; // groups: of the owners' kind
-    struct store *slices;                   // NULL: the owners have none of their own
+    struct store *const *stores; // of what exists, by enum kind
     struct cluster *cluster;
     struct recorder *recorder;
     struct agents *agents;   // NULL: nobody to command

@@ -5,9 +5,6 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/exec/bundles_view.h"
-#include "operator/exec/decision_time.h"
-#include "operator/exec/entries.h"
-#include "operator/exec/executor.h"
 #include "operator/exec/orphans.h"
 #include "operator/exec/peers.h"
 #include "operator/exec/placementgroup_users.h"
@@ -24,50 +21,27 @@ enum {
 };
 
 struct group_controller {
-    struct executor executor;
-    struct controller *controller;
+    struct controller_shared shared;
+    struct store *const *stores;
     struct cluster *cluster;
-    struct waiting *waiting; // for room in it
     struct peers peers;
-    const struct agent_setup *setup; // NULL until it is known
-    struct arena setup_arena;
+    struct arena setup_arena; // of the shared setup
     struct entries entries;
     struct map changed; // keys of groups whose agents or members have changed; the value is of no account
-    struct store *placementgroups;
     struct placementgroup_users *users;
     struct orphans *orphans; // what agents run of groups that do not use their PlacementGroup
     struct loop_timer *peers_timer;
-    bool started;
     size_t n_agents; // pods that run and have one
-    struct decision_time time;
     struct metric *rollbacks;
 };
-
-// Before the start nobody takes keys: a standby would collect those of all groups that ever came and went.
-static void wake(void *ctx, const char *ns, const char *name)
-{
-    struct group_controller *c = ctx;
-    if (!c->started)
-        return;
-    struct arena a = ARENA_INIT;
-    controller_add(c->controller, arena_printf(&a, "%s/%s", ns, name));
-    arena_done(&a);
-}
-
-static void wake_user(void *ctx, const char *key)
-{
-    struct group_controller *c = ctx;
-    if (c->started)
-        controller_add(c->controller, key);
-}
 
 static void wake_owner(void *ctx, const struct object *o)
 {
     struct group_controller *c = ctx;
     if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
-        wake(c, o->meta.ns, o->meta.owner.name);
+        entries_wake(&c->entries, o->meta.ns, o->meta.owner.name);
     else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
-        placementgroup_users_each(c->users, o->meta.ns, o->meta.owner.name, wake_user, c);
+        placementgroup_users_each(c->users, o->meta.ns, o->meta.owner.name, entries_wake_key, &c->entries);
 }
 
 static void note_changed(void *ctx, const char *key)
@@ -80,7 +54,7 @@ static void note_changed(void *ctx, const char *key)
 
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name)
 {
-    if (!c->started)
+    if (!c->entries.started)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
     note_changed(c, key);
@@ -90,14 +64,14 @@ void group_controller_changed_shared(struct group_controller *c, const char *ns,
                                      const char *group_uid)
 {
     const struct group *g = group_uid && c->peers.router ? router_group(c->peers.router, group_uid) : NULL;
-    if (!c->started)
+    if (!c->entries.started)
         return;
-    if (g)
+    if (g) {
         group_controller_changed(c, g->ns, g->name);
-    else
+    } else {
         placementgroup_users_each(c->users, ns, placementgroup, note_changed, c);
-    if (!g)
         orphans_later(c->orphans, ns, placementgroup);
+    }
 }
 
 static void on_peers(void *ctx)
@@ -105,7 +79,7 @@ static void on_peers(void *ctx)
     struct group_controller *c = ctx;
     const char *key;
     for (size_t i = 0; map_next(&c->changed, &i, &key, NULL);)
-        wake_user(c, key);
+        entries_wake_key(&c->entries, key);
     map_done(&c->changed);
     c->changed = MAP_INIT;
 }
@@ -121,14 +95,14 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     struct group_controller *c = ctx;
     if (event == STORE_DELETED) {
         cluster_del_pod(c->cluster, old->meta.ns, old->meta.name);
-        if (c->executor.agents)
-            agents_pod_gone(c->executor.agents, old->meta.uid);
+        if (c->shared.executor.agents)
+            agents_pod_gone(c->shared.executor.agents, old->meta.uid);
     } else {
         cluster_set_pod(c->cluster, pod_of(now));
     }
     c->n_agents += expects_agent(now) - expects_agent(old);
     wake_owner(c, now ? now : old);
-    waiting_look(c->waiting);
+    waiting_look(c->shared.waiting);
 }
 
 static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -138,11 +112,11 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
         cluster_del_node(c->cluster, old->meta.name);
     else
         cluster_set_node(c->cluster, node_of(now));
-    decision_time_saw(&c->time, old, now);
+    decision_time_saw(&c->shared.time, old, now);
     // Rare: a node went or came back, which concerns the groups that have pods there.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
-        store_each_on_node(c->executor.pods, (now ? now : old)->meta.name, wake_owner, c);
-    waiting_look(c->waiting);
+        store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
+    waiting_look(c->shared.waiting);
 }
 
 static void on_owned(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -151,17 +125,12 @@ static void on_owned(void *ctx, enum store_event event, const struct object *old
     wake_owner(ctx, now ? now : old);
 }
 
-static void wake_group(void *ctx, const struct object *o)
-{
-    wake(ctx, o->meta.ns, o->meta.name);
-}
-
 static void wake_if_it_waits(void *ctx, const char *key)
 {
     struct group_controller *c = ctx;
     const struct entry *e = entries_find(&c->entries, key);
     if (e && e->waits_for_port)
-        controller_add(c->controller, key);
+        entries_wake_key(&c->entries, key);
 }
 
 static void leave_pools(struct group_controller *c, const struct workergroup *old)
@@ -181,7 +150,7 @@ static void on_user(struct group_controller *c, const struct workergroup *old, c
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
         if (!placementgroup_users_has(c->users, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
-            waiting_wake(c->waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns, now->spec.placement_groups[i].name);
+            waiting_wake(c->shared.waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns, now->spec.placement_groups[i].name);
     placementgroup_users_set(c->users, old, now);
     struct arena a = ARENA_INIT;
     const struct workergroup *before = old ? group_before(old, &a) : NULL;
@@ -194,9 +163,10 @@ static void on_user(struct group_controller *c, const struct workergroup *old, c
 
 static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
 {
+    struct group_controller *c = ctx;
     (void)event;
-    on_user(ctx, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
-    wake_group(ctx, now ? now : old);
+    on_user(c, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
+    entries_wake_object(&c->entries, now ? now : old);
 }
 
 static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
@@ -204,29 +174,18 @@ static void on_placementgroup(void *ctx, enum store_event event, const struct ob
     struct group_controller *c = ctx;
     const struct meta *m = &(now ? now : old)->meta;
     (void)event;
-    placementgroup_users_each(c->users, m->ns, m->name, wake_user, c);
+    placementgroup_users_each(c->users, m->ns, m->name, entries_wake_key, &c->entries);
 }
 
 static const struct endpointslice *const *own_slices(const struct group_controller *c, const struct workergroup *wg,
                                                      struct arena *a, size_t *ret_n)
 {
     const struct object *const *owned;
-    size_t n = *ret_n = store_by_owner(c->executor.slices, wg->obj.meta.uid, a, &owned);
+    size_t n = *ret_n = store_by_owner(c->stores[KIND_ENDPOINTSLICE], wg->obj.meta.uid, a, &owned);
     const struct endpointslice **slices = arena_array(a, n, sizeof *slices);
     for (size_t i = 0; i < n; i++)
         slices[i] = endpointslice_of(owned[i]);
     return slices;
-}
-
-static const struct pod *const *own_pods(const struct group_controller *c, const struct workergroup *wg,
-                                         struct arena *a, size_t *ret_n)
-{
-    const struct object *const *owned;
-    size_t n = *ret_n = store_by_owner(c->executor.pods, wg->obj.meta.uid, a, &owned);
-    const struct pod **pods = arena_array(a, n, sizeof *pods);
-    for (size_t i = 0; i < n; i++)
-        pods[i] = pod_of(owned[i]);
-    return pods;
 }
 
 // What another group was given last by this replica; while it does not lead, and before, by another one.
@@ -240,136 +199,84 @@ static const char *master_of(void *ctx, const struct object *o, const char *key)
 
 static struct bundle_stores bundle_stores(const struct group_controller *c)
 {
-    return (struct bundle_stores){.placementgroups = c->placementgroups,
-                                  .pods = c->executor.pods,
-                                  .services = c->executor.services,
-                                  .groups = c->executor.groups,
-                                  .users = c->users,
-                                  .master_of = master_of,
-                                  .ctx = (void *)c};
+    return (struct bundle_stores){.stores = c->stores, .users = c->users, .master_of = master_of, .ctx = (void *)c};
 }
 
-static void view_fill(struct group_controller *c, const struct workergroup *wg, const struct entry *e, struct arena *a,
-                      struct group_view *v)
-{
-    const struct meta *m = &wg->obj.meta;
-    const struct object *service = store_get(c->executor.services, m->ns, m->name);
-    *v = (struct group_view){
-        .wg = wg,
-        .before = group_before(wg, a),
-        .gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL,
-        .gang.cluster = c->cluster,
-        .gang.line = waiting_line(c->waiting),
-        .gang.memory = &e->observations.memory,
-        .gang.moving = entry_crowd(e),
-        .gang.now_ms = decision_time_now(&c->time),
-        .gang.setup = c->setup,
-        .leading_ms = c->time.leading_ms,
-    };
-    struct bundle_stores source = bundle_stores(c);
-    if (wg->spec.n_placement_groups)
-        bundles_view_fill(&source, c->executor.agents, wg, a, v);
-    else {
-        v->gang.pods = own_pods(c, wg, a, &v->gang.n_pods);
-        v->slices = own_slices(c, wg, a, &v->n_slices);
-    }
-    if (wg->spec.runtime == RUNTIME_AGENT) {
-        v->agents = peers_agents(&c->peers, wg, v->gang.pods, v->gang.n_pods, a);
-        v->members = peers_members(&c->peers, v, a);
-        v->reach = peers_reach(&c->peers, c->n_agents, c->time.listening_ms, a);
-    }
-}
-
-static void note_rollback(struct group_controller *c, struct entry *e, const struct workergroup *wg,
-                          const struct plan *p, int64_t now_ms)
-{
-    const struct condition *scheduled = condition_find(wg->status.conditions, wg->status.n_conditions, COND_SCHEDULED);
-    if (p->rolls_back) {
-        observations_rolled_back(&e->observations, p, now_ms);
-        metric_add(c->rollbacks, 1);
-    } else if (p->n_contended) {
-        observations_shun(&e->observations, p);
-    } else if (scheduled && scheduled->status == CONDITION_TRUE &&
-               (e->observations.memory.rollbacks || e->observations.memory.n_contended)) {
-        observations_bound(&e->observations);
-    }
-}
-
-static void decide(void *ctx, const char *key)
+static void decide(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret)
 {
     struct group_controller *c = ctx;
-    const char *slash = strchr(key, '/');
-    struct arena a = ARENA_INIT;
-    const struct object *o = store_get(c->executor.groups, arena_strndup(&a, key, (size_t)(slash - key)), slash + 1);
-    if (!o) {
-        arena_done(&a);
-        entries_forget(&c->entries, key);
-        return;
-    }
     const struct workergroup *wg = workergroup_of(o);
-    struct entry *e = entries_get(&c->entries, key, wg->obj.meta.uid);
-    struct group_view v;
-    struct plan plan;
-    observations_time(&e->observations, clock_wall_ms(c->time.clock), clock_mono_ms(c->time.clock));
-    view_fill(c, wg, e, &a, &v);
-    group_reconcile(&v, &a, &plan);
-    if (dryruns_answer(c->executor.dryruns, o, &plan, &e->observations))
-        group_reconcile(&v, &a, &plan);
-    note_rollback(c, e, wg, &plan, v.gang.now_ms);
-    entry_planned(e, &plan, v.gang.now_ms, &a);
-    execution_start(&c->executor, o, wg->status.incarnation, &a, &plan, &e->observations, entry_executed, e);
+    const struct object *service = store_get(c->stores[KIND_SERVICE], o->meta.ns, o->meta.name);
+    struct group_view v = {
+        .wg = wg, .before = group_before(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
+    struct bundle_stores source = bundle_stores(c);
+    v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
+    if (wg->spec.n_placement_groups)
+        bundles_view_fill(&source, c->peers.agents, wg, a, &v);
+    else
+        v.slices = own_slices(c, wg, a, &v.n_slices);
+    if (wg->spec.runtime == RUNTIME_AGENT) {
+        v.agents = peers_agents(&c->peers, wg, v.gang.pods, v.gang.n_pods, a);
+        v.members = peers_members(&c->peers, &v, a);
+        v.reach = peers_reach(&c->peers, c->n_agents, c->shared.time.listening_ms, a);
+    }
+    group_reconcile(&v, a, ret);
+}
+
+static void note(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms)
+{
+    struct group_controller *c = ctx;
+    const struct workergroup_status *s = &workergroup_of(o)->status;
+    const struct condition *scheduled = condition_find(s->conditions, s->n_conditions, COND_SCHEDULED);
+    if (p->rolls_back) {
+        observations_rolled_back(n, p, now_ms);
+        metric_add(c->rollbacks, 1);
+    } else if (p->n_contended) {
+        observations_shun(n, p);
+    } else if (scheduled && scheduled->status == CONDITION_TRUE && (n->memory.rollbacks || n->memory.n_contended)) {
+        observations_bound(n);
+    }
 }
 
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options)
 {
     struct group_controller *c = xcalloc(1, sizeof *c);
     c->cluster = cluster_new();
-    c->waiting = waiting_new(loop, c->cluster);
-    waiting_wake_by(c->waiting, KIND_WORKERGROUP, wake, c);
-    c->executor = (struct executor){
-        .client = options->client,
-        .pods = options->pods,
-        .services = options->services,
-        .slices = options->slices,
-        .groups = options->groups,
-        .cluster = c->cluster,
-        .recorder = options->recorder,
-        .agents = options->agents,
-        .dryruns = dryruns_new(options->clock),
-        .clock = options->clock,
-    };
+    c->stores = options->stores;
     c->peers = (struct peers){options->agents, options->router, options->sightings};
-    c->time = (struct decision_time){.clock = options->clock, .cluster = c->cluster, .agents = options->agents};
-    c->controller = controller_new(loop, &(struct controller_options){.name = "workergroup",
-                                                                      .reconcile = entries_reconcile,
-                                                                      .ctx = &c->entries,
-                                                                      .metrics = options->metrics});
-    c->entries = (struct entries){.controller = c->controller,
-                                  .waiting = c->waiting,
-                                  .clock = options->clock,
-                                  .kind = "WorkerGroup",
-                                  .word = "group",
-                                  .territory = options->territory,
-                                  .decide = decide,
-                                  .ctx = c};
-    rand_seed(&c->entries.rand, options->seed);
+    c->shared = (struct controller_shared){
+        .executor = {.client = options->client,
+                     .stores = options->stores,
+                     .cluster = c->cluster,
+                     .recorder = options->recorder,
+                     .agents = options->agents,
+                     .dryruns = dryruns_new(options->clock),
+                     .clock = options->clock},
+        .waiting = waiting_new(loop, c->cluster),
+        .time = {.clock = options->clock, .cluster = c->cluster, .agents = options->agents},
+        .territory = options->territory,
+    };
+    entries_init(&c->entries, loop,
+                 &(struct entries_options){.kind = KIND_WORKERGROUP,
+                                           .shared = &c->shared,
+                                           .metrics = options->metrics,
+                                           .seed = options->seed,
+                                           .plan = decide,
+                                           .note = note,
+                                           .ctx = c});
     c->users = placementgroup_users_new();
-    c->placementgroups = options->placementgroups;
-    c->orphans = orphans_new(loop, &(struct orphans_options){.client = options->client,
-                                                             .users = c->users,
-                                                             .placementgroups = options->placementgroups,
-                                                             .pods = options->pods,
-                                                             .agents = options->agents});
+    c->orphans = orphans_new(
+        loop, &(struct orphans_options){
+                  .client = options->client, .users = c->users, .stores = options->stores, .agents = options->agents});
     c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
-    store_subscribe(options->pods, on_pod, c);
-    store_subscribe(options->nodes, on_node, c);
-    store_subscribe(options->services, on_owned, c);
-    store_subscribe(options->slices, on_owned, c);
-    store_subscribe(options->groups, on_group, c);
-    if (options->placementgroups)
-        store_subscribe(options->placementgroups, on_placementgroup, c);
+    store_subscribe(c->stores[KIND_POD], on_pod, c);
+    store_subscribe(c->stores[KIND_NODE], on_node, c);
+    store_subscribe(c->stores[KIND_SERVICE], on_owned, c);
+    store_subscribe(c->stores[KIND_ENDPOINTSLICE], on_owned, c);
+    store_subscribe(c->stores[KIND_WORKERGROUP], on_group, c);
+    store_subscribe(c->stores[KIND_PLACEMENTGROUP], on_placementgroup, c);
     return c;
 }
 
@@ -384,38 +291,18 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->ca_pem = arena_strdup(&a, setup->ca_pem);
     copy->keys_id = arena_strdup(&a, setup->keys_id);
     copy->keys_secret = arena_strdup(&a, setup->keys_secret);
-    if (!c->setup || !str_eq(c->setup->keys_id, copy->keys_id))
-        decision_time_listen(&c->time); // who is connected by other keys cannot come back
+    if (!c->shared.setup || !str_eq(c->shared.setup->keys_id, copy->keys_id))
+        decision_time_listen(&c->shared.time); // who is connected by other keys cannot come back
     arena_done(&c->setup_arena);
     c->setup_arena = a;
-    c->setup = copy;
-    dryruns_forget(c->executor.dryruns);
-    group_controller_look(c);
+    c->shared.setup = copy;
+    dryruns_forget(c->shared.executor.dryruns);
+    entries_look(&c->entries);
 }
 
-const struct agent_setup *group_controller_agent_setup(const struct group_controller *c)
+struct controller_shared *group_controller_shared(struct group_controller *c)
 {
-    return c->setup;
-}
-
-struct dryruns *group_controller_dryruns(const struct group_controller *c)
-{
-    return c->executor.dryruns;
-}
-
-struct cluster *group_controller_cluster(const struct group_controller *c)
-{
-    return c->cluster;
-}
-
-int64_t group_controller_now(struct group_controller *c)
-{
-    return decision_time_now(&c->time);
-}
-
-struct waiting *group_controller_waiting(const struct group_controller *c)
-{
-    return c->waiting;
+    return &c->shared;
 }
 
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
@@ -430,46 +317,43 @@ const struct pod *group_controller_place(const struct group_controller *c, const
     static const struct gang_memory nothing;
     const struct workergroup *before = group_before(wg, a);
     wg = before ? before : wg;
-    struct group_view v = {
-        .wg = wg, .gang.cluster = c->cluster, .gang.memory = &nothing, .gang.now_ms = clock_wall_ms(c->time.clock)};
+    struct group_view v = {.wg = wg,
+                           .gang.cluster = c->cluster,
+                           .gang.memory = &nothing,
+                           .gang.now_ms = clock_wall_ms(c->shared.time.clock)};
     struct bundle_stores source = bundle_stores(c);
-    bundles_view_fill(&source, c->executor.agents, wg, a, &v);
+    bundles_view_fill(&source, c->peers.agents, wg, a, &v);
     return group_bundles_pod(&v, rank, a);
 }
 
 void group_controller_start(struct group_controller *c)
 {
-    c->started = true;
-    entries_start(&c->entries);
     orphans_start(c->orphans);
-    decision_time_lead(&c->time);
-    group_controller_look(c);
-    controller_start(c->controller);
+    decision_time_lead(&c->shared.time);
+    entries_start(&c->entries);
 }
 
 void group_controller_stop(struct group_controller *c)
 {
-    c->started = false;
-    c->time.leading_ms = 0;
+    c->shared.time.leading_ms = 0;
     entries_stop(&c->entries);
     orphans_stop(c->orphans);
-    controller_stop(c->controller);
 }
 
 void group_controller_retry(struct group_controller *c)
 {
-    cluster_note_outage(c->cluster, decision_time_now(&c->time));
-    controller_retry(c->controller);
+    cluster_note_outage(c->cluster, decision_time_now(&c->shared.time));
+    controller_retry(c->entries.controller);
 }
 
 void group_controller_look(struct group_controller *c)
 {
-    store_each_by_age(c->executor.groups, wake_group, c);
+    entries_look(&c->entries);
 }
 
 bool group_controller_idle(const struct group_controller *c)
 {
-    return controller_idle(c->controller);
+    return controller_idle(c->entries.controller);
 }
 
 void group_controller_free(struct group_controller *c)
@@ -479,12 +363,11 @@ void group_controller_free(struct group_controller *c)
     entries_done(&c->entries);
     map_done(&c->changed);
     orphans_free(c->orphans);
-    dryruns_free(c->executor.dryruns);
+    dryruns_free(c->shared.executor.dryruns);
     placementgroup_users_free(c->users);
     arena_done(&c->setup_arena);
-    waiting_free(c->waiting);
+    waiting_free(c->shared.waiting);
     loop_timer_free(c->peers_timer);
-    controller_free(c->controller);
     cluster_free(c->cluster);
     free(c);
 }

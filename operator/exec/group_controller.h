@@ -3,22 +3,18 @@
 // -> plan -> execution for each group that something has changed for.
 #pragma once
 
-#include "common/base/loop.h"
-#include "operator/agents/agents.h"
-#include "operator/kube/kube_client.h"
+#include "operator/agents/sightings.h"
+#include "operator/exec/entries.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
-#include "operator/runtime/metrics.h"
-#include "operator/runtime/recorder.h"
-#include "operator/runtime/store.h"
-#include "operator/runtime/territory.h"
 
 struct group_controller;
 
 struct group_controller_options {
     struct kube_client *client;
-    struct store *pods, *nodes, *services, *slices, *groups; // the controller subscribes to them
-    struct store *placementgroups;                           // to this too; NULL: there are none
+    // By enum kind; the controller subscribes to those of pods, nodes, Services, EndpointSlices, WorkerGroups and
+    // PlacementGroups. NULL: there are none of that kind.
+    struct store *const *stores;
     struct agents *agents;             // told of pods that are gone; NULL: nobody is ever connected
     struct router *router;             // whose members are the worker processes that take calls; NULL: none ever do
     const struct sightings *sightings; // what other replicas see; NULL: there are none
@@ -33,13 +29,9 @@ struct group_controller_options {
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
 // What pods with an agent are made with from now on, copied. Before the first one they are not made.
 void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);
-// What pods with an agent are made with at present, NULL before the first; and the room that all plan with. Borrowed.
-const struct agent_setup *group_controller_agent_setup(const struct group_controller *c);
-struct cluster *group_controller_cluster(const struct group_controller *c);
-struct dryruns *group_controller_dryruns(const struct group_controller *c); // what all try; borrowed
-// Those that wait for room; also woken is a PlacementGroup when its first WorkerGroup comes. Borrowed.
-struct waiting *group_controller_waiting(const struct group_controller *c);
-int64_t group_controller_now(struct group_controller *c); // the time of decisions (decision_time.h)
+// What the controller of PlacementGroups has in common with this one: the room that both plan with, who waits for it,
+// what was tried, and the time of decisions. Borrowed.
+struct controller_shared *group_controller_shared(struct group_controller *c);
 // What agents say of this group, or who takes its calls, has changed: decides again in a moment, once for all that
 // changes until then. From anywhere, also out of a callback of the agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);

@@ -19,9 +19,9 @@ struct orphans {
 void orphans_now(struct orphans *e, const char *ns, const char *placementgroup)
 {
     const struct orphans_options *o = &e->options;
-    const struct object *plg = o->placementgroups ? store_get(o->placementgroups, ns, placementgroup) : NULL;
+    const struct object *plg = store_get(o->stores[KIND_PLACEMENTGROUP], ns, placementgroup);
     if (plg && o->agents && e->running && kube_may_decide(o->client))
-        placementgroup_users_stop_orphans(o->users, o->agents, o->pods, plg);
+        placementgroup_users_stop_orphans(o->users, o->agents, o->stores[KIND_POD], plg);
 }
 
 void orphans_later(struct orphans *e, const char *ns, const char *placementgroup)
@@ -71,8 +71,7 @@ static void look_later(void *ctx, const struct object *o)
 void orphans_start(struct orphans *e)
 {
     e->running = true;
-    if (e->options.placementgroups)
-        store_each(e->options.placementgroups, look_later, e);
+    store_each(e->options.stores[KIND_PLACEMENTGROUP], look_later, e);
 }
 
 void orphans_stop(struct orphans *e)

@@ -12,8 +12,8 @@ struct orphans;
 struct orphans_options {              // all borrowed
     const struct kube_client *client; // says whether this replica may decide
     const struct placementgroup_users *users;
-    const struct store *placementgroups, *pods; // placementgroups NULL: there are none
-    struct agents *agents;                      // NULL: nobody is ever connected
+    struct store *const *stores; // by enum kind
+    struct agents *agents;       // NULL: nobody is ever connected
 };
 
 struct orphans *orphans_new(struct loop *loop, const struct orphans_options *options);

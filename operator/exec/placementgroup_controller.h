@@ -8,20 +8,9 @@
 
 struct placementgroup_controller;
 
-struct placementgroup_controller_options {
-    struct kube_client *client;
-    struct store *pods, *nodes, *services, *placementgroups; // the controller subscribes to them
-    struct group_controller *groups;   // whose cluster is planned with, and which subscribed before; outlives this one
-    const struct territory *territory; // as in group_controller.h
-    struct recorder *recorder;
-    struct metrics *metrics;
-    const struct clock *clock;
-    uint64_t seed;
-};
-
-// The same life cycle as in group_controller.h.
-struct placementgroup_controller *placementgroup_controller_new(
-    struct loop *loop, const struct placementgroup_controller_options *options);
+// The options are those of the group controller, which subscribed before, and outlives this one. The same life cycle.
+struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct group_controller *groups,
+                                                                const struct group_controller_options *options);
 void placementgroup_controller_start(struct placementgroup_controller *c);
 void placementgroup_controller_stop(struct placementgroup_controller *c);
 void placementgroup_controller_retry(struct placementgroup_controller *c);

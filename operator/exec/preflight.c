@@ -16,25 +16,17 @@ static const struct probe {
     struct request request;
     bool everywhere;    // read cluster-wide also in a namespaced install
     bool missing_is_ok; // the name does not exist: 404 shows the right to ask
-    const char *advice;
+    const char *advice; // NULL: on the rights that the chart gives
 } probes[] = {
     {"WorkerGroups are served",
      {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .limit = 1},
-     false,
-     false,
-     "install the CRDs: kubectl apply -f crds/"},
+     .advice = "install the CRDs: kubectl apply -f crds/"},
     {"PlacementGroups are served",
      {.verb = VERB_LIST, .kind = KIND_PLACEMENTGROUP, .limit = 1},
-     false,
-     false,
-     "install the CRDs: kubectl apply -f crds/"},
-    {"nodes can be read", {.verb = VERB_LIST, .kind = KIND_NODE, .limit = 1}, true, false, "see the chart's rbac"},
-    {"pods can be read", {.verb = VERB_LIST, .kind = KIND_POD, .limit = 1}, true, false, "see the chart's rbac"},
-    {"services can be read",
-     {.verb = VERB_LIST, .kind = KIND_SERVICE, .limit = 1},
-     false,
-     false,
-     "see the chart's rbac"},
+     .advice = "install the CRDs: kubectl apply -f crds/"},
+    {"nodes can be read", {.verb = VERB_LIST, .kind = KIND_NODE, .limit = 1}, .everywhere = true},
+    {"pods can be read", {.verb = VERB_LIST, .kind = KIND_POD, .limit = 1}, .everywhere = true},
+    {"services can be read", {.verb = VERB_LIST, .kind = KIND_SERVICE, .limit = 1}},
     {"pods can be created",
      {.verb = VERB_CREATE,
       .kind = KIND_POD,
@@ -43,79 +35,47 @@ static const struct probe {
               "\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,\"seccompProfile\":{\"type\":"
               "\"RuntimeDefault\"}},\"containers\":[{\"name\":\"check\",\"image\":\"none\",\"resources\":{\"requests\":"
               "{\"cpu\":\"1m\",\"memory\":\"1Mi\"},\"limits\":{\"cpu\":\"1m\",\"memory\":\"1Mi\"}},"
-              "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]}}}]}}"},
-     false,
-     false,
-     "see the chart's rbac"},
+              "\"securityContext\":{\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]}}}]}}"}},
     {"pods can be deleted",
      {.verb = VERB_DELETE, .kind = KIND_POD, .name = NO_SUCH_NAME, .grace_s = -1},
-     false,
-     true,
-     "see the chart's rbac"},
+     .missing_is_ok = true},
     {"services can be created",
      {.verb = VERB_CREATE,
       .kind = KIND_SERVICE,
       .dry_run = true,
       .body = "{\"apiVersion\":\"v1\",\"kind\":\"Service\",\"metadata\":{\"name\":\"" NO_SUCH_NAME "\"},\"spec\":{"
-              "\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}}"},
-     false,
-     false,
-     "see the chart's rbac"},
-    {"endpointslices can be read",
-     {.verb = VERB_LIST, .kind = KIND_ENDPOINTSLICE, .limit = 1},
-     false,
-     false,
-     "see the chart's rbac"},
+              "\"clusterIP\":\"None\",\"ports\":[{\"port\":1}]}}"}},
+    {"endpointslices can be read", {.verb = VERB_LIST, .kind = KIND_ENDPOINTSLICE, .limit = 1}},
     {"endpointslices can be created",
      {.verb = VERB_CREATE,
       .kind = KIND_ENDPOINTSLICE,
       .dry_run = true,
       .body =
           "{\"apiVersion\":\"discovery.k8s.io/v1\",\"kind\":\"EndpointSlice\",\"metadata\":{\"name\":\"" NO_SUCH_NAME
-          "\"},\"addressType\":\"IPv4\",\"endpoints\":[]}"},
-     false,
-     false,
-     "see the chart's rbac"},
+          "\"},\"addressType\":\"IPv4\",\"endpoints\":[]}"}},
     {"endpointslices can be changed",
      {.verb = VERB_PATCH_MERGE, .kind = KIND_ENDPOINTSLICE, .name = NO_SUCH_NAME, .body = "{}"},
-     false,
-     true,
-     "see the chart's rbac"},
+     .missing_is_ok = true},
     {"the status of WorkerGroups can be written",
      {.verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .name = NO_SUCH_NAME, .subresource = "status", .body = "{}"},
-     false,
-     true,
-     "see the chart's rbac"},
+     .missing_is_ok = true},
     {"tokens of clients can be reviewed",
      {.verb = VERB_CREATE,
       .kind = KIND_TOKEN_REVIEW,
-      .body = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":\"none\"}}"},
-     false,
-     false,
-     "see the chart's rbac"},
+      .body = "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenReview\",\"spec\":{\"token\":\"none\"}}"}},
     {"rights of clients can be reviewed",
      {.verb = VERB_CREATE,
       .kind = KIND_SUBJECT_ACCESS_REVIEW,
       .body = "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SubjectAccessReview\",\"spec\":{\"user\":"
-              "\"nobody\",\"nonResourceAttributes\":{\"path\":\"/\",\"verb\":\"get\"}}}"},
-     false,
-     false,
-     "see the chart's rbac"},
-    {"the Secret with the keys can be read",
-     {.verb = VERB_GET, .kind = KIND_SECRET},
-     false,
-     true,
-     "see the chart's rbac"},
+              "\"nobody\",\"nonResourceAttributes\":{\"path\":\"/\",\"verb\":\"get\"}}}"}},
+    {"the Secret with the keys can be read", {.verb = VERB_GET, .kind = KIND_SECRET}, .missing_is_ok = true},
+    {"the Secret with the keys can be watched", {.verb = VERB_LIST, .kind = KIND_SECRET}},
     {"the Secret with the keys can be written",
      {.verb = VERB_PATCH_MERGE, .kind = KIND_SECRET, .dry_run = true, .body = "{}"},
-     false,
-     true,
-     "see the chart's rbac"},
+     .missing_is_ok = true},
     {"the Secret with the keys can be created again",
      {.verb = VERB_CREATE, .kind = KIND_SELF_SUBJECT_ACCESS_REVIEW},
-     false,
-     false,
-     "its Role needs create on that name, see the chart's rbac"},
+     .advice = "its Role needs create on that name, see the chart's rbac"},
 };
 
 struct preflight {
@@ -156,7 +116,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     if (!err.code || (probe->missing_is_ok && err.code == ERR_NOT_FOUND)) {
         printf("ok    %s\n", probe->what);
     } else {
-        printf("FAIL  %s: %s (%s)\n", probe->what, err.msg, probe->advice);
+        printf("FAIL  %s: %s (%s)\n", probe->what, err.msg, probe->advice ? probe->advice : "see the chart's rbac");
         p->failed++;
     }
     p->done = p->next == ARRAY_LEN(probes);
@@ -194,7 +154,10 @@ static void ask(void *ctx)
         r.body = review_of_secret(p, &a);
     } else if (r.kind == KIND_SECRET) {
         r.ns = p->options->home;
-        r.name = p->options->keys_secret;
+        if (list)
+            r.field_selector = arena_printf(&a, "metadata.name=%s", p->options->keys_secret);
+        else
+            r.name = p->options->keys_secret;
     } else if (kind_info(r.kind)->namespaced && !(list && (p->all || probes[p->next].everywhere)))
         r.ns = p->ns;
     kube_send(p->client, &r, 0, on_answer, p);

@@ -104,17 +104,14 @@ static void on_owner(void *ctx, enum store_event event, const struct object *old
     advance(r);
 }
 
-struct reaper *reaper_new(struct kube_client *client, const struct store *pods)
+struct reaper *reaper_new(struct kube_client *client, struct store *const *stores)
 {
     struct reaper *r = xcalloc(1, sizeof *r);
-    *r = (struct reaper){.client = client, .pods = pods};
+    *r = (struct reaper){.client = client, .pods = stores[KIND_POD]};
     list_init(&r->waiting);
+    store_subscribe(stores[KIND_WORKERGROUP], on_owner, r);
+    store_subscribe(stores[KIND_PLACEMENTGROUP], on_owner, r);
     return r;
-}
-
-void reaper_follow(struct reaper *r, struct store *owners)
-{
-    store_subscribe(owners, on_owner, r);
 }
 
 void reaper_start(struct reaper *r)

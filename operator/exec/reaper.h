@@ -8,9 +8,9 @@
 
 struct reaper;
 
-struct reaper *reaper_new(struct kube_client *client, const struct store *pods); // both borrowed
-void reaper_follow(struct reaper *r, struct store *owners);                      // subscribes to it
-void reaper_start(struct reaper *r);                                             // only the leader deletes
-void reaper_stop(struct reaper *r);                                              // begins nothing new
-bool reaper_idle(const struct reaper *r);                                        // nothing of it is in flight
-void reaper_free(struct reaper *r); // after the client: every request must have ended
+// Both borrowed; stores by enum kind. Subscribes to WorkerGroups and PlacementGroups.
+struct reaper *reaper_new(struct kube_client *client, struct store *const *stores);
+void reaper_start(struct reaper *r);      // only the leader deletes
+void reaper_stop(struct reaper *r);       // begins nothing new
+bool reaper_idle(const struct reaper *r); // nothing of it is in flight
+void reaper_free(struct reaper *r);       // after the client: every request must have ended

@@ -56,14 +56,9 @@ void identity_free(struct identity *i)
     free(i);
 }
 
-bool identity_ready(const struct identity *i, const char **ret_why_not)
+void identity_look(struct identity *i)
 {
-    const char *missing = !vault_get_keys(i->vault)    ? "the keys of the install"
-                          : !keyring_ready(i->keyring) ? "the keys that sign this cluster's tokens"
-                                                       : NULL;
-    if (ret_why_not)
-        *ret_why_not = missing;
-    return !missing;
+    vault_look(i->vault);
 }
 
 void identity_stop(struct identity *i)

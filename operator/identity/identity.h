@@ -28,9 +28,8 @@ struct identity_options {
 struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options);
 // Not from inside a callback. Who still waits for an answer is not called.
 void identity_free(struct identity *i);
-// Pods and tickets can be told from forged ones: before, they are answered with ERR_UNAVAILABLE, and there are no
-// tickets and peer secrets (NULL) to give out. *ret_why_not, if it is not NULL: what is missing.
-bool identity_ready(const struct identity *i, const char **ret_why_not);
+// The Secret may have changed: it is read now.
+void identity_look(struct identity *i);
 // The API server answers again after errors: what could not be read is asked for at once.
 void identity_hurry(struct identity *i);
 // Before the process ends: the Secret is looked at once more, and filled again where keys are gone. 2 s at most.

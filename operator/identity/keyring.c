@@ -113,11 +113,6 @@ void keyring_hurry(struct keyring *k)
         loop_timer_arm(k->timer, 0);
 }
 
-bool keyring_ready(const struct keyring *k)
-{
-    return k->keys != NULL;
-}
-
 // A key that came after ours were read, or none of this cluster: the API server decides, asked at most every gap_ms.
 static int unknown_key(struct keyring *k, struct err *err)
 {

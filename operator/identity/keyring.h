@@ -23,7 +23,6 @@ struct keyring_options {
 struct keyring *keyring_new(struct loop *loop, struct kube_client *client, const struct keyring_options *options);
 void keyring_free(struct keyring *k);  // not from inside a callback
 void keyring_hurry(struct keyring *k); // after failures: the API server answers again
-bool keyring_ready(const struct keyring *k);
 
 // As authority.h's `pod`. A token signed by an unknown key is ERR_UNAVAILABLE until the API server has been asked for
 // new ones, then ERR_UNAUTHORIZED.

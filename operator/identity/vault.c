@@ -11,10 +11,9 @@
 #include <string.h>
 
 enum {
-    // A small GET is cheap for the API server, and a deleted Secret is back before most people restart the operator. A
-    // watch would notice sooner, but it needs the right to list and watch Secrets, and a connection of its own.
-    REREAD_MS = 5 * 1000,
+    REREAD_MS = 60 * 60 * 1000, // certificates are renewed days before they expire
     RETRY_MS = 1000,
+    RETRY_MAX_MS = 5 * 1000,
     REQUEST_TIMEOUT_MS = 10 * 1000,
     PATIENCE_LOOKS = 3, // of other replicas: one that remembers the keys has put them back by then
     TELL_AGAIN_MS = 60 * 1000,
@@ -36,6 +35,7 @@ struct vault {
     int64_t told_ms;
     int64_t patient_since_ms; // 0: it waits for nobody
     int64_t stop_by_ms;       // 0: it goes on
+    bool again;               // vault_look() was called while an inquiry was under way
     bool stopped;
     // In use:
     struct arena kept;
@@ -70,16 +70,21 @@ static void next_look(struct vault *v)
     if (v->stop_by_ms)
         v->stopped = true;
     else
-        wait_ms(v, rand_range(&v->rand, v->options.reread_ms * 9 / 10, v->options.reread_ms * 11 / 10));
+        wait_ms(v, v->again ? 0 : rand_range(&v->rand, v->options.reread_ms * 9 / 10, v->options.reread_ms * 11 / 10));
+}
+
+static int64_t retry_max_ms(const struct vault *v)
+{
+    return MIN(v->options.reread_ms, RETRY_MAX_MS);
 }
 
 static void next_try(struct vault *v)
 {
     int64_t ms = v->options.retry_ms;
-    for (int i = 0; i < v->failures && ms < v->options.reread_ms; i++)
+    for (int i = 0; i < v->failures && ms < retry_max_ms(v); i++)
         ms *= 2;
     v->failures++;
-    ms = MIN(ms, v->stop_by_ms ? STOP_RETRY_MS : v->options.reread_ms);
+    ms = MIN(ms, v->stop_by_ms ? STOP_RETRY_MS : retry_max_ms(v));
     wait_ms(v, rand_range(&v->rand, ms / 2, ms));
 }
 
@@ -101,13 +106,13 @@ static void tell_error(struct vault *v, const struct err *why, const char *verb)
     const struct vault_options *o = &v->options;
     struct err err = *why;
     if (why->code == ERR_FORBIDDEN)
-        err_set(
-            &err, why->code,
-            "the operator may not %s the Secret %s/%s%s: its Role there needs get, patch and create on secrets with "
-            "resourceNames [%s], see the chart's rbac, or create it yourself: kubectl create secret generic %s -n "
-            "%s (%.200s)",
-            verb, o->ns, o->name, memory_of(v) ? ", and continues with the keys that it remembers" : "", o->name,
-            o->name, o->ns, why->msg);
+        err_set(&err, why->code,
+                "the operator may not %s the Secret %s/%s%s: its Role there needs get, list, watch, patch and create "
+                "on secrets with "
+                "resourceNames [%s], see the chart's rbac, or create it yourself: kubectl create secret generic %s -n "
+                "%s (%.200s)",
+                verb, o->ns, o->name, memory_of(v) ? ", and continues with the keys that it remembers" : "", o->name,
+                o->name, o->ns, why->msg);
     else
         err_wrap(&err, "the Secret %s/%s", o->ns, o->name);
     arena_done(&v->draft);
@@ -222,7 +227,8 @@ static bool waits_for_others(struct vault *v)
     if (!v->patient_since_ms)
         v->patient_since_ms = now_ms(v);
     int64_t waited_ms = now_ms(v) - v->patient_since_ms;
-    if (waited_ms >= PATIENCE_LOOKS * o->reread_ms)
+    int64_t patience_ms = PATIENCE_LOOKS * retry_max_ms(v);
+    if (waited_ms >= patience_ms)
         return false;
     arena_done(&v->draft);
     wait_ms(v, rand_range(&v->rand, o->retry_ms / 4, o->retry_ms / 2));
@@ -231,7 +237,7 @@ static bool waits_for_others(struct vault *v)
     err_set(&err, ERR_UNAVAILABLE,
             "the Secret %s/%s has no keys, and pods may trust former keys: the operator makes new keys unless another "
             "replica puts the former keys back within %d s",
-            o->ns, o->name, (int)(PATIENCE_LOOKS * o->reread_ms / 1000));
+            o->ns, o->name, (int)(patience_ms / 1000));
     tell(v, &err);
     return true;
 }
@@ -296,7 +302,7 @@ static void on_timer(void *ctx)
 {
     struct vault *v = ctx;
     struct request r = {.verb = VERB_GET, .kind = KIND_SECRET, .ns = v->options.ns, .name = v->options.name};
-    v->created = false;
+    v->created = v->again = false;
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_read, v);
 }
 
@@ -365,6 +371,14 @@ void vault_free(struct vault *v)
     explicit_bzero(&v->found, sizeof v->found);
     explicit_bzero(&v->drafted, sizeof v->drafted);
     free(v);
+}
+
+void vault_look(struct vault *v)
+{
+    if (v->inquiry)
+        v->again = true;
+    else if (!v->stopped)
+        wait_ms(v, 0);
 }
 
 void vault_hurry(struct vault *v)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the keys of the install, which all replicas share through one Secret, and remembers them. Every replica reads
-// the Secret again every few seconds and follows its changes. It restores missing entries, and renews a certificate in
-// time. Only a replica that remembers no keys creates new ones.
+// the Secret when it has changed (vault_look()) and follows it. It restores missing entries, and renews a certificate
+// in time. Only a replica that remembers no keys creates new ones.
 #pragma once
 
 #include "operator/identity/certificate.h"
@@ -21,11 +21,11 @@ struct vault_keys { // valid until the next on_keys
 struct vault_options {
     const char *ns, *name;          // of the Secret
     struct certificate_names names; // of the operator's endpoint
-    int64_t reread_ms, retry_ms;    // 0 = 5 s, and a second (doubling up to reread_ms)
+    int64_t reread_ms, retry_ms;    // 0 = an hour, and a second (doubling up to 5 s, or to reread_ms if it is less)
     int64_t stop_ms;                // how long the end may take, 0 = 2 s
     uint64_t seed;
-    // Are there pods that trust keys which this vault has not seen, as far as is known? Then it waits for three times
-    // reread_ms for another replica that remembers them, before it makes new ones. NULL: never.
+    // Are there pods that trust keys which this vault has not seen, as far as is known? Then it waits 15 s (three times
+    // reread_ms, if that is less) for another replica that remembers them, before it makes new ones. NULL: never.
     bool (*trusted)(void *ctx);
     void (*on_keys)(void *ctx, const struct vault_keys *keys); // the first ones, and whenever one has changed
     void (*on_filled)(void *ctx, const char *what);            // keys were put back or made, for the log; may be NULL
@@ -38,6 +38,7 @@ struct vault_options {
 // The client must outlive it; the options are copied.
 struct vault *vault_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
 void vault_free(struct vault *v);                               // not from inside a callback
+void vault_look(struct vault *v);                               // the Secret may have changed: reads it now
 void vault_hurry(struct vault *v);                              // after failures: the API server answers again
 const struct vault_keys *vault_get_keys(const struct vault *v); // NULL: none yet
 

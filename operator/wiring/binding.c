@@ -16,6 +16,7 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
+#include "operator/runtime/object_watch.h"
 #include "operator/runtime/replicas.h"
 #include "operator/runtime/territory.h"
 #include "operator/wiring/meshes.h"
@@ -56,6 +57,7 @@ struct binding {
     struct agents *agents;
     struct gateway *gateway;
     struct identity *identity;
+    struct object_watch *secret; // with the keys: the identity reads it when it changes
     struct authority authority;
     struct replicas *replicas;
     struct sightings *sightings; // of other replicas
@@ -72,8 +74,9 @@ struct binding {
     struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
 };
 
-static void wake(struct binding *b, const char *ns, const char *group)
+static void wake(void *ctx, const char *ns, const char *group)
 {
+    const struct binding *b = ctx;
     if (b->groups)
         group_controller_changed(b->groups, ns, group);
 }
@@ -115,7 +118,7 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
 {
     const struct binding *b = ctx;
     (void)a;
-    const struct object *pod = store_get(b->o.pods, claims->ns, claims->pod);
+    const struct object *pod = store_get(b->o.stores[KIND_POD], claims->ns, claims->pod);
     if (!pod)
         return err_set(err, ERR_UNAVAILABLE, "this replica does not know pod %s/%s yet; connect again", claims->ns,
                        claims->pod);
@@ -127,7 +130,8 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
                        claims->pod);
     if (pod_terminal(pod_of(pod)))
         return err_set(err, ERR_CONFLICT, "pod %s/%s has ended", claims->ns, claims->pod);
-    const struct object *group = of_group ? store_get(b->o.groups, claims->ns, pod->meta.owner.name) : NULL;
+    const struct object *group =
+        of_group ? store_get(b->o.stores[KIND_WORKERGROUP], claims->ns, pod->meta.owner.name) : NULL;
     *ret = (struct agent_identity){
         .ns = pod->meta.ns,
         .group = pod->meta.owner.name,
@@ -146,9 +150,9 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
 static const struct pod *find_rank(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
 {
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
-    const struct object *o = g ? store_get(b->o.groups, g->ns, g->name) : NULL;
+    const struct object *o = g ? store_get(b->o.stores[KIND_WORKERGROUP], g->ns, g->name) : NULL;
     if (!o || !workergroup_of(o)->spec.n_placement_groups)
-        return peers_own_pod(b->o.pods, b->o.groups, group_uid, rank, a);
+        return peers_own_pod(b->o.stores[KIND_POD], b->o.stores[KIND_WORKERGROUP], group_uid, rank, a);
     return b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
 }
 
@@ -194,11 +198,6 @@ static void on_presence(void *ctx, const char *pod_uid)
 {
     const struct binding *b = ctx;
     lookout_agent(b->lookout, pod_uid);
-}
-
-static void on_agent_changed(void *ctx, const char *ns, const char *group)
-{
-    wake(ctx, ns, group);
 }
 
 static void on_shared_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
@@ -283,8 +282,8 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
                         "from now on, until that key is back or their groups restart"
                       : "pods that trust the former CA cannot connect again, until it is back or their "
                         "groups restart",
-                 "pods", log_i64((long long)keyholders_count(b->o.pods, keys->id)), "secret", b->o.options->keys_secret,
-                 "before", b->keys_id, "now", keys->id, NULL);
+                 "pods", log_i64((long long)keyholders_count(b->o.stores[KIND_POD], keys->id)), "secret",
+                 b->o.options->keys_secret, "before", b->keys_id, "now", keys->id, NULL);
     }
     snprintf(b->keys_id, sizeof b->keys_id, "%s", keys->id);
 }
@@ -368,7 +367,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
 static bool pods_trust(void *ctx)
 {
     const struct binding *b = ctx;
-    return !store_synced(b->o.pods) || keyholders_count(b->o.pods, NULL) > 0;
+    return !store_synced(b->o.stores[KIND_POD]) || keyholders_count(b->o.stores[KIND_POD], NULL) > 0;
 }
 
 static void on_keys_filled(void *ctx, const char *what)
@@ -404,6 +403,12 @@ static struct identity *start_identity(struct binding *b)
     free(full);
     free(shorter);
     return i;
+}
+
+static void on_secret(void *ctx)
+{
+    const struct binding *b = ctx;
+    identity_look(b->identity);
 }
 
 // Both would create the pods of the same groups, and delete each other's. One for all namespaces leaves those alone in
@@ -470,7 +475,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     b->host = xasprintf("%.*s", (int)(strrchr(host, ':') - host), host);
     b->agents = agents_new(&(struct agents_config){
         .clock = loop_clock(o->loop),
-        .changed = on_agent_changed,
+        .changed = wake,
         .changed_shared = on_shared_changed,
         .presence = on_presence,
         .shares = shares,
@@ -484,9 +489,17 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .clock = loop_clock(o->loop), .agent = on_agent_sighted, .ranks = on_ranks_sighted, .ctx = b});
     snprintf(b->instance, sizeof b->instance, "%016" PRIx64, o->seed);
     b->identity = start_identity(b);
+    b->secret = object_watch_new(o->loop, o->client,
+                                 &(struct object_watch_options){.kind = KIND_SECRET,
+                                                                .ns = o->ns,
+                                                                .name = o->options->keys_secret,
+                                                                .seed = o->seed,
+                                                                .on_change = on_secret,
+                                                                .on_error = on_identity_error,
+                                                                .ctx = b});
     b->authority = identity_authority(b->identity);
-    b->replicas = replicas_new(o->pods, o->ns, o->options->identity, on_rival, b);
-    b->desk = provision_desk_new(o->loop, o->client, o->groups, o->placementgroups, PROVISION_RENEW_MS);
+    b->replicas = replicas_new(o->stores[KIND_POD], o->ns, o->options->identity, on_rival, b);
+    b->desk = provision_desk_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
     const struct gateway_config config = {
         .authority = &b->authority,
@@ -511,7 +524,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         binding_free(b);
         return NULL;
     }
-    store_subscribe(o->groups, on_group, b);
+    store_subscribe(o->stores[KIND_WORKERGROUP], on_group, b);
     register_metrics(b);
     return b;
 }
@@ -561,6 +574,7 @@ bool binding_idle(const struct binding *b)
 void binding_hurry(struct binding *b)
 {
     identity_hurry(b->identity);
+    object_watch_hurry(b->secret);
 }
 
 void binding_free(struct binding *b)
@@ -577,6 +591,7 @@ void binding_free(struct binding *b)
     sightings_free(b->sightings);
     replicas_free(b->replicas);
     provision_desk_free(b->desk);
+    object_watch_free(b->secret);
     identity_free(b->identity);
     agents_free(b->agents);
     free(b->host);

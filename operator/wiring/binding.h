@@ -12,8 +12,7 @@ struct binding;
 struct binding_options { // all borrowed
     struct loop *loop;
     struct kube_client *client;
-    struct store *pods, *groups; // it subscribes to them
-    struct store *placementgroups;
+    struct store *const *stores; // by enum kind; it subscribes to those of pods and WorkerGroups
     struct metrics *metrics;
     const struct options *options;
     const char *ns; // the operator's, where the Secret with the keys is

@@ -36,7 +36,7 @@ static const struct right rights[][2] = {
 struct provision_desk {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups, *placements;
+    struct store *const *stores;
     struct loop_timer *timer;
     struct list orders, bonds;
     int64_t renew_ms;
@@ -205,15 +205,10 @@ static void settle(struct order *o, const struct meta *m, bool again)
     writer_done(&w);
 }
 
-static struct store *store_of(const struct provision_desk *d, enum kind kind)
-{
-    return kind == KIND_PLACEMENTGROUP ? d->placements : d->groups;
-}
-
 // The same request again, of a client that has come back or did not hear the answer.
 static void take_over(struct order *o, const struct err *err)
 {
-    const struct object *there = store_get(store_of(o->desk, o->right->kind), o->ns, o->name);
+    const struct object *there = store_get(o->desk->stores[o->right->kind], o->ns, o->name);
     const char *kind = kind_info(o->right->kind)->kind;
     const struct labels *had = there ? &there->meta.annotations : NULL;
     struct err why = *err;
@@ -245,7 +240,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
     } else if (why.code || object_decode(o->right->kind, response->body, response->len, &made, &why) < 0) {
         refuse(o, &why);
     } else {
-        store_wrote(store_of(o->desk, o->right->kind), made); // the next call finds it
+        store_wrote(o->desk->stores[o->right->kind], made); // the next call finds it
         settle(o, &made->meta, false);
         object_unref(made);
     }
@@ -370,7 +365,7 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     const struct object *group = NULL;
     char now[RFC3339_SIZE];
     if (draft_read_name(p->args, "group.restart", &a, &kind, &name, &err) == 0 && kind == KIND_WORKERGROUP)
-        group = store_get(d->groups, p->ns, name);
+        group = store_get(d->stores[KIND_WORKERGROUP], p->ns, name);
     if (!err.code && kind != KIND_WORKERGROUP)
         err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a WorkerGroup}");
     else if (!err.code && !group)
@@ -415,7 +410,8 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     enum kind kind;
     const char *name;
     int r = draft_read_name(p->args, "group.bundles", &a, &kind, &name, &err);
-    const struct object *o = r == 0 && kind == KIND_PLACEMENTGROUP ? store_get(d->placements, p->ns, name) : NULL;
+    const struct object *o =
+        r == 0 && kind == KIND_PLACEMENTGROUP ? store_get(d->stores[KIND_PLACEMENTGROUP], p->ns, name) : NULL;
     if (r == 0 && kind != KIND_PLACEMENTGROUP)
         err_set(&err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}");
     else if (r == 0 && !o)
@@ -447,12 +443,11 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
     }
 }
 
-struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *groups,
-                                          struct store *placements, int64_t renew_ms)
+struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                                          int64_t renew_ms)
 {
     struct provision_desk *d = xcalloc(1, sizeof *d);
-    *d = (struct provision_desk){
-        .loop = loop, .client = client, .groups = groups, .placements = placements, .renew_ms = renew_ms};
+    *d = (struct provision_desk){.loop = loop, .client = client, .stores = stores, .renew_ms = renew_ms};
     list_init(&d->orders);
     list_init(&d->bonds);
     d->timer = loop_timer_new(loop, on_timer, d);

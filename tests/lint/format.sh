@@ -21,7 +21,6 @@ if printf '%s\0' "${files[@]}" | xargs -0 -P 2 -n 50 clang-format --dry-run --We
     exit 0
 fi
 wrong=0
-wrong=0
 for file in "${files[@]}"; do
     diff -u --label "$file" --label "formatted (make format)" "$file" <(clang-format "$file") || wrong=$((wrong + 1))
 done

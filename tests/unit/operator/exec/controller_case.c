@@ -7,11 +7,7 @@ void controller_case_init(struct controller_case *c)
 {
     *c = (struct controller_case){.loop = loop_new(), .metrics = metrics_new()};
     c->client = stub_client_new(c->loop);
-    c->pods = store_new(KIND_POD);
-    c->nodes = store_new(KIND_NODE);
-    c->services = store_new(KIND_SERVICE);
-    c->slices = store_new(KIND_ENDPOINTSLICE);
-    c->groups = store_new(KIND_WORKERGROUP);
+    stores_new(c->stores);
     c->recorder = recorder_new(c->loop, c->client, "cadre.dev/operator", "test", c->metrics);
 }
 
@@ -19,12 +15,7 @@ void controller_case_start(struct controller_case *c, struct agents *agents, str
 {
     c->controller = group_controller_new(c->loop, &(struct group_controller_options){
                                                       .client = c->client,
-                                                      .pods = c->pods,
-                                                      .nodes = c->nodes,
-                                                      .services = c->services,
-                                                      .slices = c->slices,
-                                                      .groups = c->groups,
-                                                      .placementgroups = c->placementgroups,
+                                                      .stores = c->stores,
                                                       .agents = agents,
                                                       .router = router,
                                                       .recorder = c->recorder,
@@ -45,12 +36,7 @@ void controller_case_stop(struct controller_case *c)
 void controller_case_done(struct controller_case *c)
 {
     recorder_free(c->recorder);
-    store_free(c->pods);
-    store_free(c->nodes);
-    store_free(c->services);
-    store_free(c->slices);
-    store_free(c->groups);
-    store_free(c->placementgroups);
+    stores_free(c->stores);
     metrics_free(c->metrics);
     stub_client_free(c->client);
     loop_free(c->loop);
@@ -64,5 +50,5 @@ void controller_case_put_node(struct controller_case *c, const char *name)
         "{\"metadata\":{\"name\":\"%s\",\"uid\":\"u-%s\",\"resourceVersion\":\"1\"},\"status\":{\"allocatable\":{"
         "\"cpu\":\"8\",\"memory\":\"8Gi\",\"pods\":\"9\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
         name, name);
-    store_put_json(c->nodes, json);
+    store_put_json(c->stores[KIND_NODE], json);
 }

@@ -3,15 +3,14 @@
 #pragma once
 
 #include "operator/exec/group_controller.h"
-#include "tests/unit/operator/exec/store_json.h"
+#include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
 struct controller_case {
     struct loop *loop;
     struct kube_client *client;
     struct metrics *metrics;
-    struct store *pods, *nodes, *services, *slices, *groups;
-    struct store *placementgroups; // NULL, unless the test makes one
+    struct store *stores[KIND_COUNT]; // of what a controller follows
     struct recorder *recorder;
     struct group_controller *controller;
 };

@@ -2,6 +2,7 @@
 // Groups that go with a session, when nobody renews them any more.
 #include "operator/exec/abandoned.h"
 
+#include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -16,7 +17,7 @@
 static struct {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups, *placements;
+    struct store *stores[KIND_COUNT];
     struct abandoned *abandoned;
     int version;
 } t;
@@ -24,18 +25,13 @@ static struct {
 static void put_group(const char *renewed, const char *more)
 {
     char json[1024];
-    const struct object *o;
-    struct err err = ERR_INIT;
     snprintf(json, sizeof json,
              "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"%d\"%s,"
              "\"annotations\":{\"cadre.dev/created-by\":\"anna\"%s%s%s}},"
              "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
              ++t.version, more, renewed ? ",\"cadre.dev/session-renewed\":\"" : "", renewed ? renewed : "",
              renewed ? "\"" : "");
-    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(t.groups, o);
-    object_unref(o);
+    store_put_json(t.stores[KIND_WORKERGROUP], json);
 }
 
 static void start(int64_t after_ms)
@@ -43,9 +39,8 @@ static void start(int64_t after_ms)
     t.version = 0;
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.placements = store_new(KIND_PLACEMENTGROUP);
-    t.abandoned = abandoned_new(t.loop, t.client, t.groups, t.placements, after_ms);
+    stores_new(t.stores);
+    t.abandoned = abandoned_new(t.loop, t.client, t.stores, after_ms);
 }
 
 static int teardown(void **state)
@@ -54,8 +49,7 @@ static int teardown(void **state)
     abandoned_stop(t.abandoned);
     stub_client_cancel(t.client);
     abandoned_free(t.abandoned);
-    store_free(t.groups);
-    store_free(t.placements);
+    stores_free(t.stores);
     stub_client_free(t.client);
     loop_free(t.loop);
     return 0;
@@ -92,13 +86,8 @@ static void so_does_a_placementgroup(void **state)
     static const char json[] = "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ml\",\"uid\":\"u-p\",\"resourceVersion\":"
                                "\"1\",\"annotations\":{\"cadre.dev/session-renewed\":\"17\"}},\"spec\":{\"bundles\":["
                                "{\"count\":2,\"resources\":{}}]}}";
-    const struct object *o;
-    struct err err = ERR_INIT;
     start(1);
-    if (object_decode(KIND_PLACEMENTGROUP, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(t.placements, o);
-    object_unref(o);
+    store_put_json(t.stores[KIND_PLACEMENTGROUP], json);
     abandoned_start(t.abandoned);
     struct stub_call *call = next();
     assert_int_equal(call->request.kind, KIND_PLACEMENTGROUP);
@@ -135,7 +124,7 @@ static void a_renewal_counts_from_when_it_is_seen(void **state)
     put_group("17", "");
     put_group("1", ""); // whatever its clock says
     assert_true(stub_quiet(t.client));
-    store_delete(t.groups, "ml", "g");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_true(stub_quiet(t.client));
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/entries.h"
 
-#include "tests/unit/operator/exec/store_json.h"
+#include "common/base/str.h"
+#include "tests/unit/support/store_json.h"
+#include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,88 +12,134 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <string.h>
 
 enum { ENTRIES = 10 };
 
 static struct {
     struct loop *loop;
-    struct cluster *cluster;
+    struct store *stores[KIND_COUNT];
+    struct controller_shared shared;
     struct entries all;
-    struct entry *decided; // about this one, last
+    const char *waits;   // the status of this one waits; "*" = of all; NULL = of none
+    bool writes;         // a plan has one write, which the test answers
+    bool goes_on;        // a plan asks for the next one at once
+    const char *refusal; // that the last decision remembered
     int decisions;
 } t;
 
-static void plan(struct entry *e, bool defers_status, int64_t now_ms);
-
-static void decide(void *ctx, const char *key)
+static void decide(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret)
 {
     (void)ctx;
-    t.decided = entries_get(&t.all, key, "uid");
     t.decisions++;
-    plan(t.decided, true, 1000);
+    t.refusal = gang->memory->refusal_reason;
+    plan_init(ret, a);
+    ret->defers_status = str_eq(t.waits, "*") || str_eq(t.waits, o->meta.name);
+    if (t.goes_on)
+        ret->requeue_ms = 0;
+    if (t.writes)
+        plan_add_status(ret, STAGE_FIRST, "{}", NULL);
+}
+
+static void note(void *ctx, const struct object *o, struct observations *n, const struct plan *p, int64_t now_ms)
+{
+    (void)ctx, (void)o, (void)n, (void)p, (void)now_ms;
+}
+
+static void put_group(const char *name, const char *uid)
+{
+    static int version;
+    char json[512];
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"%s\",\"resourceVersion\":\"%d\"},\"spec\":{"
+             "\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}",
+             name, uid, ++version);
+    store_put_json(t.stores[KIND_WORKERGROUP], json);
 }
 
 static int setup(void **state)
 {
     (void)state;
+    memset(&t, 0, sizeof t);
     t.loop = loop_new();
-    t.cluster = cluster_new();
-    t.decided = NULL;
-    t.decisions = 0;
-    t.all = (struct entries){.waiting = waiting_new(t.loop, t.cluster),
-                             .clock = loop_clock(t.loop),
-                             .word = "group",
-                             .kind = "WorkerGroup",
-                             .decide = decide};
-    t.all.controller =
-        controller_new(t.loop, &(struct controller_options){.reconcile = entries_reconcile, .ctx = &t.all});
+    stores_new(t.stores);
+    const struct clock *clock = loop_clock(t.loop);
+    struct cluster *cluster = cluster_new();
+    t.shared = (struct controller_shared){.executor = {.client = stub_client_new(t.loop),
+                                                       .stores = t.stores,
+                                                       .cluster = cluster,
+                                                       .dryruns = dryruns_new(clock),
+                                                       .clock = clock},
+                                          .waiting = waiting_new(t.loop, cluster),
+                                          .time = {.clock = clock, .cluster = cluster}};
+    entries_init(&t.all, t.loop,
+                 &(struct entries_options){
+                     .kind = KIND_WORKERGROUP, .shared = &t.shared, .seed = 1, .plan = decide, .note = note});
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
+    entries_stop(&t.all);
+    stub_client_cancel(t.shared.executor.client);
     entries_done(&t.all);
-    controller_free(t.all.controller);
-    waiting_free(t.all.waiting);
-    cluster_free(t.cluster);
+    stub_client_free(t.shared.executor.client);
+    waiting_free(t.shared.waiting);
+    dryruns_free(t.shared.executor.dryruns);
+    cluster_free(t.shared.executor.cluster);
+    stores_free(t.stores);
     loop_free(t.loop);
     return 0;
 }
 
-static struct entry *entry(int i)
+// Until so many more decisions are made.
+static void turn(int decisions)
+{
+    for (int goal = t.decisions + decisions; t.decisions < goal;)
+        loop_run_once(t.loop, 1000);
+}
+
+static const struct entry *entry(int i)
 {
     char key[16];
     snprintf(key, sizeof key, "ml/g%d", i);
-    return entries_get(&t.all, key, key);
+    return entries_find(&t.all, key);
 }
 
-static void plan(struct entry *e, bool defers_status, int64_t now_ms)
+static void decide_about(int i)
 {
-    struct arena a = ARENA_INIT;
-    struct plan p;
-    plan_init(&p, &a);
-    p.defers_status = defers_status;
-    entry_planned(e, &p, now_ms, &a);
-    arena_done(&a);
+    char name[16];
+    snprintf(name, sizeof name, "g%d", i);
+    entries_wake(&t.all, "ml", name);
+    turn(1);
 }
 
 // All wait, and then only the first still does.
 static void thin_the_crowd(void)
 {
-    for (int i = 0; i < ENTRIES; i++)
-        plan(entry(i), true, 1000);
-    plan(entry(0), true, 1500);
-    for (int i = 1; i < ENTRIES; i++)
-        plan(entry(i), false, 2000);
+    char name[16];
+    for (int i = 0; i < ENTRIES; i++) {
+        snprintf(name, sizeof name, "g%d", i);
+        put_group(name, name);
+    }
+    t.waits = "*";
+    entries_start(&t.all);
+    turn(ENTRIES);
+    t.waits = "g0";
+    entries_look(&t.all);
+    turn(ENTRIES);
 }
 
 static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
 {
     (void)state;
     thin_the_crowd();
+    int64_t since_ms = entry(0)->observations.memory.status_wanted_ms;
     assert_int_equal(entry_crowd(entry(0)), ENTRIES);
-    assert_int_equal(entry(0)->observations.memory.status_wanted_ms, 1000);
+    assert_int_not_equal(since_ms, 0);
+    decide_about(0);
+    assert_int_equal(entry(0)->observations.memory.status_wanted_ms, since_ms);
     assert_int_equal(entry_crowd(entry(1)), 1);
 }
 
@@ -99,10 +147,12 @@ static void what_waits_anew_knows_the_crowd_of_now(void **state)
 {
     (void)state;
     thin_the_crowd();
-    plan(entry(0), false, 2000);
-    plan(entry(0), true, 3000);
+    t.waits = NULL;
+    decide_about(0);
+    t.waits = "*";
+    decide_about(0);
     assert_int_equal(entry_crowd(entry(0)), 1);
-    plan(entry(1), true, 3000);
+    decide_about(1);
     assert_int_equal(entry_crowd(entry(0)), 2);
 }
 
@@ -110,7 +160,10 @@ static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
 {
     (void)state;
     thin_the_crowd();
-    assert_int_equal(entry_crowd(entries_get(&t.all, "ml/g0", "new")), 0);
+    put_group("g0", "new");
+    t.waits = NULL;
+    decide_about(0);
+    assert_int_equal(entry_crowd(entry(0)), 0);
 }
 
 static void on_territory(void *ctx, const char *ns, const char *pod)
@@ -118,28 +171,29 @@ static void on_territory(void *ctx, const char *ns, const char *pod)
     (void)ctx, (void)ns, (void)pod;
 }
 
-// The key was given out, and its plan is in execution.
-static struct entry *in_execution(void)
+static struct stub_call *in_execution(void)
 {
-    int before = t.decisions;
-    controller_start(t.all.controller);
-    controller_add(t.all.controller, "ml/g");
-    while (t.decisions == before)
-        loop_run_once(t.loop, 1000);
-    return t.decided;
+    put_group("g", "u");
+    t.writes = true;
+    entries_start(&t.all);
+    return stub_next(t.shared.executor.client);
 }
 
-static void executed(struct entry *e)
+static void nothing_is_decided_before_the_start_and_all_at_the_start(void **state)
 {
-    struct err none = ERR_INIT;
-    e->requeue_ms = -1;
-    entry_executed(e, &none);
+    (void)state;
+    put_group("g", "u");
+    entries_wake(&t.all, "ml", "g");
+    assert_true(stub_quiet(t.shared.executor.client));
+    assert_int_equal(t.decisions, 0);
+    stub_answer(in_execution(), 200, "{}");
+    assert_int_equal(t.decisions, 1);
 }
 
 static void what_was_noted_is_forgotten_with_the_term(void **state)
 {
     (void)state;
-    executed(in_execution());
+    stub_answer(in_execution(), 200, "{}");
     assert_non_null(entries_find(&t.all, "ml/g"));
     entries_stop(&t.all);
     assert_null(entries_find(&t.all, "ml/g"));
@@ -150,39 +204,41 @@ static void what_was_noted_is_forgotten_with_the_term(void **state)
 static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void **state)
 {
     (void)state;
-    struct entry *e = in_execution();
+    t.goes_on = true; // which is for the next decision to say
+    struct stub_call *write = in_execution();
+    struct entry *e = map_get(&t.all.map, "ml/g");
     observations_refused(&e->observations, 1, "QuotaExceeded", "no more pods", 1000);
     entries_stop(&t.all);
     assert_null(entries_find(&t.all, "ml/g"));
     entries_start(&t.all);
     assert_null(entries_find(&t.all, "ml/g"));
-    e->goes_on = true; // which is for the next decision to say
-    executed(e);
+    stub_answer(write, 200, "{}");
     assert_int_equal(t.decisions, 1);
     assert_null(map_get(&t.all.map, "ml/g"));
-    e = in_execution();
+    t.goes_on = false;
+    write = stub_next(t.shared.executor.client);
     assert_int_equal(t.decisions, 2);
-    assert_null(e->observations.memory.refusal_reason);
+    assert_null(t.refusal);
     assert_non_null(entries_find(&t.all, "ml/g"));
-    executed(e);
+    stub_answer(write, 200, "{}");
 }
 
 static void nothing_is_noted_where_another_installation_decides(void **state)
 {
-    struct store *pods = store_new(KIND_POD);
     (void)state;
-    t.all.territory = territory_new(t.loop, pods, 1, on_territory, NULL);
-    executed(in_execution());
-    store_put_json(pods, "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
-                         "\"labels\":{\"app.kubernetes.io/part-of\":\"cadre\",\"app.kubernetes.io/component\":"
-                         "\"operator\",\"cadre.dev/watches\":\"ml\"}},\"status\":{\"phase\":\"Running\"}}");
-    controller_add(t.all.controller, "ml/g");
+    struct territory *territory = territory_new(t.loop, t.stores[KIND_POD], 1, on_territory, NULL);
+    t.shared.territory = territory;
+    stub_answer(in_execution(), 200, "{}");
+    store_put_json(t.stores[KIND_POD],
+                   "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
+                   "\"labels\":{\"app.kubernetes.io/part-of\":\"cadre\",\"app.kubernetes.io/component\":"
+                   "\"operator\",\"cadre.dev/watches\":\"ml\"}},\"status\":{\"phase\":\"Running\"}}");
+    entries_wake(&t.all, "ml", "g");
     while (entries_find(&t.all, "ml/g"))
         loop_run_once(t.loop, 1000);
     assert_int_equal(t.decisions, 1);
     assert_true(controller_idle(t.all.controller));
-    territory_free((struct territory *)t.all.territory);
-    store_free(pods);
+    territory_free(territory);
 }
 
 int main(void)
@@ -192,6 +248,7 @@ int main(void)
         T(a_crowd_that_thins_is_remembered_by_who_still_waits),
         T(what_waits_anew_knows_the_crowd_of_now),
         T(another_object_of_the_name_has_waited_in_no_crowd),
+        T(nothing_is_decided_before_the_start_and_all_at_the_start),
         T(what_was_noted_is_forgotten_with_the_term),
         T(a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one),
         T(nothing_is_noted_where_another_installation_decides),

@@ -5,6 +5,7 @@
 
 #include "common/wire/record.h"
 #include "tests/unit/support/object_json.h"
+#include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -21,6 +22,7 @@ enum { PODS = EXECUTION_IN_FLIGHT_MAX + 44 };
 static struct {
     struct loop *loop;
     struct executor x;
+    struct store *stores[KIND_COUNT];
     const struct object *group;
     struct metrics *metrics;
     struct observations observations;
@@ -44,12 +46,10 @@ static int setup(void **state)
         object_of_json(KIND_WORKERGROUP,
                        "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"5\"},"
                        "\"spec\":{\"replicas\":300}}");
+    stores_new(t.stores);
     t.x = (struct executor){
         .client = stub_client_new(t.loop),
-        .pods = store_new(KIND_POD),
-        .services = store_new(KIND_SERVICE),
-        .slices = store_new(KIND_ENDPOINTSLICE),
-        .groups = store_new(KIND_WORKERGROUP),
+        .stores = t.stores,
         .cluster = cluster_new(),
         .agents = agents_new(&(struct agents_config){.clock = loop_clock(t.loop)}),
         .clock = loop_clock(t.loop),
@@ -72,10 +72,7 @@ static int teardown(void **state)
         agents_leave(t.x.agents, t.agent);
     agents_free(t.x.agents);
     recorder_free(t.x.recorder);
-    store_free(t.x.pods);
-    store_free(t.x.services);
-    store_free(t.x.slices);
-    store_free(t.x.groups);
+    stores_free(t.stores);
     cluster_free(t.x.cluster);
     observations_done(&t.observations);
     object_unref(t.group);
@@ -209,7 +206,7 @@ static void start_slice(enum action_kind kind)
 
 static const struct endpointslice *slice(void)
 {
-    return endpointslice_of(store_get(t.x.slices, "ml", "g-ipv4-0"));
+    return endpointslice_of(store_get(t.stores[KIND_ENDPOINTSLICE], "ml", "g-ipv4-0"));
 }
 
 static void endpoints_are_known_as_they_were_written(void **state)

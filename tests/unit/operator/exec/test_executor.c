@@ -6,6 +6,7 @@
 #include "operator/reconcile/reason.h"
 #include "tests/unit/support/kube_fixture.h"
 #include "tests/unit/support/object_json.h"
+#include "tests/unit/support/store_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,6 +42,7 @@ struct scripted {
 static struct {
     struct kube_fixture *f;
     struct executor x;
+    struct store *stores[KIND_COUNT];
     struct metrics *metrics;
     const struct object *group;
     struct observations observations;
@@ -114,11 +116,10 @@ static int setup(void **state)
     fakeapi_handler(t.f->api, on_request, NULL);
     t.metrics = metrics_new();
     t.group = object_of_json(KIND_WORKERGROUP, group_json);
+    stores_new(t.stores);
     t.x = (struct executor){
         .client = fixture_client(t.f),
-        .pods = store_new(KIND_POD),
-        .services = store_new(KIND_SERVICE),
-        .groups = store_new(KIND_WORKERGROUP),
+        .stores = t.stores,
         .cluster = cluster_new(),
         .recorder = recorder_new(t.f->loop, t.f->client, "cadre.dev/operator", "test", t.metrics),
         .clock = loop_clock(t.f->loop),
@@ -137,9 +138,7 @@ static int teardown(void **state)
     kube_client_free(t.f->client);
     t.f->client = NULL;
     recorder_free(t.x.recorder);
-    store_free(t.x.pods);
-    store_free(t.x.services);
-    store_free(t.x.groups);
+    stores_free(t.stores);
     cluster_free(t.x.cluster);
     observations_done(&t.observations);
     object_unref(t.group);
@@ -232,7 +231,7 @@ static int asked(const char *method, const char *target)
 
 static bool has_pod(const char *name)
 {
-    return store_get(t.x.pods, "ml", name) != NULL;
+    return store_get(t.stores[KIND_POD], "ml", name) != NULL;
 }
 
 static int gpus_used(void)

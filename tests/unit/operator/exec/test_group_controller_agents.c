@@ -78,7 +78,7 @@ static int setup(void **state)
     router_init(&t.router, &config);
     router_group_set(&t.router, &(struct group_facts){.uid = "u-g", .ns = "ml", .name = "g", .world = WORLD});
     controller_case_start(&t.c, t.agents, &t.router);
-    store_put_json(t.c.groups, group_json());
+    store_put_json(t.c.stores[KIND_WORKERGROUP], group_json());
     return 0;
 }
 
@@ -172,7 +172,7 @@ static void turn(void)
 
 static const struct workergroup_status *status(void)
 {
-    return &workergroup_of(store_get(t.c.groups, "ml", "g"))->status;
+    return &workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "g"))->status;
 }
 
 static bool ready_is(const char *reason)
@@ -267,7 +267,7 @@ static void all_run(void)
 {
     set_up();
     group_controller_start(t.c.controller);
-    UNTIL(store_count(t.c.pods) == WORLD);
+    UNTIL(store_count(t.c.stores[KIND_POD]) == WORLD);
     for (int i = 0; i < WORLD; i++)
         join(i);
     prepared(1);
@@ -287,9 +287,9 @@ static void without_its_setup_a_group_under_agents_gets_no_pods(void **state)
     (void)state;
     group_controller_start(t.c.controller);
     UNTIL(status()->n_conditions > 0);
-    assert_int_equal(store_count(t.c.pods), 0);
+    assert_int_equal(store_count(t.c.stores[KIND_POD]), 0);
     set_up();
-    UNTIL(store_count(t.c.pods) == WORLD);
+    UNTIL(store_count(t.c.stores[KIND_POD]) == WORLD);
 }
 
 static void pods_have_what_they_are_set_up_with(void **state)
@@ -352,7 +352,7 @@ static void a_process_that_ends_restarts_the_group_in_place(void **state)
         worker_joins(i, 2);
     UNTIL(ready_is("Running"));
     assert_int_equal(status()->restarts, 1);
-    assert_int_equal(store_count(t.c.pods), WORLD);
+    assert_int_equal(store_count(t.c.stores[KIND_POD]), WORLD);
     assert_int_equal(status()->incarnation, 0);
 }
 
@@ -361,7 +361,7 @@ static void what_is_known_of_an_agent_goes_with_its_pod(void **state)
     (void)state;
     struct agent_facts facts;
     ready();
-    store_delete(t.c.pods, "ml", "g-1-0");
+    store_delete(t.c.stores[KIND_POD], "ml", "g-1-0");
     agents_facts(t.agents, "u-g-1-0", "u-g", &t.arena, &facts);
     assert_int_equal(facts.changed_ms, 0);
     assert_ptr_equal(agents_replaced(t.agents), &t.ranks[1]);

@@ -30,7 +30,7 @@ static struct {
 static void put_group(const char *name, const char *bundles, const char *status)
 {
     store_put_json(
-        t.c.groups,
+        t.c.stores[KIND_WORKERGROUP],
         arena_printf(&t.arena,
                      "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ml\",\"uid\":\"u-%s\",\"resourceVersion\":\"%d\","
                      "\"generation\":1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Agent\","
@@ -42,13 +42,13 @@ static void put_group(const char *name, const char *bundles, const char *status)
 static void put_pool(void)
 {
     store_put_json(
-        t.c.placementgroups,
+        t.c.stores[KIND_PLACEMENTGROUP],
         "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-pool\",\"resourceVersion\":\"3\","
         "\"generation\":1},\"spec\":{\"bundles\":[{\"count\":4,\"resources\":{\"nvidia.com/gpu\":\"1\"}}]},\"status\":{"
         "\"conditions\":[{\"type\":\"Scheduled\",\"status\":\"True\",\"reason\":\"Bound\"},{\"type\":\"Ready\","
         "\"status\":\"True\",\"reason\":\"Running\"}]}}");
     store_put_json(
-        t.c.pods,
+        t.c.stores[KIND_POD],
         "{\"metadata\":{\"name\":\"pool-plg-0-0\",\"namespace\":\"ml\",\"uid\":\"u-pod\",\"resourceVersion\":\"4\","
         "\"labels\":{\"app.kubernetes.io/managed-by\":\"cadre\",\"cadre.dev/group\":\"pool-plg\",\"cadre.dev/index\":"
         "\"0\",\"cadre.dev/incarnation\":\"0\"},\"annotations\":{\"cadre.dev/bundles\":\"0-3\"},\"ownerReferences\":[{"
@@ -60,7 +60,7 @@ static void put_pool(void)
 static void put_service(void)
 {
     store_put_json(
-        t.c.services,
+        t.c.stores[KIND_SERVICE],
         "{\"metadata\":{\"name\":\"pool-plg\",\"namespace\":\"ml\",\"uid\":\"u-service\",\"resourceVersion\":\"3\","
         "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"PlacementGroup\",\"name\":\"pool\","
         "\"uid\":\"u-pool\",\"controller\":true}]}}");
@@ -84,7 +84,6 @@ static int setup(void **state)
     memset(&t, 0, sizeof t);
     t.pool = "pool";
     controller_case_init(&t.c);
-    t.c.placementgroups = store_new(KIND_PLACEMENTGROUP);
     buf_init(&t.orders, 1 << 20);
     t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed_shared = on_shared});
     controller_case_start(&t.c, t.agents, NULL);
@@ -159,7 +158,7 @@ static bool ordered(const char *what)
 
 static bool waits_for(const char *name, const char *reason)
 {
-    const struct object *o = store_get(t.c.groups, "ml", name);
+    const struct object *o = store_get(t.c.stores[KIND_WORKERGROUP], "ml", name);
     const struct workergroup_status *s = &workergroup_of(o)->status;
     const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_READY);
     return c && str_eq(c->reason, reason);
@@ -196,14 +195,14 @@ static void a_group_that_is_deleted_is_stopped(void **state)
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]},"
          "{\"group\":\"u-b\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
-    store_delete(t.c.groups, "ml", "a");
+    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1,\"graceMs\":25000}"));
     assert_false(ordered("STOP {\"group\":\"u-b\""));
 }
 
 static bool refuses(const char *name, const char *reason)
 {
-    const struct workergroup_status *s = &workergroup_of(store_get(t.c.groups, "ml", name))->status;
+    const struct workergroup_status *s = &workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", name))->status;
     const struct condition *c = condition_find(s->conditions, s->n_conditions, COND_ACCEPTED);
     return c && str_eq(c->reason, reason);
 }
@@ -223,11 +222,11 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
     group_controller_start(t.c.controller);
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     UNTIL(refuses("a", REASON_PLACEMENT_NOT_FOUND));
-    const struct workergroup *a = workergroup_of(store_get(t.c.groups, "ml", "a"));
+    const struct workergroup *a = workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "a"));
     assert_string_equal(group_controller_place(t.c.controller, a, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
     assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-a"));
     assert_false(ordered("STOP"));
-    store_delete(t.c.groups, "ml", "a");
+    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_true(ordered("STOP {\"group\":\"u-a\",\"attempt\":1"));
 }
 
@@ -252,7 +251,7 @@ static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
     join("{\"group\":\"u-a\",\"attempt\":1,\"state\":\"Running\",\"processes\":[]}");
     turn();
     stub_client_may_decide(t.c.client, false);
-    store_delete(t.c.groups, "ml", "a");
+    store_delete(t.c.stores[KIND_WORKERGROUP], "ml", "a");
     assert_false(ordered("STOP"));
 }
 
@@ -262,7 +261,7 @@ static void it_is_known_which_pod_has_a_rank(void **state)
     put_pool();
     put_service();
     put_group("b", "2-3", NULL);
-    const struct workergroup *b = workergroup_of(store_get(t.c.groups, "ml", "b"));
+    const struct workergroup *b = workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "b"));
     assert_string_equal(group_controller_place(t.c.controller, b, 1, &t.arena)->obj.meta.name, "pool-plg-0-0");
     assert_null(group_controller_place(t.c.controller, b, 2, &t.arena));
     assert_true(group_controller_shares(t.c.controller, "ml", "pool", "u-b"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/exec/keyholders.h"
 
-#include "tests/unit/operator/exec/store_json.h"
+#include "tests/unit/support/store_json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

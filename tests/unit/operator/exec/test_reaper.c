@@ -2,7 +2,7 @@
 // Pods whose owner is gone.
 #include "operator/exec/reaper.h"
 
-#include "tests/unit/operator/exec/store_json.h"
+#include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 static struct {
     struct loop *loop;
     struct kube_client *client;
-    struct store *pods, *groups;
+    struct store *stores[KIND_COUNT];
     struct reaper *reaper;
 } t;
 
@@ -30,7 +30,7 @@ static void put_pod_as(const char *name, const char *version, const char *owner,
              "\"ownerReferences\":[{\"apiVersion\":\"cadre.dev/v1alpha1\",\"kind\":\"WorkerGroup\",\"name\":\"g\","
              "\"uid\":\"%s\",\"controller\":true}]},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}",
              name, name, version, more, owner);
-    store_put_json(t.pods, json);
+    store_put_json(t.stores[KIND_POD], json);
 }
 
 static void put_pod(const char *name, const char *owner, const char *more)
@@ -43,11 +43,9 @@ static int setup(void **state)
     (void)state;
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
-    t.pods = store_new(KIND_POD);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.reaper = reaper_new(t.client, t.pods);
-    reaper_follow(t.reaper, t.groups);
-    store_put_json(t.groups,
+    stores_new(t.stores);
+    t.reaper = reaper_new(t.client, t.stores);
+    store_put_json(t.stores[KIND_WORKERGROUP],
                    "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
                    "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
     return 0;
@@ -59,8 +57,7 @@ static int teardown(void **state)
     reaper_stop(t.reaper);
     stub_client_cancel(t.client);
     reaper_free(t.reaper);
-    store_free(t.pods);
-    store_free(t.groups);
+    stores_free(t.stores);
     stub_client_free(t.client);
     loop_free(t.loop);
     return 0;
@@ -73,7 +70,7 @@ static void pods_go_with_their_owner(void **state)
     put_pod("g-0-0", "u-g", "");
     put_pod("other", "u-other", "");
     put_pod("g-1-0", "u-g", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
-    store_delete(t.groups, "ml", "g");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     struct stub_call *call = stub_next(t.client);
     assert_non_null(call);
     assert_int_equal(call->request.verb, VERB_DELETE);
@@ -92,7 +89,7 @@ static void only_a_pod_that_is_as_it_was_seen_goes(void **state)
     (void)state;
     reaper_start(t.reaper);
     put_pod("g-0-0", "u-g", "");
-    store_delete(t.groups, "ml", "g");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     struct stub_call *call = stub_next(t.client);
     assert_string_equal(call->request.resource_version, "7");
     stub_fail(call, ERR_CONFLICT, "it has changed");
@@ -103,7 +100,7 @@ static void only_the_leader_deletes(void **state)
 {
     (void)state;
     put_pod("g-0-0", "u-g", "");
-    store_delete(t.groups, "ml", "g");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_true(stub_quiet(t.client));
 }
 
@@ -116,7 +113,7 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
         snprintf(name, sizeof name, "g-%d-0", i);
         put_pod(name, "u-g", "");
     }
-    store_delete(t.groups, "ml", "g");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_int_equal(stub_waiting(t.client), 32);
     for (int i = 0; i < 60; i++)
         stub_answer(stub_next(t.client), 200, "{}");
@@ -139,16 +136,16 @@ static void those_that_wait_go_as_they_are_by_then(void **state)
         snprintf(name, sizeof name, "first-%d", i);
         put_pod(name, "u-g", "");
     }
-    store_delete(t.groups, "ml", "g");
-    store_put_json(t.groups,
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
+    store_put_json(t.stores[KIND_WORKERGROUP],
                    "{\"metadata\":{\"name\":\"h\",\"namespace\":\"ml\",\"uid\":\"u-h\",\"resourceVersion\":\"1\"},"
                    "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
     put_pod("gone", "u-h", "");
     put_pod("going", "u-h", "");
     put_pod("kept", "u-h", "");
     put_pod("left", "u-h", "");
-    store_delete(t.groups, "ml", "h");
-    store_delete(t.pods, "ml", "gone");
+    store_delete(t.stores[KIND_WORKERGROUP], "ml", "h");
+    store_delete(t.stores[KIND_POD], "ml", "gone");
     put_pod_as("going", "8", "u-h", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
     put_pod_as("kept", "8", "u-other", "");
     put_pod_as("left", "8", "u-h", "");

@@ -346,8 +346,8 @@ static void a_missing_right_is_named(void **state)
     stub_answer(expect(VERB_GET), 403, "{\"message\":\"secrets is forbidden\"}");
     assert_int_equal(t.one.err.code, ERR_FORBIDDEN);
     assert_non_null(strstr(t.one.err.msg,
-                           "may not read the Secret cadre-system/cadre-keys: its Role there needs get, patch "
-                           "and create on secrets with resourceNames [cadre-keys]"));
+                           "may not read the Secret cadre-system/cadre-keys: its Role there needs get, list, "
+                           "watch, patch and create on secrets with resourceNames [cadre-keys]"));
     stub_answer(expect(VERB_GET), 200, EMPTY);
     stub_answer(expect(VERB_PATCH_MERGE), 403, "{}");
     assert_non_null(strstr(t.one.err.msg, "may not write the Secret cadre-system/cadre-keys"));
@@ -380,6 +380,23 @@ static void who_may_not_create_goes_on_and_says_so_once(void **state)
     stub_answer(expect(VERB_GET), 404, "{}");
     stub_answer(expect(VERB_APPLY), 403, "{}");
     assert_int_equal(t.one.errors, 2); // another time
+}
+
+static void a_change_is_read_at_once(void **state)
+{
+    (void)state;
+    const char *other = keys_of_another_install(), *first = fill();
+    vault_free(TAKE_PTR(t.one.vault));
+    start_with(&t.one, FOR_EVER_MS);
+    stub_answer(expect(VERB_GET), 200, first);
+    assert_true(stub_quiet(t.client));
+    vault_look(t.one.vault);
+    struct stub_call *under_way = expect(VERB_GET);
+    vault_look(t.one.vault); // it changes while it is read
+    stub_answer(under_way, 200, first);
+    stub_answer(expect(VERB_GET), 200, other);
+    assert_string_equal(t.one.id, t.two.id);
+    assert_true(stub_quiet(t.client));
 }
 
 // Its last look was a good one, and the next would be in an hour.
@@ -475,6 +492,7 @@ int main(void)
         TEST(nobody_is_waited_for_in_vain),
         TEST(a_missing_right_is_named),
         TEST(who_may_not_create_goes_on_and_says_so_once),
+        TEST(a_change_is_read_at_once),
         TEST(a_secret_that_goes_just_before_the_end_is_put_back),
         TEST(the_end_needs_one_look_where_nothing_is_gone),
         TEST(the_end_does_not_wait_for_ever),

@@ -3,6 +3,7 @@
 #include "operator/wiring/provision.h"
 
 #include "common/base/str.h"
+#include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static const char session, other;
 static struct {
     struct loop *loop;
     struct kube_client *client;
-    struct store *groups, *placements;
+    struct store *stores[KIND_COUNT];
     struct provision_desk *desk;
     struct provisioner p;
     struct err err;
@@ -37,9 +38,8 @@ static void start(int64_t renew_ms)
     memset(&t, 0, sizeof t);
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
-    t.groups = store_new(KIND_WORKERGROUP);
-    t.placements = store_new(KIND_PLACEMENTGROUP);
-    t.desk = provision_desk_new(t.loop, t.client, t.groups, t.placements, renew_ms);
+    stores_new(t.stores);
+    t.desk = provision_desk_new(t.loop, t.client, t.stores, renew_ms);
     t.p = provision_desk_provisioner(t.desk);
 }
 
@@ -56,9 +56,8 @@ static int teardown(void **state)
     provision_desk_free(t.desk);
     stub_client_cancel(t.client);
     stub_quiet(t.client); // what was dropped ends in the loop's next turn
-    store_free(t.groups);
-    store_free(t.placements);
     stub_client_free(t.client);
+    stores_free(t.stores);
     loop_free(t.loop);
     return 0;
 }
@@ -128,7 +127,7 @@ static void it_is_created_if_the_caller_could(void **state)
     assert_non_null(strstr(call->request.body, "\"cadre.dev/created-by\":\"anna\""));
     answer_created(call);
     assert_string_equal(t.json, "{\"namespace\":\"ml\",\"name\":\"llama\",\"uid\":\"u-1\",\"lifetime\":\"Detached\"}");
-    assert_non_null(store_get(t.groups, "ml", "llama")); // the next call finds it
+    assert_non_null(store_get(t.stores[KIND_WORKERGROUP], "ml", "llama")); // the next call finds it
     assert_int_equal(t.answers, 1);
 }
 
@@ -255,16 +254,11 @@ static void it_is_deleted_if_the_caller_could(void **state)
 static void put_group(const char *spec)
 {
     char json[512];
-    const struct object *o;
-    struct err err = ERR_INIT;
     snprintf(json, sizeof json,
              "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"1\"},"
              "\"spec\":{%s}}",
              spec);
-    if (object_decode(KIND_WORKERGROUP, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(t.groups, o);
-    object_unref(o);
+    store_put_json(t.stores[KIND_WORKERGROUP], json);
 }
 
 static void it_is_restarted_by_another_text_in_its_worker(void **state)
@@ -322,17 +316,12 @@ static void a_placementgroup_is_made_kept_and_dropped_alike(void **state)
 static void put_placement(const char *status)
 {
     char json[1024];
-    const struct object *o;
-    struct err err = ERR_INIT;
     static int version;
     snprintf(json, sizeof json,
              "{\"metadata\":{\"name\":\"pool\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"%d\"},"
              "\"spec\":{\"bundles\":[{\"count\":3,\"resources\":{}}]},\"status\":%s}",
              ++version, status);
-    if (object_decode(KIND_PLACEMENTGROUP, json, strlen(json), &o, &err) < 0)
-        fail_msg("%s", err.msg);
-    store_put(t.placements, o);
-    object_unref(o);
+    store_put_json(t.stores[KIND_PLACEMENTGROUP], json);
 }
 
 static void where_bundles_are_is_what_the_status_says(void **state)
