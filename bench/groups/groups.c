@@ -46,6 +46,18 @@ static void start_up(struct bench *b, int64_t times, struct samples *ret)
     }
 }
 
+struct search {
+    const char *group;
+    const struct object *pod; // one of the group's
+};
+
+static void look_at(void *ctx, const struct object *pod)
+{
+    struct search *s = ctx;
+    if (str_eq(labels_get(&pod->meta.labels, "cadre.dev/group"), s->group))
+        s->pod = pod;
+}
+
 // One of the pods of a running group is deleted: time until eight new ones run.
 static void restarts(struct bench *b, const char *group, int64_t times, struct samples *ret)
 {
@@ -54,7 +66,9 @@ static void restarts(struct bench *b, const char *group, int64_t times, struct s
     const char *prefix = arena_printf(&a, "%s-", group);
     for (int64_t i = 0; i < times; i++) {
         const struct object *const *pods;
-        size_t n = store_by_group(w->pods, w->ns, group, &a, &pods);
+        struct search found = {.group = group};
+        store_each(w->pods, look_at, &found);
+        size_t n = found.pod ? store_by_owner(w->pods, found.pod->meta.owner.uid, &a, &pods) : 0;
         if (n != GROUP_SIZE) {
             fprintf(stderr, "bench-groups: %s has %zu pods after a restart\n", group, n);
             exit(1);

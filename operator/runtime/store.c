@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four chained hash tables over one small entry an object: 80 bytes and about two table slots each, no copy of a key.
-// The chains of the indexes are doubly linked, so that a change costs the same however large its group is.
+// Three chained hash tables over one small entry an object: 64 bytes and about two table slots each, no copy of a key.
+// The chains are doubly linked, so that a change costs the same however large its group is.
 #include "operator/runtime/store.h"
 
 #include "common/base/mem.h"
@@ -14,9 +14,7 @@
 
 enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
 
-#define GROUP_LABEL "cadre.dev/group"
-
-enum index { INDEX_OWNER, INDEX_GROUP, INDEX_NODE, INDEX_COUNT };
+enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in the first one
 
 struct chain {
     struct entry *next, **link; // link: what points at this entry; NULL = not in the index
@@ -24,9 +22,7 @@ struct chain {
 
 struct entry {
     const struct object *object;
-    struct entry *next; // in the chain of its name
     struct chain chains[INDEX_COUNT];
-    uint32_t hash; // of namespace and name
     uint32_t mark; // the last list that brought it
 };
 
@@ -41,7 +37,6 @@ struct store {
     bool synced;
     uint32_t mark;
     char seen[VERSION_MAX]; // resourceVersion up to which the watch has told us everything; "" = nothing yet
-    struct table names;
     struct table indexes[INDEX_COUNT];
     struct {
         store_fn fn;
@@ -50,44 +45,38 @@ struct store {
     int n_subscribers;
 };
 
-static uint32_t hash_pair(const char *ns, const char *name)
-{
-    uint64_t h = str_hash(name, strlen(name)) ^ (str_hash(ns, strlen(ns)) * 0x9e3779b97f4a7c15u);
-    return (uint32_t)(h ^ (h >> 32));
-}
-
-static const char *group_of(const struct object *o)
-{
-    return labels_get(&o->meta.labels, GROUP_LABEL);
-}
-
-// What the object is indexed by; NULL or "" = it is not in that index. Names of nodes and UIDs are the whole cluster's.
+// What the object is indexed by; NULL or "" = it is not in that index.
 static const char *indexed_by(enum index index, const struct object *o)
 {
     switch (index) {
+    case INDEX_NAME:
+        return o->meta.name;
     case INDEX_OWNER:
         return o->meta.owner.uid;
-    case INDEX_GROUP:
-        return group_of(o);
     default:
         return o->kind == KIND_POD ? (pod_of(o)->node ? pod_of(o)->node : pod_of(o)->pin) : NULL;
     }
 }
 
-static uint32_t index_hash(enum index index, const char *ns, const char *value)
+// Names of nodes and UIDs are the whole cluster's.
+static struct entry **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
 {
-    return hash_pair(index == INDEX_GROUP ? ns : "", value);
+    uint64_t h = str_hash(value, strlen(value));
+    if (index == INDEX_NAME)
+        h ^= str_hash(ns, strlen(ns)) * 0x9e3779b97f4a7c15u;
+    return &t->slots[(h ^ (h >> 32)) & (t->size - 1)];
 }
 
-static struct entry **slot_of(const struct table *t, uint32_t hash)
+static struct entry *chain_of(const struct store *s, enum index index, const char *ns, const char *value)
 {
-    return &t->slots[hash & (t->size - 1)];
+    const struct table *t = &s->indexes[index];
+    return t->size ? *slot_of(t, index, ns, value) : NULL;
 }
 
 static void chain_in(struct table *t, enum index index, struct entry *e)
 {
     struct chain *c = &e->chains[index];
-    struct entry **slot = slot_of(t, index_hash(index, e->object->meta.ns, indexed_by(index, e->object)));
+    struct entry **slot = slot_of(t, index, e->object->meta.ns, indexed_by(index, e->object));
     c->next = *slot;
     c->link = slot;
     if (c->next)
@@ -104,7 +93,7 @@ static void chain_out(enum index index, struct entry *e)
     *c = (struct chain){0};
 }
 
-static void index_grow(struct table *t, enum index index)
+static void grow(struct table *t, enum index index)
 {
     struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
     bigger.slots = xcalloc(bigger.size, sizeof(struct entry *));
@@ -124,7 +113,7 @@ static void index_in(struct store *s, struct entry *e)
         if (str_empty(indexed_by(i, e->object)))
             continue;
         if (t->used == t->size)
-            index_grow(t, i);
+            grow(t, i);
         chain_in(t, i, e);
         t->used++;
     }
@@ -139,37 +128,17 @@ static void index_out(struct store *s, struct entry *e)
         }
 }
 
-static void names_grow(struct table *t)
+static struct entry *find(const struct store *s, const char *ns, const char *name)
 {
-    struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
-    bigger.slots = xcalloc(bigger.size, sizeof(struct entry *));
-    for (size_t i = 0; i < t->size; i++)
-        for (struct entry *e = t->slots[i], *next; e; e = next) {
-            next = e->next;
-            struct entry **slot = slot_of(&bigger, e->hash);
-            e->next = *slot;
-            *slot = e;
-        }
-    free(t->slots);
-    *t = bigger;
-}
-
-// What points at the entry of that name, or at the NULL where it would go. NULL while the table is empty.
-static struct entry **find(const struct store *s, const char *ns, const char *name, uint32_t hash)
-{
-    if (!s->names.size)
-        return NULL;
-    struct entry **at = slot_of(&s->names, hash);
-    while (*at && ((*at)->hash != hash || strcmp((*at)->object->meta.name, name) != 0 ||
-                   strcmp((*at)->object->meta.ns, ns) != 0))
-        at = &(*at)->next;
-    return at;
+    struct entry *e = chain_of(s, INDEX_NAME, ns, name);
+    while (e && (strcmp(e->object->meta.name, name) != 0 || strcmp(e->object->meta.ns, ns) != 0))
+        e = e->chains[INDEX_NAME].next;
+    return e;
 }
 
 static struct entry *get(const struct store *s, const struct object *o)
 {
-    struct entry **at = find(s, o->meta.ns, o->meta.name, hash_pair(o->meta.ns, o->meta.name));
-    return at ? *at : NULL;
+    return find(s, o->meta.ns, o->meta.name);
 }
 
 static void tell(struct store *s, enum store_event event, const struct object *old, const struct object *now)
@@ -180,15 +149,8 @@ static void tell(struct store *s, enum store_event event, const struct object *o
 
 static struct entry *add(struct store *s, const struct object *o)
 {
-    if (s->names.used == s->names.size)
-        names_grow(&s->names);
     struct entry *e = xcalloc(1, sizeof *e);
     e->object = object_ref(o);
-    e->hash = hash_pair(o->meta.ns, o->meta.name);
-    struct entry **slot = slot_of(&s->names, e->hash);
-    e->next = *slot;
-    *slot = e;
-    s->names.used++;
     index_in(s, e);
     tell(s, STORE_ADDED, NULL, o);
     return e;
@@ -204,14 +166,10 @@ static void change(struct store *s, struct entry *e, const struct object *o)
     object_unref(old);
 }
 
-// `at` points at the entry to remove; afterwards at the one behind it.
-static void drop(struct store *s, struct entry **at)
+static void drop(struct store *s, struct entry *e)
 {
-    struct entry *e = *at;
     const struct object *old = e->object;
     index_out(s, e);
-    *at = e->next;
-    s->names.used--;
     free(e);
     tell(s, STORE_DELETED, old, NULL);
     object_unref(old);
@@ -232,7 +190,7 @@ static struct entry *apply(struct store *s, struct entry *e, const struct object
         change(s, e, o);
         return e;
     }
-    store_delete(s, o->meta.ns, o->meta.name);
+    drop(s, e);
     return add(s, o);
 }
 
@@ -247,13 +205,13 @@ void store_free(struct store *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->names.size; i++)
-        for (struct entry *e = s->names.slots[i], *next; e; e = next) {
-            next = e->next;
+    const struct table *all = &s->indexes[INDEX_NAME];
+    for (size_t i = 0; i < all->size; i++)
+        for (struct entry *e = all->slots[i], *next; e; e = next) {
+            next = e->chains[INDEX_NAME].next;
             object_unref(e->object);
             free(e);
         }
-    free(s->names.slots);
     for (enum index i = 0; i < INDEX_COUNT; i++)
         free(s->indexes[i].slots);
     free(s);
@@ -288,14 +246,14 @@ void store_deleted(struct store *s, const struct object *o)
 {
     struct entry *e = get(s, o);
     if (e && !newer(e->object, o))
-        store_delete(s, o->meta.ns, o->meta.name);
+        drop(s, e);
 }
 
 void store_delete(struct store *s, const char *ns, const char *name)
 {
-    struct entry **at = find(s, ns, name, hash_pair(ns, name));
-    if (at && *at)
-        drop(s, at);
+    struct entry *e = find(s, ns, name);
+    if (e)
+        drop(s, e);
 }
 
 void store_wrote(struct store *s, const struct object *o)
@@ -322,13 +280,12 @@ void store_list_begin(struct store *s)
 
 void store_list_swap(struct store *s, const char *resource_version)
 {
-    for (size_t i = 0; i < s->names.size; i++)
-        for (struct entry **at = &s->names.slots[i]; *at;) {
-            const struct entry *e = *at;
+    const struct table *all = &s->indexes[INDEX_NAME];
+    for (size_t i = 0; i < all->size; i++)
+        for (struct entry *e = all->slots[i], *next; e; e = next) {
+            next = e->chains[INDEX_NAME].next;
             if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
-                drop(s, at);
-            else
-                at = &(*at)->next;
+                drop(s, e);
         }
     store_saw(s, resource_version);
     s->synced = true;
@@ -341,13 +298,13 @@ bool store_synced(const struct store *s)
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name)
 {
-    struct entry **at = find(s, ns, name, hash_pair(ns, name));
-    return at && *at ? (*at)->object : NULL;
+    const struct entry *e = find(s, ns, name);
+    return e ? e->object : NULL;
 }
 
 size_t store_count(const struct store *s)
 {
-    return s->names.used;
+    return s->indexes[INDEX_NAME].used;
 }
 
 static int by_name(const void *a, const void *b)
@@ -357,24 +314,17 @@ static int by_name(const void *a, const void *b)
     return r ? r : strcmp(x->meta.ns, y->meta.ns);
 }
 
-// Chains hold what merely has the same hash, too.
-static bool matches(enum index index, const struct object *o, const char *ns, const char *value)
+static size_t select_indexed(const struct store *s, enum index index, const char *value, struct arena *a,
+                             const struct object *const **ret)
 {
-    return str_eq(indexed_by(index, o), value) && (index != INDEX_GROUP || str_eq(o->meta.ns, ns));
-}
-
-static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
-                             struct arena *a, const struct object *const **ret)
-{
-    const struct table *t = &s->indexes[index];
-    struct entry *first = t->size ? *slot_of(t, index_hash(index, ns, value)) : NULL;
+    struct entry *first = chain_of(s, index, "", value); // with others that merely have the same hash
     size_t n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
-        n += matches(index, e->object, ns, value);
+        n += str_eq(indexed_by(index, e->object), value);
     const struct object **found = arena_array(a, n, sizeof *found);
     n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
-        if (matches(index, e->object, ns, value))
+        if (str_eq(indexed_by(index, e->object), value))
             found[n++] = e->object;
     qsort(found, n, sizeof *found, by_name);
     *ret = found;
@@ -383,18 +333,7 @@ static size_t select_indexed(const struct store *s, enum index index, const char
 
 size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret)
 {
-    return select_indexed(s, INDEX_OWNER, "", owner_uid, a, ret);
-}
-
-size_t store_by_group(const struct store *s, const char *ns, const char *group, struct arena *a,
-                      const struct object *const **ret)
-{
-    return select_indexed(s, INDEX_GROUP, ns, group, a, ret);
-}
-
-size_t store_by_node(const struct store *s, const char *node, struct arena *a, const struct object *const **ret)
-{
-    return select_indexed(s, INDEX_NODE, "", node, a, ret);
+    return select_indexed(s, INDEX_OWNER, owner_uid, a, ret);
 }
 
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
@@ -402,7 +341,7 @@ void store_each_on_node(const struct store *s, const char *node, void (*fn)(void
 {
     struct arena a = ARENA_INIT;
     const struct object *const *found;
-    size_t n = store_by_node(s, node, &a, &found);
+    size_t n = select_indexed(s, INDEX_NODE, node, &a, &found);
     for (size_t i = 0; i < n; i++)
         fn(ctx, found[i]);
     arena_done(&a);
@@ -410,8 +349,9 @@ void store_each_on_node(const struct store *s, const char *node, void (*fn)(void
 
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
 {
-    for (size_t i = 0; i < s->names.size; i++)
-        for (const struct entry *e = s->names.slots[i]; e; e = e->next)
+    const struct table *all = &s->indexes[INDEX_NAME];
+    for (size_t i = 0; i < all->size; i++)
+        for (const struct entry *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
             fn(ctx, e->object);
 }
 

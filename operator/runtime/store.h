@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, by the
-// label cadre.dev/group, and for pods by the node that they are bound or pinned to. Readers take references, or read
-// without returning to the loop. Not thread-safe.
+// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, and for
+// pods by the node that they are bound or pinned to. Readers take references, or read without returning to the loop.
+// Not thread-safe.
 #pragma once
 
 #include "operator/api/glance.h"
@@ -44,12 +44,9 @@ bool store_synced(const struct store *s);                      // a first list i
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name); // borrowed, NULL if missing
 size_t store_count(const struct store *s);
-// The objects of an owner / of a group label, sorted by name in natural order; array from the arena, objects borrowed.
+// The objects of an owner, sorted by name in natural order; array from the arena, objects borrowed.
 size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret);
-size_t store_by_group(const struct store *s, const char *ns, const char *group, struct arena *a,
-                      const struct object *const **ret);
-// The pods that are bound to a node, or pinned to it and not bound yet, likewise.
-size_t store_by_node(const struct store *s, const char *node, struct arena *a, const struct object *const **ret);
+// The pods that are bound to a node, or pinned to it and not bound yet, in that order.
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
                         void *ctx);
 // Every object, unsorted: for start-up and metrics, never per event.
