@@ -213,7 +213,7 @@ test_ends() {
     check "an unknown module" ends_with nomodule 65 "module /modules/none.so: No such file or directory"
     check "an unknown class" ends_with noclass 65 "no class Clock; it has Counter"
     check "a constructor that fails" ends_with noobject 66 "no weights at /weights/model.bin"
-    check "another ABI" ends_with otherabi 65 "was built for ABI 3, this cadre-worker speaks 2"
+    check "another ABI" ends_with otherabi 65 "was built for ABI 4, this cadre-worker speaks 3"
     check "an image without cadre-worker" ends_with noworker 127 "cadre-worker"
     check "nothing to run: CommandRequired" group_reason nocommand CommandRequired
     check "... kubectl cadre why says what to do" matches "worker" cadre why nocommand

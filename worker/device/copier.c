@@ -18,6 +18,7 @@ struct piece {
 struct copier {
     struct device *device;
     void *stream;
+    void *join; // an event of another stream, NULL = not yet
     struct piece pieces[PIECES];
     size_t next; // of them, in turns
 };
@@ -43,6 +44,7 @@ void copier_free(struct copier *c)
         device_unpin(c->device, c->pieces[i].memory);
         device_event_free(c->device, c->pieces[i].event);
     }
+    device_event_free(c->device, c->join);
     device_stream_free(c->device, c->stream);
     free(c);
 }
@@ -50,6 +52,14 @@ void copier_free(struct copier *c)
 void *copier_stream(const struct copier *c)
 {
     return c->stream;
+}
+
+int copier_join(struct copier *c, void *stream, struct err *err)
+{
+    int r = c->join ? 0 : device_event_new(c->device, &c->join, err);
+    if (r == 0)
+        r = device_event_record(c->device, c->join, stream, err);
+    return r < 0 ? r : device_event_await(c->device, c->join, c->stream, err);
 }
 
 int copier_wait(struct copier *c, const atomic_bool *canceled, struct err *err)

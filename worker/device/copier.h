@@ -18,5 +18,7 @@ int copier_upload(struct copier *c, void *to, const void *from, size_t len, cons
 // Returns when all of it is there. It comes behind what is on the stream.
 int copier_download(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
                     struct err *err);
+// What comes later on the copier's stream comes after all that is on the other one now.
+int copier_join(struct copier *c, void *stream, struct err *err);
 // Waits until all of the stream is done. Both wait as long as the device takes, unless *canceled (may be NULL) is true.
 int copier_wait(struct copier *c, const atomic_bool *canceled, struct err *err);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches an object from the process that has it. It blocks, so only the executor's threads may call it.
+//
+// Values on the owner's device come to the device of this rank, if the borrower wants that. From a process of the same
+// place they are copied from device to device; else they come over the connection.
 #pragma once
 
-#include "common/base/err.h"
+#include "worker/host/region.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BORROW_SILENT_MS = 30 * 1000 };
+enum { BORROW_SILENT_MS = 30 * 1000, BORROW_COPY_MS = 20 * 1000 }; // the latter below the lender's patience
 
 struct borrow {
     const char *at; // "address:port", "[v6]:port"
@@ -17,8 +20,10 @@ struct borrow {
     const char *key;             // 64 characters
     const char *owner;           // for messages: "rank 2 of ml/actor"
     const atomic_bool *canceled; // looked at several times a second
+    struct rank_device *device;  // where values on a device are to go; NULL = they are to go to the host
 };
 
-// `out` has room for b->bytes. ERR_UNAVAILABLE: the owner cannot be reached, or was lost on the way; ERR_NOT_FOUND: it
-// has the object no more; ERR_FORBIDDEN: it does not take the key; ERR_CANCELED.
-int borrow(const struct borrow *b, char *out, struct err *err);
+// `out` has room for b->bytes. *ret_values: values that are on the device, behind what is in `out`; NULL = all is
+// there. ERR_UNAVAILABLE: the owner cannot be reached, or was lost on the way; ERR_NOT_FOUND: it has the object no
+// more; ERR_FORBIDDEN: it does not take the key; ERR_CANCELED. And the errors of device.h.
+int borrow(const struct borrow *b, char *out, struct region **ret_values, struct err *err);

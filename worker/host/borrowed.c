@@ -18,7 +18,8 @@ struct item {
     int64_t until;
     struct blob *own;
     char *got;
-    const char *data; // once it is there
+    const char *data; // once it is there; where its values are on the device, the head alone
+    struct region *values;
 };
 
 struct borrowed {
@@ -29,6 +30,7 @@ struct borrowed {
     size_t n, size;
     uint64_t bytes;
     bool whole, join; // the arguments are one reference; or batches to be joined
+    struct rank_device *device;
     char *made;
 };
 
@@ -40,6 +42,7 @@ static int take_own(struct objects *o, struct item *it, struct err *err)
             err, ERR_NOT_FOUND,
             "the object that an argument refers to no longer exists: it was freed, or its session has ended");
     it->own = blob_ref(kept->blob);
+    it->values = kept->values ? region_ref(kept->values) : NULL;
     it->data = kept->blob->data + kept->offset;
     it->part.bytes = kept->len;
     return 0;
@@ -94,6 +97,7 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
     int r = 0;
     b->args = args;
     b->len = len;
+    b->device = objects_device(o);
     b->whole = ref_is(args, len, &f);
     b->join = len > sizeof REF_JOIN && memcmp(args, REF_JOIN, sizeof REF_JOIN - 1) == 0;
     while (r == 0 && ref_next(args, len, &at, &f))
@@ -110,20 +114,40 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
     return 0;
 }
 
-static int fetch(struct item *it, const atomic_bool *canceled, struct err *err)
+// Of this process, and among others: it comes to the host.
+static int download(struct borrowed *b, struct item *it, const atomic_bool *canceled, struct err *err)
+{
+    struct copier *copier = NULL;
+    size_t head = (size_t)it->part.bytes - it->values->len;
+    int r = rank_device_enter(b->device, &copier, err);
+    if (r < 0)
+        return r;
+    it->got = xmalloc((size_t)it->part.bytes);
+    memcpy(it->got, it->data, head);
+    r = copier_download(copier, it->got + head, it->values->memory, it->values->len, canceled, err);
+    rank_device_leave(b->device);
+    rank_device_give(b->device, copier);
+    it->data = it->got;
+    return r;
+}
+
+// Only what is the arguments of the call alone may stay on the device, or come to it.
+static int fetch(struct borrowed *b, struct item *it, const atomic_bool *canceled, struct err *err)
 {
     if (it->data)
-        return 0;
-    const struct borrow b = {.at = it->at,
-                             .id = it->part.id,
-                             .bytes = it->part.bytes,
-                             .until = it->until,
-                             .key = it->key,
-                             .owner = it->owner,
-                             .canceled = canceled};
+        return it->values && !b->whole ? download(b, it, canceled, err) : 0;
+    bool to_device = b->whole && it->part.kind == REF_BATCH && rank_device_has_gpu(b->device);
+    const struct borrow what = {.at = it->at,
+                                .id = it->part.id,
+                                .bytes = it->part.bytes,
+                                .until = it->until,
+                                .key = it->key,
+                                .owner = it->owner,
+                                .canceled = canceled,
+                                .device = to_device ? b->device : NULL};
     it->got = xmalloc((size_t)it->part.bytes);
     it->data = it->got;
-    return borrow(&b, it->got, err);
+    return borrow(&what, it->got, &it->values, err);
 }
 
 // A value that is neither list nor object is the only argument, by position.
@@ -189,11 +213,13 @@ static int join(struct borrowed *b, size_t *ret_len, struct err *err)
     return r;
 }
 
-int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err)
+int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len,
+                   struct region **ret_values, struct err *err)
 {
     int r = 0;
+    *ret_values = NULL;
     for (size_t i = 0; r == 0 && i < b->n; i++)
-        r = fetch(&b->items[i], canceled, err);
+        r = fetch(b, &b->items[i], canceled, err);
     if (r < 0 || b->n == 0) {
         *ret = b->args;
         *ret_len = b->len;
@@ -205,6 +231,7 @@ int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char *
     } else if (stands_alone(b)) {
         *ret = b->items[0].data;
         *ret_len = (size_t)b->items[0].part.bytes;
+        *ret_values = b->items[0].values;
     } else {
         splice(b, ret_len);
         *ret = b->made;
@@ -218,6 +245,7 @@ void borrowed_free(struct borrowed *b)
         return;
     for (size_t i = 0; i < b->n; i++) {
         blob_unref(b->items[i].own);
+        region_unref(b->items[i].values);
         free(b->items[i].got);
     }
     free(b->items);

@@ -17,5 +17,7 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
 // On any one thread; blocks. *ret: the arguments with the objects in the places of their references, valid as long as
 // `b` and the arguments. A reference that is all there is may stand for anything, one among others for JSON; batches
 // under REF_JOIN become one.
-int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len, struct err *err);
+// *ret_values: what of them is on the device, behind a head in *ret; NULL = nothing, as of all but a single reference.
+int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len,
+                   struct region **ret_values, struct err *err);
 void borrowed_free(struct borrowed *b); // on the loop's thread; accepts NULL

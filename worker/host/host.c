@@ -9,6 +9,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+enum { LOST_MS = 10 * 1000 };
+
 void host_say(const struct host *h, const char *what, const char *detail)
 {
     fprintf(stderr, "cadre-worker: rank %d: %s%s\n", h->worker.rank, what, detail);
@@ -45,6 +47,22 @@ static void on_over(void *ctx, const char *why)
 {
     host_say(ctx, "", why);
     stop(ctx);
+}
+
+// Methods that run may not come back, because the driver of a GPU that is lost need not.
+static void on_lost_late(void *ctx)
+{
+    (void)ctx;
+    _exit(HOST_EXIT_DEVICE);
+}
+
+static void on_device_lost(void *ctx, const char *why)
+{
+    struct host *h = ctx;
+    h->exit_code = HOST_EXIT_DEVICE;
+    host_say(h, why, ": only a new process can use the GPU, so this one ends");
+    loop_timer_arm(h->lost, LOST_MS);
+    stop(h);
 }
 
 static void serve(struct host *h)
@@ -128,11 +146,14 @@ static void ask_place(void *ctx, const struct meeting_question *q)
 
 static void take_down(struct host *h)
 {
+    rank_device_close(h->device);
     proxies_free(h->proxies);
     objects_free(h->objects);
     meeting_free(h->meeting);
     executor_free(h->executor);
     caller_free(h->caller);
+    rank_device_free(h->device);
+    loop_timer_free(h->lost);
     loop_signal_free(h->signals[0]);
     loop_signal_free(h->signals[1]);
     loop_free(h->loop);
@@ -152,6 +173,7 @@ static struct objects *make_objects(const struct host *h)
         .local = o->n_connect > 0,
         .port = o->objects_port,
         .meeting = h->meeting,
+        .device = h->device,
     };
     struct err err = ERR_INIT;
     struct objects *objects = objects_new(&config, &err);
@@ -175,6 +197,8 @@ int host_run(struct host *h)
                                                       .world = h->worker.world_size,
                                                       .ask = ask_place,
                                                       .ctx = h});
+    h->lost = loop_timer_new(h->loop, on_lost_late, h);
+    h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);
     h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     if (!h->pulled) // there it is the program's

@@ -7,7 +7,7 @@
 #include "worker/host/proxies.h"
 #include "worker/host/roles.h"
 
-enum { HOST_EXIT_MODULE = 65, HOST_EXIT_CONSTRUCTOR = 66 };
+enum { HOST_EXIT_MODULE = 65, HOST_EXIT_CONSTRUCTOR = 66, HOST_EXIT_DEVICE = 67 };
 
 struct host {
     struct options options;
@@ -27,6 +27,8 @@ struct host {
     struct executor *executor;
     struct caller *caller;
     struct objects *objects;
+    struct rank_device *device;
+    struct loop_timer *lost; // the GPU is, and so long this process has to end
     struct meeting *meeting;
     struct proxies *proxies; // NULL while the constructor runs
     struct loop_signal *signals[2];

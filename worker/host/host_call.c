@@ -7,6 +7,7 @@
 #include "common/wire/via.h"
 #include "common/ws/pool.h"
 #include "worker/host/host_call_batch.h"
+#include "worker/host/host_call_view.h"
 #include "worker/host/number.h"
 
 #include <inttypes.h>
@@ -33,6 +34,7 @@ void call_init(struct cadre_call *c, const char *args, size_t len)
 void call_done(struct cadre_call *c)
 {
     call_batch_done(c);
+    call_device_done(&c->device);
     arena_done(&c->arena);
     buf_done(&c->result);
     drop_shared(c);
@@ -57,6 +59,18 @@ cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ..
     set_message(c, fmt, ap);
     va_end(ap);
     return r;
+}
+
+// What the device has said, as the result of the method that wanted something of it.
+cadre_result call_fail_device(struct cadre_call *c, const struct err *err)
+{
+    cadre_result r = err->code == ERR_NOMEM      ? CADRE_OUT_OF_MEMORY
+                     : err->code == ERR_INVALID  ? CADRE_NO_DEVICE
+                     : err->code == ERR_CANCELED ? CADRE_CANCELED
+                                                 : CADRE_ERROR;
+    if (err->code == ERR_GONE)
+        c->loss = arena_strdup(&c->arena, err->msg);
+    return call_fail(c, r, "%s(): %s", c->method, err->msg);
 }
 
 // To the caller a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
@@ -102,6 +116,8 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
     nested_end(&c->nested);
     if (r == CADRE_OK && c->returned)
         r = call_batch_write(c);
+    if (r == CADRE_OK && c->device.result)
+        r = call_view_write(c);
     c->failed = r != CADRE_OK;
     if (!c->failed)
         return;
@@ -116,12 +132,25 @@ void call_set_args(struct cadre_call *c, const char *args, size_t len)
     c->args_len = len ? len : 2;
 }
 
+void call_set_device_args(struct cadre_call *c, const char *head, size_t len, struct region *values)
+{
+    call_set_args(c, head, len);
+    c->device.args = values;
+}
+
 void call_refuse(struct cadre_call *c, const struct err *err)
 {
     c->failed = true;
     c->code = err_name(err->code);
     buf_reset(&c->message);
     buf_puts(&c->message, err->msg);
+}
+
+void call_note_loss(struct cadre_call *c)
+{
+    struct err err = ERR_INIT;
+    if (!c->loss && rank_device_has_gpu(c->device.rank) && device_check_thread(&err) == ERR_GONE)
+        c->loss = arena_strdup(&c->arena, err.msg);
 }
 
 void call_cancel(struct cadre_call *c)
@@ -205,12 +234,6 @@ int call_head_decode(const char *json, size_t len, struct arena *a, struct call_
 CADRE_EXPORT const char *cadre_call_traceparent(const cadre_call *c)
 {
     return c->trace[0] ? c->trace : NULL;
-}
-
-CADRE_EXPORT const char *cadre_args(const cadre_call *c, size_t *ret_len)
-{
-    *ret_len = c->args_len;
-    return c->args;
 }
 
 static const struct json *find_arg(const struct cadre_call *c, size_t position, const char *name)
@@ -363,6 +386,7 @@ char *call_place_result(struct cadre_call *c, size_t len)
 {
     buf_reset(&c->result);
     drop_shared(c);
+    call_device_drop_result(&c->device);
     if (c->pool && len >= SHARE_MIN && len <= CALL_RESULT_MAX && (c->shared = pool_take(c->pool, len))) {
         c->shared_len = len;
         return c->shared;

@@ -36,8 +36,13 @@ static int read_meta(struct cadre_call *c, struct err *err)
 cadre_result call_batch_read(struct cadre_call *c)
 {
     struct err err = ERR_INIT;
-    align(c);
-    int r = batch_read(c->args, c->args_len, &c->arena, &c->batch, &err);
+    int r;
+    if (c->device.args) {
+        r = batch_read_head(c->args, c->args_len - c->device.args->len, &c->arena, &c->batch, &err);
+    } else {
+        align(c);
+        r = batch_read(c->args, c->args_len, &c->arena, &c->batch, &err);
+    }
     if (r == 0)
         r = read_meta(c, &err);
     return r < 0 ? call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): %s", c->method, err.msg) : CADRE_OK;
@@ -124,22 +129,58 @@ CADRE_EXPORT size_t cadre_rows(const cadre_call *c)
     return c->batch.rows;
 }
 
-static void give(const struct cadre_call *c, const struct safetensors_tensor *t, cadre_tensor *ret)
+// Of a batch whose values are on the device: they are copied to the host one by one, when they are wanted.
+static int fetch(struct cadre_call *c, const struct safetensors_tensor *t, struct err *err)
 {
+    size_t i = (size_t)(t - c->batch.doc.tensors), head = c->args_len - (c->device.args ? c->device.args->len : 0);
+    if (!c->device.args || (c->on_host && c->on_host[i]))
+        return 0;
+    if (!c->aligned) {
+        c->aligned = xmalloc(c->args_len);
+        memcpy(c->aligned, c->args, head);
+        c->args = c->aligned;
+        c->on_host = arena_array(&c->arena, c->batch.doc.n_tensors, sizeof *c->on_host);
+        memset(c->on_host, 0, c->batch.doc.n_tensors * sizeof *c->on_host);
+    }
+    int r = call_device_download(&c->device, c->aligned + t->offset, (char *)c->device.args->memory + t->offset - head,
+                                 t->len, &c->canceled, err);
+    c->on_host[i] = r == 0;
+    return r;
+}
+
+CADRE_EXPORT const char *cadre_args(const cadre_call *call, size_t *ret_len)
+{
+    struct cadre_call *c = (struct cadre_call *)(uintptr_t)call; // to fetch is not to change it
+    struct err err = ERR_INIT;
+    for (size_t i = 0; c->device.args && i < c->batch.doc.n_tensors; i++)
+        if (fetch(c, &c->batch.doc.tensors[i], &err) < 0) {
+            (void)call_fail_device(c, &err);
+            *ret_len = 0;
+            return "";
+        }
+    *ret_len = c->args_len;
+    return c->args;
+}
+
+static cadre_result give(struct cadre_call *c, const struct safetensors_tensor *t, cadre_tensor *ret)
+{
+    struct err err = ERR_INIT;
+    if (fetch(c, t, &err) < 0)
+        return call_fail_device(c, &err);
     *ret = (cadre_tensor){.name = t->name,
                           .dtype = safetensors_dtype_name(t->dtype),
                           .shape = t->shape,
                           .n_dims = t->n_dims,
                           .data = c->args + t->offset,
                           .len = t->len};
+    return CADRE_OK;
 }
 
 CADRE_EXPORT cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret)
 {
     if (i >= c->batch.doc.n_tensors)
         return CADRE_NOT_FOUND;
-    give(c, &c->batch.doc.tensors[i], ret);
-    return CADRE_OK;
+    return give(c, &c->batch.doc.tensors[i], ret);
 }
 
 CADRE_EXPORT cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, const char **ret_json,
@@ -163,15 +204,19 @@ static cadre_result no_batch(struct cadre_call *c, const char *name)
                      name ? name : "?");
 }
 
-CADRE_EXPORT cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret)
+cadre_result call_batch_find(struct cadre_call *c, const char *name, const struct safetensors_tensor **ret)
 {
-    const struct safetensors_tensor *t = name ? safetensors_find(&c->batch.doc, name) : NULL;
+    *ret = name && !c->root ? safetensors_find(&c->batch.doc, name) : NULL;
     if (c->root)
         return no_batch(c, name);
-    if (!t)
-        return call_missing(c, name, 0);
-    give(c, t, ret);
-    return CADRE_OK;
+    return *ret ? CADRE_OK : call_missing(c, name, 0);
+}
+
+CADRE_EXPORT cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret)
+{
+    const struct safetensors_tensor *t;
+    cadre_result r = call_batch_find(c, name, &t);
+    return r == CADRE_OK ? give(c, t, ret) : r;
 }
 
 CADRE_EXPORT cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, size_t *ret_len)

@@ -58,15 +58,21 @@ static bool fetch(struct request *r)
     struct err err = ERR_INIT;
     const char *args;
     size_t len;
+    struct region *values;
     if (!r->borrowed)
         return true;
     executor_waits();
-    if (borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &err) < 0) {
+    int code = borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &values, &err);
+    if (code < 0) {
+        r->call.loss = code == ERR_GONE ? arena_strdup(&r->call.arena, err.msg) : NULL;
         err_wrap(&err, "%s() was not run", r->what.method->name);
         call_refuse(&r->call, &err);
         return false;
     }
-    call_set_args(&r->call, args, len);
+    if (values)
+        call_set_device_args(&r->call, args, len, values);
+    else
+        call_set_args(&r->call, args, len);
     return true;
 }
 
@@ -78,6 +84,7 @@ bool request_begin(struct request *r)
 
 void request_fail(struct request *r, const char *name, const char *cause, bool ran)
 {
+    call_note_loss(&r->call);
     r->call.ran = ran;
     r->call.failed = true;
     r->call.code = name ? arena_strdup(&r->call.arena, name) : "FAILED";
@@ -97,14 +104,17 @@ static void run(struct executor_job *job)
     crash_doing(r->what.role->class->name, r->what.method->name, r->call.trace);
     call_run(&r->call, r->what.method, instance_self(r->what.role->instance));
     crash_doing(NULL, NULL, NULL);
+    if (r->call.failed)
+        call_note_loss(&r->call);
 }
 
 // The result stays here. False: it cannot, and the body describes an error.
 static bool keep(struct request *r, struct buf *body)
 {
     struct err err = ERR_INIT;
-    int code = r->owner->objects ? objects_keep(r->owner->objects, r->owner, r->what.pin, body, &err)
-                                 : err_set(&err, ERR_INVALID, "nothing is kept here");
+    int code = r->owner->objects
+                   ? objects_keep(r->owner->objects, r->owner, r->what.pin, body, r->call.device.result, &err)
+                   : err_set(&err, ERR_INVALID, "nothing is kept here");
     if (code == 0)
         return true;
     err_wrap(&err, "%s() ran, but its result cannot stay here", r->what.method->name);
@@ -115,6 +125,7 @@ static bool keep(struct request *r, struct buf *body)
 
 static void done(struct executor_job *job)
 {
+    char why[512];
     struct request *r = CONTAINER_OF(job, struct request, job);
     struct request_owner *owner = r->owner;
     if (owner) {
@@ -125,6 +136,10 @@ static void done(struct executor_job *job)
         owner->answer(owner, r, ok, &body);
         buf_done(&body);
         part(r);
+    }
+    if (r->call.loss) {
+        snprintf(why, sizeof why, "%s.%s: %s", r->what.role->class->name, r->what.method->name, r->call.loss);
+        rank_device_lost(r->call.device.rank, why);
     }
     destroy(r, owner);
 }
@@ -264,6 +279,8 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                                      .via_len = origin.via_len,
                                      .deadline = what.timeout_ms ? clock_mono_ms(&clock_system) + what.timeout_ms : 0};
     memcpy(q->call.trace, origin.trace, sizeof origin.trace);
+    q->call.device.rank = owner->objects ? objects_device(owner->objects) : NULL;
+    q->call.keep = what.keep;
     if (owner->memory && !what.keep) { // what is kept is not sent
         q->area = area_ref(memory_area(owner->memory));
         q->call.pool = memory_pool(owner->memory);

@@ -7,8 +7,7 @@
 #include "common/base/rand.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
-#include "worker/host/code_right.h"
-#include "worker/host/description.h"
+#include "worker/host/downloads.h"
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
 #include "worker/host/own.h"
@@ -19,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PROTOCOL_VERSION = 1, COPY_MAX = 16 << 10 }; // longer bodies are shared with the queue, not copied
+enum { COPY_MAX = 16 << 10 }; // longer bodies are shared with the queue, not copied
 
 struct session {
     struct request_owner owner;
@@ -42,6 +41,7 @@ struct session {
     struct list requests;
     size_t n_requests;
     size_t n_waiting;
+    struct downloads downloads;
     uint32_t last_id; // the highest id of a call on this connection
 };
 
@@ -105,23 +105,7 @@ static void send_error(struct session *s, uint32_t id, int code, const char *mes
 static void send_hello(struct session *s)
 {
     struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "role", "worker");
-    writer_i64(&w, "version", PROTOCOL_VERSION);
-    writer_str(&w, "software", "cadre-worker " CADRE_VERSION);
-    writer_str_set(&w, "group", s->config.group);
-    writer_i64(&w, "rank", s->config.worker->rank);
-    writer_i64(&w, "attempt", s->config.attempt);
-    writer_str_set(&w, "ticket", s->ticket);
-    writer_i64(&w, "pid", getpid());
-    if (s->config.objects && objects_port(s->config.objects))
-        writer_i64(&w, "objectPort", objects_port(s->config.objects));
-    if (code_right_is_asked())
-        writer_bool(&w, "code", true);
-    writer_str_set(&w, "awaits", s->config.awaits);
-    description_write(&w, s->config.module, s->config.roles);
-    writer_object_end(&w);
+    told_hello(&s->config, s->ticket, &w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
 }
@@ -249,6 +233,15 @@ static void start_requests(struct session *s)
     }
 }
 
+static void send_download(void *ctx, uint32_t id, struct blob *blob, const struct err *err)
+{
+    struct session *s = ctx;
+    if (blob)
+        send_blob(s, RECORD_RESULT, id, blob);
+    else
+        send_error(s, id, err->code, err->msg);
+}
+
 // What the host answers by itself needs no executor. True: it was such a call, and is answered or refused.
 static bool serve_own(struct session *s, const struct record *r, struct blob *body, struct blob *tail, struct err *err)
 {
@@ -256,7 +249,9 @@ static bool serve_own(struct session *s, const struct record *r, struct blob *bo
     struct err none = ERR_INIT;
     const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
     bool is = own_serve(&s->owner, s->quota, body, tail, r->h.flags & RECORD_CODE, &answer, err);
-    if (is && err->code == 0 && answer.object.blob) {
+    if (is && err->code == 0 && answer.object.values) {
+        (void)downloads_begin(&s->downloads, r->h.call, &answer.object, s->quota, err);
+    } else if (is && err->code == 0 && answer.object.blob) {
         struct record_part part = {answer.object.blob, answer.object.offset, answer.object.len};
         sent(s, ws_client_record(s->client, &h, &part, 1, &none), &none);
     } else if (is && err->code == 0) {
@@ -429,6 +424,7 @@ static void drop_connection(struct session *s)
     ws_client_free(TAKE_PTR(s->client));
     LIST_FOREACH(l, &s->requests)
         request_abandon(CONTAINER_OF(l, struct request, link));
+    downloads_end(&s->downloads);
     if (s->config.objects)
         (void)store_drop_owned(objects_store(s->config.objects), &s->owner);
     s->n_requests = 0;
@@ -532,6 +528,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->loop = loop;
     s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, config->objects, answer};
     list_init(&s->requests);
+    downloads_init(&s->downloads, send_download, s);
     struct ws_client *probe = new_client(s, err);
     if (!probe) {
         free(s->address);

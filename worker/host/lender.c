@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, RETRY_MS = 100 };
+enum { BACKLOG = 128, RETRY_MS = 100, PIECE = 1 << 20 };
 
 struct borrower {
     struct list link;
@@ -27,13 +27,20 @@ struct borrower {
     bool answering;
     struct blob *blob;        // of what follows the head
     size_t offset, len, sent; // sent: of head and body together
+    // Of values on the device, which come behind that, or are lent until the peer hangs up.
+    struct region *values; // NULL = none
+    bool lent;
+    char *piece; // of them, in memory of the host; NULL = not yet
+    size_t piece_at, piece_len;
+    struct executor_job job; // copies the next piece
+    bool copying, parted;    // parted: it is over when the job is
+    struct err why;          // of the job
 };
 
 struct lender {
+    struct lender_config config;
     struct loop *loop;
-    struct store *store;
-    struct meeting *meeting; // NULL = none
-    char *secret;            // NULL = not known yet
+    char *secret; // NULL = not known yet
     int fd, port;
     struct loop_poll *poll;
     struct loop_timer *retry; // after running out of descriptors
@@ -41,6 +48,13 @@ struct lender {
     unsigned n;
     uint64_t bytes;
 };
+
+static void release(struct borrower *b)
+{
+    region_unref(b->values);
+    free(b->piece);
+    free(b);
+}
 
 static void part(struct borrower *b)
 {
@@ -51,7 +65,9 @@ static void part(struct borrower *b)
     if (b->fd >= 0)
         close(b->fd);
     blob_unref(b->blob);
-    free(b);
+    b->parted = b->copying && !rank_device_withdraw(b->lender->config.device, &b->job);
+    if (!b->parted)
+        release(b);
 }
 
 static void on_silent(void *ctx)
@@ -61,28 +77,53 @@ static void on_silent(void *ctx)
 
 // Answering
 
-static void say(struct borrower *b, int code, struct blob *blob, size_t offset, size_t len)
+static void say(struct borrower *b, struct lending_answer answer, struct blob *blob, size_t offset)
 {
     b->answering = true;
     b->blob = blob;
     b->offset = offset;
-    b->len = len;
-    lending_answer_write(&(struct lending_answer){(uint32_t)-code, len}, b->head);
+    b->len = blob->len - offset;
+    lending_answer_write(&answer, b->head);
 }
 
 static void refuse(struct borrower *b, int code, const char *why)
 {
-    say(b, code, blob_copy(why, strlen(why), NULL), 0, strlen(why));
+    size_t len = strlen(why);
+    say(b, (struct lending_answer){LENDING_BYTES, (uint32_t)-code, len}, blob_copy(why, len, NULL), 0);
+}
+
+// The handle of the values, and the head.
+static struct blob *lend_values(const struct object *o)
+{
+    size_t head = o->blob->len - o->offset;
+    struct blob *blob = blob_new(DEVICE_HANDLE_SIZE + head, NULL);
+    memcpy(blob->data, o->values->handle.bytes, DEVICE_HANDLE_SIZE);
+    memcpy(blob->data + DEVICE_HANDLE_SIZE, o->blob->data + o->offset, head);
+    return blob;
+}
+
+static void give(struct borrower *b, const struct object *o, uint32_t place)
+{
+    struct lending_answer answer = {.len = o->len};
+    if (o->values) {
+        b->values = region_ref(o->values);
+        b->lent = o->values->shared && place == rank_device_place(b->lender->config.device);
+        answer.form = b->lent ? LENDING_HANDLE : place != LENDING_NO_GPU ? LENDING_VALUES : LENDING_BYTES;
+    }
+    if (b->lent)
+        say(b, answer, lend_values(o), 0);
+    else
+        say(b, answer, blob_ref(o->blob), o->offset);
 }
 
 // The connection is the meeting's from now on: nothing more is read of it here.
 static void hand_over(struct borrower *b, const struct lending_guest *g)
 {
     char head[LENDING_ANSWER_LEN];
-    lending_answer_write(&(struct lending_answer){0}, head);
+    lending_answer_write(&(struct lending_answer){LENDING_BYTES, 0, 0}, head);
     loop_poll_free(TAKE_PTR(b->poll));
     if (send(b->fd, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof head)
-        meeting_arrive(b->lender->meeting, b->fd, g);
+        meeting_arrive(b->lender->config.meeting, b->fd, g);
     else
         close(b->fd);
     b->fd = -1;
@@ -94,7 +135,7 @@ static void answer(struct borrower *b)
     struct lending_question q;
     struct lending_guest g;
     struct err err = ERR_INIT;
-    if (l->meeting && lending_guest_read(b->question, &g) == 0) {
+    if (l->config.meeting && lending_guest_read(b->question, &g) == 0) {
         if (meeting_admits(l->secret, &g, &err))
             hand_over(b, &g);
         else
@@ -108,12 +149,75 @@ static void answer(struct borrower *b)
     } else if (q.until < clock_wall_ms(&clock_system)) {
         refuse(b, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
     } else {
-        const struct object *o = store_get(l->store, q.id);
+        const struct object *o = store_get(l->config.store, q.id);
         if (o)
-            say(b, 0, blob_ref(o->blob), o->offset, o->len);
+            give(b, o, q.place);
         else
             refuse(b, ERR_NOT_FOUND, "it was freed");
     }
+}
+
+// Values on the device: the next piece of them.
+
+static void copy_piece(struct executor_job *job)
+{
+    struct borrower *b = CONTAINER_OF(job, struct borrower, job);
+    struct rank_device *d = b->values->owner;
+    struct copier *copier = NULL;
+    size_t at = b->piece_at + b->piece_len, n = MIN((size_t)PIECE, b->values->len - at);
+    if (rank_device_enter(d, &copier, &b->why) < 0)
+        return;
+    (void)copier_download(copier, b->piece, (char *)b->values->memory + at, n, NULL, &b->why);
+    rank_device_leave(d);
+    rank_device_give(d, copier);
+    b->piece_at = at;
+    b->piece_len = n;
+}
+
+static void on_borrower(void *ctx, int events);
+
+static void piece_copied(struct executor_job *job)
+{
+    struct borrower *b = CONTAINER_OF(job, struct borrower, job);
+    b->copying = false;
+    if (b->why.code == ERR_GONE)
+        rank_device_lost(b->values->owner, b->why.msg);
+    if (b->parted)
+        release(b);
+    else if (b->why.code < 0)
+        part(b); // the borrower sees that it lacks the rest
+    else
+        on_borrower(b, 0);
+}
+
+static void begin_piece(struct borrower *b)
+{
+    if (!b->piece)
+        b->piece = xmalloc(MIN((size_t)PIECE, b->values->len));
+    b->why = ERR_INIT;
+    b->copying = true;
+    b->job = (struct executor_job){.run = copy_piece, .done = piece_copied};
+    rank_device_submit(b->lender->config.device, &b->job);
+}
+
+// False: the connection is over.
+static bool write_values(struct borrower *b)
+{
+    size_t before = sizeof b->head + b->len;
+    while (b->sent < before + b->values->len) {
+        size_t at = b->sent - before - b->piece_at;
+        if (at == b->piece_len) {
+            begin_piece(b);
+            return true;
+        }
+        ssize_t n = send(b->fd, b->piece + at, b->piece_len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        b->sent += (size_t)n;
+        b->lender->bytes += (uint64_t)n;
+        loop_timer_arm(b->silent, LENDER_SILENT_MS);
+    }
+    return false;
 }
 
 // False: the connection is over.
@@ -132,7 +236,20 @@ static bool write_more(struct borrower *b)
         b->lender->bytes += (uint64_t)n;
         loop_timer_arm(b->silent, LENDER_SILENT_MS);
     }
-    return false;
+    return b->lent || (b->values && write_values(b));
+}
+
+// The peer has the handle.
+static bool is_lent(const struct borrower *b)
+{
+    return b->lent && b->sent == sizeof b->head + b->len;
+}
+
+// It hangs up when it has copied the values, and says nothing before that.
+static bool is_there(const struct borrower *b)
+{
+    char byte;
+    return recv(b->fd, &byte, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
 // True: go on.
@@ -153,10 +270,13 @@ static void on_borrower(void *ctx, int events)
     struct err err = ERR_INIT;
     (void)events;
     bool on = b->answering || read_more(b);
-    if (on && b->answering)
+    if (on && is_lent(b))
+        on = is_there(b);
+    else if (on && b->answering)
         on = write_more(b);
     on = on && b->fd >= 0;
-    if (!on || loop_poll_set(b->poll, b->answering ? LOOP_WRITE : LOOP_READ, &err) < 0)
+    int wanted = b->copying ? 0 : b->answering && !is_lent(b) ? LOOP_WRITE : LOOP_READ;
+    if (!on || loop_poll_set(b->poll, wanted, &err) < 0)
         part(b);
 }
 
@@ -253,19 +373,18 @@ static int port_of(int fd)
                                           : ((const struct sockaddr_in *)&at)->sin_port);
 }
 
-struct lender *lender_new(struct loop *loop, struct store *store, struct meeting *meeting, bool local, int port,
-                          struct err *err)
+struct lender *lender_new(const struct lender_config *config, struct err *err)
 {
-    int fd = open_socket(local, port);
+    int fd = open_socket(config->local, config->port);
     if (fd < 0) {
-        err_set(err, ERR_UNAVAILABLE, "cannot listen for other workers on port %d: %s", port, strerror(errno));
+        err_set(err, ERR_UNAVAILABLE, "cannot listen for other workers on port %d: %s", config->port, strerror(errno));
         return NULL;
     }
     struct lender *l = xcalloc(1, sizeof *l);
-    *l = (struct lender){.loop = loop, .store = store, .meeting = meeting, .fd = fd, .port = port_of(fd)};
+    *l = (struct lender){.config = *config, .loop = config->loop, .fd = fd, .port = port_of(fd)};
     list_init(&l->borrowers);
-    l->poll = loop_poll_new(loop, fd, on_connection, l);
-    l->retry = loop_timer_new(loop, on_retry, l);
+    l->poll = loop_poll_new(l->loop, fd, on_connection, l);
+    l->retry = loop_timer_new(l->loop, on_retry, l);
     if (loop_poll_set(l->poll, LOOP_READ, err) < 0) {
         lender_free(l);
         return NULL;

@@ -37,8 +37,9 @@ static void drop(struct store *s, struct kept *k)
     ref_id_write(k->object.id, id);
     map_del(&s->by_id, id);
     list_remove(&k->link);
-    s->used -= k->object.len + STORE_OBJECT_COST;
+    s->used -= k->object.blob->len - k->object.offset + STORE_OBJECT_COST;
     blob_unref(k->object.blob);
+    region_unref(k->object.values);
     free(k);
 }
 
@@ -69,17 +70,21 @@ static uint64_t new_id(struct store *s)
     return id;
 }
 
-int store_put(struct store *s, struct blob *blob, size_t offset, const void *owner, bool pinned,
-              const struct object **ret, struct err *err)
+int store_put(struct store *s, const struct object *what, const void *owner, const struct object **ret, struct err *err)
 {
-    size_t len = blob->len - offset;
+    size_t len = what->blob->len - what->offset;
     if (s->used + STORE_OBJECT_COST > s->max || len > s->max - s->used - STORE_OBJECT_COST)
         return err_set(err, ERR_LIMIT,
                        "StoreFull: no room for %zu bytes: %zu objects have %zu of the %zu bytes that this process "
                        "keeps; free some, end the sessions that made them, or raise CADRE_STORE_BYTES",
                        len, s->by_id.used, s->used, s->max);
     struct kept *k = xmalloc(sizeof *k);
-    *k = (struct kept){.object = {new_id(s), blob_ref(blob), offset, len, pinned}, .owner = owner};
+    *k = (struct kept){.object = *what, .owner = owner};
+    k->object.id = new_id(s);
+    k->object.len = len + (what->values ? what->values->len : 0);
+    blob_ref(what->blob);
+    if (what->values)
+        region_ref(what->values);
     char id[REF_ID_SIZE];
     ref_id_write(k->object.id, id);
     map_set(&s->by_id, id, k);

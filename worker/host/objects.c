@@ -30,7 +30,9 @@ struct objects *objects_new(const struct objects_config *config, struct err *why
     o->config = *config;
     o->store = store_new(config->store_bytes, rand_u64(&rand));
     if (config->group)
-        o->lender = lender_new(config->loop, o->store, config->meeting, config->local, config->port, why);
+        o->lender = lender_new(&(struct lender_config){config->loop, o->store, config->meeting, config->device,
+                                                       config->local, config->port},
+                               why);
     return o;
 }
 
@@ -68,6 +70,11 @@ struct meeting *objects_meeting(const struct objects *o)
     return o->config.meeting;
 }
 
+struct rank_device *objects_device(const struct objects *o)
+{
+    return o->config.device;
+}
+
 void objects_secret(struct objects *o, const char *secret)
 {
     if (o->lender)
@@ -89,7 +96,7 @@ static int describe(const struct object *o, char *out, size_t size)
     char id[REF_ID_SIZE];
     ref_id_write(o->id, id);
     return snprintf(out, size, "{\"id\":\"%s\",\"bytes\":%zu,\"kind\":\"%c\"}", id, o->len,
-                    kind_of(o->blob->data + o->offset, o->len));
+                    kind_of(o->blob->data + o->offset, o->blob->len - o->offset));
 }
 
 static int check_named(const struct objects *o, struct err *err)
@@ -100,7 +107,8 @@ static int check_named(const struct objects *o, struct err *err)
                                      "it keeps");
 }
 
-int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct err *err)
+int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,
+                 struct err *err)
 {
     const struct object *kept;
     char text[96];
@@ -110,7 +118,7 @@ int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *
     size_t len = body->len;
     char *data = buf_take(body);
     struct blob *blob = blob_adopt(data ? xrealloc(data, MAX(len, (size_t)1), 1) : xmalloc(1), len);
-    r = store_put(o->store, blob, 0, owner, pinned, &kept, err);
+    r = store_put(o->store, &(struct object){.blob = blob, .values = values, .pinned = pinned}, owner, &kept, err);
     blob_unref(blob);
     if (r == 0)
         (void)buf_append(body, text, (size_t)describe(kept, text, sizeof text));
@@ -132,7 +140,9 @@ static int put(struct objects *o, const void *owner, bool pinned, struct blob *b
     if (r == 0 && !blob_recharge(body, NULL)) // it is the store that counts it now
         r = ERR_INTERNAL;
     if (r == 0)
-        r = store_put(o->store, body, (size_t)(call->args - body->data), owner, pinned, &kept, err);
+        r = store_put(o->store,
+                      &(struct object){.blob = body, .offset = (size_t)(call->args - body->data), .pinned = pinned},
+                      owner, &kept, err);
     if (r == 0)
         ret->len = (size_t)describe(kept, ret->text, sizeof ret->text);
     return r;
@@ -170,7 +180,10 @@ static int of_part(struct objects *o, const char *method, const struct ref_part 
         ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "true");
         return 0;
     }
-    *ret = (struct objects_answer){.blob = blob_ref(kept->blob), .offset = kept->offset, .len = kept->len};
+    *ret = (struct objects_answer){.blob = blob_ref(kept->blob),
+                                   .offset = kept->offset,
+                                   .len = kept->blob->len - kept->offset,
+                                   .values = kept->values ? region_ref(kept->values) : NULL};
     return 0;
 }
 

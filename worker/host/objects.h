@@ -15,10 +15,11 @@ struct objects_config {
     const char *group; // UID of the WorkerGroup; NULL = none: nobody can refer to anything here. Borrowed
     uint32_t attempt, rank;
     size_t store_bytes;
-    size_t call_bytes;       // of all objects in the arguments of one call
-    bool local;              // only processes of this machine are let in
-    int port;                // 0 = one that is free
-    struct meeting *meeting; // of communicators; NULL = none. Outlives the objects
+    size_t call_bytes;          // of all objects in the arguments of one call
+    bool local;                 // only processes of this machine are let in
+    int port;                   // 0 = one that is free
+    struct meeting *meeting;    // of communicators; NULL = none. Outlives the objects
+    struct rank_device *device; // likewise
 };
 
 struct objects;
@@ -31,17 +32,21 @@ uint64_t objects_given(const struct objects *o); // bytes, to other workers
 struct store *objects_store(struct objects *o);
 size_t objects_call_bytes(const struct objects *o);
 struct meeting *objects_meeting(const struct objects *o);
+struct rank_device *objects_device(const struct objects *o);
 // The secret of the attempt, of a WELCOME.
 void objects_secret(struct objects *o, const char *secret);
 // An object of this very process, if the reference names one.
 bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank);
 
-// A result stays here: what is said instead of it replaces the body. ERR_LIMIT: no room; the body is as it was.
-int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct err *err);
+// A result stays here: what is said instead of it replaces the body. `values`: what of it is on the device, NULL =
+// none; takes a reference. ERR_LIMIT: no room; the body is as it was.
+int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,
+                 struct err *err);
 
 struct objects_answer {
-    struct blob *blob; // a reference of the caller's; NULL = text
-    size_t offset, len;
+    struct blob *blob;     // a reference of the caller's; NULL = text
+    size_t offset, len;    // of what is in the blob
+    struct region *values; // behind what is in the blob, likewise; NULL = none
     char text[96];
 };
 

@@ -82,5 +82,6 @@ bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *bo
 void own_answer_done(struct own_answer *answer)
 {
     blob_unref(answer->object.blob);
+    region_unref(answer->object.values);
     buf_done(&answer->text);
 }

@@ -5,7 +5,7 @@
 #include "worker/host/host_request.h"
 
 struct own_answer {
-    struct objects_answer object; // its blob is the caller's; or
+    struct objects_answer object; // its blob and its values are the caller's; or
     struct buf text;              // JSON
 };
 

@@ -223,19 +223,22 @@ static int blank_head(const cadre_tensor *tensors, size_t n, const char *columns
     return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
 }
 
-static void tell_places(const cadre_tensor *tensors, size_t n, const struct safetensors_tensor *sorted, char *values,
-                        void **ret)
+// Offsets behind the head. Returns how long all values are together.
+static size_t tell_places(const cadre_tensor *tensors, size_t n, const struct safetensors_tensor *sorted, size_t *ret)
 {
+    size_t at = 0;
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < n; i++)
             if (str_eq(tensors[i].name, sorted[k].name))
-                ret[i] = values;
-        values += sorted[k].len;
+                ret[i] = at;
+        at += sorted[k].len;
     }
+    return at;
 }
 
-int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
-                   returned_place_fn place, void *ctx, void **ret_data, struct err *err)
+static int write_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta, bool with_values,
+                       returned_place_fn place, void *ctx, char **ret_values, size_t *ret_offsets, size_t *ret_len,
+                       struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
@@ -243,18 +246,45 @@ int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, c
     struct scatter head;
     scatter_init(&head);
     int code = blank_head(tensors, n, columns, meta, sorted, &head, err);
-    size_t len = head.own.len;
-    for (size_t i = 0; i < n && code == 0; i++)
-        len += sorted[i].len;
+    *ret_len = code == 0 ? tell_places(tensors, n, sorted, ret_offsets) : 0;
+    size_t len = head.own.len + (with_values ? *ret_len : 0);
     char *out = code == 0 ? place(ctx, len) : NULL;
     if (code == 0 && !out)
         code = err_set(err, ERR_LIMIT, "%zu bytes are too many", len);
     if (code == 0) {
         memcpy(out, head.own.data, head.own.len);
-        tell_places(tensors, n, sorted, out + head.own.len, ret_data);
-        code = batch_read(out, len, &a, &read, err);
+        *ret_values = out + head.own.len;
+        code = batch_read_head(out, len, &a, &read, err);
     }
     scatter_done(&head);
     arena_done(&a);
     return code;
+}
+
+int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
+                   returned_place_fn place, void *ctx, void **ret_data, struct err *err)
+{
+    _cleanup_(free_p) size_t *offsets = xcalloc(n, sizeof *offsets);
+    char *values;
+    size_t len;
+    int code = write_blank(tensors, n, columns, meta, true, place, ctx, &values, offsets, &len, err);
+    for (size_t i = 0; code == 0 && i < n; i++)
+        ret_data[i] = values + offsets[i];
+    return code;
+}
+
+int returned_head(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta, returned_place_fn place,
+                  void *ctx, size_t *ret_offsets, size_t *ret_len, struct err *err)
+{
+    char *ignored;
+    return write_blank(tensors, n, columns, meta, false, place, ctx, &ignored, ret_offsets, ret_len, err);
+}
+
+size_t returned_len(const cadre_tensor *t)
+{
+    struct safetensors_tensor described;
+    struct err ignored = ERR_INIT;
+    size_t len = 0;
+    (void)describe(t, &described, &len, &ignored);
+    return len;
 }

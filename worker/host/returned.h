@@ -22,3 +22,8 @@ int returned_write(const struct returned *r, returned_place_fn place, void *ctx,
 // `columns` and `meta` are JSON objects, NULL = none. As above.
 int returned_blank(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta,
                    returned_place_fn place, void *ctx, void **ret_data, struct err *err);
+// Only the head of such a document: offsets[i] is where the values of a tensor belong behind it, *ret_len how long all
+// values are. As above.
+int returned_head(const cadre_tensor *tensors, size_t n, const char *columns, const char *meta, returned_place_fn place,
+                  void *ctx, size_t *ret_offsets, size_t *ret_len, struct err *err);
+size_t returned_len(const cadre_tensor *t); // bytes of a tensor whose description was good

@@ -2,12 +2,16 @@
 #include "worker/host/told.h"
 
 #include "common/wire/ref.h"
-
 #include "worker/host/caller.h"
+#include "worker/host/code_right.h"
+#include "worker/host/description.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { PROTOCOL_VERSION = 1 };
 
 static void take_meshes(struct meeting *m, const struct json *list, struct arena *a)
 {
@@ -16,6 +20,27 @@ static void take_meshes(struct meeting *m, const struct json *list, struct arena
     struct err ignored = ERR_INIT; // the proxy has checked them
     if (list && grids_read(list, a, &meshes, &n, &ignored) == 0)
         meeting_meshes(m, meshes, n, false);
+}
+
+void told_hello(const struct session_config *c, const char *ticket, struct json_writer *w)
+{
+    writer_init(w, 0);
+    writer_object(w, NULL);
+    writer_str(w, "role", "worker");
+    writer_i64(w, "version", PROTOCOL_VERSION);
+    writer_str(w, "software", "cadre-worker " CADRE_VERSION);
+    writer_str_set(w, "group", c->group);
+    writer_i64(w, "rank", c->worker->rank);
+    writer_i64(w, "attempt", c->attempt);
+    writer_str_set(w, "ticket", ticket);
+    writer_i64(w, "pid", getpid());
+    if (c->objects && objects_port(c->objects))
+        writer_i64(w, "objectPort", objects_port(c->objects));
+    if (code_right_is_asked())
+        writer_bool(w, "code", true);
+    writer_str_set(w, "awaits", c->awaits);
+    description_write(w, c->module, c->roles);
+    writer_object_end(w);
 }
 
 const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a)

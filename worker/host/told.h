@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes what a proxy tells this worker about its group, in WELCOME and in PLACE, to the modules that need it.
+// What a worker and its proxy tell each other about themselves: HELLO, WELCOME and PLACE. What the proxy says goes to
+// the modules that need it.
 #pragma once
 
+#include "common/base/json_writer.h"
 #include "worker/host/host_session.h"
 
+void told_hello(const struct session_config *c, const char *ticket, struct json_writer *w); // begins the writer
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
 const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
 enum { TOLD_QUESTION_SIZE = 256 };

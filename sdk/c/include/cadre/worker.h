@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-#define CADRE_ABI 2u
+#define CADRE_ABI 3u
 
 typedef enum cadre_result {
     CADRE_OK = 0,
@@ -225,6 +225,37 @@ cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *tensors, size
                                 const char *meta, void **ret_data);
 // A whole safetensors document instead.
 cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len);
+
+// ---- tensors on the device --------------------------------------------------------------------------------------
+
+// A view is a tensor in the memory of this worker's GPU. In a worker without a GPU it is in memory of the host, and
+// `device` is -1; so a module can have code for both. Since ABI 3.
+//
+// Each call has a stream, which is made when the call first needs the GPU. The host's copies for the call are put on
+// it. A method puts its kernels on it, too, or on the legacy default stream: these two wait for each other. When the
+// method returns, the host waits for both. What a method puts on other streams, it waits for itself.
+typedef struct cadre_view {
+    const char *name; // this and the next three as of cadre_tensor, until return
+    const char *dtype;
+    const uint64_t *shape;
+    size_t n_dims;
+    void *data;   // on the device; row-major, aligned to its elements
+    size_t len;   // bytes
+    int device;   // index for cudaSetDevice(); -1 = `data` is in memory of the host
+    void *stream; // of the call, a cudaStream_t; NULL where `device` is -1
+} cadre_view;
+
+// A tensor of the arguments on the device, by name. If it came by a reference that keeps it on a device, it is there
+// already. Else it is copied there once a call, through pinned memory, and the end of the copy may still be on the
+// stream. Methods do not write to it. The errors of cadre_arg_tensor(); and CADRE_NO_DEVICE: there is no driver, or the
+// GPU is not there; CADRE_OUT_OF_MEMORY: the GPU has no room; CADRE_CANCELED.
+cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_view *ret);
+// The result is a batch of exactly these tensors, as of cadre_return_blank(), and the method writes their values to
+// ret[i].data, with kernels or copies on the stream. It need not wait for them. If the caller wants a reference
+// (`keep`), they stay on the device until the reference is freed. Else they are copied to the host once. Errors as
+// above.
+cadre_result cadre_return_views(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
+                                const char *meta, cadre_view *ret);
 
 #ifdef __cplusplus
 }

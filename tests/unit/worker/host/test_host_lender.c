@@ -32,6 +32,7 @@ struct fixture {
 struct borrower {
     struct borrow what;
     char *out;
+    struct region *values;
     atomic_bool canceled, over;
     int code;
     struct err err;
@@ -44,7 +45,7 @@ static int setup(void **state)
     struct err err = ERR_INIT;
     f->loop = loop_new();
     f->store = store_new(64 << 20, 3);
-    f->lender = lender_new(f->loop, f->store, NULL, true, 0, &err);
+    f->lender = lender_new(&(struct lender_config){.loop = f->loop, .store = f->store, .local = true}, &err);
     assert_non_null(f->lender);
     lender_secret(f->lender, SECRET);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
@@ -69,7 +70,7 @@ static uint64_t keep(const struct fixture *f, size_t len)
     struct blob *b = blob_new(len, NULL);
     for (size_t i = 0; i < len; i++)
         b->data[i] = (char)(i * 31 >> 3);
-    assert_int_equal(store_put(f->store, b, 0, f, false, &o, &err), 0);
+    assert_int_equal(store_put(f->store, &(struct object){.blob = b}, f, &o, &err), 0);
     blob_unref(b);
     return o->id;
 }
@@ -77,7 +78,7 @@ static uint64_t keep(const struct fixture *f, size_t len)
 static void *run(void *ctx)
 {
     struct borrower *b = ctx;
-    b->code = borrow(&b->what, b->out, &b->err);
+    b->code = borrow(&b->what, b->out, &b->values, &b->err);
     atomic_store(&b->over, true);
     return NULL;
 }

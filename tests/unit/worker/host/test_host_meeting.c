@@ -68,7 +68,8 @@ static int setup(void **state)
         f->meetings[i] = meeting_new(&(struct meeting_config){
             .loop = f->loop, .attempt = 1, .rank = ranks[i], .world = 8, .ask = ask, .ctx = f});
     }
-    f->lender = lender_new(f->loop, f->store, f->meetings[0], true, 0, &err);
+    f->lender = lender_new(
+        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->meetings[0], .local = true}, &err);
     assert_non_null(f->lender);
     lender_secret(f->lender, SECRET);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
@@ -178,7 +179,8 @@ static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
     struct holder first, second;
     lender_free(f->lender);
     struct err err = ERR_INIT;
-    f->lender = lender_new(f->loop, f->store, f->meetings[0], true, 0, &err);
+    f->lender = lender_new(
+        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->meetings[0], .local = true}, &err);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
     begin(f, &second, 1, LIMIT_MS);
     for (int before = f->asked; f->asked < before + 2;)

@@ -123,7 +123,7 @@ static void another_abi_is_refused_before_anything_is_looked_at(void **state)
     struct err err;
     assert_int_equal(load(OTHER_ABI_SO, &err), ERR_INVALID);
     assert_says(&err,
-                "was built for ABI 3, this cadre-worker speaks 2: rebuild it with the SDK of version " CADRE_VERSION);
+                "was built for ABI 4, this cadre-worker speaks 3: rebuild it with the SDK of version " CADRE_VERSION);
 }
 
 static void a_function_of_a_newer_sdk_is_named(void **state)

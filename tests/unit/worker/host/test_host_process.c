@@ -153,7 +153,7 @@ static void a_module_that_cannot_be_used_is_65(void **state)
     start(f, "--module", "/nowhere.so", "--connect", f->proxy.address, NULL);
     assert_exit(f, 65, "cadre-worker: rank 2: module /nowhere.so: No such file or directory");
     start(f, "--module", OTHER_ABI_SO, "--connect", f->proxy.address, NULL);
-    assert_exit(f, 65, "was built for ABI 3, this cadre-worker speaks 2: rebuild it");
+    assert_exit(f, 65, "was built for ABI 4, this cadre-worker speaks 3: rebuild it");
     start(f, "--module", ECHO_SO, "--class", "Trainer", "--connect", f->proxy.address, NULL);
     assert_exit(f, 65, "has no class Trainer; it has Echo");
 }

@@ -18,7 +18,7 @@ static const struct object *put(struct store *s, const char *text, const void *o
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy(text, strlen(text), NULL);
-    assert_int_equal(store_put(s, b, 0, owner, pinned, &o, &err), 0);
+    assert_int_equal(store_put(s, &(struct object){.blob = b, .pinned = pinned}, owner, &o, &err), 0);
     blob_unref(b);
     return o;
 }
@@ -46,7 +46,7 @@ static void an_object_may_be_the_end_of_a_blob(void **state)
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy("head and arguments", 18, NULL);
-    assert_int_equal(store_put(s, b, 9, &here, false, &o, &err), 0);
+    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 9}, &here, &o, &err), 0);
     blob_unref(b);
     assert_int_equal(o->len, 9);
     assert_memory_equal(o->blob->data + o->offset, "arguments", 9);
@@ -78,10 +78,10 @@ static void a_full_store_says_how_full_and_takes_nothing(void **state)
     const struct object *o;
     struct blob *b = blob_copy("123456", 6, NULL);
     uint64_t first = put(s, "12345", &here, false)->id;
-    assert_int_equal(store_put(s, b, 0, &here, false, &o, &err), ERR_LIMIT);
+    assert_int_equal(store_put(s, &(struct object){.blob = b}, &here, &o, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, "no room for 6 bytes: 1 objects have 261 of the 522 bytes"));
     assert_non_null(strstr(err.msg, "CADRE_STORE_BYTES"));
-    assert_int_equal(store_put(s, b, 1, &here, false, &o, &err), 0); // 5 fit
+    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 fit
     assert_true(store_drop(s, first));
     blob_unref(b);
     store_free(s);
@@ -114,7 +114,9 @@ static void at_random_it_holds_what_it_should(void **state)
             model[n].owner = rand_below(&rand, 2) ? &here : &there;
             model[n].pinned = rand_below(&rand, 4) == 0;
             model[n].len = len;
-            assert_int_equal(store_put(s, b, 0, model[n].owner, model[n].pinned, &o, &err), fits ? 0 : ERR_LIMIT);
+            assert_int_equal(
+                store_put(s, &(struct object){.blob = b, .pinned = model[n].pinned}, model[n].owner, &o, &err),
+                fits ? 0 : ERR_LIMIT);
             blob_unref(b);
             if (fits) {
                 model[n++].id = o->id;

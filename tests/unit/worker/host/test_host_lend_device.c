@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects with values on a device, between two processes. The driver is a stand-in, in the library path
+// (cuda_stand_in.c).
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/ref.h"
+#include "common/wire/safetensors.h"
+#include "tests/unit/support/folder.h"
+#include "worker/host/borrow.h"
+#include "worker/host/lender.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SECRET "0123456789abcdef"
+#define VALUES (((size_t)5 << 19) + 4) // several pieces
+enum { TURN_MS = 5, HEAD_MAX = 512 };
+
+static char folder[64];
+
+struct question { // for the borrower
+    char at[64];
+    uint64_t id, bytes;
+    int64_t until;
+    char key[REF_KEY_SIZE];
+};
+
+struct wanted {
+    const char *device; // CADRE_DEVICE of the borrower; NULL = it wants all on the host
+    int code;           // of borrow()
+    bool on_device;     // where the values are then
+};
+
+struct fixture {
+    struct loop *loop;
+    struct rank_device *device;
+    struct store *store;
+    struct lender *lender;
+    pid_t borrower;
+    int ask[2];
+    struct question question;
+};
+
+static char value(size_t i)
+{
+    return (char)(i * 13 >> 3);
+}
+
+// The borrower, a process of its own
+
+static bool are_values(const char *at)
+{
+    for (size_t i = 0; i < VALUES; i++)
+        if (at[i] != value(i))
+            return false;
+    return true;
+}
+
+static char *to_host(struct rank_device *d, const struct region *values)
+{
+    struct copier *copier = NULL;
+    struct err err = ERR_INIT;
+    char *out = xmalloc(values->len);
+    if (rank_device_enter(d, &copier, &err) < 0 ||
+        copier_download(copier, out, values->memory, values->len, NULL, &err) < 0)
+        _exit(3);
+    rank_device_leave(d);
+    return out;
+}
+
+static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *w)
+{
+    struct question q;
+    struct region *values;
+    struct err err = ERR_INIT;
+    atomic_bool canceled = false;
+    if (w->device)
+        setenv("CADRE_DEVICE", w->device, 1);
+    if (read(f->ask[0], &q, sizeof q) != sizeof q)
+        _exit(2);
+    struct rank_device *d = rank_device_new(loop_new(), w->device ? 0 : -1, NULL, NULL);
+    const struct borrow b = {
+        q.at, q.id, q.bytes, q.until, q.key, "rank 2 of ml/actor", &canceled, w->device ? d : NULL};
+    char *out = xmalloc(q.bytes);
+    int code = borrow(&b, out, &values, &err);
+    if (code != w->code || (code == 0 && !!values != w->on_device)) {
+        fprintf(stderr, "borrower: %d %s\n", code, err.msg);
+        _exit(4);
+    }
+    if (code == 0)
+        _exit(are_values(values ? to_host(d, values) : out + q.bytes - VALUES) ? 0 : 5);
+    fprintf(stderr, "%s\n", err.msg);
+    _exit(0);
+}
+
+// The lender
+
+static void on_lost(void *ctx, const char *why)
+{
+    (void)ctx, (void)why;
+}
+
+static struct region *new_region(struct rank_device *d)
+{
+    struct copier *copier = NULL;
+    struct region *g;
+    struct err err = ERR_INIT;
+    _cleanup_(free_p) char *in = xmalloc(VALUES);
+    for (size_t i = 0; i < VALUES; i++)
+        in[i] = value(i);
+    assert_int_equal(rank_device_enter(d, &copier, &err), 0);
+    assert_int_equal(region_new(d, VALUES, &g, &err), 0);
+    assert_int_equal(copier_upload(copier, g->memory, in, VALUES, NULL, &err), 0);
+    assert_int_equal(copier_wait(copier, NULL, &err), 0);
+    region_share(g);
+    rank_device_leave(d);
+    rank_device_give(d, copier);
+    return g;
+}
+
+static void keep(struct fixture *f)
+{
+    const uint64_t shape[] = {VALUES / 4};
+    struct safetensors_tensor t = {.name = "x", .dtype = SAFETENSORS_F32, .n_dims = 1, .shape = shape};
+    struct scatter head;
+    struct err err = ERR_INIT;
+    const struct object *o;
+    scatter_init(&head);
+    assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
+    struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
+    assert_int_equal(store_put(f->store, &what, f, &o, &err), 0);
+    assert_int_equal(store_used(f->store), head.own.len + STORE_OBJECT_COST); // of the host
+    f->question = (struct question){.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
+    snprintf(f->question.at, sizeof f->question.at, "127.0.0.1:%d", lender_port(f->lender));
+    ref_key(SECRET, o->id, f->question.until, f->question.key);
+    blob_unref(what.blob);
+    region_unref(what.values);
+    scatter_done(&head);
+}
+
+static void begin(struct fixture *f, const struct wanted *w, const char *control)
+{
+    struct err err = ERR_INIT;
+    folder_clear(folder);
+    folder_write(folder, "control", "");
+    assert_int_equal(pipe2(f->ask, O_CLOEXEC), 0);
+    f->borrower = fork();
+    if (f->borrower == 0)
+        be_borrower(f, w);
+    f->loop = loop_new();
+    f->store = store_new(64 << 20, 3);
+    f->device = rank_device_new(f->loop, 0, on_lost, NULL);
+    f->lender = lender_new(
+        &(struct lender_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);
+    assert_non_null(f->lender);
+    lender_secret(f->lender, SECRET);
+    keep(f);
+    folder_write(folder, "control", control);
+    assert_int_equal(write(f->ask[1], &f->question, sizeof f->question), sizeof f->question);
+}
+
+static void wait_borrower(struct fixture *f, int want)
+{
+    int status;
+    while (waitpid(f->borrower, &status, WNOHANG) == 0)
+        loop_run_once(f->loop, TURN_MS);
+    assert_int_equal(status, want);
+}
+
+// How many pieces of memory processes have of the device.
+static int allocated(void)
+{
+    char own[32];
+    int n = 0;
+    DIR *d = opendir(folder);
+    snprintf(own, sizeof own, "memory.%d.", (int)getpid());
+    for (const struct dirent *e; (e = readdir(d));)
+        n += str_starts(e->d_name, own);
+    closedir(d);
+    return n;
+}
+
+static void turn_until_freed(struct fixture *f)
+{
+    while (allocated())
+        loop_run_once(f->loop, TURN_MS);
+}
+
+static void end(struct fixture *f)
+{
+    store_drop(f->store, f->question.id);
+    turn_until_freed(f);
+    rank_device_close(f->device);
+    lender_free(f->lender);
+    store_free(f->store);
+    rank_device_free(f->device);
+    loop_free(f->loop);
+    close(f->ask[0]);
+    close(f->ask[1]);
+}
+
+static int imports(void)
+{
+    char text[64];
+    int n = 0;
+    folder_read(folder, "imports", text, sizeof text);
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        n++;
+    return n;
+}
+
+// In a process of its own each, because a borrower is forked before the driver is there.
+static void apart(const struct wanted *w, const char *control, int n_imports)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, w, control);
+        wait_borrower(&f, 0);
+        assert_int_equal(imports(), n_imports);
+        folder_write(folder, "control", "");
+        end(&f);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_process_of_the_same_place_copies_from_device_to_device(void **state)
+{
+    (void)state;
+    apart(&(struct wanted){"0", 0, true}, "lag 500\n", 1);
+}
+
+static void one_that_cannot_open_the_handle_gets_the_bytes(void **state)
+{
+    (void)state;
+    apart(&(struct wanted){"0", 0, true}, "import 201\n", 0);
+}
+
+static void one_without_a_gpu_gets_all_on_the_host(void **state)
+{
+    (void)state;
+    apart(&(struct wanted){NULL, 0, false}, "", 0);
+    apart(&(struct wanted){"7", 0, false}, "", 0); // it was given one that is not there
+}
+
+static void one_whose_gpu_is_full_hears_how_full(void **state)
+{
+    (void)state;
+    apart(&(struct wanted){"0", ERR_NOMEM, false}, "memory 1000\n", 0);
+}
+
+// With the mapping open, memory that is freed is the end of the copy.
+static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
+        while (!imports())
+            loop_run_once(f.loop, TURN_MS);
+        assert_true(store_drop(f.store, f.question.id));
+        for (int i = 0; i < 20; i++)
+            loop_run_once(f.loop, TURN_MS);
+        assert_int_equal(allocated(), 1);
+        folder_write(folder, "control", "");
+        wait_borrower(&f, 0);
+        turn_until_freed(&f);
+        end(&f);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void a_borrower_that_dies_gives_back_what_was_lent(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
+        while (!imports())
+            loop_run_once(f.loop, TURN_MS);
+        assert_true(store_drop(f.store, f.question.id));
+        kill(f.borrower, SIGKILL);
+        wait_borrower(&f, SIGKILL);
+        folder_write(folder, "control", "");
+        turn_until_freed(&f);
+        end(&f);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+// The reader does not read, so a copy is under way or all pieces wait.
+static void a_lender_that_ends_leaves_nothing_behind(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+        while (lender_bytes(f.lender) == 0)
+            loop_run_once(f.loop, TURN_MS);
+        rank_device_close(f.device);
+        lender_free(f.lender);
+        f.lender = NULL;
+        wait_borrower(&f, 0);
+        folder_write(folder, "control", "");
+        store_free(f.store);
+        rank_device_free(f.device);
+        loop_free(f.loop);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_process_of_the_same_place_copies_from_device_to_device),
+        cmocka_unit_test(one_that_cannot_open_the_handle_gets_the_bytes),
+        cmocka_unit_test(one_without_a_gpu_gets_all_on_the_host),
+        cmocka_unit_test(one_whose_gpu_is_full_hears_how_full),
+        cmocka_unit_test(what_is_freed_while_it_is_lent_stays_until_it_is_copied),
+        cmocka_unit_test(a_borrower_that_dies_gives_back_what_was_lent),
+        cmocka_unit_test(a_lender_that_ends_leaves_nothing_behind),
+    };
+    folder_new(folder);
+    setenv("GPU_STAND_IN", folder, 1);
+    setenv("CADRE_DEVICE", "0", 1);
+    int r = cmocka_run_group_tests(tests, NULL, NULL);
+    folder_free(folder);
+    return r;
+}

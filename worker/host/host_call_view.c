@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/host_call_view.h"
+
+#include "common/base/mem.h"
+#include "worker/host/host_call_batch.h"
+
+#include <string.h>
+
+// The result comes to the host, behind its head.
+static cadre_result bring(struct cadre_call *c)
+{
+    const struct region *values = c->device.copied = TAKE_PTR(c->device.result);
+    struct buf head = c->result;
+    struct err err = ERR_INIT;
+    c->result = BUF_INIT(CALL_RESULT_MAX);
+    char *place = call_place_result(c, head.len + values->len);
+    int r = place ? 0 : err_set(&err, ERR_LIMIT, "results of more than %zu bytes", CALL_RESULT_MAX);
+    if (r == 0) {
+        memcpy(place, head.data, head.len);
+        r = call_device_download(&c->device, place + head.len, values->memory, values->len, &c->canceled, &err);
+    }
+    buf_done(&head);
+    return r < 0 ? call_fail_device(c, &err) : CADRE_OK;
+}
+
+cadre_result call_view_write(struct cadre_call *c)
+{
+    struct err err = ERR_INIT;
+    if (call_device_settle(&c->device, c->keep, &c->canceled, &err) < 0)
+        return call_fail_device(c, &err);
+    return c->keep ? CADRE_OK : bring(c);
+}
+
+// The ABI
+
+static cadre_view view_of(struct cadre_call *c, const cadre_tensor *t, size_t len, void *data)
+{
+    return (cadre_view){.name = arena_strdup(&c->arena, t->name),
+                        .dtype = arena_strdup(&c->arena, t->dtype),
+                        .shape = arena_memdup(&c->arena, t->shape, t->n_dims * sizeof *t->shape),
+                        .n_dims = t->n_dims,
+                        .data = data,
+                        .len = len,
+                        .device = rank_device_number(c->device.rank),
+                        .stream = c->device.copier ? copier_stream(c->device.copier) : NULL};
+}
+
+// Where the tensor is on the device.
+static int locate(struct cadre_call *c, const struct safetensors_tensor *t, void **ret, struct err *err)
+{
+    struct call_device *d = &c->device;
+    size_t i = (size_t)(t - c->batch.doc.tensors);
+    if (!d->args)
+        return call_device_upload(d, i, c->batch.doc.n_tensors, c->args + t->offset, t->len, &c->canceled, ret, err);
+    int r = call_device_enter(d, err); // for the stream
+    if (r == 0)
+        call_device_leave(d);
+    *ret = (char *)d->args->memory + t->offset - (c->args_len - d->args->len);
+    return r;
+}
+
+CADRE_EXPORT cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_view *ret)
+{
+    const struct safetensors_tensor *t;
+    struct err err = ERR_INIT;
+    void *data;
+    cadre_result r = call_batch_find(c, name, &t);
+    if (r != CADRE_OK)
+        return r;
+    if (!rank_device_has_gpu(c->device.rank))
+        data = (void *)(uintptr_t)(c->args + t->offset);
+    else if (locate(c, t, &data, &err) < 0)
+        return call_fail_device(c, &err);
+    const cadre_tensor tensor = {t->name, safetensors_dtype_name(t->dtype), t->shape, t->n_dims, NULL, 0};
+    *ret = view_of(c, &tensor, t->len, data);
+    return CADRE_OK;
+}
+
+// Not in shared memory: the head alone is not sent.
+static char *place_head(void *ctx, size_t len)
+{
+    struct cadre_call *c = ctx;
+    struct pool *pool = TAKE_PTR(c->pool);
+    char *place = call_place_result(c, len);
+    c->pool = pool;
+    return place;
+}
+
+static cadre_result return_on_device(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
+                                     const char *meta, void **ret_data)
+{
+    struct err err = ERR_INIT;
+    size_t *offsets = arena_array(&c->arena, n, sizeof *offsets), len;
+    returned_free(TAKE_PTR(c->returned));
+    if (returned_head(tensors, n, columns, meta, place_head, c, offsets, &len, &err) < 0)
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is not a batch: %s", c->method, err.msg);
+    if (len > CALL_RESULT_MAX)
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %zu bytes; at most %zu", c->method, len,
+                         CALL_RESULT_MAX);
+    if (call_device_room(&c->device, len, &err) < 0)
+        return call_fail_device(c, &err);
+    for (size_t i = 0; i < n; i++)
+        ret_data[i] = (char *)c->device.result->memory + offsets[i];
+    return CADRE_OK;
+}
+
+CADRE_EXPORT cadre_result cadre_return_views(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
+                                             const char *meta, cadre_view *ret)
+{
+    void **data = arena_array(&c->arena, n, sizeof *data);
+    cadre_result r = rank_device_has_gpu(c->device.rank) ? return_on_device(c, tensors, n, columns, meta, data)
+                                                         : cadre_return_blank(c, tensors, n, columns, meta, data);
+    for (size_t i = 0; r == CADRE_OK && i < n; i++)
+        ret[i] = view_of(c, &tensors[i], returned_len(&tensors[i]), data[i]);
+    return r;
+}

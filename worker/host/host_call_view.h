@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call whose arguments or result are tensors on the rank's device. Also the functions of the ABI (cadre/worker.h) for
+// views.
+#pragma once
+
+#include "worker/host/host_call.h"
+
+// The method has returned, and its result is on the device: there it stays if it is to be kept, as a head in c->result
+// and values in c->device.result. Else it comes to the host.
+cadre_result call_view_write(struct cadre_call *c);

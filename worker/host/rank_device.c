@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/rank_device.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SPARE_MAX = EXECUTOR_LANES_MAX * 4 };
+
+struct rank_device {
+    struct loop *loop;
+    int number;
+    bool closing, lost;
+    void (*on_lost)(void *ctx, const char *why);
+    void *ctx;
+    uint32_t place;
+    struct executor *executor; // NULL = nothing was submitted yet
+    struct executor_job sweep; // frees what is dead
+    bool sweeping;
+
+    pthread_mutex_t mutex; // of what follows
+    void **dead;           // memory
+    size_t n_dead, dead_size;
+    struct device *device; // NULL = not opened yet
+    struct copier *spare[SPARE_MAX];
+    size_t n_spare;
+};
+
+// Of files whose content, or whose number, is the same for all processes of a place.
+static uint32_t find_place(void)
+{
+    static const char *const spaces[] = {"/proc/self/ns/ipc", "/proc/self/ns/pid", "/proc/self/ns/user"};
+    char text[256] = "";
+    struct stat s;
+    size_t len = 0;
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f && fgets(text, 64, f))
+        len = strlen(text);
+    if (f)
+        fclose(f);
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        if (stat(spaces[i], &s) == 0)
+            len += (size_t)snprintf(text + len, sizeof text - len, " %ju", (uintmax_t)s.st_ino);
+    uint64_t hash = str_hash(text, len);
+    return MAX((uint32_t)(hash ^ hash >> 32), UINT32_C(1));
+}
+
+struct rank_device *rank_device_new(struct loop *loop, int number, void (*on_lost)(void *ctx, const char *why),
+                                    void *ctx)
+{
+    struct rank_device *d = xcalloc(1, sizeof *d);
+    *d = (struct rank_device){.loop = loop, .number = number, .on_lost = on_lost, .ctx = ctx};
+    d->place = number >= 0 ? find_place() : 0;
+    pthread_mutex_init(&d->mutex, NULL);
+    return d;
+}
+
+void rank_device_close(struct rank_device *d)
+{
+    d->closing = true;
+}
+
+void rank_device_free(struct rank_device *d)
+{
+    struct err ignored = ERR_INIT;
+    if (!d)
+        return;
+    if (d->sweeping)
+        (void)executor_withdraw(d->executor, &d->sweep);
+    executor_free(d->executor);
+    free(d->dead);
+    if (d->device && device_enter(d->device, &ignored) == 0) {
+        while (d->n_spare)
+            copier_free(d->spare[--d->n_spare]);
+        device_leave(d->device);
+    }
+    device_close(d->device);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
+bool rank_device_has_gpu(const struct rank_device *d)
+{
+    return d && d->number >= 0;
+}
+
+int rank_device_number(const struct rank_device *d)
+{
+    return d ? d->number : -1;
+}
+
+uint32_t rank_device_place(const struct rank_device *d)
+{
+    return d->place;
+}
+
+// Using
+
+int rank_device_enter(struct rank_device *d, struct copier **copier, struct err *err)
+{
+    int r = 0;
+    pthread_mutex_lock(&d->mutex);
+    if (d->number < 0)
+        r = err_set(err, ERR_INVALID, "this rank has no GPU");
+    else if (!d->device)
+        r = device_open_gpu(&d->device, err);
+    if (r == 0 && copier && !*copier && d->n_spare)
+        *copier = d->spare[--d->n_spare];
+    pthread_mutex_unlock(&d->mutex);
+    if (r == 0)
+        r = device_enter(d->device, err);
+    if (r == 0 && copier && !*copier && (r = copier_new(d->device, copier, err)) < 0)
+        device_leave(d->device);
+    return r;
+}
+
+void rank_device_leave(struct rank_device *d)
+{
+    device_leave(d->device);
+}
+
+// One for each thread that runs methods: more are not lent at a time.
+void rank_device_give(struct rank_device *d, struct copier *copier)
+{
+    struct err ignored = ERR_INIT;
+    if (!copier)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    bool full = d->n_spare == SPARE_MAX;
+    if (!full)
+        d->spare[d->n_spare++] = copier;
+    pthread_mutex_unlock(&d->mutex);
+    if (full && device_enter(d->device, &ignored) == 0) {
+        copier_free(copier);
+        device_leave(d->device);
+    }
+}
+
+struct device *rank_device_of(struct rank_device *d)
+{
+    return d->device;
+}
+
+// Beside the loop
+
+void rank_device_submit(struct rank_device *d, struct executor_job *job)
+{
+    struct err err = ERR_INIT;
+    if (!d->executor)
+        d->executor = executor_new(d->loop, SIZE_MAX);
+    if (executor_submit(d->executor, job, &err) < 0)
+        abort(); // it takes any number
+}
+
+static void *take_dead(struct rank_device *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    void *memory = d->n_dead ? d->dead[--d->n_dead] : NULL;
+    pthread_mutex_unlock(&d->mutex);
+    return memory;
+}
+
+static void run_sweep(struct executor_job *job)
+{
+    struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
+    struct err ignored = ERR_INIT;
+    void *memory;
+    bool entered = rank_device_enter(d, NULL, &ignored) == 0;
+    while ((memory = take_dead(d)))
+        if (entered) // else the GPU is lost, and all that it had
+            device_free(d->device, memory);
+    if (entered)
+        rank_device_leave(d);
+}
+
+static void sweep_done(struct executor_job *job)
+{
+    struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
+    pthread_mutex_lock(&d->mutex);
+    d->sweeping = d->n_dead && !d->closing; // some came when it had seen the last one
+    pthread_mutex_unlock(&d->mutex);
+    if (d->sweeping)
+        rank_device_submit(d, &d->sweep);
+}
+
+void rank_device_drop(struct rank_device *d, void *memory)
+{
+    if (d->closing)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    if (d->n_dead == d->dead_size) {
+        d->dead_size = MAX(2 * d->dead_size, (size_t)16);
+        d->dead = xrealloc(d->dead, d->dead_size, sizeof *d->dead);
+    }
+    d->dead[d->n_dead++] = memory;
+    pthread_mutex_unlock(&d->mutex);
+    if (d->sweeping)
+        return;
+    d->sweeping = true;
+    d->sweep = (struct executor_job){.run = run_sweep, .done = sweep_done};
+    rank_device_submit(d, &d->sweep);
+}
+
+bool rank_device_withdraw(struct rank_device *d, struct executor_job *job)
+{
+    return executor_withdraw(d->executor, job);
+}
+
+void rank_device_lost(struct rank_device *d, const char *why)
+{
+    if (d->lost || d->closing)
+        return;
+    d->lost = true;
+    d->on_lost(d->ctx, why);
+}
