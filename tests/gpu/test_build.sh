@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The CUDA module of examples/ compiles, by the command in its first lines and by the preset "cuda", and loads into
-# cadre-worker, which without a GPU says what is missing.  test_build.sh CADRE-WORKER BUILD-FOLDER
+# The CUDA modules of examples/ compile, by the command in their first lines and by the preset "cuda", and load into
+# cadre-worker, which without a GPU says what is missing.  test_build.sh CADRE-WORKER BUILD-FOLDER [STAND-IN-FOLDER]
+# The folder has a stand-in for the driver, which says that it is of an old version.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no CUDA compiler and none can be had.
 set -euo pipefail
 
 worker=$1
 build=$2
+driver=${3:-}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-source=$root/examples/gpu_accumulator/gpu_accumulator.cu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 count=0
@@ -47,8 +48,8 @@ skip_all() { # REASON
 }
 
 # The first lines of the source say how to build it alone; a user who copies it has the SDK's header installed.
-compile_by_comment() {
-    local command
+compile_by_comment() { # NAME
+    local command source=$root/examples/$1/$1.cu
     command=$(sed -n '/^   nvcc /,/\.cu$/p' "$source")
     [[ -n $command ]]
     cp "$source" "$dir/"
@@ -57,14 +58,10 @@ compile_by_comment() {
     CPATH=$root/sdk/c/include eval "$command" -Xcompiler=-Wall,-Wextra -Werror=all-warnings
 }
 
-module() {
-    "$worker" --module "$dir/gpu_accumulator.so" "$@"
-}
-
-describes() {
-    module --describe | tee "$dir/description"
+describes() { # NAME METHOD...
     local method
-    for method in add get_value foo_rank_zero; do
+    "$worker" --module "$dir/$1.so" --describe | tee "$dir/description"
+    for method in "${@:2}"; do
         grep -q "\"name\":\"$method\"" "$dir/description"
     done
 }
@@ -83,23 +80,24 @@ preset_is_fat() {
     local want="compute_90 sm_80 sm_90"
     "$toolkit/bin/nvcc" --list-gpu-arch | grep -qx compute_100 && want="compute_90 sm_100 sm_80 sm_90"
     is_fat "$build/examples/gpu_accumulator/gpu_accumulator.so" "$want"
+    is_fat "$build/examples/gpu_tensor/gpu_tensor.so" "$want"
 }
 
-is_small() {
+is_small() { # NAME
     local size
-    size=$(stat -c %s "$dir/gpu_accumulator.so")
+    size=$(stat -c %s "$dir/$1.so")
     echo "$size bytes"
     [[ $size -lt 1000000 ]]
 }
 
 # Neither CUDA's nor C++'s: the image of a worker needs none.
-needs_no_library() {
-    ldd "$dir/gpu_accumulator.so" | tee "$dir/needs"
+needs_no_library() { # NAME
+    ldd "$dir/$1.so" | tee "$dir/needs"
     ! grep -Ev 'linux-vdso|libc\.so|libm\.so|ld-linux|libpthread|libdl|librt' "$dir/needs"
 }
 
-exports_one_function() {
-    [[ $(nm -D --defined-only "$dir/gpu_accumulator.so" | tee /dev/stderr | awk '{print $3}') == cadre_module ]]
+exports_one_function() { # NAME
+    [[ $(nm -D --defined-only "$dir/$1.so" | tee /dev/stderr | awk '{print $3}') == cadre_module ]]
 }
 
 # fails_with CODE TEXT [NAME=VALUE]...: the worker ends with that code, and its last line says the text.
@@ -125,8 +123,9 @@ compiles_document() {
 builds_preset() {
     cd "$root"
     cmake --preset cuda -B "$build" -DCADRE_WERROR=ON
-    cmake --build "$build" --target module_gpu_accumulator module_trouble
+    cmake --build "$build" --target module_gpu_accumulator module_gpu_tensor module_trouble
     "$worker" --module "$build/examples/gpu_accumulator/gpu_accumulator.so" --describe
+    "$worker" --module "$build/examples/gpu_tensor/gpu_tensor.so" --describe
 }
 
 links_nccl() {
@@ -139,18 +138,27 @@ links_nccl() {
 toolkit=$(timeout 240 "$root/deploy/cuda.sh" 2>"$dir/diag") || skip_all "no CUDA toolkit, and its wheels cannot be had"
 
 check "deploy/cuda.sh finds again what it has set up" "$root/deploy/cuda.sh" --find
-check "the module compiles by the command in its first lines, without a warning" compile_by_comment
-check "it describes itself without a GPU" describes
-check "it has code for the GPUs that its first lines name" \
-    is_fat "$dir/gpu_accumulator.so" "compute_90 sm_80 sm_90"
-check "it is small" is_small
-check "it needs no library beside libc" needs_no_library
-check "it exports one function" exports_one_function
+for name in gpu_accumulator gpu_tensor; do
+    check "$name compiles by the command in its first lines, without a warning" compile_by_comment "$name"
+    check "... has code for the GPUs that its first lines name" is_fat "$dir/$name.so" "compute_90 sm_80 sm_90"
+    check "... is small" is_small "$name"
+    check "... needs no library beside libc" needs_no_library "$name"
+    check "... exports one function" exports_one_function "$name"
+done
+check "the modules describe themselves without a GPU" describes gpu_accumulator add get_value foo_rank_zero
+check "... both" describes gpu_tensor ramp twice sum
 check "a worker that was given no GPU says so" fails_with 66 "this worker was given no GPU (CADRE_DEVICE is not set)"
 if [[ -e /dev/nvidiactl || -e /dev/dxg ]] || ldconfig -p | grep -q 'libcuda\.so\.1'; then
     skip "a node without a driver is named" "this machine has one"
 else
     check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
+fi
+if [[ -n $driver ]]; then
+    mkdir "$dir/gpu"
+    echo "version 11000" >"$dir/gpu/control"
+    check "a driver that is older than the runtime of the module is named" \
+        fails_with 66 "CUDA driver version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver)" \
+        CADRE_DEVICE=0 "LD_LIBRARY_PATH=$driver" "GPU_STAND_IN=$dir/gpu"
 fi
 check "the module of docs/modules.md compiles and loads" compiles_document
 # Before the preset, which looks for it.
