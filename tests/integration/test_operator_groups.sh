@@ -191,7 +191,7 @@ test_template_change() {
     check "... with the same pods" is "$uids" pod_uids changed
     kc label wg changed team=a >/dev/null
     kc patch wg changed --type merge -p '{"spec":{"maxRestarts":7}}' >/dev/null
-    check "what pods are not made from makes no new pods" eventually 10 is 4 group_status changed observedGeneration
+    check "what pods are not made from makes no new pods" eventually 10 is 5 group_status changed observedGeneration
     check "... indeed" is "$uids" pod_uids changed
     group_delete changed
 }
