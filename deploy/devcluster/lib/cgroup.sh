@@ -3,6 +3,8 @@
 # One cgroup tree a cluster. Every process of a cluster starts in it and cannot leave it, so the tree also is
 # the one reliable list of what has to be killed: pids may be lost in a crash, membership is not.
 
+readonly GONE_S=180 # in which the kernel has ended what was killed, also on a machine that others keep busy
+
 # All mounted hierarchies: one with cgroup v2, one a controller with v1, both in a hybrid.
 cgroup_hierarchies() { awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u; }
 
@@ -53,7 +55,7 @@ cgroup_pids() { # PATH
 
 # cgroup_kill PATH: SIGKILL until nobody is left; loops because a process may fork between look and kill.
 cgroup_kill() {
-    local pids end=$((SECONDS + 30))
+    local pids end=$((SECONDS + GONE_S))
     [[ -n $1 ]] || die "cgroup_kill without a path"
     while pids=$(cgroup_pids "$1") && [[ -n $pids ]]; do
         # shellcheck disable=SC2086
@@ -64,10 +66,11 @@ cgroup_kill() {
 }
 
 cgroup_remove() { # PATH
-    local dirs end=$((SECONDS + 10))
+    local dirs end=$((SECONDS + GONE_S))
     [[ -n $1 ]] || die "cgroup_remove without a path"
     while mapfile -t dirs < <(cgroup_dirs "$1") && [[ ${#dirs[@]} -gt 0 ]]; do
         find "${dirs[@]}" -depth -type d -exec rmdir {} + 2>/dev/null || true
         [[ $SECONDS -lt $end ]] || die "cgroup ${dirs[0]} cannot be removed"
+        sleep 0.02
     done
 }

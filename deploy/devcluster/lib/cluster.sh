@@ -39,7 +39,7 @@ cluster_clean() {
     cgroup_kill "$CGROUP"
     cgroup_remove "$CGROUP"
     # The kernel takes namespaces and mounts down a moment after the last process.
-    local end=$((SECONDS + 10))
+    local end=$((SECONDS + GONE_S))
     until rm -rf "$STATE" 2>/dev/null; do
         [[ $SECONDS -lt $end ]] || die "$STATE cannot be removed"
         sleep 0.1
