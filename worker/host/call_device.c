@@ -73,6 +73,36 @@ int call_device_room(struct call_device *d, size_t len, struct err *err)
     return r;
 }
 
+static int copy_args(struct call_device *d, const atomic_bool *canceled, struct region **ret, struct err *err)
+{
+    struct region *own;
+    int r = region_new(d->rank, d->args->len, &own, err);
+    if (r < 0)
+        return r;
+    r = device_copy(rank_device_of(d->rank), own->memory, d->args->memory, own->len, copier_stream(d->copier), err);
+    if (r == 0)
+        r = copier_wait(d->copier, canceled, err);
+    if (r == 0)
+        *ret = own;
+    else
+        region_unref_now(own);
+    return r;
+}
+
+int call_device_own_args(struct call_device *d, const atomic_bool *canceled, struct region **ret, struct err *err)
+{
+    if (region_is_ours(d->args)) {
+        *ret = region_ref(d->args);
+        return 0;
+    }
+    int r = call_device_enter(d, err);
+    if (r < 0)
+        return r;
+    r = copy_args(d, canceled, ret, err);
+    call_device_leave(d);
+    return r;
+}
+
 int call_device_settle(struct call_device *d, bool share, const atomic_bool *canceled, struct err *err)
 {
     int r = call_device_enter(d, err);

@@ -24,6 +24,9 @@ int call_device_upload(struct call_device *d, size_t i, size_t n, const void *fr
 int call_device_download(struct call_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,
                          struct err *err);
 int call_device_room(struct call_device *d, size_t len, struct err *err); // for the result
+// The values of the arguments, copied if others have them, too: the caller's to write to, and to give back by
+// region_unref_now().
+int call_device_own_args(struct call_device *d, const atomic_bool *canceled, struct region **ret, struct err *err);
 // Waits until all of the call and of the default stream is done. `share`: others may open the result then.
 int call_device_settle(struct call_device *d, bool share, const atomic_bool *canceled, struct err *err);
 void call_device_drop_result(struct call_device *d);

@@ -31,6 +31,92 @@ cadre_result call_view_write(struct cadre_call *c)
     return c->keep ? CADRE_OK : bring(c);
 }
 
+// Not in shared memory: the head alone is not sent.
+static char *place_head(void *ctx, size_t len)
+{
+    struct cadre_call *c = ctx;
+    struct pool *pool = TAKE_PTR(c->pool);
+    char *place = call_place_result(c, len);
+    c->pool = pool;
+    return place;
+}
+
+// Parts
+
+static bool is_on_device(const cadre_host_part *parts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (parts[i].on_device)
+            return true;
+    return false;
+}
+
+static size_t length(const cadre_host_part *parts, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    return len;
+}
+
+// Inside of the device.
+static int move_parts(struct cadre_call *c, const cadre_host_part *parts, size_t n, void *stream, char *to,
+                      bool to_device, struct err *err)
+{
+    struct copier *copier = c->device.copier;
+    struct device *d = rank_device_of(c->device.rank);
+    int r = copier_join(copier, stream, err);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const cadre_host_part *p = &parts[i];
+        if (to_device)
+            r = p->on_device ? device_copy(d, to, p->data, p->len, copier_stream(copier), err)
+                             : copier_upload(copier, to, p->data, p->len, &c->canceled, err);
+        else if (p->on_device)
+            r = copier_download(copier, to, p->data, p->len, &c->canceled, err);
+        else if (p->len)
+            memcpy(to, p->data, p->len);
+        to += p->len;
+    }
+    return r;
+}
+
+static int keep_parts(struct cadre_call *c, const cadre_host_part *parts, size_t n, void *stream, struct err *err)
+{
+    char *head = place_head(c, parts[0].len);
+    if (!head)
+        return err_set(err, ERR_LIMIT, "a head of %zu bytes is too long", parts[0].len);
+    memcpy(head, parts[0].data, parts[0].len);
+    int r = call_device_room(&c->device, length(parts + 1, n - 1), err);
+    if (r == 0 && (r = call_device_enter(&c->device, err)) == 0) {
+        r = move_parts(c, parts + 1, n - 1, stream, c->device.result->memory, true, err);
+        call_device_leave(&c->device);
+    }
+    return r < 0 ? r : call_device_settle(&c->device, true, &c->canceled, err);
+}
+
+static int send_parts(struct cadre_call *c, const cadre_host_part *parts, size_t n, void *stream, struct err *err)
+{
+    size_t len = length(parts, n);
+    char *place = call_place_result(c, len);
+    if (!place)
+        return err_set(err, ERR_LIMIT, "%zu bytes are too many; at most %zu", len, CALL_RESULT_MAX);
+    int r = call_device_enter(&c->device, err);
+    if (r < 0)
+        return r;
+    r = move_parts(c, parts, n, stream, place, false, err);
+    call_device_leave(&c->device);
+    return r;
+}
+
+int call_return_parts(struct cadre_call *c, const cadre_host_part *parts, size_t n, void *stream, struct err *err)
+{
+    int r =
+        c->keep && is_on_device(parts, n) ? keep_parts(c, parts, n, stream, err) : send_parts(c, parts, n, stream, err);
+    if (r < 0)
+        (void)call_fail_device(c, err);
+    return r;
+}
+
 // The ABI
 
 static cadre_view view_of(struct cadre_call *c, const cadre_tensor *t, size_t len, void *data)
@@ -74,16 +160,6 @@ CADRE_EXPORT cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_
     const cadre_tensor tensor = {t->name, safetensors_dtype_name(t->dtype), t->shape, t->n_dims, NULL, 0};
     *ret = view_of(c, &tensor, t->len, data);
     return CADRE_OK;
-}
-
-// Not in shared memory: the head alone is not sent.
-static char *place_head(void *ctx, size_t len)
-{
-    struct cadre_call *c = ctx;
-    struct pool *pool = TAKE_PTR(c->pool);
-    char *place = call_place_result(c, len);
-    c->pool = pool;
-    return place;
 }
 
 static cadre_result return_on_device(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,

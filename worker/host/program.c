@@ -8,6 +8,7 @@
 #include "worker/host/crash.h"
 #include "worker/host/debug.h"
 #include "worker/host/host.h"
+#include "worker/host/host_call_view.h"
 #include "worker/host/host_request.h"
 #include "worker/host/stacks.h"
 
@@ -30,6 +31,7 @@ static struct program { // one a process
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool begun, created, ended;
+    atomic_bool over; // for values that are let go
 } program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 // Its object was made before; this tells the proxy what it is. On lane 0.
@@ -218,7 +220,12 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
     *ret = (cadre_host_call){.call = &r->call,
                              .role = (uint32_t)(role - program.host.roles.at),
                              .method = (uint32_t)(r->what.method - role->class->methods)};
-    ret->args = cadre_args(&r->call, &ret->args_len);
+    ret->args = r->call.args;
+    ret->args_len = r->call.args_len;
+    if (r->call.device.args) {
+        ret->values_len = r->call.device.args->len;
+        ret->args_len -= ret->values_len;
+    }
     ret->code = code_right_admits(r->code);
     r->call.method = r->what.method->name;
     if (lane == 0)
@@ -259,6 +266,49 @@ CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t le
     return call_return(call, body, len) == CADRE_OK ? 0 : -1;
 }
 
+CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_host_part *parts, size_t n, void *stream)
+{
+    struct err err = ERR_INIT;
+    return call_return_parts(call, parts, n, stream, &err) < 0 ? buf_str(&call->message) : NULL;
+}
+
+CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held)
+{
+    struct err err = ERR_INIT;
+    struct region *own;
+    if (call_device_own_args(&call->device, &call->canceled, &own, &err) < 0) {
+        (void)call_fail_device(call, &err);
+        return buf_str(&call->message);
+    }
+    *ret_values = own->memory;
+    *ret_held = own;
+    return NULL;
+}
+
+// At the end of the program nothing is left to free it with.
+CADRE_EXPORT void cadre_host_let_go(void *held)
+{
+    if (!atomic_load(&program.over))
+        region_unref_now(held);
+}
+
+CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream)
+{
+    static _Thread_local struct err err;
+    struct rank_device *d = program.host.device;
+    struct copier *copier = NULL;
+    err = ERR_INIT;
+    if (!d || atomic_load(&program.over))
+        return "this process is not a worker, or has ended";
+    if (rank_device_enter(d, &copier, &err) < 0)
+        return err.msg;
+    if (copier_join(copier, stream, &err) == 0)
+        (void)copier_download(copier, to, from, len, NULL, &err);
+    rank_device_leave(d);
+    rank_device_give(d, copier);
+    return err.code ? err.msg : NULL;
+}
+
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran)
 {
     (void)cadre_fail(call, "%s", message);
@@ -294,6 +344,7 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
 CADRE_EXPORT int cadre_host_end(void)
 {
     struct program *p = &program;
+    atomic_store(&p->over, true);
     set(&p->ended);
     pthread_join(p->thread, NULL);
     roles_done(&p->host.roles);

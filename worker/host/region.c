@@ -30,6 +30,11 @@ struct region *region_ref(struct region *g)
     return g;
 }
 
+bool region_is_ours(const struct region *g)
+{
+    return atomic_load(&g->refs) == 1;
+}
+
 static bool is_last(struct region *g)
 {
     return g && atomic_fetch_sub(&g->refs, 1) == 1;

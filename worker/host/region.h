@@ -20,5 +20,6 @@ int region_new(struct rank_device *d, size_t len, struct region **ret, struct er
 // The same: lets other processes open it, if the device can do that.
 void region_share(struct region *r);
 struct region *region_ref(struct region *r); // any thread
+bool region_is_ours(const struct region *r); // the caller is the only one who holds it
 void region_unref(struct region *r);         // the loop's thread; accepts NULL
 void region_unref_now(struct region *r);     // any other thread, which waits; accepts NULL

@@ -4,7 +4,7 @@
 import math
 
 from . import _errors, _method, _plan
-from ._value import DTYPES, Batch, Tensor, room
+from ._value import DTYPES, Batch, Tensor, on_host, room
 from ._value._tensor import module_of
 
 
@@ -214,4 +214,4 @@ def _numbers(block, transfer, i):
     import numpy
 
     t = Tensor.of(block)
-    return numpy.frombuffer(t.data, _number(transfer.said["tensors"][i][1])).reshape(t.shape)
+    return numpy.frombuffer(on_host(t.data), _number(transfer.said["tensors"][i][1])).reshape(t.shape)

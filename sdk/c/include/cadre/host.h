@@ -88,8 +88,15 @@ typedef struct cadre_host_call {
     uint32_t method;  // number in its class
     const char *args; // as cadre_args(), until the call is finished
     size_t args_len;
-    int code; // its caller may send code (cadre_host_code)
+    int code;          // its caller may send code (cadre_host_code)
+    size_t values_len; // bytes on the worker's GPU that follow `args`, which is only the head of a batch; 0 = none
 } cadre_host_call;
+
+typedef struct cadre_host_part {
+    const void *data;
+    size_t len;
+    int on_device;
+} cadre_host_part;
 
 // Strings and tables are borrowed until cadre_host_end(). The environment is cadre-worker's. Once a process, on the
 // thread that pulls lane 0. 0, or the exit code with the reason on stderr.
@@ -103,11 +110,23 @@ CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);
 // Or it is copied.
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len);
 CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len); // 0, or -1: too long
+// The same from parts that follow each other, the head of a safetensors document first: copied from the host, and from
+// the GPU behind what is on that stream (a cudaStream_t). A result that is kept stays on the GPU if a part of it is
+// there. NULL, or why not, until the call is finished.
+CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_host_part *parts, size_t n,
+                                                 void *stream);
 // Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun. `cause`: a JSON
 // object of up to 48 KiB, which the caller gets as it is; NULL = none.
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
 CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
+// The values of the arguments on the GPU, if they are there, in memory of the program's own: it may write to them, and
+// they stay after the call, until it lets them go, on any thread, which may wait for the GPU. NULL, or why not, until
+// the call is finished.
+CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
+CADRE_EXPORT void cadre_host_let_go(void *held);
+// From the GPU to the host, behind what is on that stream. NULL, or why not, until the thread calls it again.
+CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);
 
 // For the calls that a method makes as a client of the same proxy: writes what goes into `via` of cadre_client_request,
 // so that a wait for itself is refused, and returns how long such a call may take, in ms. -1: it may not call, because

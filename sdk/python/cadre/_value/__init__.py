@@ -11,11 +11,12 @@ from typing import NamedTuple
 from .. import _errors
 from . import _batch, _document, _json, _pickle, _proto
 from ._batch import Batch
+from ._gpu import OnGpu, on_host, size, stream
 from ._room import copy, room
 from ._tensor import DTYPES, Tensor
 
-__all__ = ["Batch", "Body", "DTYPES", "Tensor", "copy", "decode", "decode_call", "decode_result", "encode_call",
-           "encode_result", "kind_of", "list_of", "room"]
+__all__ = ["Batch", "Body", "DTYPES", "OnGpu", "Tensor", "copy", "decode", "decode_call", "decode_result", "encode_call",
+           "encode_result", "kind_of", "list_of", "on_host", "room", "size", "stream"]
 
 _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 
@@ -26,16 +27,16 @@ class Body(NamedTuple):
     """
 
     kind: str  # "json", "batch", "pickle", "list"
-    parts: list
+    parts: list  # bytes-like, or OnGpu
 
     @property
     def len(self):
-        return sum(memoryview(p).nbytes for p in self.parts)
+        return sum(map(size, self.parts))
 
     def write(self, view):
         """Copies all parts into a writable buffer of self.len bytes."""
         at = 0
-        for part in map(memoryview, self.parts):
+        for part in map(on_host, self.parts):
             view[at:at + part.nbytes] = part
             at += part.nbytes
 
@@ -57,11 +58,11 @@ def encode_call(args, kwargs, method="the method"):
         value = kwargs or args
         if _json.is_exact(value):
             return Body("json", [_json.encode(value)])
-    return Body("pickle", _pickle.write((tuple(args), dict(kwargs)), f"the arguments of {method}()"))
+    return Body("pickle", _pickle.write((tuple(args), dict(kwargs)), f"the arguments of {method}()", _pickle.CALL))
 
 
 def encode_result(value, method="the method"):
-    """The body for what a method returns."""
+    """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu."""
     batch = _of_batch(value)
     if batch is not None:
         return Body("batch", _batch.write(batch))
@@ -79,8 +80,8 @@ def list_of(bodies):
     return Body("list", parts)
 
 
-def kind_of(buffer):
-    """"json", "batch", "pickle", or "list" of several bodies."""
+def kind_of(buffer, values=None):
+    """"json", "batch", "pickle", or "list" of several bodies. values: as for decode_call()."""
     view = memoryview(buffer)
     if bytes(view[:4]) == _LIST_MAGIC:
         return "list"
@@ -89,16 +90,17 @@ def kind_of(buffer):
     start = _document.PREFIX + int.from_bytes(view[:_document.PREFIX], "little")
     if b'"' + _pickle.OBJECT.encode() + b'"' not in bytes(view[:start]):
         return "batch"
-    return "pickle" if _pickle.OBJECT in _document.read(view)[1] else "batch"
+    return "pickle" if _pickle.OBJECT in _document.read(view, values)[1] else "batch"
 
 
-def decode_call(kind, buffer, trust):
+def decode_call(kind, buffer, trust, values=None):
     """(args, kwargs). The values lie in the memory of the buffer; what cannot be written is copied where it must be.
-    trust: pickles are opened.
+    trust: pickles are opened. values: OnGpu, what follows the head of a document that is all of the buffer.
     """
-    value = _decode(kind, memoryview(buffer), trust, _refuse_call)
+    value = _decode(kind, memoryview(buffer), trust, _refuse_call, values)
     if kind == "pickle":
-        return value
+        form, value = value
+        return value if form == _pickle.CALL else ((value,), {})  # one that was kept
     if kind == "json":
         return ((), value) if isinstance(value, dict) else (tuple(value), {})
     return (value,), {}
@@ -106,7 +108,7 @@ def decode_call(kind, buffer, trust):
 
 def decode_result(kind, buffer, trust):
     """The value. trust: pickles are opened."""
-    return _decode(kind, memoryview(buffer), trust, _refuse_result)
+    return _plain(kind, memoryview(buffer), trust, _refuse_result)
 
 
 def decode(buffer, trust):
@@ -127,18 +129,24 @@ def _refuse_result():
                             "trust=True if you trust the workers of this group", may_have_run=True)
 
 
-def _decode(kind, view, trust, refuse):
+def _plain(kind, view, trust, refuse):
+    value = _decode(kind, view, trust, refuse)
+    return value[1] if kind == "pickle" else value
+
+
+def _decode(kind, view, trust, refuse, values=None):
+    """The value; of a pickle, its form and its value."""
     if kind == "json":
         return _json.decode(str(view, "utf-8"))
     if kind == "list":
-        return [_decode(kind_of(body), body, trust, refuse) for body in _items(view)]
+        return [_plain(kind_of(body), body, trust, refuse) for body in _items(view)]
     if kind == "pickle" and not trust:
         refuse()
     if view.readonly:
         view = copy(view)  # torch and methods write where they get tensors
-    tensors, metadata = _document.read(view)
+    tensors, metadata = _document.read(view, values)
     if kind == "pickle":
-        return _pickle.read(tensors)
+        return metadata[_pickle.OBJECT], _pickle.read(tensors)
     return _proto.of_batch(_batch.of_document(tensors, metadata))
 
 

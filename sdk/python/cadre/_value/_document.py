@@ -38,13 +38,14 @@ def is_document(view):
     return 0 in bytes(view[:PREFIX])
 
 
-def read(view):
-    """(tensors, metadata); the tensors lie in the memory of `view`."""
+def read(view, values=None):
+    """(tensors, metadata); the tensors lie in the memory of `view`, or in `values`, if that has only the head."""
     start = PREFIX + int.from_bytes(view[:PREFIX], "little")
     try:
         head = json.loads(bytes(view[PREFIX:start]))
         metadata = head.pop("__metadata__", {})
-        return {name: _tensor(t, view[start:]) for name, t in head.items()}, metadata
+        values = view[start:] if values is None else values
+        return {name: _tensor(t, values) for name, t in head.items()}, metadata
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise _errors.Proto(f"a body of {len(view)} bytes is not a safetensors document: {e}") from None
 

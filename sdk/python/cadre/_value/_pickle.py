@@ -10,10 +10,11 @@ import pickle
 from .. import _errors
 from .._code import cloudpickle
 from . import _document
+from ._gpu import on_host
 from ._tensor import Tensor, is_plain_torch, module_of
 
 OBJECT = "cadre.object"  # the name of the stream in the document, and of its entry in the metadata
-_FORM = "pickle5"
+VALUE, CALL = "pickle5", "pickle5-call"  # that entry: it is any value, or (args, kwargs) of a call
 _WRITABLE = bytearray(1)  # stands for values: who reads them may write them, too, whatever they were here
 
 
@@ -42,10 +43,15 @@ def _of_numpy(data, dtype, shape):
 
     if not data.nbytes:
         return numpy.empty(shape, dtype)
-    return numpy.frombuffer(data, numpy.dtype(dtype)).reshape(shape)
+    return numpy.frombuffer(on_host(data), numpy.dtype(dtype)).reshape(shape)
 
 
 def _of_torch(data, dtype, shape, requires_grad, parameter):
+    return _of_cuda(on_host(data), dtype, shape, requires_grad, parameter)
+
+
+def _of_cuda(data, dtype, shape, requires_grad, parameter):
+    """Of a tensor of CUDA: on a GPU, if its values came to one."""
     import torch
 
     value = Tensor(dtype, shape, data).torch()
@@ -89,11 +95,12 @@ class _Writer:
             return _of_numpy, (self.lay_out(t), value.dtype.str, value.shape)
         if package == "torch" and name in ("Tensor", "Parameter") and is_plain_torch(value):
             t = Tensor.of(value)
-            return _of_torch, (self.lay_out(t), t.dtype, t.shape, value.requires_grad, name == "Parameter")
+            make = _of_cuda if value.is_cuda else _of_torch
+            return make, (self.lay_out(t), t.dtype, t.shape, value.requires_grad, name == "Parameter")
         return NotImplemented
 
 
-def write(value, what):
+def write(value, what, form=VALUE):
     """The parts of the document. what: for messages, "the arguments of add()"."""
     writer, stream = _Writer(), io.BytesIO()
     try:
@@ -106,7 +113,7 @@ def write(value, what):
     tensors = dict(writer.tensors)
     data = stream.getbuffer()
     tensors[OBJECT] = Tensor("U8", (data.nbytes,), data)
-    return _document.write(tensors, {OBJECT: _FORM})
+    return _document.write(tensors, {OBJECT: form})
 
 
 class _Laid:
@@ -143,7 +150,7 @@ def read(tensors):
     """The object. The caller trusts the writer: a pickle may run anything."""
     stream = tensors.pop(OBJECT)
     try:
-        return pickle.loads(stream.data, buffers=[tensors[str(i)].data for i in range(len(tensors))])
+        return pickle.loads(on_host(stream.data), buffers=[tensors[str(i)].data for i in range(len(tensors))])
     except Exception as e:
         raise _errors.Proto(f"a pickled object of {stream.data.nbytes} bytes cannot be read: {type(e).__name__}: {e}"
                             ) from e

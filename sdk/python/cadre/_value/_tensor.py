@@ -5,6 +5,9 @@ import ctypes
 import math
 from operator import index
 
+from . import _gpu
+from ._gpu import OnGpu
+
 # dtype of safetensors -> bits of a value, what numpy calls it, and what torch calls it. None: it does not have it.
 DTYPES = {"BOOL": (8, "?", "bool"), "F4": (4, None, None), "F6_E2M3": (6, None, None), "F6_E3M2": (6, None, None),
           "U8": (8, "u1", "uint8"), "I8": (8, "i1", "int8"), "F8_E5M2": (8, None, "float8_e5m2"),
@@ -31,7 +34,7 @@ def module_of(value):
 
 class Tensor:
     """Values of one dtype, as safetensors names it, and shape; `data` has their bytes, row-major, little endian.
-    numpy() and torch() are on the same memory.
+    numpy() and torch() are on the same memory. On a GPU, so is torch(), and numpy() copies.
     """
 
     __slots__ = ("dtype", "shape", "data")
@@ -46,18 +49,21 @@ class Tensor:
             raise TypeError(f"a tensor of {dtype} with the shape {shape!r}: a shape is a list of whole numbers") from None
         if not all(0 <= n <= _DIM_MAX for n in self.shape):
             raise ValueError(f"a tensor of {dtype}{list(self.shape)}: a dimension is 0 to 2**63 - 1")
-        self.data = _flat(memoryview(data))
+        self.data = data if type(data) is OnGpu else _flat(memoryview(data))
         need = (math.prod(self.shape) * DTYPES[dtype][0] + 7) // 8
         if self.data.nbytes != need:
             raise ValueError(f"a tensor of {dtype}{list(self.shape)} has {need} bytes, not {self.data.nbytes}")
 
     @classmethod
     def of(cls, value, name="a tensor"):
-        """Of a tensor of torch, an array of numpy, or anything else that has a buffer with a shape."""
+        """Of a tensor of torch, an array of numpy or of CUDA, or anything else that has a buffer with a shape."""
         if isinstance(value, cls):
             return value
         if module_of(value) == "torch" and hasattr(value, "data_ptr"):
             return _of_torch(value, name)
+        array = _gpu.of_array(value)
+        if array:
+            return _of_array(array, value, name)
         named = _OF_NUMPY_NAME.get(getattr(getattr(value, "dtype", None), "name", None))
         if named:
             return cls(named, value.shape, value.reshape(-1).view("u1"))
@@ -80,24 +86,38 @@ class Tensor:
         name = DTYPES[self.dtype][1]
         if not name:
             raise TypeError(f"numpy has no dtype {self.dtype}: .torch() has it, and .data has the bytes")
-        return numpy.frombuffer(self.data, name).reshape(self.shape)
+        return numpy.frombuffer(_gpu.on_host(self.data), name).reshape(self.shape)
 
     def torch(self):
-        """A tensor of torch on the same memory, or on a copy where that may not be written, or lies unaligned."""
+        """A tensor of torch on the same memory, or on a copy where that may not be written, or lies unaligned, or where
+        torch cannot use the GPU.
+        """
         import torch
 
         dtype = getattr(torch, DTYPES[self.dtype][2] or "", None)
         if dtype is None:
             raise TypeError(f"this torch has no dtype {self.dtype}: .data has the bytes")
+        gpu = type(self.data) is OnGpu and torch.cuda.is_available()
         if not self.data.nbytes:
-            return torch.empty(self.shape, dtype=dtype)
-        data, width = self.data, max(DTYPES[self.dtype][0] // 8, 1)
+            return torch.empty(self.shape, dtype=dtype, device="cuda" if gpu else None)
+        if gpu:
+            return torch.as_tensor(self.data).view(dtype).reshape(self.shape)
+        data, width = _gpu.on_host(self.data), max(DTYPES[self.dtype][0] // 8, 1)
         if data.readonly or _address(data) % width:
             data = bytearray(data)
         return torch.frombuffer(data, dtype=dtype).reshape(self.shape)
 
+    @property
+    def __cuda_array_interface__(self):
+        """For cupy and others, if it is on a GPU and numpy has the dtype."""
+        name = DTYPES[self.dtype][1]
+        if type(self.data) is not OnGpu or not name:
+            raise AttributeError(f"a tensor of {self.dtype} in memory of the host")
+        return {**self.data.__cuda_array_interface__, "shape": self.shape,
+                "typestr": name if name[0] == "<" else f"|{'b1' if name == '?' else name}"}
+
     def __repr__(self):
-        return f"<cadre.Tensor {self.dtype}{list(self.shape)}>"
+        return f"<cadre.Tensor {self.dtype}{list(self.shape)}{' on a GPU' if type(self.data) is OnGpu else ''}>"
 
 
 def _address(view):
@@ -113,6 +133,15 @@ def _flat(view):
     return memoryview(view.tobytes())
 
 
+def _of_array(array, value, name):
+    address, shape, typestr = array
+    kind = next((dtype for dtype, (_, known, _) in DTYPES.items()
+                 if known and typestr in (known, f"|{known}", "|b1" if known == "?" else known)), None)
+    if kind is None:
+        raise TypeError(f"{name} has values of the type {typestr!r}, for which safetensors has no dtype")
+    return Tensor(kind, shape, OnGpu(address, math.prod(shape) * DTYPES[kind][0] // 8, value))
+
+
 def is_plain_torch(value):
     """A tensor of torch that is its values and nothing more: neither jagged, nor sparse, nor quantized."""
     return str(value.layout) == "torch.strided" and not value.is_nested and not value.is_quantized and (
@@ -123,7 +152,12 @@ def _of_torch(value, name):
     if not is_plain_torch(value):
         raise TypeError(f"{name} is a tensor of torch with the layout {value.layout} and the dtype {value.dtype}: "
                         "safetensors has dense tensors only")
-    dense = value.detach().resolve_conj().resolve_neg().cpu().contiguous()  # from a GPU: this is the one copy
+    dense = value.detach().resolve_conj().resolve_neg()
+    if value.is_cuda and _gpu.stays():
+        dense = dense.contiguous()
+        memory = OnGpu(dense.data_ptr(), dense.numel() * dense.element_size(), dense)
+        return Tensor(_OF_TORCH[str(value.dtype).rpartition(".")[2]], value.shape, memory)
+    dense = dense.cpu().contiguous()  # from a GPU: this is the one copy
     size = dense.numel() * dense.element_size()
     if size:
         memory = (ctypes.c_char * size).from_address(dense.data_ptr())

@@ -37,12 +37,17 @@ class Options(Structure):
 
 class Call(Structure):
     _fields_ = [("call", c_size_t), ("role", c_uint32), ("method", c_uint32), ("args", c_size_t), ("args_len", c_size_t),
-                ("code", c_int)]
+                ("code", c_int), ("values_len", c_size_t)]
+
+
+class Part(Structure):
+    _fields_ = [("data", c_size_t), ("len", c_size_t), ("on_device", c_int)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.
 STRUCTS = {"cadre_method": Method, "cadre_host_lane": Lane, "cadre_host_rule": Rule, "cadre_host_class": Class,
-           "cadre_host_options": Options, "cadre_host_call": Call}
+           "cadre_host_options": Options, "cadre_host_call": Call,
+           "cadre_host_part": Part}
 
 FUNCTIONS = {
     "start": (c_int, [c_void_p]),
@@ -50,9 +55,12 @@ FUNCTIONS = {
     "lane_fd": (c_int, [c_uint]),
     "room": (c_void_p, [c_size_t, c_size_t]),
     "return": (c_int, [c_size_t, c_char_p, c_size_t]),
+    "return_parts": (c_char_p, [c_size_t, c_void_p, c_size_t, c_size_t]),
     "fail": (None, [c_size_t, c_char_p, c_char_p, c_char_p, c_int]),
     "finish": (None, [c_size_t]),
     "canceled": (c_int, [c_size_t]),
+    "hold": (c_char_p, [c_size_t, c_void_p, c_void_p]),
+    "let_go": (None, [c_size_t]),
     "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),
     "end": (c_int, []),
 }
@@ -84,6 +92,53 @@ def array(kind, items):
 
 def text(value):
     return None if value is None else value.encode()
+
+
+class _Held:
+    """Memory of the GPU that the host holds for arguments."""
+
+    __slots__ = ("host", "handle")
+
+    def __init__(self, host, handle):
+        self.host, self.handle = host, handle
+
+    def __del__(self):
+        self.host.let_go(self.handle)
+
+
+def values(host, call):
+    """What of the arguments is on the GPU, or None; it stays there as long as anything refers to it."""
+    if not call.values_len:
+        return None
+    address, held = c_size_t(), c_size_t()
+    why = host.hold(call.call, ctypes.byref(address), ctypes.byref(held))
+    if why:
+        raise RuntimeError(why.decode())
+    return _value.OnGpu(address.value, call.values_len, _Held(host, held.value))
+
+
+def give_parts(host, handle, parts, stream):
+    """The result from parts on the host and on the GPU."""
+    kept = [_addressable(p) for p in parts]
+    made = array(Part, [Part(_address(p), _value.size(p), type(p) is _value.OnGpu) for p in kept])
+    why = host.return_parts(handle, ctypes.cast(made, c_void_p), len(kept), stream)
+    if why:
+        raise RuntimeError(why.decode())
+
+
+def _addressable(part):
+    if type(part) in (bytes, _value.OnGpu):
+        return part
+    view = memoryview(part)
+    return bytes(view) if view.readonly else view
+
+
+def _address(part):
+    if type(part) is _value.OnGpu:
+        return part.address
+    if type(part) is bytes:
+        return ctypes.cast(c_char_p(part), c_void_p).value
+    return ctypes.addressof((ctypes.c_char * part.nbytes).from_buffer(part))
 
 
 def body(call):

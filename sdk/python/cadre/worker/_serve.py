@@ -157,9 +157,9 @@ class Server:
         return self.roles[c.role].methods[c.method]
 
     def _arguments(self, c):
-        buffer = _host.body(c)
+        buffer, values = _host.body(c), _host.values(self.host, c)
         try:
-            return _value.decode_call(_value.kind_of(buffer), buffer, bool(c.code))
+            return _value.decode_call(_value.kind_of(buffer, values), buffer, bool(c.code), values)
         except _errors.Error as e:
             raise _BadArguments(str(e), e.name) from None
 
@@ -246,6 +246,9 @@ class Server:
         kind, parts = _value.encode_result(value, method.name)
         if kind == "json":
             self.host.give(handle, parts[0], len(parts[0]))
+            return
+        if any(type(p) is _value.OnGpu for p in parts):
+            _host.give_parts(self.host, handle, parts, _value.stream())
             return
         size = sum(memoryview(p).nbytes for p in parts)
         room = self.host.room(handle, size)

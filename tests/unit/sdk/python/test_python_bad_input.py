@@ -34,7 +34,7 @@ def pickled(stream, tensors=()):
     """The body of a call, with this stream."""
     parts = {str(i): t for i, t in enumerate(tensors)}
     parts[_pickle.OBJECT] = Tensor("U8", (len(stream),), memoryview(stream))
-    return Body("pickle", _document.write(parts, {_pickle.OBJECT: "pickle5"}))
+    return Body("pickle", _document.write(parts, {_pickle.OBJECT: _pickle.CALL}))
 
 
 class Relay:

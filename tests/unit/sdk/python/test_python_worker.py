@@ -51,6 +51,8 @@ class Methods(GroupCase):
             self.assertEqual(group.call("echo", {1, 2}, rank=0), ({1, 2},))
             self.assertEqual(group.call("echo", args={"a": b"bytes", "b": 1 + 2j}, rank=0), {"a": b"bytes", "b": 1 + 2j})
             self.assertEqual(group.call("not_json"), [{1, 2, 3}] * 2)
+            kept = group.call("not_json", rank=0, keep=True)
+            self.assertEqual(group.call("echo", kept), [({1, 2, 3},)] * 2)
         self.fails(cadre.Forbidden, "trust=True", self.group.call, "not_json")
         self.assertRegex(str(self.fails_as(self.group.call, "lock")), "cannot be sent")
 
