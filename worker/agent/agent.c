@@ -18,6 +18,8 @@ enum {
     SWEEPS_MAX = 250,
     FLUSH_MAX_MS = 2000,
     FLUSH_LOOK_MS = 10, // for a slow reader of the log at the end
+    TEMPLATE_IMPORT_MS = 10 * 60 * 1000,
+    TEMPLATE_IDLE_MS = 10 * 60 * 1000,
 };
 
 struct group;
@@ -164,7 +166,12 @@ static struct template *template_of(struct group *g, const struct command *c, co
                                     const struct place_run *run, struct arena *arena)
 {
     struct agent *a = g->agent;
-    const struct template_config config = {.loop = a->config.loop, .reaper = a->reaper, .output = a->output};
+    const struct template_config config = {.loop = a->config.loop,
+                                           .reaper = a->reaper,
+                                           .output = a->output,
+                                           .oom_kills = &a->oom_kills,
+                                           .import_ms = TEMPLATE_IMPORT_MS,
+                                           .idle_ms = TEMPLATE_IDLE_MS};
     if (str_empty(environment_get(run->env, "CADRE_PRELOAD")))
         return NULL;
     const char *const *env = environment_template(a->config.env, group, arena);

@@ -10,6 +10,14 @@
 
 enum { OWN_VARS = 26, EXPANDED_MAX = 1 << 20 };
 
+static size_t count(const char *const *list)
+{
+    size_t n = 0;
+    while (list[n])
+        n++;
+    return n;
+}
+
 struct builder {
     struct arena *a;
     struct map at; // name -> its place in `list`, plus 1
@@ -140,11 +148,8 @@ int environment_build(const char *const *pod, const struct environment_group *g,
                       struct arena *a, const char *const **ret, struct err *err)
 {
     struct gpus_view view;
-    size_t n_pod = 0;
-    while (pod[n_pod])
-        n_pod++;
     struct builder b = {.a = a, .at = MAP_INIT};
-    b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
+    b.list = arena_array(a, count(pod) + g->n_vars + OWN_VARS + 1, sizeof *b.list);
     put_pod(&b, pod);
     int r = environment_gpus(b.list, g, p, a, &view, err);
     if (r == 0) {
@@ -167,11 +172,8 @@ static bool is_for_template(const char *name)
 
 const char *const *environment_template(const char *const *pod, const struct environment_group *g, struct arena *a)
 {
-    size_t n_pod = 0;
-    while (pod[n_pod])
-        n_pod++;
     struct builder b = {.a = a, .at = MAP_INIT};
-    b.list = arena_array(a, n_pod + g->n_vars + OWN_VARS + 1, sizeof *b.list);
+    b.list = arena_array(a, count(pod) + g->n_vars + OWN_VARS + 1, sizeof *b.list);
     put_pod(&b, pod);
     for (size_t i = 0; i < g->n_vars; i++)
         if (is_for_template(g->vars[i].name))
@@ -185,13 +187,42 @@ const char *const *environment_template(const char *const *pod, const struct env
 
 const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a)
 {
-    size_t n = 0;
-    while (texts[n])
-        n++;
+    size_t n = count(texts);
     const char **all = arena_array(a, n + 1, sizeof *all);
     for (size_t i = 0; i < n; i++)
         all[i] = environment_expand(env, texts[i], a);
     return all;
+}
+
+const char *const *environment_copy(const char *const *list, struct arena *a)
+{
+    size_t n = count(list);
+    const char **ret = arena_array(a, n + 1, sizeof *ret);
+    for (size_t i = 0; i < n; i++)
+        ret[i] = arena_strdup(a, list[i]);
+    return ret;
+}
+
+static const char *name_of(const char *entry, struct arena *a)
+{
+    return arena_strndup(a, entry, strcspn(entry, "="));
+}
+
+const char *const *environment_changes(const char *const *from, const char *const *to, struct arena *a)
+{
+    const char **ret = arena_array(a, count(from) + count(to) + 1, sizeof *ret);
+    size_t n = 0;
+    for (size_t i = 0; to[i]; i++) {
+        const char *name = name_of(to[i], a), *before = environment_get(from, name);
+        if (!before || !str_eq(before, environment_get(to, name)))
+            ret[n++] = to[i];
+    }
+    for (size_t i = 0; from[i]; i++) {
+        const char *name = name_of(from[i], a);
+        if (!environment_get(to, name))
+            ret[n++] = name;
+    }
+    return ret;
 }
 
 const char *environment_get(const char *const *env, const char *name)

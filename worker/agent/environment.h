@@ -47,3 +47,6 @@ int environment_gpus(const char *const *pod, const struct environment_group *g, 
 const char *environment_expand(const char *const *env, const char *text, struct arena *a);
 const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a);
 const char *environment_get(const char *const *env, const char *name); // NULL = not set
+// What makes `to` out of `from`: "NAME=value", or "NAME" of one that is to go.
+const char *const *environment_changes(const char *const *from, const char *const *to, struct arena *a);
+const char *const *environment_copy(const char *const *list, struct arena *a);

@@ -28,3 +28,10 @@ int64_t oom_kills(const char *root)
     int64_t n = read_counter(root, "memory.events");
     return n >= 0 ? n : read_counter(root, "memory/memory.oom_control");
 }
+
+bool oom_look(int64_t *known)
+{
+    int64_t before = *known;
+    *known = oom_kills(OOM_CGROUP);
+    return *known > before && before >= 0;
+}

@@ -3,6 +3,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/mem.h"
+#include "worker/agent/environment.h"
 #include "worker/agent/oom.h"
 
 #include <signal.h>
@@ -76,13 +77,6 @@ static void say_exit(const struct place *p, const struct process_exit *e)
         output_say(o, "%s: exit code %d", p->who, e->code);
 }
 
-static bool look_oom(const struct place *p)
-{
-    int64_t before = *p->config.oom_kills;
-    *p->config.oom_kills = oom_kills(OOM_CGROUP);
-    return *p->config.oom_kills > before && before >= 0;
-}
-
 static void on_exited(struct place *p)
 {
     struct process_exit e = process_exit(p->process);
@@ -92,7 +86,7 @@ static void on_exited(struct place *p)
     output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
     p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
-    p->oom = e.signal == SIGKILL && look_oom(p) && !p->killed;
+    p->oom = e.signal == SIGKILL && oom_look(p->config.oom_kills) && !p->killed;
     if (p->killed)
         buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
                    killed_words(p, words, sizeof words));
@@ -191,17 +185,6 @@ static void on_birth(void *ctx, int pid, int fd, const char *why_not)
     arena_done(&p->arena);
 }
 
-static const char *const *keep(const char *const *list, struct arena *a)
-{
-    size_t n = 0;
-    while (list[n])
-        n++;
-    const char **ret = arena_array(a, n + 1, sizeof *ret);
-    for (size_t i = 0; i < n; i++)
-        ret[i] = arena_strdup(a, list[i]);
-    return ret;
-}
-
 static void start_forked(struct place *p, const struct place_run *run)
 {
     struct err err = ERR_INIT;
@@ -212,8 +195,8 @@ static void start_forked(struct place *p, const struct place_run *run)
         start_slow(p, run, err.msg);
         return;
     }
-    p->run = (struct place_run){.argv = keep(run->argv, &p->arena),
-                                .env = keep(run->env, &p->arena),
+    p->run = (struct place_run){.argv = environment_copy(run->argv, &p->arena),
+                                .env = environment_copy(run->env, &p->arena),
                                 .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
 }
 

@@ -5,10 +5,13 @@
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "worker/agent/environment.h"
+#include "worker/agent/oom.h"
 #include "worker/agent/rank_process.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +19,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SAID_MAX = 1024, PASSED = 4, SOURCE_MAX = 64 << 20 };
+enum {
+    SAID_MAX = 1024,
+    PASSED = 4,
+    SOURCE_MAX = 64 << 20,
+    ASKED_MAX = 16,  // births in one packet
+    STACKS_MS = 5000 // to print them
+};
 
 enum state { STATE_NONE, STATE_IMPORTING, STATE_READY, STATE_USELESS };
 
@@ -35,14 +44,16 @@ struct template
 {
     struct template_config config;
     struct buf source; // what it was made of, to compare
+    struct arena arena;
+    const char *const *env; // that it was started with
     enum state state;
     struct process *process;
     struct output_process *output;
     int fd; // -1 = none
     struct loop_poll *poll;
     struct loop_timer *turn, *import_timer, *idle_timer;
-    struct list births; // oldest first; only the first one is asked, for the template forks one at a time
-    char why[SAID_MAX]; // STATE_USELESS
+    struct list births; // oldest first
+    char why[SAID_MAX]; // it does not fork
 };
 
 static void close_fd(int *fd)
@@ -50,11 +61,6 @@ static void close_fd(int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-}
-
-static struct birth *first_birth(const struct template *t)
-{
-    return list_empty(&t->births) ? NULL : CONTAINER_OF(t->births.next, struct birth, link);
 }
 
 void birth_cancel(struct birth *b)
@@ -83,17 +89,18 @@ static void birth_end(struct birth *b, int pid, const char *why_not)
 
 // The process
 
-static void lose_birth(struct template *t)
+static void lose_births(struct template *t)
 {
-    struct birth *b = first_birth(t);
-    if (b)
+    LIST_FOREACH(l, &t->births) {
+        struct birth *b = CONTAINER_OF(l, struct birth, link);
         b->lost = b->asked;
+    }
     loop_timer_arm(t->turn, 0);
 }
 
 static void forget_process(struct template *t)
 {
-    lose_birth(t);
+    lose_births(t);
     loop_timer_disarm(t->import_timer);
     loop_poll_free(TAKE_PTR(t->poll));
     close_fd(&t->fd);
@@ -113,6 +120,7 @@ static void on_said(void *ctx, int events)
 {
     struct template *t = ctx;
     char said[SAID_MAX];
+    bool in_time = t->state == STATE_IMPORTING;
     ssize_t n = recv(t->fd, said, sizeof said - 1, MSG_DONTWAIT);
     (void)events;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -120,11 +128,12 @@ static void on_said(void *ctx, int events)
     said[MAX(n, (ssize_t)0)] = '\0';
     if (n <= 0)
         loop_poll_free(TAKE_PTR(t->poll)); // its exit says more
-    else if (said[0] == 'R' && t->state == STATE_IMPORTING)
+    else if (said[0] == 'R' && in_time)
         t->state = STATE_READY;
     else if (said[0] == 'N')
         become_useless(t, said + 1);
-    loop_timer_disarm(t->import_timer);
+    if (in_time)
+        loop_timer_disarm(t->import_timer);
     loop_timer_arm(t->turn, 0);
 }
 
@@ -134,7 +143,9 @@ static void describe_exit(const struct template *t, char *out, size_t size)
     if (process_error(t->process)[0])
         snprintf(out, size, "%s", process_error(t->process));
     else if (e.signal)
-        snprintf(out, size, "it was ended by signal %d (%s)", e.signal, strsignal(e.signal));
+        snprintf(out, size, "it was ended by signal %d (%s)%s", e.signal, strsignal(e.signal),
+                 e.signal == SIGKILL && oom_look(t->config.oom_kills) ? ": the memory of the container was used up"
+                                                                      : "");
     else
         snprintf(out, size, "it exited with code %d; its output says why", e.code);
 }
@@ -145,6 +156,8 @@ static void on_exited(struct template *t)
     char why[SAID_MAX];
     if (t->poll)
         on_said(t, LOOP_READ); // its last words
+    loop_timer_disarm(t->import_timer);
+    output_drain(t->output);
     describe_exit(t, why, sizeof why);
     if (t->state == STATE_IMPORTING && !process_exit(t->process).signal)
         become_useless(t, why);
@@ -153,7 +166,7 @@ static void on_exited(struct template *t)
         snprintf(t->why, sizeof t->why, "%s", why);
         t->state = STATE_NONE;
     }
-    lose_birth(t);
+    lose_births(t);
 }
 
 static void on_process(void *ctx, enum process_event event)
@@ -165,11 +178,20 @@ static void on_process(void *ctx, enum process_event event)
         forget_process(t);
 }
 
+// First it has to say where it hangs; then it has to go.
 static void on_import_timer(void *ctx)
 {
     struct template *t = ctx;
-    become_useless(t, "its imports take more than 10 minutes");
-    forget_process(t);
+    char why[SAID_MAX];
+    if (t->state == STATE_USELESS) {
+        forget_process(t);
+        return;
+    }
+    snprintf(why, sizeof why, "its imports take more than %lld s; its output says where they are",
+             (long long)t->config.import_ms / 1000);
+    become_useless(t, why);
+    kill(process_pid(t->process), SIGRTMAX - 1);
+    loop_timer_arm(t->import_timer, STACKS_MS);
 }
 
 static void on_idle_timer(void *ctx)
@@ -232,6 +254,9 @@ void template_want(struct template *t, const struct template_source *s)
     }
     buf_done(&t->source);
     t->source = source;
+    arena_done(&t->arena);
+    t->env = environment_copy(s->env, &t->arena);
+    snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
     t->state = STATE_IMPORTING;
     if (start(t, s, &err) < 0) {
@@ -239,7 +264,7 @@ void template_want(struct template *t, const struct template_source *s)
         forget_process(t);
         return;
     }
-    loop_timer_arm(t->import_timer, TEMPLATE_IMPORT_MS);
+    loop_timer_arm(t->import_timer, t->config.import_ms);
 }
 
 // Births
@@ -252,13 +277,16 @@ static int write_all(int fd, const char *data, size_t n)
     return lseek(fd, 0, SEEK_SET) == 0 ? 0 : -1;
 }
 
-// The directory, then the variables, each with its NUL.
-static int environment_file(const struct birth_config *c)
+// The directory, then how the environment differs from the one of the template, each with its NUL. All else the rank
+// takes as the template has it: python3 may be a script that sets variables, and imports may.
+static int environment_file(const struct template *t, const struct birth_config *c)
 {
     struct buf b = BUF_INIT(SOURCE_MAX);
+    struct arena a = ARENA_INIT;
     const char *const dir[] = {c->dir ? c->dir : "", NULL};
     put_all(&b, dir);
-    put_all(&b, c->env);
+    put_all(&b, environment_changes(t->env, c->env, &a));
+    arena_done(&a);
     int fd = memfd_create("environment", MFD_CLOEXEC);
     if (fd >= 0 && (b.over || write_all(fd, b.data, b.len) != 0))
         close_fd(&fd);
@@ -288,48 +316,85 @@ static void on_born(void *ctx, int events)
     take_birth(ctx);
 }
 
-static int ask(struct template *t, struct birth *b, struct err *err)
+static int send_passed(const struct template *t, struct birth *const *births, size_t n)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(PASSED * sizeof(int))];
+        char space[CMSG_SPACE(ASKED_MAX * PASSED * sizeof(int))];
     } control = {0};
-    char word = 'F';
-    struct iovec byte = {&word, 1};
+    char words[ASKED_MAX];
+    struct iovec word = {words, n};
+    size_t size = n * PASSED * sizeof(int);
     struct msghdr message = {
-        .msg_iov = &byte, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    control.header = (struct cmsghdr){CMSG_LEN(PASSED * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-    memcpy(CMSG_DATA(&control.header), b->passed, sizeof b->passed);
-    if (sendmsg(t->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-        return err_set(err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(errno));
+        .msg_iov = &word, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(size)};
+    memset(words, 'F', n);
+    control.header = (struct cmsghdr){CMSG_LEN(size), SOL_SOCKET, SCM_RIGHTS};
+    for (size_t i = 0; i < n; i++)
+        memcpy(CMSG_DATA(&control.header) + i * sizeof births[i]->passed, births[i]->passed, sizeof births[i]->passed);
+    return sendmsg(t->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+static int listen_to(struct birth *b, struct err *err)
+{
     for (size_t i = 0; i < PASSED; i++)
         close_fd(&b->passed[i]);
     b->asked = true;
-    b->poll = loop_poll_new(t->config.loop, b->fd, on_born, b);
+    b->poll = loop_poll_new(b->template->config.loop, b->fd, on_born, b);
     return b->poll ? loop_poll_set(b->poll, LOOP_READ, err)
                    : err_set(err, ERR_IO, "the event loop takes no more files");
 }
 
-static void serve(struct template *t, struct birth *b)
+// All that wait, in one packet: the template forks them in one go.
+static void ask(struct template *t)
 {
+    struct birth *births[ASKED_MAX];
     struct err err = ERR_INIT;
-    if (t->state == STATE_READY && ask(t, b, &err) < 0)
-        birth_end(b, 0, err.msg);
-    else if (t->state == STATE_NONE || t->state == STATE_USELESS)
-        birth_end(b, 0, t->why);
+    size_t n = 0;
+    LIST_FOREACH(l, &t->births) {
+        struct birth *b = CONTAINER_OF(l, struct birth, link);
+        if (!b->asked && n < ASKED_MAX)
+            births[n++] = b;
+    }
+    int r = send_passed(t, births, n);
+    if (r < 0) {
+        err_set(&err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(-r));
+        birth_end(births[0], 0, err.msg); // the others try it again
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (listen_to(births[i], &err) < 0) {
+            births[i]->lost = true;
+            snprintf(t->why, sizeof t->why, "%s", err.msg);
+        }
 }
 
-// The oldest; the end of each makes it the next one's turn.
+// The oldest that something is to be done for. NULL: all wait for the template.
+static struct birth *next_birth(const struct template *t)
+{
+    LIST_FOREACH(l, &t->births) {
+        struct birth *b = CONTAINER_OF(l, struct birth, link);
+        if (b->lost || (!b->asked && t->state != STATE_IMPORTING))
+            return b;
+    }
+    return NULL;
+}
+
+// One birth in each turn: its end may be the end of others.
 static void on_turn(void *ctx)
 {
     struct template *t = ctx;
-    struct birth *b = first_birth(t);
+    struct birth *b = next_birth(t);
     if (!b)
         return;
-    if (!b->asked)
-        serve(t, b);
-    else if (b->lost && !take_birth(b))
+    loop_timer_arm(t->turn, 0);
+    if (b->lost) {
+        if (!take_birth(b))
+            birth_end(b, 0, t->why);
+    } else if (t->state == STATE_READY) {
+        ask(t);
+    } else {
         birth_end(b, 0, t->why);
+    }
 }
 
 struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err)
@@ -338,12 +403,12 @@ struct birth *template_fork(struct template *t, const struct birth_config *c, st
     struct birth *b = xcalloc(1, sizeof *b);
     bool open =
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
-    *b = (struct birth){
-        .template = t,
-        .fn = c->fn,
-        .ctx = c->ctx,
-        .fd = ends[0],
-        .passed = {ends[1], fcntl(c->out, F_DUPFD_CLOEXEC, 3), fcntl(c->err, F_DUPFD_CLOEXEC, 3), environment_file(c)}};
+    *b = (struct birth){.template = t,
+                        .fn = c->fn,
+                        .ctx = c->ctx,
+                        .fd = ends[0],
+                        .passed = {ends[1], fcntl(c->out, F_DUPFD_CLOEXEC, 3), fcntl(c->err, F_DUPFD_CLOEXEC, 3),
+                                   environment_file(t, c)}};
     list_append(&t->births, &b->link);
     for (size_t i = 0; i < PASSED; i++)
         open = open && b->passed[i] >= 0;
@@ -379,13 +444,14 @@ void template_free(struct template *t)
     loop_timer_free(t->import_timer);
     loop_timer_free(t->idle_timer);
     buf_done(&t->source);
+    arena_done(&t->arena);
     free(t);
 }
 
 void template_rest(struct template *t)
 {
     if (t->process)
-        loop_timer_arm(t->idle_timer, TEMPLATE_IDLE_MS);
+        loop_timer_arm(t->idle_timer, t->config.idle_ms);
 }
 
 int template_pid(const struct template *t)

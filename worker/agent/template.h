@@ -10,11 +10,6 @@
 #include "worker/agent/child_reaper.h"
 #include "worker/agent/rank_output.h"
 
-enum {
-    TEMPLATE_IMPORT_MS = 10 * 60 * 1000, // for its imports
-    TEMPLATE_IDLE_MS = 10 * 60 * 1000,   // without a rank, before it ends: it holds memory
-};
-
 struct template;
 struct birth; // of a process that was asked for
 
@@ -22,6 +17,9 @@ struct template_config {
     struct loop *loop;
     struct reaper *reaper;
     struct output *output;
+    int64_t *oom_kills; // by the kernel, that are known; shared with the places of ranks
+    int64_t import_ms;  // for its imports
+    int64_t idle_ms;    // without a rank, before it ends: it holds memory
 };
 
 // What runs as the template; the strings are copied. NULL-terminated lists.
@@ -53,5 +51,5 @@ void template_want(struct template *t, const struct template_source *s);
 // Asks for a rank; nothing is kept of the config's strings. NULL: there are no more descriptors.
 struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err);
 void birth_cancel(struct birth *b);         // fn is not called; accepts NULL
-void template_rest(struct template *t);     // no rank is left: it ends after TEMPLATE_IDLE_MS, if none is asked for
+void template_rest(struct template *t);     // no rank is left: it ends after idle_ms, if none is asked for
 int template_pid(const struct template *t); // 0 = it does not run

@@ -45,10 +45,10 @@ def program(name):
 
 class Local:
     """A run of cadre-local: `ranks` processes, started again when one failed, with a module (class or roles `of`), or
-    with what spec.worker says, a dict.
+    with what spec.worker says, a dict. more: of its spec.
     """
 
-    def __init__(self, module, ranks=1, of=None):
+    def __init__(self, module, ranks=1, of=None, **more):
         self.folder = tempfile.mkdtemp()
         self.address = f"unix:{self.folder}/socket"
         self.log = open(f"{self.folder}/log", "w+b")
@@ -58,7 +58,7 @@ class Local:
         group = {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup",
                  "metadata": {"name": "g", "namespace": "lab"},
                  "spec": {"replicas": ranks, "worker": worker, "restartBackoff": {"initialSeconds": 0},
-                          "template": template}}
+                          "template": template, **more}}
         with open(f"{self.folder}/group.json", "w", encoding="utf-8") as f:
             json.dump(group, f)
         self.start()
@@ -119,11 +119,11 @@ class RunCase(unittest.TestCase):
 class GroupCase(unittest.TestCase):
     """Each test has a client and a group of a run that all tests of the class share."""
 
-    module, ranks, of = "ECHO_SO", 1, None
+    module, ranks, of, more = "ECHO_SO", 1, None, {}
 
     @classmethod
     def setUpClass(cls):
-        cls.local = Local(cls.module, cls.ranks, cls.of)
+        cls.local = Local(cls.module, cls.ranks, cls.of, **cls.more)
 
     @classmethod
     def tearDownClass(cls):

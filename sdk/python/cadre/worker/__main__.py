@@ -3,7 +3,9 @@
 
 import sys
 
-from . import _serve
+from . import _serve, _template
 
 if __name__ == "__main__":
-    sys.exit(_serve.main())
+    code = _serve.main()
+    _template.leave(code)
+    sys.exit(code)

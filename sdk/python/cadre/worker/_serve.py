@@ -114,7 +114,6 @@ class Server:
                                 debug_fd=_breakpoint.install() if _code() else -1, wake_fd=woken, code=_code(),
                                 awaits=_host.text(awaits))
         self.options = options  # the host keeps its tables
-        faulthandler.register(STACKS, all_threads=True)
         code = self.host.start(ctypes.byref(options))
         if code == 0:
             faulthandler.register(DUMP, file=options.dump_fd, all_threads=True, chain=True)  # the host's hears of it
@@ -319,10 +318,11 @@ def _waiting(host, roles, awaits):
 
 
 def main():
-    if os.environ.get("CADRE_TEMPLATE"):
-        _template.serve()  # comes back in a rank only
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # people want to see lines at once
+    faulthandler.register(STACKS, all_threads=True)
+    if os.environ.get("CADRE_TEMPLATE"):
+        _template.serve()  # comes back in a rank only
     if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
         print("Usage: python3 -m cadre.worker [MODULE]\n" + __doc__ + "\nThe environment is the same as cadre-worker's "
               "(cadre-worker --help); CADRE_PYTHON names the module.")

@@ -5,9 +5,13 @@ cadre-agent starts it, with a socket as standard input, and asks for each rank w
 socket, its standard output and error, its directory and environment. docs/protocol.md ("Template") describes both.
 """
 
+import array
+import atexit
 import ctypes
 import gc
 import importlib
+import importlib.machinery
+import itertools
 import os
 import signal
 import socket
@@ -17,25 +21,67 @@ import threading
 import time
 import traceback
 import warnings
+import weakref
 
 from . import _load
 
+_libc = ctypes.CDLL(None)
+_imported = set()  # the names of the modules that a rank has from its template
+_TASKS = "/proc/self/task"
 _PR_SET_PDEATHSIG = 1
 _NOT_RUNNABLE, _DIRECTORY = 126, 0  # the exit code, and the step that failed, as the agent knows them
 _WORDS_MAX = 900
+_HUGE, _MADV_COLLAPSE = 2 << 20, 25
+_FILES, _BIRTHS_MAX, _INT = 4, 16, array.array("i").itemsize
 _PATIENCE = 100  # looks at threads that are about to end, 10 ms apart
 
 
+class _Witness:
+    """Notes for each thread the innermost import that it was there after. Loaders tell of their modules."""
+
+    def __init__(self):
+        self.seen = {}  # thread -> name of a module
+        self._links = 0  # of the folder of threads, when it was looked at last
+        self._loaders = {loader: loader.exec_module for loader in (importlib.machinery.SourceFileLoader,
+                                                                   importlib.machinery.ExtensionFileLoader)}
+
+    def __enter__(self):
+        for loader, load in self._loaders.items():
+            loader.exec_module = self._telling(load)
+
+    def __exit__(self, *exc):
+        for loader, load in self._loaders.items():
+            loader.exec_module = load
+
+    def _telling(self, load):
+        def exec_module(loader, module):
+            load(loader, module)
+            links = os.stat(_TASKS).st_nlink  # as many as there are threads, and two
+            if links != self._links:
+                self._links = links
+                for thread in _threads():
+                    self.seen.setdefault(thread, module.__name__)
+
+        return exec_module
+
+
+_witness = _Witness()
+
+
 def _threads():
-    """The names of all but the main one, also of those that Python does not know."""
-    names, known = [], {str(t.native_id): t.name for t in threading.enumerate()}
-    for task in os.listdir("/proc/self/task"):
-        try:
-            with open(f"/proc/self/task/{task}/comm", encoding="utf-8", errors="replace") as f:
-                names += [] if int(task) == os.getpid() else [known.get(task) or f.read().strip()]
-        except OSError:  # it has ended
-            pass
-    return names
+    """All but the main one, also those that Python does not know."""
+    return {int(task) for task in os.listdir(_TASKS)} - {os.getpid()}
+
+
+def _name_of(thread, what):
+    """As it is called, and since when it is there, if that says more than `what`."""
+    names, since = {t.native_id: t.name for t in threading.enumerate()}, _witness.seen.get(thread)
+    try:
+        with open(f"{_TASKS}/{thread}/comm", encoding="utf-8", errors="replace") as f:
+            name = names.get(thread) or f.read().strip()
+    except OSError:
+        name = "which has ended"
+    return name + (f", since the import of {since}" if since and not what.endswith(f" {since}") else "")
 
 
 def _lasting_threads():
@@ -43,7 +89,7 @@ def _lasting_threads():
     need them: a fork for nothing shows it.
     """
     if not _threads():
-        return []
+        return set()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a fork beside threads, whose child does nothing here
         child = os.fork()
@@ -75,16 +121,34 @@ def _why_not(what):
     if gpu:
         return f"{what} has opened {gpu}, and CUDA does not work in the child of a fork"
     if threads:
-        names = ", ".join(sorted(set(threads))[:4])
+        names = "; ".join(sorted({_name_of(thread, what) for thread in threads})[:4])
         return f"{what} has left {len(threads)} thread{'s' if len(threads) > 1 else ''} running ({names}), which a fork loses"
     return None
+
+
+def leave(code):
+    """The end of a rank that was forked; does nothing in others. It is an end as any, of what the rank has imported and
+    registered itself. What the template has imported stays whole: to tear that down would copy all of its memory, and take
+    longer than anything else of a restart.
+    """
+    if not _imported:
+        return
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for name in list(itertools.takewhile(lambda name: name not in _imported, reversed(sys.modules))):
+        del sys.modules[name]
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    _libc.exit(code)
 
 
 def _import(names):
     """Imports them all. Why the template is of no use, or None."""
     for name in names:
         try:
-            importlib.import_module(name)
+            with _witness:
+                importlib.import_module(name)
         except (Exception, SystemExit) as e:
             traceback.print_exc()
             return f"worker.preload: the import of {name} failed: {_load.said(e)}"
@@ -101,13 +165,13 @@ def _send(to, text):
         pass  # nobody waits any more
 
 
-def _become(rank, agent, files):
+def _become(agent, home, rank, out, err, described):
     """In the rank: all that differs from the template."""
-    out, err, described = files
+    rank = socket.socket(fileno=rank)
     os.setsid()
     if not rank.recv(1):  # the agent watches it now, or does not want it any more
         os._exit(1)
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != agent:  # died before it could take us along
         os._exit(128 + signal.SIGKILL)
     os.dup2(out, 1)
@@ -115,11 +179,15 @@ def _become(rank, agent, files):
     os.close(out)
     os.close(err)
     with os.fdopen(described, "rb") as f:
-        directory, *variables = f.read().split(b"\0")[:-1]
-    os.environb.clear()
-    os.environb.update(v.split(b"=", 1) for v in variables)
+        directory, *changes = f.read().split(b"\0")[:-1]
+    for change in changes:
+        name, is_set, value = change.partition(b"=")
+        if is_set:
+            os.environb[name] = value
+        else:
+            os.environb.pop(name, None)
     try:
-        os.chdir(directory or b".")
+        os.chdir(directory or home)
     except OSError as e:
         rank.send(struct.pack("ii", _DIRECTORY, e.errno))
         os._exit(_NOT_RUNNABLE)
@@ -128,69 +196,120 @@ def _become(rank, agent, files):
     rank.close()
 
 
-def _split(control, writing):
-    """In the middle one of three: forks the rank, and ends, so that the agent becomes the rank's parent."""
-    try:
-        pid = os.fork()
-    except OSError as e:
-        os.write(writing, f"N{e}".encode())
-        os._exit(1)
-    if pid:
-        os.write(writing, b"P%d" % pid)
-        os._exit(0)
-    os.close(writing)
-    control.close()
+def _fork_all(births):
+    """In the process between the template and its ranks. Returns a birth in the rank, and the answers to all here."""
+    answers = []
+    for birth in births:
+        try:
+            pid = os.fork()
+        except OSError as e:
+            answers.append(f"N{e}")
+            continue
+        if pid == 0:
+            return birth, None
+        answers.append(f"P{pid}")
+    return None, answers
 
 
-def _fork(control):
-    """Forks a rank. Its answer for the agent; None in the rank."""
+def _fork(control, births):
+    """Forks ranks, by a process in between that ends, so that the agent becomes their parent. Returns a birth in a rank, and the
+    answers to all in the template.
+    """
     why = _why_not("something in the template")
     if why:
-        return "N" + why
+        return None, ["N" + why] * len(births)
     reading, writing = os.pipe()
-    try:
-        middle = os.fork()
-    except OSError as e:
-        os.close(reading)
+    with os.fdopen(reading, "rb") as told:
+        try:
+            middle = os.fork()
+        except OSError as e:
+            os.close(writing)
+            return None, [f"N{e}"] * len(births)
+        if middle == 0:
+            birth, answers = _fork_all(births)
+            if not birth:
+                _say_and_end(writing, "\0".join(answers))
+            os.close(writing)
+            control.close()
+            return birth, None
         os.close(writing)
-        return f"N{e}"
-    if middle == 0:
-        os.close(reading)
-        _split(control, writing)
-        return None
-    os.close(writing)
-    with os.fdopen(reading, "rb") as f:
-        answer = f.read().decode()
+        answers = told.read().decode()
     os.waitpid(middle, 0)
-    return answer or "Nits parent was killed while it was forked"
+    return None, answers.split("\0") if answers else ["Nits parent was killed while it was forked"] * len(births)
+
+
+def _say_and_end(to, words):
+    try:
+        os.write(to, words.encode())
+    finally:
+        os._exit(0)
+
+
+def _asked(control):
+    """Waits until the agent asks for ranks: the files of each. Empty: it has ended."""
+    words, carried, _, _ = control.recvmsg(_BIRTHS_MAX, socket.CMSG_LEN(_BIRTHS_MAX * _FILES * _INT), socket.MSG_CMSG_CLOEXEC)
+    files = array.array("i", carried[0][2] if words else b"")
+    return [files[i:i + _FILES] for i in range(0, len(files), _FILES)]
+
+
+def _use_huge_pages():
+    """A fork copies the table of all pages. Of huge ones there are few: forks and ends of ranks take half of the time, once this
+    has copied the memory. It is for memory that is in use almost everywhere. Kernels before 6.1 do nothing.
+    """
+    with open("/proc/self/smaps", encoding="utf-8", errors="replace") as f:
+        lines = f.read().splitlines()
+    memory = None
+    for line in lines:
+        first, *rest = line.split()
+        if first[-1] != ":":
+            is_ours = rest[0] == "rw-p" and rest[4:] in ([], ["[heap]"])
+            memory = [int(end, 16) for end in first.split("-")] if is_ours else None
+        elif memory and first == "Anonymous:":
+            low, high = -(-memory[0] // _HUGE) * _HUGE, memory[1] // _HUGE * _HUGE
+            if low < high and int(rest[0]) * 1024 > (memory[1] - memory[0]) * 7 // 8:
+                _libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), _MADV_COLLAPSE)
+
+
+def _prepare(names):
+    """Makes this process the template. Why it cannot be one, or None."""
+    why = _import(names)
+    if why:
+        return why
+    for finalizer in weakref.finalize._registry:
+        finalizer.atexit = False
+    _libc.on_exit(_libc._exit, None)  # in a rank: the last one that runs, for the last one runs first. Then come destructors
+    _libc.__cxa_atexit(_libc.fflush, None, None)
+    _imported.update(sys.modules)
+    gc.collect()
+    gc.freeze()  # else the first collection in a rank would copy all that was imported
+    _use_huge_pages()
+    return None
 
 
 def serve():
     """Until the agent ends it. Returns in a rank."""
-    agent = os.getppid()
+    agent, home = os.getppid(), os.getcwdb()
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    why = _import(os.environ["CADRE_PRELOAD"].split())
-    if why:
-        _send(control, "N" + why)
-        sys.exit(0)
-    gc.collect()
-    gc.freeze()  # else the first collection in a rank would copy all that was imported
-    _send(control, "R")
-    while True:
-        word, files, _, _ = socket.recv_fds(control, 1, 4)
-        if not word:  # the agent has ended
-            sys.exit(0)
+    why = _prepare(os.environ["CADRE_PRELOAD"].split())
+    _send(control, "N" + why if why else "R")
+    births = [] if why else _asked(control)
+    while births:
         sys.stdout.flush()
         sys.stderr.flush()
-        rank = socket.socket(fileno=files[0])
-        answer = _fork(control)
-        if answer is None:
-            _become(rank, agent, files[1:])
+        _libc.fflush(None)  # else each rank would print it, too
+        birth, answers = _fork(control, births)
+        if birth:
+            for fd in (fd for other in births if other is not birth for fd in other):
+                os.close(fd)
+            _become(agent, home, *birth)
             return
-        _send(rank, answer)
-        rank.close()
-        for fd in files[1:]:
-            os.close(fd)
+        for files, answer in zip(births, answers):
+            with socket.socket(fileno=files[0]) as rank:
+                _send(rank, answer)
+            for fd in files[1:]:
+                os.close(fd)
+        births = _asked(control)
+    os._exit(0)

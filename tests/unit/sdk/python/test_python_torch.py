@@ -38,6 +38,17 @@ class DataParallel(GroupCase):
             self.assertAlmostEqual(got, want, places=5)
 
 
+class Forked(GroupCase):
+    module = {"python": "multiplied", "workingDir": os.path.join(os.path.dirname(__file__), "workers"), "preload": ["torch"]}
+    ranks = 2
+
+    def test_torch_works_in_ranks_that_are_forked_from_a_template(self):
+        numbers, right, threads = zip(*self.group.call("multiply", 300, timeout=120))
+        self.assertNotEqual(*numbers)  # of numpy
+        self.assertEqual((right, threads), ((True, True), (2, 2)))
+        self.assertNotIn("without its template", self.local.read_log())
+
+
 class Programs(RunCase):
     def printed(self, example):
         preload = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}

@@ -253,6 +253,18 @@ static void a_worker_in_python_finds_what_was_brought(void **state)
     assert_null(strstr(build(pod, &g, &p), "/cadre"));
 }
 
+static void changes_make_one_environment_out_of_another(void **state)
+{
+    static const char *const from[] = {"A=1", "B=2", "C=", "D=4=5", NULL};
+    static const char *const to[] = {"E=", "D=4=5", "B=3", "A=1", NULL};
+    const char *const *changes = environment_changes(from, to, &arena);
+    (void)state;
+    assert_string_equal(changes[0], "E=");
+    assert_string_equal(changes[1], "B=3");
+    assert_string_equal(changes[2], "C");
+    assert_null(changes[3]);
+}
+
 static void a_template_has_what_is_the_same_for_all_ranks_and_attempts(void **state)
 {
     (void)state;
@@ -292,6 +304,7 @@ int main(void)
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
         cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),
+        cmocka_unit_test_teardown(changes_make_one_environment_out_of_another, teardown),
         cmocka_unit_test_teardown(a_template_has_what_is_the_same_for_all_ranks_and_attempts, teardown),
         cmocka_unit_test_teardown(more_than_there_is_is_refused, teardown),
     };

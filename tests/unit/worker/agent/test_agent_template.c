@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,9 +28,23 @@ struct fixture {
     struct output *output;
     struct template *template;
     int null;
+    int64_t oom_kills;
+    char folder[64];  // of this test
     struct buf heard; // of births, a line each
     int n_heard;
 };
+
+static void make_template(struct fixture *f, int64_t import_ms, int64_t idle_ms)
+{
+    const struct template_config c = {.loop = f->loop,
+                                      .reaper = f->reaper,
+                                      .output = f->output,
+                                      .oom_kills = &f->oom_kills,
+                                      .import_ms = import_ms,
+                                      .idle_ms = idle_ms};
+    template_free(f->template);
+    f->template = template_new(&c);
+}
 
 static int setup(void **state)
 {
@@ -38,10 +53,21 @@ static int setup(void **state)
     f->reaper = reaper_new(f->loop);
     f->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     f->output = output_new(f->loop, f->null, f->null);
-    f->template = template_new(&(struct template_config){f->loop, f->reaper, f->output});
     f->heard = BUF_INIT(64 * 1024);
+    snprintf(f->folder, sizeof f->folder, "/tmp/test_agent_template.XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    make_template(f, LONG_MS, LONG_MS);
     *state = f;
     return 0;
+}
+
+static void remove_folder(const char *folder)
+{
+    DIR *d = opendir(folder);
+    for (struct dirent *e; (e = readdir(d));)
+        unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static int teardown(void **state)
@@ -52,6 +78,7 @@ static int teardown(void **state)
     reaper_free(f->reaper);
     loop_free(f->loop);
     close(f->null);
+    remove_folder(f->folder);
     buf_done(&f->heard);
     free(f);
     return 0;
@@ -60,7 +87,8 @@ static int teardown(void **state)
 static void want(struct fixture *f, const char *script)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL}, *const env[] = {"PATH=/usr/bin:/bin", NULL};
-    template_want(f->template, &(struct template_source){.who = "template", .argv = argv, .env = env});
+    template_want(f->template,
+                  &(struct template_source){.who = "template", .argv = argv, .env = env, .dir = f->folder});
 }
 
 static void on_birth(void *ctx, int pid, int fd, const char *why_not)
@@ -87,6 +115,12 @@ static void until(struct fixture *f, int n_heard)
         loop_run_once(f->loop, LONG_MS);
 }
 
+static void until_it_ends(struct fixture *f)
+{
+    while (template_pid(f->template))
+        loop_run_once(f->loop, LONG_MS);
+}
+
 static void all_ranks_hear_why_it_refuses(void **state)
 {
     struct fixture *f = *state;
@@ -100,9 +134,7 @@ static void all_ranks_hear_why_it_refuses(void **state)
 static void one_that_fails_by_itself_is_not_tried_again(void **state)
 {
     struct fixture *f = *state;
-    char folder[] = "/tmp/test_agent_template.XXXXXX", script[256];
-    assert_non_null(mkdtemp(folder));
-    snprintf(script, sizeof script, "mkdir %s/ran || printf 'Nit runs twice' >&0; exit 3", folder);
+    const char *script = "[ -e ran ] && printf 'Nit runs twice' >&0; : >ran; exit 3";
     want(f, script);
     ask(f);
     until(f, 1);
@@ -112,9 +144,6 @@ static void one_that_fails_by_itself_is_not_tried_again(void **state)
     const char *line = "it exited with code 3; its output says why\n";
     assert_non_null(strstr(buf_str(&f->heard), line));
     assert_int_equal(f->heard.len, 2 * strlen(line));
-    snprintf(script, sizeof script, "%s/ran", folder);
-    rmdir(script);
-    rmdir(folder);
 }
 
 static void another_source_is_another_template(void **state)
@@ -165,6 +194,55 @@ static void one_that_dies_while_it_forks_fails_that_rank(void **state)
     assert_null(strstr(buf_str(&f->heard), "threads"));
 }
 
+static void ranks_that_wait_are_asked_for_in_one_packet(void **state)
+{
+    struct fixture *f = *state;
+    want(f, "printf R >&0; dd bs=64 count=1 <&0 >asked 2>/dev/null; exit 4");
+    ask(f);
+    ask(f);
+    ask(f);
+    until(f, 3);
+    until_it_ends(f);
+    char path[128], words[16];
+    snprintf(path, sizeof path, "%s/asked", f->folder);
+    FILE *asked = fopen(path, "re");
+    assert_non_null(asked);
+    assert_non_null(fgets(words, sizeof words, asked));
+    fclose(asked);
+    assert_string_equal(words, "FFF");
+    assert_string_equal(buf_str(&f->heard),
+                        "it ended while it forked\nit ended while it forked\nit ended while it forked\n");
+}
+
+// On a busy machine, the shell may not have come to its first command in time.
+static void imports_that_hang_say_where_and_end(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+    int tries = 0;
+    snprintf(path, sizeof path, "%s/asked", f->folder);
+    for (int import_ms = 100; access(path, F_OK) != 0 && import_ms < LONG_MS; import_ms *= 4) {
+        make_template(f, import_ms, LONG_MS);
+        want(f, "trap ': >asked; exit' 63; while :; do sleep 0.02; done");
+        ask(f);
+        until(f, ++tries);
+        until_it_ends(f);
+    }
+    assert_int_equal(access(path, F_OK), 0);
+    assert_non_null(strstr(buf_str(&f->heard), "its imports take more than 0 s; its output says where they are"));
+}
+
+static void one_that_rests_ends_and_is_started_again(void **state)
+{
+    struct fixture *f = *state;
+    make_template(f, LONG_MS, 1);
+    want(f, "cat <&0");
+    template_rest(f->template);
+    until_it_ends(f);
+    want(f, "cat <&0");
+    assert_int_not_equal(template_pid(f->template), 0);
+}
+
 static void a_rank_that_is_canceled_hears_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -195,6 +273,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_source_keeps_the_process, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_was_killed_is_started_again, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_dies_while_it_forks_fails_that_rank, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranks_that_wait_are_asked_for_in_one_packet, setup, teardown),
+        cmocka_unit_test_setup_teardown(imports_that_hang_say_where_and_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_rests_ends_and_is_started_again, setup, teardown),
         cmocka_unit_test_setup_teardown(a_rank_that_is_canceled_hears_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(a_program_that_is_not_there_is_said, setup, teardown),
     };
