@@ -126,6 +126,7 @@ static void on_elected(void *ctx)
     hurry(o);
     territory_each(o->territory, tell_territory, o);
     deciding_start(o->deciding);
+    loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
 
 // Another replica may lead already, so nothing is drained. Calls go on.
@@ -321,17 +322,24 @@ static void look_around(void *ctx)
 {
     struct operator* o = ctx;
     int64_t now = clock_mono_ms(loop_clock(o->loop));
+    const char *to = NULL;
     if (o->stopping)
         return;
-    loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
-    if (o->handed_ms) {
+    if (o->handed_ms)
         go_on_handing(o, now);
-        return;
-    }
-    const char *to =
-        o->binding && o->election && election_is_leading(o->election) ? binding_sees_more(o->binding) : NULL;
+    else if (o->binding && o->election && election_is_leading(o->election))
+        to = binding_sees_more(o->binding);
     if (handover_due(&o->handover, to != NULL, now))
         begin_handover(o, to, now);
+    if (to || o->handed_ms)
+        loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
+}
+
+static void on_seen(void *ctx)
+{
+    const struct operator* o = ctx;
+    if (o->around_timer && !loop_timer_armed(o->around_timer))
+        loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
 
 static void stop(struct operator* o)
@@ -395,6 +403,7 @@ static int build_binding(struct operator* o, struct err *err)
         .ns = o->options->lease_ns ? o->options->lease_ns : o->config.ns,
         .seed = rand_u64(&o->rand),
         .failed = on_binding_failed,
+        .seen = on_seen,
         .ctx = o,
     };
     if (!o->options->listen[0])
@@ -460,7 +469,6 @@ static int build(struct operator* o, struct err *err)
         return r;
     o->drain_timer = loop_timer_new(o->loop, drain, o);
     o->around_timer = loop_timer_new(o->loop, look_around, o);
-    loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
     o->outage = outage_new(o->loop, o->client, &(struct outage_options){o->options->ns, on_recovered, o});

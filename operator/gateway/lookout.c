@@ -232,9 +232,9 @@ static void on_welcome(struct link *k, const struct record *rec)
     if (json_parse(rec->body, rec->len, NULL, &a, &root, &err) == 0)
         k->self = json_str_is(json_get(root, "instance"), l->instance);
     arena_done(&a);
-    loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
     if (k->self)
         return;
+    loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
     agents_each(l->config.agents, add_pod, k);
     router_each_group(l->config.router, add_group, k);
     tell_later(l);

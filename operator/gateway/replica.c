@@ -16,9 +16,11 @@ static void on_silence(struct alarm *alarm)
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
+// A replica says nothing to itself.
 static void listen_on(struct connection *c)
 {
-    alarm_set(&c->alarm, &c->gateway->alarms, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
+    if (c->self)
+        alarm_set(&c->alarm, &c->gateway->alarms, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
 }
 
 // `self` is NULL on the connection that a replica has to itself.

@@ -12,13 +12,13 @@
 #include "operator/identity/identity.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
-#include "operator/proxy/stats_report.h"
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/calls.h"
 #include "operator/reconcile/names.h"
 #include "operator/runtime/object_watch.h"
 #include "operator/runtime/replicas.h"
 #include "operator/runtime/territory.h"
+#include "operator/wiring/call_metrics.h"
 #include "operator/wiring/meshes.h"
 #include "operator/wiring/provision.h"
 #include "operator/wiring/weights.h"
@@ -29,28 +29,6 @@
 #include <string.h>
 
 enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64, INSTANCE_SIZE = 17 };
-
-// What the gateway's counters are called outside.
-static const struct {
-    const char *name, *help, *labels;
-    bool total;
-    size_t offset;
-} series[] = {
-#define CALLS "cadre_proxy_calls_total", "Calls that were answered."
-#define AT(field) offsetof(struct gateway_counters, field)
-    {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(clients)},
-    {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
-    {"cadre_proxy_sessions", "websocket sessions", "role=\"agent\"", false, AT(agents)},
-    {"cadre_proxy_requests", "HTTP requests that are not answered", "", false, AT(posts)},
-    {"cadre_proxy_authorisations", "tokens that are being checked", "", false, AT(pending)},
-    {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"opened\"", true, AT(opened)},
-    {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"refused\"", true, AT(refused)},
-    {CALLS, "result=\"ok\",code=\"\"", true, AT(answers)},
-    {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"in\"", true, AT(bytes_in)},
-    {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"out\"", true, AT(bytes_out)},
-    {"cadre_proxy_held_bytes", "bytes of calls that are not answered", "", false, AT(bytes_held)},
-#undef AT
-};
 
 struct binding {
     struct binding_options o;
@@ -70,8 +48,8 @@ struct binding {
     bool listens;
     char keys_id[KEYS_ID_MAX];
     struct metric *keys_changed;
-    char *url, *host;                                                 // where agents and workers dial
-    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
+    char *url, *host; // where agents and workers dial
+    struct call_metrics *call_metrics;
 };
 
 static void wake(void *ctx, const char *ns, const char *group)
@@ -198,6 +176,7 @@ static void on_presence(void *ctx, const char *pod_uid)
 {
     const struct binding *b = ctx;
     lookout_agent(b->lookout, pod_uid);
+    b->o.seen(b->o.ctx);
 }
 
 static void on_shared_changed(void *ctx, const char *ns, const char *placementgroup, const char *group_uid)
@@ -212,6 +191,7 @@ static void on_agent_sighted(void *ctx, const char *pod_uid, const char *ns, con
 {
     struct binding *b = ctx;
     struct agent_sight own;
+    b->o.seen(b->o.ctx);
     if (agents_sight(b->agents, pod_uid, &own))
         return;
     if (shared)
@@ -430,41 +410,6 @@ static const char *list_replicas(void *ctx)
     return replicas_json(b->replicas);
 }
 
-// Metrics
-
-static void collect(void *ctx)
-{
-    struct binding *b = ctx;
-    struct gateway_counters now;
-    gateway_counters(b->gateway, &now);
-    for (size_t i = 0; i < ARRAY_LEN(series); i++)
-        metric_set(b->series[i], (double)*(const uint64_t *)((const char *)&now + series[i].offset));
-    for (unsigned i = 0; i < FAILURE_KINDS; i++)
-        metric_set(b->failed[i], (double)now.errors[i]);
-}
-
-static void append_calls(void *ctx, struct buf *out)
-{
-    const struct binding *b = ctx;
-    stats_report_metrics(gateway_router(b->gateway), out);
-    agents_metrics(b->agents, out);
-}
-
-static void register_metrics(struct binding *b)
-{
-    for (size_t i = 0; i < ARRAY_LEN(series); i++)
-        b->series[i] = (series[i].total ? metrics_counter : metrics_gauge)(b->o.metrics, series[i].name, series[i].help,
-                                                                           series[i].labels);
-    for (unsigned i = 0; i < FAILURE_KINDS; i++) {
-        _cleanup_(free_p) char *labels = xasprintf("result=\"error\",code=\"%s\"", failure_kind_name(i));
-        b->failed[i] = metrics_counter(b->o.metrics, CALLS, labels);
-    }
-    b->keys_changed = metrics_counter(b->o.metrics, "cadre_keys_changed_total",
-                                      "how often the keys in the Secret became others than pods were made with", "");
-    metrics_on_collect(b->o.metrics, collect, b);
-    metrics_appendix(b->o.metrics, append_calls, b);
-}
-
 struct binding *binding_new(const struct binding_options *o, struct err *err)
 {
     struct binding *b = xcalloc(1, sizeof *b);
@@ -525,7 +470,9 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         return NULL;
     }
     store_subscribe(o->stores[KIND_WORKERGROUP], on_group, b);
-    register_metrics(b);
+    b->keys_changed = metrics_counter(o->metrics, "cadre_keys_changed_total",
+                                      "how often the keys in the Secret became others than pods were made with", "");
+    b->call_metrics = call_metrics_new(o->metrics, b->gateway, b->agents);
     return b;
 }
 
@@ -581,10 +528,7 @@ void binding_free(struct binding *b)
 {
     if (!b)
         return;
-    if (b->gateway) {
-        metrics_off_collect(b->o.metrics, collect, b);
-        metrics_appendix(b->o.metrics, NULL, NULL);
-    }
+    call_metrics_free(b->call_metrics);
     b->groups = NULL;
     lookout_free(TAKE_PTR(b->lookout));
     gateway_free(b->gateway);

@@ -18,6 +18,7 @@ struct binding_options { // all borrowed
     const char *ns; // the operator's, where the Secret with the keys is
     uint64_t seed;
     void (*failed)(void *ctx, const struct err *err); // it cannot listen
+    void (*seen)(void *ctx); // which agents this replica sees has changed, or which ones another replica sees
     void *ctx;
 };
 

@@ -33,6 +33,21 @@ until_true() {
     fail "never: $*"
 }
 
+# asleep PID...: for ten seconds nothing wakes them up.
+asleep() {
+    local before
+    before=$(wakeups "$@")
+    sleep 10
+    [[ $(wakeups "$@") == "$before" ]]
+}
+
+wakeups() {
+    local pid
+    for pid in "$@"; do
+        cat /proc/"$pid"/task/*/status
+    done | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
+}
+
 # local_start ARGUMENT...: cadre-local with these, behind $work/socket, instead of the run before; what they say is in
 # $work/out and $work/err.
 local_start() {

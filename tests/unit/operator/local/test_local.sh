@@ -34,6 +34,10 @@ answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[1,2,3,4]}' ]] || fail "per rank: $answer"
 answer=$(call '{"jsonrpc":"2.0","id":2,"method":"group.call","params":{"method":"add","args":[10]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":2,"result":[11,12,13,14]}' ]] || fail "for all: $answer"
+mapfile -t agents < <(pgrep -P "$pid")
+mapfile -t ranks < <(pgrep -P "$(IFS=, && echo "${agents[*]}")")
+[[ ${#ranks[@]} == 4 ]] || fail "${#ranks[@]} ranks run"
+until_true asleep "$pid" "${agents[@]}" "${ranks[@]}" # with nothing to do nobody uses the CPU
 stop
 
 # A manifest as for kubectl apply
