@@ -4,8 +4,9 @@
 #include "common/base/mem.h"
 
 enum {
-    HEARD_SOON_MS = 1000,     // a witness that is there speaks within a heartbeat
-    LOOK_AGAIN_MS = 10 * 1000 // nobody tells a group that another one's agent has come
+    HEARD_SOON_MS = 1000,      // a witness that is there speaks within a heartbeat
+    LOOK_AGAIN_MS = 10 * 1000, // nobody tells a group that another one's agent has come
+    REDIAL_MS = 15 * 1000,     // an agent that was refused dials again within 10 s
 };
 
 // From now until it can be heard; 0 = it was.
@@ -23,7 +24,9 @@ enum reach_verdict reach_verdict(const struct reach *r, size_t silent, int64_t s
     bool alone = r->expected <= silent && !r->n_agents;
     const struct agent_witness *all = alone ? r->replicas : r->agents;
     size_t n = alone ? r->n_replicas : r->n_agents;
-    int64_t since = MAX(since_ms, r->listening_ms), left = MIN(since + limit_ms - now_ms, limit_ms);
+    int64_t dialed_ms = MAX(limit_ms, (int64_t)REDIAL_MS),
+            end_ms = MAX(since_ms + limit_ms, r->listening_ms + dialed_ms);
+    int64_t left = MIN(end_ms - now_ms, dialed_ms);
     *ret_ms = MIN(limit_ms, (int64_t)LOOK_AGAIN_MS);
     if (!r->listening_ms)
         return REACH_NOBODY;
@@ -32,7 +35,7 @@ enum reach_verdict reach_verdict(const struct reach *r, size_t silent, int64_t s
         return REACH_NOT_YET;
     }
     for (size_t i = 0; i < n; i++) {
-        left = left_ms(&all[i], since + limit_ms, limit_ms, now_ms);
+        left = left_ms(&all[i], end_ms, limit_ms, now_ms);
         if (left <= 0)
             return REACH_COUNTS;
         *ret_ms = i ? MIN(*ret_ms, left) : left;

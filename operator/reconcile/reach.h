@@ -19,8 +19,9 @@ enum reach_verdict {
     REACH_NOBODY,  // nobody bears witness that this replica can be reached
 };
 
-// May a silence since then count as loss? So it may when it has lasted for limit_ms, and somebody else was connected
-// all that time and has been heard of after it: an agent, or another replica where the cluster has no agents but those
-// `silent` ones that ask. *ret_ms: when to look again, from now; not set with REACH_COUNTS.
+// May a silence since then count as loss? So it may when it has lasted for limit_ms, this replica could be dialed for
+// that long, and for 15 s, and somebody else was connected all that time and has been heard of after it: an agent, or
+// another replica where the cluster has no agents but those `silent` ones that ask. *ret_ms: when to look again, from
+// now; not set with REACH_COUNTS.
 enum reach_verdict reach_verdict(const struct reach *r, size_t silent, int64_t since_ms, int64_t limit_ms,
                                  int64_t now_ms, int64_t *ret_ms);

@@ -37,6 +37,10 @@ group_status() { # NAME FIELD
     kc -n "$ns" get wg "$1" -o "jsonpath={.status.$2}"
 }
 
+group_observed() { # NAME: its status is of the present spec
+    equals "$(kc -n "$ns" get wg "$1" -o 'jsonpath={.metadata.generation}')" "$(group_status "$1" observedGeneration)"
+}
+
 group_pods() { # NAME: "pod node phase" a line
     kc -n "$ns" get pods -l "cadre.dev/group=$1" \
         -o 'jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.phase}{"\n"}{end}'

@@ -33,11 +33,11 @@ until_true() {
     fail "never: $*"
 }
 
-# asleep PID...: for ten seconds nothing wakes them up.
+# asleep PID...: for five seconds nothing wakes them up.
 asleep() {
     local before
     before=$(wakeups "$@")
-    sleep 10
+    sleep 5
     [[ $(wakeups "$@") == "$before" ]]
 }
 

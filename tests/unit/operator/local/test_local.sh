@@ -34,10 +34,14 @@ answer=$(call '{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":
 [[ $answer == '{"jsonrpc":"2.0","id":1,"result":[1,2,3,4]}' ]] || fail "per rank: $answer"
 answer=$(call '{"jsonrpc":"2.0","id":2,"method":"group.call","params":{"method":"add","args":[10]}}')
 [[ $answer == '{"jsonrpc":"2.0","id":2,"result":[11,12,13,14]}' ]] || fail "for all: $answer"
-mapfile -t agents < <(pgrep -P "$pid")
-mapfile -t ranks < <(pgrep -P "$(IFS=, && echo "${agents[*]}")")
-[[ ${#ranks[@]} == 4 ]] || fail "${#ranks[@]} ranks run"
-until_true asleep "$pid" "${agents[@]}" "${ranks[@]}" # with nothing to do nobody uses the CPU
+stop
+
+# With nothing to do nobody uses the CPU, but for a ping of the worker every ten seconds.
+local_start --namespace lab --group acc -- "$worker" --module "$module"
+until_true grep -q "ready for calls" "$work/out" "$work/err"
+agent_pid=$(pgrep -P "$pid")
+rank_pid=$(pgrep -P "$agent_pid")
+until_true asleep "$pid" "$agent_pid" "$rank_pid"
 stop
 
 # A manifest as for kubectl apply

@@ -55,6 +55,18 @@ static void nor_does_who_was_last_heard_of_before_the_limit_was_over(void **stat
     assert_int_equal(ask(&r, 1, NOW - 100 * S), REACH_COUNTS);
 }
 
+static void who_was_refused_has_time_to_dial_again_however_short_the_limit(void **state)
+{
+    (void)state;
+    struct agent_witness w = {NOW - 500 * S, NOW};
+    struct reach r = with(&w);
+    r.listening_ms = NOW - 8 * S;
+    assert_int_equal(reach_verdict(&r, 1, NOW - 500 * S, 5 * S, NOW, &left), REACH_NOT_YET);
+    assert_int_equal(left, 7 * S);
+    r.listening_ms = NOW - 15 * S;
+    assert_int_equal(reach_verdict(&r, 1, NOW - 500 * S, 5 * S, NOW, &left), REACH_COUNTS);
+}
+
 static void one_witness_of_many_is_enough(void **state)
 {
     (void)state;
@@ -113,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_silence_counts_when_somebody_else_was_heard_of_after_the_limit),
         cmocka_unit_test(who_has_just_come_bears_no_witness_yet),
         cmocka_unit_test(nor_does_who_was_last_heard_of_before_the_limit_was_over),
+        cmocka_unit_test(who_was_refused_has_time_to_dial_again_however_short_the_limit),
         cmocka_unit_test(one_witness_of_many_is_enough),
         cmocka_unit_test(silence_of_everybody_never_counts),
         cmocka_unit_test(another_replica_bears_witness_where_there_are_no_other_agents),
