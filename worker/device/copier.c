@@ -17,17 +17,19 @@ struct piece {
 
 struct copier {
     struct device *device;
+    bool apart;
     void *stream;
     void *join; // an event of another stream, NULL = not yet
     struct piece pieces[PIECES];
     size_t next; // of them, in turns
 };
 
-int copier_new(struct device *d, struct copier **ret, struct err *err)
+int copier_new(struct device *d, bool apart, struct copier **ret, struct err *err)
 {
     struct copier *c = xcalloc(1, sizeof *c);
     c->device = d;
-    int r = device_stream_new(d, &c->stream, err);
+    c->apart = apart;
+    int r = apart ? device_stream_new_apart(d, &c->stream, err) : device_stream_new(d, &c->stream, err);
     if (r < 0)
         free(TAKE_PTR(c));
     *ret = c;
@@ -52,6 +54,11 @@ void copier_free(struct copier *c)
 void *copier_stream(const struct copier *c)
 {
     return c->stream;
+}
+
+bool copier_is_apart(const struct copier *c)
+{
+    return c->apart;
 }
 
 int copier_join(struct copier *c, void *stream, struct err *err)

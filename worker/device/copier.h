@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between any memory of the host and the device, through pinned memory: while the device moves one piece, the
-// CPU copies the next one. A copier has a stream of its own. One thread uses it at a time, inside of the device.
+// CPU copies the next one. A copier has a stream of its own, which the legacy default stream waits for, and the other
+// way round; not if it is `apart`. One thread uses a copier at a time, inside of the device.
 #pragma once
 
 #include "worker/device/device.h"
@@ -8,9 +9,10 @@
 struct copier;
 
 // The device outlives it. Pinned memory comes with the first copy that needs it.
-int copier_new(struct device *d, struct copier **ret, struct err *err);
+int copier_new(struct device *d, bool apart, struct copier **ret, struct err *err);
 void copier_free(struct copier *c); // waits for the stream; accepts NULL
 void *copier_stream(const struct copier *c);
+bool copier_is_apart(const struct copier *c);
 
 // Returns when `from` may change. The last pieces are still on the stream.
 int copier_upload(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,

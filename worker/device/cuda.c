@@ -22,6 +22,7 @@ enum {
     CUDA_DRIVER_MISMATCH = 803,
     HANDLE_SIZE = 64,
     PORTABLE = 1,
+    NON_BLOCKING = 1,
     NO_TIMING = 2,
     LAZY_PEER_ACCESS = 1,
 };
@@ -290,9 +291,10 @@ static void unpin(struct device *d, void *memory)
 
 // Streams and events
 
-static int stream_new(struct device *d, void **ret, struct err *err)
+static int stream_new(struct device *d, bool apart, void **ret, struct err *err)
 {
-    return check(cuda_of(d)->f, "a stream", cuda_of(d)->f->stream_new(ret, 0), err);
+    const struct library *f = cuda_of(d)->f;
+    return check(f, "a stream", f->stream_new(ret, apart ? NON_BLOCKING : 0), err);
 }
 
 static void stream_free(struct device *d, void *stream)

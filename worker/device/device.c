@@ -86,7 +86,12 @@ void device_unpin(struct device *d, void *memory)
 
 int device_stream_new(struct device *d, void **ret, struct err *err)
 {
-    return d->backend->stream_new(d, ret, err);
+    return d->backend->stream_new(d, false, ret, err);
+}
+
+int device_stream_new_apart(struct device *d, void **ret, struct err *err)
+{
+    return d->backend->stream_new(d, true, ret, err);
 }
 
 void device_stream_free(struct device *d, void *stream)

@@ -45,8 +45,9 @@ void device_free(struct device *d, void *memory); // accepts NULL
 int device_pin(struct device *d, size_t size, void **ret, struct err *err);
 void device_unpin(struct device *d, void *memory); // accepts NULL
 
-// A stream is a cudaStream_t. It and the legacy default stream (NULL) wait for each other.
+// A stream is a cudaStream_t. It and the legacy default stream (NULL) wait for each other; not if it is `apart`.
 int device_stream_new(struct device *d, void **ret, struct err *err);
+int device_stream_new_apart(struct device *d, void **ret, struct err *err);
 void device_stream_free(struct device *d, void *stream); // accepts NULL
 // 1: all of it is done, 0: not yet. An error: something on it has failed.
 int device_stream_poll(struct device *d, void *stream, struct err *err);

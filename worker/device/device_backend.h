@@ -12,7 +12,7 @@ struct device_backend {
     void (*free)(struct device *d, void *memory);
     int (*pin)(struct device *d, size_t size, void **ret, struct err *err);
     void (*unpin)(struct device *d, void *memory);
-    int (*stream_new)(struct device *d, void **ret, struct err *err);
+    int (*stream_new)(struct device *d, bool apart, void **ret, struct err *err);
     void (*stream_free)(struct device *d, void *stream);
     int (*stream_poll)(struct device *d, void *stream, struct err *err);
     int (*copy)(struct device *d, void *to, const void *from, size_t len, void *stream, struct err *err);

@@ -48,6 +48,12 @@ static int place_new(struct device *d, void **ret, struct err *err)
     return 0;
 }
 
+static int stream_new(struct device *d, bool apart, void **ret, struct err *err)
+{
+    (void)apart;
+    return place_new(d, ret, err);
+}
+
 static void place_free(struct device *d, void *what)
 {
     (void)d, (void)what;
@@ -98,7 +104,7 @@ static const struct device_backend backend = {
     .free = release,
     .pin = alloc,
     .unpin = release,
-    .stream_new = place_new,
+    .stream_new = stream_new,
     .stream_free = place_free,
     .stream_poll = done,
     .copy = copy,

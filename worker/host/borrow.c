@@ -129,12 +129,14 @@ static int copy_values(const struct borrow *b, struct copier *copier, const stru
 static int take_values(const struct borrow *b, int fd, const struct device_handle *handle, size_t len,
                        struct region **ret, uint64_t *got, struct err *err)
 {
-    struct copier *copier = NULL;
-    struct region *values;
-    int r = rank_device_enter(b->device, &copier, err);
+    struct copier *copier;
+    struct region *values = NULL;
+    int r = rank_device_enter(b->device, err);
     if (r < 0)
         return r;
-    r = region_new(b->device, len, &values, err);
+    r = rank_device_lend(b->device, true, &copier, err);
+    if (r == 0)
+        r = region_new(b->device, len, &values, err);
     if (r == 0)
         r = handle ? copy_values(b, copier, handle, values, err) : receive_values(b, fd, copier, values, got, err);
     rank_device_leave(b->device);

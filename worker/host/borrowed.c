@@ -117,18 +117,11 @@ int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowe
 // Of this process, and among others: it comes to the host.
 static int download(struct borrowed *b, struct item *it, const atomic_bool *canceled, struct err *err)
 {
-    struct copier *copier = NULL;
     size_t head = (size_t)it->part.bytes - it->values->len;
-    int r = rank_device_enter(b->device, &copier, err);
-    if (r < 0)
-        return r;
     it->got = xmalloc((size_t)it->part.bytes);
     memcpy(it->got, it->data, head);
-    r = copier_download(copier, it->got + head, it->values->memory, it->values->len, canceled, err);
-    rank_device_leave(b->device);
-    rank_device_give(b->device, copier);
     it->data = it->got;
-    return r;
+    return rank_device_download(b->device, it->got + head, it->values->memory, it->values->len, canceled, err);
 }
 
 // Only what is the arguments of the call alone may stay on the device, or come to it.

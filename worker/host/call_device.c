@@ -7,7 +7,10 @@
 
 int call_device_enter(struct call_device *d, struct err *err)
 {
-    return rank_device_enter(d->rank, &d->copier, err);
+    int r = rank_device_enter(d->rank, err);
+    if (r == 0 && !d->copier && (r = rank_device_lend(d->rank, false, &d->copier, err)) < 0)
+        rank_device_leave(d->rank);
+    return r;
 }
 
 void call_device_leave(struct call_device *d)

@@ -32,14 +32,9 @@ static void release(struct download *w)
 static void run(struct executor_job *job)
 {
     struct download *w = CONTAINER_OF(job, struct download, job);
-    struct rank_device *d = w->values->owner;
-    struct copier *copier = NULL;
-    char *to = w->blob->data + w->blob->len - w->values->len;
-    if (rank_device_enter(d, &copier, &w->err) < 0)
-        return;
-    (void)copier_download(copier, to, w->values->memory, w->values->len, NULL, &w->err);
-    rank_device_leave(d);
-    rank_device_give(d, copier);
+    const struct region *values = w->values;
+    (void)rank_device_download(values->owner, w->blob->data + w->blob->len - values->len, values->memory, values->len,
+                               NULL, &w->err);
 }
 
 static void done(struct executor_job *job)

@@ -162,16 +162,10 @@ static void answer(struct borrower *b)
 static void copy_piece(struct executor_job *job)
 {
     struct borrower *b = CONTAINER_OF(job, struct borrower, job);
-    struct rank_device *d = b->values->owner;
-    struct copier *copier = NULL;
-    size_t at = b->piece_at + b->piece_len, n = MIN((size_t)PIECE, b->values->len - at);
-    if (rank_device_enter(d, &copier, &b->why) < 0)
-        return;
-    (void)copier_download(copier, b->piece, (char *)b->values->memory + at, n, NULL, &b->why);
-    rank_device_leave(d);
-    rank_device_give(d, copier);
-    b->piece_at = at;
-    b->piece_len = n;
+    b->piece_at += b->piece_len;
+    b->piece_len = MIN((size_t)PIECE, b->values->len - b->piece_at);
+    (void)rank_device_download(b->values->owner, b->piece, (char *)b->values->memory + b->piece_at, b->piece_len, NULL,
+                               &b->why);
 }
 
 static void on_borrower(void *ctx, int events);

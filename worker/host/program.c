@@ -296,13 +296,13 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
 {
     static _Thread_local struct err err;
     struct rank_device *d = program.host.device;
-    struct copier *copier = NULL;
+    struct copier *copier;
     err = ERR_INIT;
     if (!d || atomic_load(&program.over))
         return "this process is not a worker, or has ended";
-    if (rank_device_enter(d, &copier, &err) < 0)
+    if (rank_device_enter(d, &err) < 0)
         return err.msg;
-    if (copier_join(copier, stream, &err) == 0)
+    if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
         (void)copier_download(copier, to, from, len, NULL, &err);
     rank_device_leave(d);
     rank_device_give(d, copier);

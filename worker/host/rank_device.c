@@ -21,6 +21,7 @@ struct rank_device {
     void *ctx;
     uint32_t place;
     struct executor *executor; // NULL = nothing was submitted yet
+    unsigned free_lane;        // apart from copies, which must not wait for what the device does
     struct executor_job sweep; // frees what is dead
     bool sweeping;
 
@@ -28,8 +29,10 @@ struct rank_device {
     void **dead;           // memory
     size_t n_dead, dead_size;
     struct device *device; // NULL = not opened yet
-    struct copier *spare[SPARE_MAX];
-    size_t n_spare;
+    struct spare {
+        struct copier *copiers[SPARE_MAX];
+        size_t n;
+    } spare[2]; // the latter of those that are apart
 };
 
 // Of files whose content, or whose number, is the same for all processes of a place.
@@ -76,8 +79,9 @@ void rank_device_free(struct rank_device *d)
     executor_free(d->executor);
     free(d->dead);
     if (d->device && device_enter(d->device, &ignored) == 0) {
-        while (d->n_spare)
-            copier_free(d->spare[--d->n_spare]);
+        for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
+            while (d->spare[i].n)
+                copier_free(d->spare[i].copiers[--d->spare[i].n]);
         device_leave(d->device);
     }
     device_close(d->device);
@@ -102,7 +106,7 @@ uint32_t rank_device_place(const struct rank_device *d)
 
 // Using
 
-int rank_device_enter(struct rank_device *d, struct copier **copier, struct err *err)
+int rank_device_enter(struct rank_device *d, struct err *err)
 {
     int r = 0;
     pthread_mutex_lock(&d->mutex);
@@ -110,19 +114,22 @@ int rank_device_enter(struct rank_device *d, struct copier **copier, struct err 
         r = err_set(err, ERR_INVALID, "this rank has no GPU");
     else if (!d->device)
         r = device_open_gpu(&d->device, err);
-    if (r == 0 && copier && !*copier && d->n_spare)
-        *copier = d->spare[--d->n_spare];
     pthread_mutex_unlock(&d->mutex);
-    if (r == 0)
-        r = device_enter(d->device, err);
-    if (r == 0 && copier && !*copier && (r = copier_new(d->device, copier, err)) < 0)
-        device_leave(d->device);
-    return r;
+    return r < 0 ? r : device_enter(d->device, err);
 }
 
 void rank_device_leave(struct rank_device *d)
 {
     device_leave(d->device);
+}
+
+int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err)
+{
+    struct spare *spare = &d->spare[apart];
+    pthread_mutex_lock(&d->mutex);
+    *ret = spare->n ? spare->copiers[--spare->n] : NULL;
+    pthread_mutex_unlock(&d->mutex);
+    return *ret ? 0 : copier_new(d->device, apart, ret, err);
 }
 
 // One for each thread that runs methods: more are not lent at a time.
@@ -131,15 +138,31 @@ void rank_device_give(struct rank_device *d, struct copier *copier)
     struct err ignored = ERR_INIT;
     if (!copier)
         return;
+    struct spare *spare = &d->spare[copier_is_apart(copier)];
     pthread_mutex_lock(&d->mutex);
-    bool full = d->n_spare == SPARE_MAX;
+    bool full = spare->n == SPARE_MAX;
     if (!full)
-        d->spare[d->n_spare++] = copier;
+        spare->copiers[spare->n++] = copier;
     pthread_mutex_unlock(&d->mutex);
     if (full && device_enter(d->device, &ignored) == 0) {
         copier_free(copier);
         device_leave(d->device);
     }
+}
+
+int rank_device_download(struct rank_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                         struct err *err)
+{
+    struct copier *copier;
+    int r = rank_device_enter(d, err);
+    if (r < 0)
+        return r;
+    r = rank_device_lend(d, true, &copier, err);
+    if (r == 0)
+        r = copier_download(copier, to, from, len, canceled, err);
+    rank_device_leave(d);
+    rank_device_give(d, copier);
+    return r;
 }
 
 struct device *rank_device_of(struct rank_device *d)
@@ -149,12 +172,19 @@ struct device *rank_device_of(struct rank_device *d)
 
 // Beside the loop
 
+static struct executor *executor_of(struct rank_device *d)
+{
+    if (!d->executor) {
+        d->executor = executor_new(d->loop, SIZE_MAX);
+        d->free_lane = executor_add_lane(d->executor, 1);
+    }
+    return d->executor;
+}
+
 void rank_device_submit(struct rank_device *d, struct executor_job *job)
 {
     struct err err = ERR_INIT;
-    if (!d->executor)
-        d->executor = executor_new(d->loop, SIZE_MAX);
-    if (executor_submit(d->executor, job, &err) < 0)
+    if (executor_submit(executor_of(d), job, &err) < 0)
         abort(); // it takes any number
 }
 
@@ -171,7 +201,7 @@ static void run_sweep(struct executor_job *job)
     struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
     struct err ignored = ERR_INIT;
     void *memory;
-    bool entered = rank_device_enter(d, NULL, &ignored) == 0;
+    bool entered = rank_device_enter(d, &ignored) == 0;
     while ((memory = take_dead(d)))
         if (entered) // else the GPU is lost, and all that it had
             device_free(d->device, memory);
@@ -186,7 +216,7 @@ static void sweep_done(struct executor_job *job)
     d->sweeping = d->n_dead && !d->closing; // some came when it had seen the last one
     pthread_mutex_unlock(&d->mutex);
     if (d->sweeping)
-        rank_device_submit(d, &d->sweep);
+        rank_device_submit(d, job);
 }
 
 void rank_device_drop(struct rank_device *d, void *memory)
@@ -203,7 +233,8 @@ void rank_device_drop(struct rank_device *d, void *memory)
     if (d->sweeping)
         return;
     d->sweeping = true;
-    d->sweep = (struct executor_job){.run = run_sweep, .done = sweep_done};
+    (void)executor_of(d);
+    d->sweep = (struct executor_job){.run = run_sweep, .done = sweep_done, .lane = d->free_lane};
     rank_device_submit(d, &d->sweep);
 }
 

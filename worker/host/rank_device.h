@@ -22,16 +22,20 @@ int rank_device_number(const struct rank_device *d);   // -1 for NULL
 // The number of the place where processes can open each other's memory: this boot of the machine, and the container.
 uint32_t rank_device_place(const struct rank_device *d); // 0 without a GPU
 
-// On any thread: enters the device, and lends a copier if *copier is NULL (no copier: copier is NULL). The caller
-// leaves on the same thread. It gives the copier back when it needs it no more; until then, it may enter again with it.
-// ERR_INVALID: there is no driver or no GPU here. And the errors of device.h.
-int rank_device_enter(struct rank_device *d, struct copier **copier, struct err *err);
+// On any thread: in and out. ERR_INVALID: there is no driver or no GPU here. And the errors of device.h.
+int rank_device_enter(struct rank_device *d, struct err *err);
 void rank_device_leave(struct rank_device *d);
+struct device *rank_device_of(struct rank_device *d); // inside
+// Inside: lends a copier, until it is given back, on any thread. `apart`: for values that are complete, so that they do
+// not wait for what methods do: another rank may wait for them while a method here waits for that rank.
+int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err);
 void rank_device_give(struct rank_device *d, struct copier *copier); // accepts NULL
-struct device *rank_device_of(struct rank_device *d);                // while one is inside
+// Outside: complete values come to the host.
+int rank_device_download(struct rank_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,
+                         struct err *err);
 
 // On the loop's thread.
 void rank_device_drop(struct rank_device *d, void *memory);               // frees it, soon
-void rank_device_submit(struct rank_device *d, struct executor_job *job); // lane 0 of the executor beside the loop
+void rank_device_submit(struct rank_device *d, struct executor_job *job); // beside the loop
 bool rank_device_withdraw(struct rank_device *d, struct executor_job *job);
 void rank_device_lost(struct rank_device *d, const char *why);

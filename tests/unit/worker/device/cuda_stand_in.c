@@ -215,8 +215,8 @@ OFFERED int cuMemFreeHost(void *memory)
 OFFERED int cuStreamCreate(void **ret, unsigned flags)
 {
     fake_lock();
-    int code = flags ? INVALID_VALUE : refusal(NULL);
-    *ret = code == OK ? fake_stream_new() : NULL;
+    int code = flags > 1 ? INVALID_VALUE : refusal(NULL);
+    *ret = code == OK ? fake_stream_new(flags == 1) : NULL; // CU_STREAM_NON_BLOCKING
     return fake_unlock(code);
 }
 

@@ -17,7 +17,7 @@ enum { CONTROL_SIZE = 4096, MEMORIES = 4096, STREAMS = 256, OPS = 4096, PATH_SIZ
 enum { PAGE = 4096, ILLEGAL_ADDRESS = 700 };
 
 struct stream {
-    bool used;
+    bool used, apart;
     struct op ops[OPS]; // the oldest first
     size_t n;
 };
@@ -158,14 +158,15 @@ static struct stream *stream_of(void *stream)
     return stream ? stream : &streams[0];
 }
 
-// The default stream waits for all others, and they for it.
+// The default stream waits for all others but those that are apart, and they for it.
 static bool may_begin(size_t i)
 {
     const struct op *op = &streams[i].ops[0];
     if (op->due_ns > now_ns())
         return false;
     for (size_t k = 0; k < STREAMS; k++)
-        if (k != i && streams[k].n && (i == 0 || k == 0) && streams[k].ops[0].number < op->number)
+        if (k != i && streams[k].n && (i == 0 || k == 0) && !streams[i].apart && !streams[k].apart &&
+            streams[k].ops[0].number < op->number)
             return false;
     return true;
 }
@@ -213,7 +214,7 @@ uint64_t fake_put(void *stream, struct op op)
     return op.number;
 }
 
-void *fake_stream_new(void)
+void *fake_stream_new(bool apart)
 {
     size_t i = 1;
     while (i < STREAMS && streams[i].used)
@@ -221,6 +222,7 @@ void *fake_stream_new(void)
     if (i == STREAMS)
         abort();
     streams[i].used = true;
+    streams[i].apart = apart;
     return &streams[i];
 }
 

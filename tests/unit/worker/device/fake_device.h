@@ -38,7 +38,7 @@ bool fake_map(struct memory *m, bool create); // its file; false: there is none
 void fake_map_pinned(struct memory *m);
 void fake_forget(struct memory *m);
 
-void *fake_stream_new(void);
+void *fake_stream_new(bool apart);
 void fake_stream_free(void *stream);
 bool fake_idle(void *stream);                  // NULL = all streams
 uint64_t fake_put(void *stream, struct op op); // its number

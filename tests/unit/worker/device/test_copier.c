@@ -41,7 +41,7 @@ static void begin(struct fixture *f, bool gpu, const char *control)
     else
         f->device = device_open_host();
     ok(device_enter(f->device, &err), &err);
-    ok(copier_new(f->device, &f->copier, &err), &err);
+    ok(copier_new(f->device, false, &f->copier, &err), &err);
     ok(device_alloc(f->device, BIG, &f->memory, &err), &err);
     f->in = xmalloc(BIG);
     f->out = xcalloc(1, BIG);

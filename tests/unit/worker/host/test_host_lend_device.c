@@ -6,6 +6,7 @@
 #include "common/wire/ref.h"
 #include "common/wire/safetensors.h"
 #include "tests/unit/support/folder.h"
+#include "tests/unit/worker/device/cuda_stand_in.h"
 #include "worker/host/borrow.h"
 #include "worker/host/lender.h"
 
@@ -70,13 +71,10 @@ static bool are_values(const char *at)
 
 static char *to_host(struct rank_device *d, const struct region *values)
 {
-    struct copier *copier = NULL;
     struct err err = ERR_INIT;
     char *out = xmalloc(values->len);
-    if (rank_device_enter(d, &copier, &err) < 0 ||
-        copier_download(copier, out, values->memory, values->len, NULL, &err) < 0)
+    if (rank_device_download(d, out, values->memory, values->len, NULL, &err) < 0)
         _exit(3);
-    rank_device_leave(d);
     return out;
 }
 
@@ -114,13 +112,14 @@ static void on_lost(void *ctx, const char *why)
 
 static struct region *new_region(struct rank_device *d)
 {
-    struct copier *copier = NULL;
+    struct copier *copier;
     struct region *g;
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *in = xmalloc(VALUES);
     for (size_t i = 0; i < VALUES; i++)
         in[i] = value(i);
-    assert_int_equal(rank_device_enter(d, &copier, &err), 0);
+    assert_int_equal(rank_device_enter(d, &err), 0);
+    assert_int_equal(rank_device_lend(d, false, &copier, &err), 0);
     assert_int_equal(region_new(d, VALUES, &g, &err), 0);
     assert_int_equal(copier_upload(copier, g->memory, in, VALUES, NULL, &err), 0);
     assert_int_equal(copier_wait(copier, NULL, &err), 0);
@@ -311,6 +310,35 @@ static void a_borrower_that_dies_gives_back_what_was_lent(void **state)
     assert_int_equal(status, 0);
 }
 
+static bool is_over(void *ctx)
+{
+    return atomic_load((atomic_bool *)ctx);
+}
+
+// Such as a collective that waits for the borrower's rank: it would wait for ever for a copy that waits for it. To free
+// memory does wait.
+static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
+{
+    static atomic_bool over;
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, &(struct wanted){NULL, 0, false}, "");
+        struct region *other = new_region(f.device);
+        stand_in_put(NULL, is_over, &over);
+        region_unref(other);
+        wait_borrower(&f, 0);
+        assert_int_equal(allocated(), 2);
+        atomic_store(&over, true);
+        end(&f);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 // The reader does not read, so a copy is under way or all pieces wait.
 static void a_lender_that_ends_leaves_nothing_behind(void **state)
 {
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(one_whose_gpu_is_full_hears_how_full),
         cmocka_unit_test(what_is_freed_while_it_is_lent_stays_until_it_is_copied),
         cmocka_unit_test(a_borrower_that_dies_gives_back_what_was_lent),
+        cmocka_unit_test(what_methods_do_on_the_device_holds_up_no_copy),
         cmocka_unit_test(a_lender_that_ends_leaves_nothing_behind),
     };
     folder_new(folder);
