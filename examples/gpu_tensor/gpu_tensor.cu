@@ -159,6 +159,16 @@ cadre_result sum(void *, cadre_call *call)
     return r == CADRE_OK ? cadre_return_double(call, all) : r;
 }
 
+cadre_result rows(void *, cadre_call *call)
+{
+    cadre_view x;
+    cadre_result r = take(call, &x);
+    cudaError_t error = r == CADRE_OK && x.device >= 0 ? cudaStreamSynchronize(stream_of(x)) : cudaSuccess;
+    if (error != cudaSuccess)
+        return cadre_fail(call, "waiting for x: %s", cudaGetErrorName(error));
+    return r == CADRE_OK ? cadre_return_int64(call, static_cast<int64_t>(x.shape[0])) : r;
+}
+
 cadre_result left(void *, cadre_call *call)
 {
     size_t left = 0, all;
@@ -172,6 +182,7 @@ const cadre_method methods[] = {
     {"ramp", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, ramp, "returns the tensor x of n rows: 0, 1, ..."},
     {"twice", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, twice, "takes x, returns x with each value doubled"},
     {"sum", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, sum, "takes x, returns the sum of its values"},
+    {"rows", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, rows, "takes x, waits until it is there, returns its number of rows"},
     {"left", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, left, "returns how many bytes of the GPU are free"},
 };
 

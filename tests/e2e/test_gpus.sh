@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What agents say of GPUs, on a cluster whose pods have a stand-in for NVIDIA's driver: GPUs by rank in info and in
-# metrics; a GPU that falls off the bus moves its group to another node.
+# GPUs on a cluster whose pods have a stand-in for NVIDIA's driver. What agents say of them: GPUs by rank in info and in
+# metrics; a GPU that falls off the bus moves its group to another node. And what modules have of them: tensors go from
+# pod to pod; a rank whose GPU is lost to it starts again, and lastFailure says why.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -16,18 +17,24 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 
-# The driver's library, and what it says in the beginning: each pod has a copy that can be changed.
+# The driver's libraries, a module, and what the driver says in the beginning: each pod has a copy that can be changed.
 driver() {
-    cc -shared -fPIC -D_GNU_SOURCE -o "$suite_dir/libnvidia-ml.so.1" "$here/../unit/worker/device/nvml_stand_in.c"
+    local root=$here/../.. file from=()
+    local device=$root/tests/unit/worker/device
+    stand_in() { cc -shared -fPIC -D_GNU_SOURCE -O1 -s -I "$root" -I "$root/sdk/c/include" -o "$suite_dir/$1" "${@:2}"; }
+    stand_in libnvidia-ml.so.1 "$device/nvml_stand_in.c"
+    stand_in libcuda.so.1 "$device/cuda_stand_in.c" "$device/fake_device.c"
+    stand_in stand_in_tensor.so "$root/tests/unit/modules/stand_in_tensor.c"
     echo "gpu GPU-NODE H200 300 41 0 0 ok" >"$suite_dir/control"
-    kc create configmap driver "--from-file=$suite_dir/libnvidia-ml.so.1" "--from-file=$suite_dir/control"
+    for file in libnvidia-ml.so.1 libcuda.so.1 stand_in_tensor.so control; do from+=("--from-file=$suite_dir/$file"); done
+    kc create configmap driver "${from[@]}"
 }
 
 # What pods need of that driver; the limits of the GPUs stay as they are.
 driven='.spec.template.spec |= (.volumes = [{name: "driver", configMap: {name: "driver"}}, {name: "state", emptyDir: {}}]
     | .containers[0].env = [{name: "NODE", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}},
         {name: "NVIDIA_VISIBLE_DEVICES", value: "all"}, {name: "LD_LIBRARY_PATH", value: "/driver"},
-        {name: "NVML_STAND_IN", value: "/state/control"}]
+        {name: "NVML_STAND_IN", value: "/state/control"}, {name: "GPU_STAND_IN", value: "/state"}]
     | .containers[0].volumeMounts = [{name: "driver", mountPath: "/driver"}, {name: "state", mountPath: "/state"}]
     | .initContainers = [.containers[0] | .name = "state" | del(.resources)
         | .command = ["sh", "-c", "sed s/NODE/$NODE/ /driver/control >/state/control"]])'
@@ -88,6 +95,30 @@ test_gpus() {
     check "... and calls go on" is "[0, 1]" cadre call gpus get_value
 }
 
+# Two pods: their GPUs cannot open each other's memory.
+tensors() {
+    module_apply tensors 2 /driver/stand_in_tensor.so Tensors "$driven" \
+        '.spec.template.spec.containers[0].resources.limits = {"nvidia.com/gpu": 1}'
+}
+
+test_tensors() {
+    local x
+    check "a group with tensors becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/tensors
+    x=$(cadre call tensors ramp 1000 --rank 0 --keep)
+    check "a tensor on the GPU of a pod is the argument of the other pod's rank" is "[499500, 499500]" cadre call tensors sum "$x"
+    check "an illegal address fails the call" matches "cudaErrorIllegalAddress" cadre call tensors stray --rank 1
+    check "... the rank ends with its own exit code" eventually 60 is "1 67" \
+        kc get wg tensors -o 'jsonpath={.status.lastFailure.rank} {.status.lastFailure.exitCode}'
+    check "... lastFailure says why" matches "Tensors.stray: the GPU: it is lost .* CUDA_ERROR_ILLEGAL_ADDRESS" \
+        kc get wg tensors -o 'jsonpath={.status.lastFailure.message}'
+    check "... and the new one has its GPU" eventually 60 is "[1000, 1000]" rows
+}
+
+# Of a tensor that each rank has made and kept.
+rows() {
+    cadre call tensors rows "$(cadre call tensors ramp 1000 --keep)" --dispatch all-to-all
+}
+
 replaced() { # UID: of the pod of the pool
     [[ -n $(pool_pods) && $(pool_pods) != *"$1"* ]]
 }
@@ -109,6 +140,9 @@ check "there is a driver" driver
 group
 test_gpus
 check "a deleted group leaves nothing" group_delete gpus
+tensors
+test_tensors
+check "... with tensors, too" group_delete tensors
 pool
 test_pool
 suite_end

@@ -4,10 +4,10 @@
 # cadre-worker a rank, kubectl-cadre calls, all on this host. Then what the driver says of the GPUs, what the back end
 # nccl adds to NCCL, and trouble on demand (trouble.cu).
 #   test_gpu.sh [--report FILE]     builds the preset "cuda" first. FILE: what ran where, as Markdown, if all passed
-#   test_gpu.sh --host BUILD MODULE
-#                                   the same with the programs of that folder and an accumulator in host memory:
-#                                   checks this script where there is no GPU. CADRE_TEST_NVML and CADRE_TEST_NCCL: folders
-#                                   of stand-ins for the libraries of the driver and for NCCL
+#   test_gpu.sh --host BUILD MODULE TENSOR
+#                                   the same with the programs of that folder, an accumulator in host memory, and a module
+#                                   like gpu_tensor: checks this script where there is no GPU. CADRE_TEST_NVML and
+#                                   CADRE_TEST_GPU: folders of stand-ins for the libraries of the driver and for NCCL
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no GPU, or no CUDA compiler.
 set -euo pipefail
 
@@ -17,11 +17,14 @@ report=
 on_gpu=true
 gpus=1
 seconds=1
+fill=67108864 # numbers in a tensor of 256 MiB
 count=0
 failed=0
 local_pid=
 socket=$dir/socket
 nccl= # the folder of its library; empty = it is not here
+driver= # the folder of the driver's library, if the loader does not find it
+wrapper=() # around each worker
 
 stop_local() {
     [[ -n $local_pid ]] || return 0
@@ -90,22 +93,31 @@ build_preset() {
     }
     build=$root/build/cuda
     module=$build/examples/gpu_accumulator/gpu_accumulator.so
+    tensor=$build/examples/gpu_tensor/gpu_tensor.so
+    trouble=$build/tests/gpu/trouble.so
+    local toolkit
+    toolkit=$("$root/deploy/cuda.sh")
+    PATH=$PATH:$toolkit/bin
 }
 
-# start RANKS: a group of new objects. Rank r gets GPU r modulo their number, so that one GPU is enough.
+# start RANKS [DEVICE]: a group of new objects. Rank r gets GPU r modulo their number, so that one GPU is enough.
 start() {
     stop_local
     rm -f "$socket"
     # shellcheck disable=SC2016 # the inner shell reads its own variables
-    GPUS=$gpus "$build/operator/local/cadre-local" --listen "unix:$socket" --group gpu --processes "$1" \
-        --agent "$build/worker/agent/cadre-agent" -- \
-        sh -c 'CADRE_DEVICE=$((RANK % GPUS)) exec "$@"' sh "$build/worker/host/cadre-worker" --module "$module" \
-        >"$dir/local.log" 2>&1 &
+    GPUS=$gpus DEVICE=${2:-} DRIVER=$driver "$build/operator/local/cadre-local" --listen "unix:$socket" --group gpu \
+        --processes "$1" --agent "$build/worker/agent/cadre-agent" -- \
+        sh -c 'export CADRE_DEVICE=${DEVICE:-$((RANK % GPUS))} LD_LIBRARY_PATH=$DRIVER${DRIVER:+:}$LD_LIBRARY_PATH
+            exec "$@"' sh "${wrapper[@]}" "$build/worker/host/cadre-worker" --module "$module" >"$dir/local.log" 2>&1 &
     local_pid=$!
 }
 
+cadre() { # VERB ARGUMENT...
+    "$build/cli/kubectl-cadre" "$1" gpu "${@:2}" --server "unix:$socket" --namespace default --token local
+}
+
 call() { # METHOD [ARGUMENT]...
-    "$build/cli/kubectl-cadre" call gpu "$@" --server "unix:$socket" --namespace default --token local
+    cadre call "$@"
 }
 
 # gives RESULT METHOD [ARGUMENT]...
@@ -154,6 +166,101 @@ shares() {
     socket=$dir/second gives '[7,8]' get_value
 }
 
+# eventually COMMAND...: within two minutes it succeeds.
+eventually() {
+    for _ in $(seq 1200); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.1
+    done
+    echo "never: $*"
+    return 1
+}
+
+# A reference to a tensor on the GPU of rank 0, as the argument of both ranks; results that stay on both.
+lends() {
+    local x y
+    trap stop_local EXIT # of the subshell of check
+    module=$tensor start 2
+    x=$(call ramp '[1000]' --rank 0 --keep)
+    gives '[499500,499500]' sum "$x"
+    y=$(call twice "$x" --keep)
+    gives '[999000,999000]' sum "$y" --dispatch all-to-all
+    cadre get "$x" | grep -q '"x"'
+    cadre free "$x"
+    fails "it was freed" sum "$x"
+    gives '[999000,999000]' sum "$y" --dispatch all-to-all
+}
+
+# has_left BYTES: of the GPU's memory.
+has_left() {
+    [[ $(call left --rank 0) -ge $1 ]]
+}
+
+# Until the GPU is full: the call fails, the worker lives, and what is freed can be used again.
+fills() {
+    local before x
+    trap stop_local EXIT
+    module=$tensor start 1
+    call ramp '[1000]' >"$dir/first" # and what the first one sets up
+    before=$(call left --rank 0)
+    while x=$(call ramp "[$1]" --rank 0 --keep 2>"$dir/full"); do
+        echo "$x" >>"$dir/kept"
+    done
+    cat "$dir/full"
+    grep -q "the GPU has no room for $((4 * $1)) bytes" "$dir/full"
+    while read -r x; do cadre free "$x"; done <"$dir/kept"
+    rm "$dir/kept"
+    eventually has_left "$before"
+    x=$(call ramp "[$1]" --rank 0 --keep)
+    cadre free "$x"
+}
+
+# The call fails, and the process ends, because it cannot use its GPU any more; the next one can.
+goes_astray() { # MODULE METHOD [ARGUMENT]...
+    trap stop_local EXIT
+    module=$1 start 1
+    fails cudaErrorIllegalAddress stray
+    eventually grep -q 'the GPU: it is lost to this process: CUDA_ERROR_ILLEGAL_ADDRESS (700): only a new' "$dir/local.log"
+    eventually call "${@:2}"
+}
+
+# Under compute-sanitizer, which looks at each access of each kernel.
+sanitizes() {
+    local x
+    trap stop_local EXIT
+    wrapper=(compute-sanitizer --tool memcheck --leak-check no)
+    module=$tensor start 1
+    x=$(call ramp '[100000]' --keep)
+    gives '[4999950000]' sum "$x"
+    gives '[9999900000]' sum "$(call twice "$x" --keep)"
+    stop_local
+    grep -q 'ERROR SUMMARY: 0 errors' "$dir/local.log"
+}
+
+# "NAME cadre driver ratio" a line.
+measures_memory() {
+    local few=()
+    [[ $on_gpu == true ]] || few=(--bytes 1048576 --rounds 2)
+    LD_LIBRARY_PATH=$driver:${LD_LIBRARY_PATH:-} "$build/bench/gpu/bench-gpu-memory" "${few[@]}" >"$dir/memory"
+    cat "$dir/memory"
+    [[ $(grep -Ec '^(pinned|pageable)-(up|down) [0-9.]+ [0-9.]+ [0-9.]+$|^ipc [0-9.]+ [0-9.]+ [0-9.]+$|^copy-us [0-9.]+$' \
+        "$dir/memory") -eq 6 ]]
+}
+
+# "device host kept" in microseconds: a run with a GPU, and one without.
+measures_views() {
+    local few=()
+    [[ $on_gpu == true ]] || few=(--calls 5)
+    module=$tensor start 1
+    first=$local_pid local_pid=
+    trap 'stop_local; local_pid=$first; stop_local' EXIT
+    socket=$dir/second module=$tensor start 1 -1
+    socket=$dir/second eventually call left
+    "$build/bench/gpu/bench-gpu-views" "unix:$dir/socket" "unix:$dir/second" gpu "${few[@]}" >"$dir/views"
+    cat "$dir/views"
+    grep -Eq '^[0-9.]+ [0-9.]+ [0-9.]+$' "$dir/views"
+}
+
 # cadre-gpus tells of the GPUs that nvidia-smi lists.
 watches() {
     sed -n 's/^GPU .*(UUID: \(.*\))$/\1/p' "$dir/gpus" | sort >"$dir/listed"
@@ -170,17 +277,6 @@ takes_too_much() {
     module=$1 start 1
     gives '[1]' get_one
     fails cudaErrorMemoryAllocation take_all
-    gives '[1]' get_one
-}
-
-# The process cannot use its GPU any more; the GPU can be used.
-goes_astray() {
-    trap stop_local EXIT
-    module=$1 start 1
-    fails cudaErrorIllegalAddress stray
-    fails cudaErrorIllegalAddress get_one
-    stop_local
-    module=$1 start 1
     gives '[1]' get_one
 }
 
@@ -246,19 +342,33 @@ run() {
         measures host "$build/examples/accumulator/accumulator.so"
     check "two groups share the GPUs" shares
     check "cadre-gpus tells of the GPUs that nvidia-smi lists" watches
+    run_tensors
     if [[ -n $nccl ]]; then
         check "NCCL is measured with one rank" measures_nccl
     else
         count=$((count + 1))
         echo "ok $count - NCCL is measured with one rank # SKIP its wheel cannot be had"
     fi
-    [[ $on_gpu == false ]] || run_trouble "$build/tests/gpu/trouble.so"
+    [[ $on_gpu == false ]] || run_trouble "$trouble"
+}
+
+run_tensors() {
+    check "tensors stay on the GPU, go to another rank, and are freed" lends
+    check "the GPU is full: the call fails, the worker lives" fills "$fill"
+    check "copies are measured" measures_memory
+    check "calls with a tensor on the GPU are measured" measures_views
+    if command -v compute-sanitizer >/dev/null; then
+        check "compute-sanitizer finds nothing in gpu_tensor" sanitizes
+    else
+        count=$((count + 1))
+        echo "ok $count - compute-sanitizer finds nothing in gpu_tensor # SKIP it is not here"
+    fi
 }
 
 run_trouble() {
     check "a GPU that there is not is refused by its number" refuses_device
+    check "an illegal address: the call says so, and the next process has the GPU" goes_astray "$1" get_one
     check "out of device memory: the call fails, the worker lives" takes_too_much "$1"
-    check "an illegal address: the call says so, and the GPU is good for the next process" goes_astray "$1"
     [[ -z $nccl ]] || check "NCCL between two ranks, or its refusal on one GPU" reduces "$1"
 }
 
@@ -276,6 +386,29 @@ write_nccl() {
     echo
     echo "An all_reduce of 4 bytes on the device with one rank, in turns, each waited for: NCCL itself ${times[0]} us, Cadre's"
     echo "back end ${times[1]} us; the median of the differences is ${times[2]} us."
+}
+
+write_memory() {
+    local copy device host kept
+    copy=$(sed -n 's/^copy-us //p' "$dir/memory")
+    read -r device host kept <"$dir/views"
+    echo
+    echo "Copies of 256 MiB, in turns with the driver's own on the same memory; the median of Cadre, and the driver's best:"
+    echo
+    echo "| | Cadre | driver | ratio |"
+    echo "|---|---:|---:|---:|"
+    sed -n 's/^\([a-z-]*\) \([0-9.]*\) \([0-9.]*\) \([0-9.]*\)$/| \1 | \2 GB\/s | \3 GB\/s | \4 |/p' "$dir/memory"
+    echo
+    echo "\`pageable\` goes through Cadre's pinned buffers. \`ipc\` copies from memory of another process, against a copy within"
+    echo "one process."
+    echo
+    echo "A call whose method takes a tensor of 1 MiB and waits for it, one at a time, in turns: on the GPU $device us, in host"
+    echo "memory $host us; the copy alone $copy us; so the GPU's call takes $(ratio "$device" "$host" "$copy") times the host's and the copy."
+    echo "With a reference to a tensor that is on the GPU already: $kept us."
+}
+
+ratio() { # DEVICE HOST COPY
+    awk -v device="$1" -v host="$2" -v copy="$3" 'BEGIN {printf "%.2f", device / (host + copy)}'
 }
 
 write_report() {
@@ -302,6 +435,7 @@ write_report() {
         echo "|---|---:|---:|---:|---:|"
         row "one at a time" sync
         row "1,000 in flight" many
+        write_memory
         write_nccl
     } >"$report"
 }
@@ -312,16 +446,24 @@ case ${1:-} in
     seconds=0.1
     build=$2
     module=$3
-    nccl=${CADRE_TEST_NCCL:-}
+    tensor=$4
+    nccl=${CADRE_TEST_GPU:-}
+    driver=$nccl
+    fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
-    mkdir "$GPU_STAND_IN"
+    mkdir "$GPU_STAND_IN" "$dir/bin"
+    echo "memory 20000000" >"$GPU_STAND_IN/control"
+    printf '#!/bin/sh\nshift 4\ntrap "kill \$!; wait \$!" TERM\n"$@" &\nwait $!\necho "ERROR SUMMARY: 0 errors"\n' \
+        >"$dir/bin/compute-sanitizer"
+    chmod +x "$dir/bin/compute-sanitizer"
+    PATH=$dir/bin:$PATH
     echo "GPU 0: H200 (UUID: GPU-a)" >"$dir/gpus"
     echo "gpu GPU-a H200 0 40 0 0 ok" >"$NVML_STAND_IN"
     ;;
 --report) report=$(realpath -m "$2") ;;
 "") ;;
 *)
-    echo "usage: test_gpu.sh [--report FILE | --host BUILD MODULE]" >&2
+    echo "usage: test_gpu.sh [--report FILE | --host BUILD MODULE TENSOR]" >&2
     exit 2
     ;;
 esac

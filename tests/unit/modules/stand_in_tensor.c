@@ -121,6 +121,16 @@ static cadre_result sum(void *self, cadre_call *call)
     return cadre_return_double(call, all);
 }
 
+static cadre_result rows(void *self, cadre_call *call)
+{
+    cadre_view x;
+    (void)self;
+    cadre_result r = cadre_arg_view(call, "x", &x);
+    while (r == CADRE_OK && x.device >= 0 && query(x.stream) == 600) // not ready
+        ;
+    return r == CADRE_OK ? cadre_return_int64(call, (int64_t)x.shape[0]) : r;
+}
+
 static cadre_result left(void *self, cadre_call *call)
 {
     size_t free = 0, total;
@@ -145,6 +155,7 @@ static const cadre_method methods[] = {
     {"ramp", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, ramp, NULL},
     {"twice", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, twice, NULL},
     {"sum", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, sum, NULL},
+    {"rows", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, rows, NULL},
     {"left", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, left, NULL},
     {"stray", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, stray, NULL},
 };
