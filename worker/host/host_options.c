@@ -37,7 +37,7 @@ static const char help[] =
     "Kept objects have at most CADRE_STORE_BYTES (1 GiB), those that one call refers to CADRE_REFERENCE_BYTES (256\n"
     "MiB); other workers fetch them at port CADRE_OBJECTS_PORT plus LOCAL_RANK (default: a free port).\n"
     "Exit codes: 0 stopped by SIGTERM, 64 wrong usage, 65 the module does not load or has no such class, 66 the\n"
-    "constructor failed; the last line on stderr gives the reason.\n";
+    "constructor failed, 67 the GPU is lost to this process; the last line on stderr gives the reason.\n";
 
 static const char *set_connect(void *options, const char *url)
 {
