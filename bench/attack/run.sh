@@ -35,7 +35,7 @@ rows() {
 
 for mib in $limits; do
     printf '\n%s MiB, attacks of %s s:\n\n' "$mib" "$seconds"
-    printf '| attack | p50 of others, ms | p99, ms | to alone | most memory, MiB | turns | over 2 ms | over 10 ms |\n'
+    printf '| attack | p50 of others, ms | p99, ms | ratio | most memory, MiB | turns | over 2 ms | over 10 ms |\n'
     printf '|---|---:|---:|---:|---:|---:|---:|---:|\n'
     CADRE_ATTACK_MEMORY_MIB=$mib "$root/tests/attack/test_attack.sh" >"${TMPDIR:-/tmp}/attack-$mib.log" 2>&1 ||
         echo "the suite has failed, see ${TMPDIR:-/tmp}/attack-$mib.log"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on an operator by one who may call the groups of one namespace, or nobody's.
+"""Attacks on an operator, by a client that may call the groups of one namespace, or none.
 
     attack.py --host NAME --ca FILE --token FILE --namespace NAMESPACE [--seconds N] [--scale X] ATTACK
 
@@ -64,7 +64,7 @@ def posts(target, options, end):
 
 
 def hoard(target, options, end):
-    """Large answers over JSON, 50 connections, that nobody reads."""
+    """50 connections ask for large answers over JSON, and read nothing."""
     text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.call",
                        "params": {"method": "echo", "args": ["x" * (4 << 20)]}}).encode()
     clients = [target.websocket("cadre.v1.json", "echo") for _ in range(int(50 * options.scale) or 1)]
@@ -90,7 +90,7 @@ def calls(target, options, end, head=None):
 
 
 def ahead(target, options, end):
-    """Calls for an attempt that is not there yet wait in front of a group that answers, while others come and go."""
+    """Calls for a later attempt wait in front of a group that answers, while other clients come and go."""
     head = {"method": "echo", "attempt": 99, "timeoutMs": DAYS_MS}
     message = b"".join(record(CALL, call_body(head, b"[]"), call=i + 1) for i in range(4096))
     clients = [target.websocket(group="echo") for _ in range(int(32 * options.scale) or 1)]
@@ -113,7 +113,7 @@ def ahead(target, options, end):
 
 
 def flood(target, options, end):
-    """9 connections that go on sending long arguments, whatever they are told, to a group that is never ready."""
+    """9 connections that send long arguments to a group that is never ready, and ignore HOLD."""
     body = call_body({"method": "m", "timeoutMs": DAYS_MS}, b'["' + b"x" * (8 << 20) + b'"]')
     clients = [target.websocket(group=options.waits) for _ in range(9)]
     for c in clients:
@@ -173,7 +173,7 @@ def sessions(target, options, end):
 
 
 def slow(target, options, end):
-    """Requests that come a byte at a time."""
+    """Requests that arrive byte by byte."""
     sockets, n = [], 0
     until_refused(lambda: sockets.append(target.tls()) for _ in range(200))
     text = target.request("cadre.v1", target.token)
@@ -186,7 +186,7 @@ def slow(target, options, end):
 
 
 def handshakes(target, options, end):
-    """TLS handshakes, one after the other, that lead to nothing."""
+    """TLS handshakes without a request, one after the other."""
     n = 0
     while time.monotonic() < end:
         target.tls().close()
@@ -195,7 +195,7 @@ def handshakes(target, options, end):
 
 
 def tokens(target, options, end):
-    """Tokens that somebody made up."""
+    """Made-up tokens."""
     head, claims, signature = target.token.split(".")
     forged = [f"{head}.{claims}.{signature[::-1]}", f"{head}.{claims}.", "x" * 4000, f"{head}.{claims[::-1]}.{signature}"]
     n = 0
@@ -229,7 +229,7 @@ def texts(target, options, end):
 
 
 def documents(target, options, end):
-    """Batches that are not what they say, for a method that takes rows: each gets an error, and the session goes on."""
+    """Malformed batches, for a method that takes rows: each gets an error, and the session goes on."""
     client = target.websocket(group="echo")
     answers = {}
     for i, body in enumerate(bad_documents()):
@@ -245,7 +245,7 @@ def documents(target, options, end):
 
 
 def frames(target, options, end):
-    """Frames against the rules of RFC 6455: the connection ends with the code that the rule has, or without one."""
+    """Frames that break RFC 6455: the connection ends with the code of the rule, or without one."""
     n = 0
     for name, protocol, sent, codes in bad_frames():
         client = target.websocket(protocol, "echo", None)

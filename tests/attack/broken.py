@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What breaks a rule: batches that are not what they say, and frames that RFC 6455 does not allow."""
+"""Malformed batches, and frames that RFC 6455 does not allow."""
 import json
 import struct
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that keep no rules. The module of a group in Python: each rank takes the ticket that was meant for its host, and
+"""Workers that break the protocol. The module of a group in Python: each rank takes the ticket that was meant for its host, and
 greets the proxy with it itself. The number of the rank says how it misbehaves. It prints what became of that, and waits."""
 import json
 import os

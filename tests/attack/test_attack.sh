@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Attacks on an installed operator by one who may call the groups of one namespace, or nobody's, while clients of another
-# namespace call all the time. Every one of their calls has to be answered, the operator has to stay alive, healthy,
-# below its memory limit, and the leader. How long their calls took is printed, beside how long they took alone, and how
-# many turns of the operator's loop took longer than 2 ms and 10 ms.
-# CADRE_ATTACK_SECONDS: how long each attack goes on. CADRE_ATTACKS: a regular expression that chooses some of them.
-# CADRE_ATTACK_DETAILS=1: all that they say.
+# A client of one namespace, or a client without a token, attacks an installed operator, while clients of another namespace
+# call all the time. Each of their calls must be answered. The operator must stay alive, healthy, below its memory limit,
+# and the leader. The suite prints how long the calls took, how long they took without an attack, and how many turns of
+# the operator's loop took longer than 2 ms and 10 ms.
+# CADRE_ATTACK_SECONDS: how long each attack takes. CADRE_ATTACKS: a regular expression that chooses some of them.
+# CADRE_ATTACK_DETAILS=1: print all output of the attacks.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2034
 set -euo pipefail
@@ -175,19 +175,19 @@ echo "# alone: $(quantiles), $(resident_mib) MiB, $(turns_since)"
 attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing"
 attack posts "... by HTTP"
 attack hoard "answers of 4 MiB for 50 clients that read nothing"
-attack calls "as many calls as can be, which wait for days; then their clients hang up at once"
+attack calls "4,096 waiting calls of each of 64 clients, which then hang up at once"
 attack ahead "calls that wait for a later attempt, before a group that is called all the time"
-attack flood "clients that send on when they are told to pause"
+attack flood "clients that ignore HOLD"
 attack hellos "strangers whose HELLO never ends"
 attack silent "connections without a byte"
 attack sessions "2,000 clients that do nothing"
-attack slow "requests that come a byte at a time"
-attack handshakes "handshakes that lead to nothing"
-attack tokens "tokens that somebody made up"
+attack slow "requests that arrive byte by byte"
+attack handshakes "TLS handshakes without a request"
+attack tokens "made-up tokens"
 attack texts "requests of 8 MiB, as JSON"
-attack documents "batches that are not what they say"
-attack workers "workers that keep no rules"
-attack frames "frames that RFC 6455 does not allow"
+attack documents "malformed batches"
+attack workers "workers that break the protocol"
+attack frames "frames that break RFC 6455"
 check "the callers end" callers_stop
-check "in all of it no call of theirs has failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
+check "during all attacks, no call of theirs failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
 suite_end
