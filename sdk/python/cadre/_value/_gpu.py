@@ -57,8 +57,8 @@ def size(part):
 
 
 def stays():
-    """A method of a worker runs: tensors of CUDA are taken where they are, and not copied to the host first."""
-    return _method.call.get(None) is not None
+    """A method of a worker with a GPU runs: tensors of CUDA are taken where they are, and not copied to the host first."""
+    return _method.call.get(None) is not None and _method.device() != "cpu"
 
 
 def of_array(value):

@@ -61,7 +61,7 @@ class Tensor:
             return value
         if module_of(value) == "torch" and hasattr(value, "data_ptr"):
             return _of_torch(value, name)
-        array = _gpu.of_array(value)
+        array = _gpu.of_array(value) if _gpu.stays() else None
         if array:
             return _of_array(array, value, name)
         named = _OF_NUMPY_NAME.get(getattr(getattr(value, "dtype", None), "name", None))

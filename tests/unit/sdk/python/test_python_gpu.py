@@ -7,6 +7,7 @@ import struct
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 import cadre
 from cadre import _method, _value
@@ -24,6 +25,9 @@ class Tensor:
     def data_ptr(self):
         return 4096
 
+    def cpu(self):
+        raise NotImplementedError("it was to stay")
+
     def itself(self):
         return self
 
@@ -35,6 +39,11 @@ class OfTorch(unittest.TestCase):
     def test_a_tensor_of_cuda_stays_where_it_is_while_a_method_runs(self):
         token = _method.call.set(self)
         self.addCleanup(_method.call.reset, token)
+        self.assertRaises(NotImplementedError, cadre.Batch, {"x": Tensor()})  # of a worker that has no GPU
+        with unittest.mock.patch.dict(os.environ, CADRE_DEVICE="0"):
+            self.stays()
+
+    def stays(self):
         for value in (cadre.Batch({"x": Tensor()}), [1, {"also": Tensor()}]):
             body = _value.encode_result(value, "f")
             on_gpu = [p for p in body.parts if type(p) is _value.OnGpu]
