@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The CUDA modules of examples/ compile, by the command in their first lines and by the preset "cuda", and load into
-# cadre-worker, which without a GPU says what is missing.  test_build.sh CADRE-WORKER BUILD-FOLDER [STAND-IN-FOLDER]
-# The folder has a stand-in for the driver, which says that it is of an old version.
+# cadre-worker, which without a GPU says what is missing.
+#   test_build.sh CADRE-WORKER BUILD-FOLDER STAND-IN-FOLDER CADRE-LOCAL CADRE-AGENT KUBECTL-CADRE
+# STAND-IN-FOLDER has a stand-in for the driver, which says that it is of an old version.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no CUDA compiler and none can be had.
 set -euo pipefail
 
 worker=$1
 build=$2
-driver=${3:-}
+driver=$3
+local=$4
+agent=$5
+cli=$6
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -111,6 +115,25 @@ fails_with() {
     [[ $got -eq $want && $last == "cadre-worker: rank 1: Accumulator: "*"$text"* ]]
 }
 
+call() { # METHOD ARGUMENT...
+    "$cli" call tensors "$@" --server "unix:$dir/socket" --namespace default --token local
+}
+
+runs_on_host() {
+    local x pid
+    "$local" --listen "unix:$dir/socket" --group tensors --processes 2 --agent "$agent" -- \
+        env CADRE_DEVICE=-1 "$worker" --module "$dir/gpu_tensor.so" &
+    pid=$!
+    # shellcheck disable=SC2064 # the pid of now
+    trap "kill $pid; wait $pid" EXIT # of the subshell of check
+    until [[ -S $dir/socket ]]; do sleep 0.1; done
+    x=$(call ramp '[1000]' --rank 0 --keep)
+    call sum "$x" | tee "$dir/sum"
+    [[ $(tr -d ' \n' <"$dir/sum") == "[499500,499500]" ]]
+    call sum "$(call twice "$x" --rank 1 --keep)" | tee "$dir/sum"
+    [[ $(tr -d ' \n' <"$dir/sum") == "[999000,999000]" ]]
+}
+
 # The one of docs/modules.md, with the command that stands there.
 compiles_document() {
     awk '$0 == "```cuda" {on = 1; next} on && $0 == "```" {exit} on' "$root/docs/modules.md" >"$dir/scale.cu"
@@ -153,13 +176,12 @@ if [[ -e /dev/nvidiactl || -e /dev/dxg ]] || ldconfig -p | grep -q 'libcuda\.so\
 else
     check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
 fi
-if [[ -n $driver ]]; then
-    mkdir "$dir/gpu"
-    echo "version 11000" >"$dir/gpu/control"
-    check "a driver that is older than the runtime of the module is named" \
-        fails_with 66 "CUDA driver version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver)" \
-        CADRE_DEVICE=0 "LD_LIBRARY_PATH=$driver" "GPU_STAND_IN=$dir/gpu"
-fi
+mkdir "$dir/gpu"
+echo "version 11000" >"$dir/gpu/control"
+check "a driver that is older than the runtime of the module is named" \
+    fails_with 66 "CUDA driver version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver)" \
+    CADRE_DEVICE=0 "LD_LIBRARY_PATH=$driver" "GPU_STAND_IN=$dir/gpu"
+check "gpu_tensor runs in memory of the host" runs_on_host
 check "the module of docs/modules.md compiles and loads" compiles_document
 # Before the preset, which looks for it.
 nccl=true
