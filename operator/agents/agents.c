@@ -186,7 +186,8 @@ static void tell_exits(const struct agents *a, const struct agent_identity *id, 
     for (size_t i = 0; i < r->n_processes && a->config.exited; i++) {
         const struct agent_process *p = &r->processes[i];
         if (p->state == AGENT_PROCESS_EXITED)
-            a->config.exited(a->config.ctx, r->group, (uint32_t)p->attempt, (uint32_t)p->rank, p->exit_code);
+            a->config.exited(a->config.ctx, r->group, (uint32_t)p->attempt, (uint32_t)p->rank, p->exit_code,
+                             p->last_lines);
     }
 }
 

@@ -37,7 +37,8 @@ struct agents_config {
     // May the agent of such a pod say of a process of this group that it has ended?
     bool (*shares)(void *ctx, const char *ns, const char *owner, const char *group_uid);
     // A process ended: for the router, which fails what is pending there.
-    void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code);
+    void (*exited)(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code,
+                   const char *last_lines);
     // The agent does not do what agents_kill() asked for; NULL = nobody wants to know.
     void (*kill_refused)(void *ctx, const char *group_uid, uint32_t rank, const char *why);
     // A process of the group has printed a line, without its end (text NULL: that many lines were dropped); NULL =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/local_group.h"
 
+#include "common/base/last_words.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
@@ -28,7 +29,8 @@ enum { FIRST_ATTEMPT = 1, FIRST_WORDS = 13 };
 
 struct exit_note { // the first process of an attempt that failed, the others were ended for it
     uint32_t attempt, rank;
-    int code; // 0 = none is known
+    int code;    // 0 = none is known
+    char *words; // its last ones; NULL = none
 };
 
 struct local_group {
@@ -132,12 +134,21 @@ static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
     output_line(gateway_router(g->run.gateway), g->uid, rank, text, len);
 }
 
-static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code)
+static void note_failure(struct local_group *g, uint32_t attempt, uint32_t rank, int code, const char *last_lines)
+{
+    struct arena a = ARENA_INIT;
+    const char *words = last_words(last_lines, &a);
+    free(g->failed.words);
+    g->failed = (struct exit_note){attempt, rank, code, words[0] ? xstrdup(words) : NULL};
+    arena_done(&a);
+}
+
+static void on_exited(void *ctx, uint32_t attempt, uint32_t rank, int exit_code, const char *last_lines)
 {
     struct local_group *g = ctx;
     if (exit_code && g->failed.attempt != attempt)
-        g->failed = (struct exit_note){attempt, rank, exit_code};
-    router_worker_exited(gateway_router(g->run.gateway), g->uid, attempt, rank, exit_code);
+        note_failure(g, attempt, rank, exit_code, last_lines);
+    router_worker_exited(gateway_router(g->run.gateway), g->uid, attempt, rank, exit_code, last_lines);
 }
 
 static void on_stopped(void *ctx, uint32_t attempt);
@@ -187,8 +198,9 @@ static char *describe_end(const struct local_group *g, const char *why)
     if (g->exit_code == 0)
         return xstrdup("all of its processes have succeeded");
     if (g->failed.attempt == g->attempt)
-        return xasprintf("it failed: rank %u exited with code %d%s; it is not restarted: %s", g->failed.rank,
-                         g->failed.code, hint(g), why);
+        return xasprintf("it failed: rank %u exited with code %d%s%s%s; it is not restarted: %s", g->failed.rank,
+                         g->failed.code, g->failed.words ? ": " : "", g->failed.words ? g->failed.words : "", hint(g),
+                         why);
     return xasprintf("it failed with exit code %d%s; it is not restarted: %s", g->exit_code, hint(g), why);
 }
 
@@ -348,6 +360,7 @@ void local_group_free(struct local_group *g)
     loop_timer_free(g->again);
     manifest_done(&g->manifest);
     free(g->command);
+    free(g->failed.words);
     free(g->refusal);
     free(g->status);
     free(g->gpus);

@@ -58,7 +58,7 @@ static void on_packet(const struct reins *r, size_t len)
         len = 0;
     if (len && h.type == RECORD_EXITED)
         r->events.exited(r->events.ctx, (uint32_t)said.processes->attempt, (uint32_t)said.processes->rank,
-                         said.processes->exit_code);
+                         said.processes->exit_code, said.processes->last_lines);
     else if (len && h.type == RECORD_STOPPED)
         r->events.stopped(r->events.ctx, (uint32_t)said.attempt);
     else if (len && h.type == RECORD_REFUSED && said.command == RECORD_KILL)

@@ -8,7 +8,7 @@
 struct reins;
 
 struct reins_events { // from the loop, and from reins_drain()
-    void (*exited)(void *ctx, uint32_t attempt, uint32_t rank, int exit_code);
+    void (*exited)(void *ctx, uint32_t attempt, uint32_t rank, int exit_code, const char *last_lines);
     void (*stopped)(void *ctx, uint32_t attempt); // none of its processes runs any more
     void (*kill_refused)(void *ctx, uint32_t rank, const char *why);
     void *ctx;

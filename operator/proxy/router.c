@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/router.h"
 
+#include "common/base/last_words.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/kill.h"
@@ -107,9 +108,14 @@ static const char *may_have_run(const struct call_slot *slot)
                               : "other ranks may have run the call; this one has not";
 }
 
-// Every call that the process has: its answer will not come. `what` has become of it; with an exit code where there is
-// one. An error with a rank says that the call may have run.
-static void fail_pending(struct member *m, const char *what, const int *exit_code)
+struct process_end {
+    int exit_code;
+    const char *words; // its last ones, "" = none
+};
+
+// Every call that the process has: its answer will not come. `what` has become of it; NULL = how it ended. An error
+// with a rank says that the call may have run.
+static void fail_pending(struct member *m, const char *what, const struct process_end *end)
 {
     struct failure f;
     char place[384] = ""; // in a local run there is none
@@ -118,8 +124,10 @@ static void fail_pending(struct member *m, const char *what, const int *exit_cod
     note_unsent(m);
     LIST_FOREACH(l, &m->pending) {
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s%s %s while %s() was pending; %s", m->rank,
-                    m->group ? m->group->key : "a group", place, what, slot->call->req.method, may_have_run(slot));
+        const char *words = end ? end->words : "";
+        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s%s %s while %s() was pending; %s%s%s", m->rank,
+                    m->group ? m->group->key : "a group", place, what, slot->call->req.method, may_have_run(slot),
+                    words[0] ? "; its last line: " : "", words);
         if (slot->unsent && slot->call->n == 1) {
             call_lost(slot, &f);
             continue;
@@ -127,19 +135,19 @@ static void fail_pending(struct member *m, const char *what, const int *exit_cod
         f.rank = m->rank;
         f.pod = m->pod;
         f.node = m->node;
-        if (exit_code) {
+        if (end) {
             f.exited = true;
-            f.exit_code = *exit_code;
+            f.exit_code = end->exit_code;
         }
         call_lost(slot, &f);
     }
 }
 
-static void fail_exited(struct member *m, int exit_code)
+static void fail_exited(struct member *m, const struct process_end *end)
 {
     char what[48];
-    snprintf(what, sizeof what, "exited with code %d", exit_code);
-    fail_pending(m, what, &exit_code);
+    snprintf(what, sizeof what, "exited with code %d", end->exit_code);
+    fail_pending(m, what, end);
 }
 
 // Its owner has to close the connection, and tell the worker the reason; until it does, nothing that comes from it
@@ -247,15 +255,15 @@ static void end_gone(struct router *r)
     }
 }
 
-static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, int exit_code)
+static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, const struct process_end *end)
 {
     g->ranks[rank].exit_attempt = attempt;
-    g->ranks[rank].exit_code = exit_code;
+    g->ranks[rank].exit_code = end->exit_code;
     LIST_FOREACH(l, &g->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
         if (m->rank != rank || m->attempt != attempt)
             continue;
-        fail_exited(m, exit_code);
+        fail_exited(m, end);
         if (!list_empty(&m->leaving))
             member_free(m);
         else if (group_registered(m))
@@ -263,15 +271,19 @@ static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, int exit
     }
 }
 
-void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
+void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code,
+                          const char *last_lines)
 {
     struct group *g = map_get(&r->by_uid, uid);
+    struct arena a = ARENA_INIT;
     if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
         return;
-    note_exit(g, attempt, rank, exit_code);
+    const struct process_end end = {exit_code, last_words(last_lines, &a)};
+    note_exit(g, attempt, rank, &end);
     if (g->lobby)
-        note_exit(g->lobby, attempt, rank, exit_code);
+        note_exit(g->lobby, attempt, rank, &end);
     kill_ended(g, rank, attempt);
+    arena_done(&a);
 }
 
 void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json)
@@ -348,7 +360,7 @@ void router_leave(struct router *r, struct member *m)
     peer_done(&m->peer);
     if (m->n_pending && !late && m->group) {
         if (at && at->exit_attempt && at->exit_attempt == m->attempt) {
-            fail_exited(m, at->exit_code);
+            fail_exited(m, &(struct process_end){at->exit_code, ""});
         } else { // the agent is about to say how it ended
             m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;
             list_append(&r->leaving, &m->leaving);

@@ -21,7 +21,8 @@ void router_done(struct router *r); // all sessions and members must have been c
 void router_group_set(struct router *r, const struct group_facts *facts);
 void router_group_gone(struct router *r, const char *uid);
 // What an agent reported. Pending calls of that process fail with the exit code.
-void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code);
+void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, uint32_t rank, int exit_code,
+                          const char *last_lines); // what it has printed; NULL = nobody knows
 // The GPUs of a rank, as a JSON list (common/wire/gpu.h), for group.info.
 void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *json);
 

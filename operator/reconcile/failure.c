@@ -1,43 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/failure.h"
 
+#include "common/base/last_words.h"
 #include "common/base/mem.h"
 #include "operator/reconcile/attempt.h"
 #include "operator/reconcile/backoff.h"
 #include "operator/reconcile/finish.h"
 #include "operator/reconcile/reason.h"
 
-#include <string.h>
-
 enum {
     HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin again
     HEALTHY_TIMES = 10,
-    WORDS_MAX = 200, // bytes of what the process said last; lastFailure has more
 };
-
-static bool is_blank(char c)
-{
-    return (unsigned char)c <= ' ';
-}
-
-// The last line that says something, which is where programs put what is wrong. Empty: there is none.
-static const char *last_words(const char *text, struct arena *a)
-{
-    text = text ? text : "";
-    size_t end = strlen(text);
-    while (end && is_blank(text[end - 1]))
-        end--;
-    size_t begin = end;
-    while (begin && text[begin - 1] != '\n')
-        begin--;
-    size_t all = end - begin, n = MIN(all, (size_t)WORDS_MAX);
-    while (n < all && ((unsigned char)text[begin + n] & 0xC0) == 0x80) // not inside of a character
-        n--;
-    char *words = arena_printf(a, "%.*s%s", (int)n, text + begin, n < all ? "..." : "");
-    for (char *c = words; *c; c++) // it goes into a table
-        *c = is_blank(*c) ? ' ' : *c;
-    return words + strspn(words, " ");
-}
 
 const char *failure_text(struct work *w)
 {

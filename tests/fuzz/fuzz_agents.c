@@ -23,9 +23,10 @@ static void must(bool holds)
         abort();
 }
 
-static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code)
+static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code,
+                      const char *last_lines)
 {
-    (void)ctx, (void)attempt, (void)rank, (void)exit_code;
+    (void)ctx, (void)attempt, (void)rank, (void)exit_code, (void)last_lines;
     must(strlen(group_uid) > 0);
 }
 

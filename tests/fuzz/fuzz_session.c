@@ -412,7 +412,7 @@ static void change(struct scene *s, uint8_t how)
         router_group_gone(&s->r, "u");
         break;
     default:
-        router_worker_exited(&s->r, "u", s->attempt, how / 8 % (WORLD + 1), 1);
+        router_worker_exited(&s->r, "u", s->attempt, how / 8 % (WORLD + 1), 1, NULL);
     }
 }
 

@@ -105,12 +105,10 @@ void control_free(struct control *c)
 void control_report(struct control *c, const struct agent_report *r)
 {
     struct json_writer w;
-    struct agent_report brief = *r;
     if (r->type != SUPERVISOR_REPORT_EXITED && r->type != SUPERVISOR_REPORT_STOPPED)
         return;
-    brief.last_len = 0; // the watcher has the output
     writer_init(&w, 0);
-    enum record_type type = message_report(&brief, &w);
+    enum record_type type = message_report(r, &w);
     send_record(c, type, &w);
 }
 

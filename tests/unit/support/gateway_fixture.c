@@ -143,11 +143,12 @@ static void on_changed(void *ctx, const char *ns, const char *group)
     buf_printf(&f->changes, "changed %s/%s\n", ns, group);
 }
 
-static void on_exited(void *ctx, const char *uid, uint32_t attempt, uint32_t rank, int exit_code)
+static void on_exited(void *ctx, const char *uid, uint32_t attempt, uint32_t rank, int exit_code,
+                      const char *last_lines)
 {
     struct gateway_fixture *f = ctx;
     buf_printf(&f->changes, "exited %s %u %u %d\n", uid, attempt, rank, exit_code);
-    router_worker_exited(gateway_router(f->gateway), uid, attempt, rank, exit_code);
+    router_worker_exited(gateway_router(f->gateway), uid, attempt, rank, exit_code, last_lines);
 }
 
 static void on_kill_refused(void *ctx, const char *uid, uint32_t rank, const char *why)

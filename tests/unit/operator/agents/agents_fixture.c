@@ -31,9 +31,11 @@ static bool shares(void *ctx, const char *ns, const char *owner, const char *gro
     return strcmp(ns, "ml") == 0 && strcmp(owner, "pool") == 0 && strcmp(group_uid, "stranger") != 0;
 }
 
-static void on_exited(void *ctx, const char *group, uint32_t attempt, uint32_t rank, int exit_code)
+static void on_exited(void *ctx, const char *group, uint32_t attempt, uint32_t rank, int exit_code,
+                      const char *last_lines)
 {
     struct fixture *f = ctx;
+    (void)last_lines;
     buf_printf(&f->exits, "%s attempt %u rank %u: %d; ", group, attempt, rank, exit_code);
 }
 

@@ -162,7 +162,7 @@ run over.yaml
 until_true "$cli" call acc get_value
 "$cli" kill acc --rank 1 >/dev/null 2>&1
 until_true grep -q "calls are refused from now on; Ctrl-C ends the run" "$work/err"
-why="it failed: rank 1 exited with code 137; it is not restarted: restartPolicy is Never"
+why="it failed: rank 1 exited with code 137: rank 1 was killed by a client (group.kill); it is not restarted: restartPolicy is Never"
 grep -qF "cadre-local: acc: $why" "$work/err" || fail "does not say: $why"
 refused 1 "lab/acc takes no calls: $why" "$cli" call acc get_value --timeout 100
 [[ $("$cli" info acc 2>/dev/null) == *"$why"* ]] || fail "info: $("$cli" info acc)"

@@ -46,8 +46,8 @@ static void the_end_of_the_process_is_the_answer(void **state)
     assert_null(wire_next(&w->workers[2].wire)); // it may hang: it is not asked
     worker_hang_up(&w->f, &w->workers[2]);       // which may have other reasons
     hears_nothing(w);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1, NULL);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
     hears(w, "1 ERROR rank=2 exit=137 UNAVAILABLE *"); // what it had not answered fails
     hears(w, "2 RESULT null");
     worker_start(&w->f, &w->workers[2], 2, 2);
@@ -61,14 +61,14 @@ static void a_process_that_is_not_connected_can_be_killed(void **state)
 {
     struct world *w = *state;
     worker_hang_up(&w->f, &w->workers[3]);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1, NULL);
     worker_start(&w->f, &w->workers[3], 3, 2);
     worker_hang_up(&w->f, &w->workers[3]);
     kills(w, 1, 3);
     ordered(w, 0, 3);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1); // said again, of the one before
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1, NULL); // said again, of the one before
     hears_nothing(w);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 3, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 3, 137, NULL);
     hears(w, "1 RESULT null");
 }
 
@@ -117,9 +117,9 @@ static void a_process_that_never_connected_is_waited_for(void **state)
     hears_nothing(w);
     worker_start(&w->f, &w->workers[2], 2, 3); // that is the one which is about to be killed
     hears_nothing(w);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 1, 137); // older, and not yet gone
+    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 1, 137, NULL); // older, and not yet gone
     hears(w, "1 RESULT null");
-    router_worker_exited(&w->f.router, FIXTURE_UID, 3, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 3, 2, 137, NULL);
     hears(w, "2 RESULT null");
     fixture_group(&w->f, WORLD, 4, NULL);
     hears(w, "3 RESULT null");
@@ -152,7 +152,7 @@ static void a_rank_of_a_group_that_takes_no_calls_is_killed_while_it_is_there(vo
     kills(w, 2, 1);
     ordered(w, 1, 1);
     worker_hang_up(&w->f, &w->workers[1]);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
     hears(w, "2 RESULT null");
     kills(w, 3, 1);
     nothing_ordered(w);
@@ -170,7 +170,7 @@ static void it_is_not_waited_for_without_end(void **state)
     ordered(w, 1, 1);
     client_cancel(&w->c, 2);
     hears_about(w, "2 ERROR CANCELED", "the process may still end");
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
     hears_nothing(w);
     kills(w, 3, 2); // and who goes away is not waited for by anybody
 }

@@ -22,12 +22,12 @@ static void a_dead_workers_calls_fail_with_its_exit_code(void **state)
     sends_group(w, 1, ADD, "{}"); // the connection ends first
     worker_hang_up(&w->f, &w->workers[2]);
     hears_nothing(w);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
     hears(w, want);
     worker_start(&w->f, &w->workers[2], 2, 2);
     sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD}); // the agent is first
     worker_takes(&w->workers[2], "");
-    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 2, 137, NULL);
     hears(w, want);
     assert_int_equal(w->workers[2].member->peer.close_code, ERR_GONE);
     worker_hang_up(&w->f, &w->workers[2]);
@@ -46,7 +46,7 @@ static void what_a_dead_rank_was_not_sent_has_not_run(void **state)
     dead->member = NULL;
     record_writer_done(&dead->wire.out);
     record_reader_done(&dead->wire.reader);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
     hears(
         w,
         "1 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with code 137 while "
@@ -103,7 +103,7 @@ static void a_process_of_an_older_attempt_is_refused(void **state)
     worker_hang_up(&w->f, &w->workers[1]);
     worker_start(&w->f, &w->workers[1], 1, 4); // newer than the watch has told of
     assert_int_equal(worker_dial(&w->f, &old, 1, 3, &err), ERR_CONFLICT);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 4, 1, 0);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 4, 1, 0, NULL);
     assert_int_equal(worker_dial(&w->f, &old, 1, 4, &err), ERR_CONFLICT); // that process is dead
     assert_int_equal(worker_dial(&w->f, &old, WORLD, 4, &err), ERR_INVALID);
     struct member *m;

@@ -72,10 +72,10 @@ static void the_death_of_a_rank_that_waits_ends_the_calls_of_the_lobby(void **st
     bring(w, 1, 2);
     worker_takes(&w->workers[2], "[1]");
     worker_hang_up(&w->f, &w->workers[2]);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 65);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 65, "one\nCodeMissing: it did not come\n");
     hears(w,
           "1 ERROR rank=2 exit=65 UNAVAILABLE rank 2 of ml/llama.code (pod llama-2-0 on node n2) exited with code 65 "
-          "while receive() was pending; it may have run");
+          "while receive() was pending; it may have run; its last line: CodeMissing: it did not come");
 }
 
 static void a_rank_has_one_place(void **state)

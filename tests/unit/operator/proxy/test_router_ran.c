@@ -119,7 +119,7 @@ static void of_a_dead_rank_it_is_what_it_never_got_that_has_not_run(void **state
     dead->member = NULL;
     record_writer_done(&dead->wire.out);
     record_reader_done(&dead->wire.reader);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
     fails_with(w, "UNAVAILABLE", true);
 }
 

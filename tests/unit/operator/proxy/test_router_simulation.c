@@ -339,7 +339,7 @@ static void act_on_worker(struct sim *s, uint64_t dice)
         worker_hang_up(&s->f, &w->w);
         forget_all(w);
     } else if (dice < 958) {
-        router_worker_exited(&s->f.router, FIXTURE_UID, s->attempt, rank, 1);
+        router_worker_exited(&s->f.router, FIXTURE_UID, s->attempt, rank, 1, NULL);
         fixture_group(&s->f, RANKS, ++s->attempt, NULL);
     } else if (dice < 960) {
         router_group_gone(&s->f.router, FIXTURE_UID);

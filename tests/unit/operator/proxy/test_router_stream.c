@@ -210,7 +210,7 @@ static void a_rank_that_dies_ends_it_for_the_others(void **state)
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire));
     worker_hang_up(&w->f, &w->workers[1]);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
     hears(w, "1 ERROR rank=1 exit=137 UNAVAILABLE*");
     takes_cancel(w, 0);
     assert_int_equal(w->f.router.n_calls, 0);

@@ -205,7 +205,7 @@ static void the_death_of_a_rank_costs_its_own_tasks_only(void **state)
         starts(w, i, "task");
     takes(w, 1, &lost);
     worker_hang_up(&w->f, &w->workers[1]);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1);
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1, NULL);
     const char *got = client_hears(&w->c);
     assert_true(got && strstr(got, " ERROR rank=1 exit=1 UNAVAILABLE "));
     id = takes(w, 0, &arg);

@@ -312,8 +312,8 @@ class ByValue(RunCase):
 
         with cadre.local() as client:
             group = client.Group(Uses, restart="Never")
-            with self.assertRaisesRegex(cadre.Error, "exit"):
-                group.go(timeout=60)
+            with self.assertRaisesRegex(cadre.Error, "rank 0 exited with code 65: .*needs the module nobody_has"):
+                group.go.options(timeout=60)()
         self.assertRegex(self.of_worker(_code.pack(Uses, "Uses")), "needs the module nobody_has.*put it into the image")
 
     def of_worker(self, code, sha256=None):
