@@ -49,7 +49,8 @@
     X(RETURN, 29, S)    \
     X(KILL, 30, S)      \
     X(SIGHTINGS, 31, S) \
-    X(PLACE, 32, S)
+    X(PLACE, 32, S)     \
+    X(ARCHIVE, 33, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),

@@ -4,6 +4,8 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/gateway/archives.h"
+#include "operator/gateway/worker_peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 struct agent_link {
     struct connection *connection;
     struct agent *agent;
+    struct archivist archivist;
     struct alarm expiry; // of its token
     int64_t heartbeat_ms;
     bool asked; // it has been silent, and gets a second chance
@@ -47,10 +50,26 @@ static void on_expired(struct alarm *alarm)
     connection_expired(l->connection);
 }
 
+// A piece that a worker of the namespace has asked for.
+static int archive_record(struct gateway *g, const struct archivist *from, const struct record *rec, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct archive_piece p;
+    int r = archive_piece_read(rec->body, rec->len, &a, &p, err);
+    if (r == 0)
+        worker_archive_piece(g, from->ns, &p);
+    arena_done(&a);
+    return r;
+}
+
 static int agent_record(struct connection *c, const struct record *rec, struct err *err)
 {
-    const struct agent_link *l = c->self;
+    struct agent_link *l = c->self;
     listen_on(c);
+    if (rec->h.type == RECORD_ARCHIVE)
+        return archive_record(c->gateway, &l->archivist, rec, err);
+    if (rec->h.type == RECORD_HEARTBEAT && archivist_learn(&l->archivist, rec->body, rec->len, err) < 0)
+        return err->code;
     return agents_record(c->gateway->config.agents, l->agent, rec, err);
 }
 
@@ -65,6 +84,7 @@ static void agent_end(struct connection *c)
     c->gateway->counters.agents--;
     alarm_clear(&l->expiry, &c->gateway->alarms);
     agents_leave(c->gateway->config.agents, l->agent);
+    archivist_end(&l->archivist);
     free(l);
 }
 
@@ -138,8 +158,13 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     int r = identify(c, &a, &id, l, &expires_ms, err);
     if (r == 0)
         r = agents_join(g->config.agents, &id, rec->body, rec->len, on_command, c, &l->agent, err);
-    if (r == 0 && (r = send_welcome(c, l->heartbeat_ms, err)) < 0)
+    if (r == 0)
+        archivist_begin(&l->archivist, c, id.ns);
+    if (r == 0 && ((r = archivist_learn(&l->archivist, rec->body, rec->len, err)) < 0 ||
+                   (r = send_welcome(c, l->heartbeat_ms, err)) < 0)) {
+        archivist_end(&l->archivist);
         agents_leave(g->config.agents, l->agent);
+    }
     arena_done(&a);
     if (r < 0) {
         free(l);

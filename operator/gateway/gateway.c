@@ -271,6 +271,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
         loop_spin(loop);
     list_init(&g->connections);
     list_init(&g->posts);
+    list_init(&g->archivists);
     list_init(&g->behind);
     list_init(&g->behind_posts);
     start_router(g);

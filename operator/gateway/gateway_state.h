@@ -22,6 +22,7 @@ struct gateway {
     int64_t timer_at; // when it is due, INT64_MAX = not armed
     struct alarms alarms;
     struct list connections, posts;
+    struct list archivists;   // agents (archives.h)
     struct list behind;       // connections whose input waits for another turn of the loop
     struct list behind_posts; // requests whose namespace has had its turn
     struct loop_timer *turn;  // the next one, at once

@@ -3,6 +3,7 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
+#include "operator/gateway/archives.h"
 #include "operator/gateway/hello.h"
 #include "operator/proxy/tenant.h"
 
@@ -13,7 +14,7 @@
 
 // A WELCOME that the process cannot have got, because its connection broke so soon, leaves it with the ticket that it
 // had.
-enum { UNSEEN_WELCOME_MS = 10 * 1000 };
+enum { UNSEEN_WELCOME_MS = 10 * 1000, PIECE_MS = 5 * 1000 };
 
 struct shown_ticket { // of one rank
     uint32_t attempt;
@@ -30,6 +31,7 @@ struct worker {
     struct ticket ticket;
     int64_t since_ms;
     bool heard;            // after its WELCOME
+    int64_t piece_ms;      // until then it waits for a piece of its archive; 0 = for none
     struct tenant *tenant; // of its group, which pays for what has come of its results
     struct quota *quota;
 };
@@ -92,6 +94,57 @@ void worker_forget_all(struct gateway *g)
     map_done(&g->shown_tickets);
 }
 
+// Archives
+
+static void send_piece(struct connection *c, const struct archive_piece *p)
+{
+    struct archive_piece own = *p;
+    struct buf body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
+    struct err ignored = ERR_INIT; // where it takes nothing any more it asks again
+    own.group = NULL;
+    archive_piece_write(&own, &body);
+    (void)connection_send(c, RECORD_ARCHIVE, buf_str(&body), body.len, &ignored);
+    buf_done(&body);
+}
+
+// It asks for a piece, one at a time.
+static int archive_record(struct connection *c, struct worker *w, const struct record *rec, struct err *err)
+{
+    const struct member *m = w->member;
+    const int64_t now = clock_mono_ms(loop_clock(c->gateway->loop));
+    struct arena a = ARENA_INIT;
+    struct archive_piece p;
+    int r = archive_piece_read(rec->body, rec->len, &a, &p, err);
+    if (r == 0 && (!m->awaits || !str_eq(m->awaits, p.sha256)))
+        r = err_set(err, ERR_PROTO, "ARCHIVE: rank %u does not wait for this archive", m->rank);
+    if (r == 0 && m->group && now >= w->piece_ms) {
+        p.group = w->ticket.group_uid;
+        p.rank = m->rank;
+        p.attempt = m->attempt;
+        p.missing = !archives_ask(c->gateway, m->group->ns, &p);
+        w->piece_ms = p.missing ? 0 : now + PIECE_MS;
+        if (p.missing)
+            send_piece(c, &p);
+    }
+    arena_done(&a);
+    return r;
+}
+
+void worker_archive_piece(struct gateway *g, const char *ns, const struct archive_piece *p)
+{
+    const struct group *group = p->group ? router_group(&g->router, p->group) : NULL;
+    const struct group *lobby = group && str_eq(group->ns, ns) ? group->lobby : NULL;
+    const struct member *m = lobby && p->rank < lobby->world ? lobby->ranks[p->rank].member : NULL;
+    if (!m || m->attempt != p->attempt || !m->peer.owner)
+        return; // it has gone
+    struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, outlet);
+    struct worker *w = c->self;
+    if (!w || !w->piece_ms || !str_eq(m->awaits, p->sha256))
+        return;
+    w->piece_ms = 0;
+    send_piece(c, p);
+}
+
 // The role
 
 static int worker_record(struct connection *c, const struct record *rec, struct err *err)
@@ -99,6 +152,8 @@ static int worker_record(struct connection *c, const struct record *rec, struct 
     struct worker *w = c->self;
     struct err bye = ERR_INIT;
     w->heard = true;
+    if (rec->h.type == RECORD_ARCHIVE)
+        return archive_record(c, w, rec, err);
     if (rec->h.type != RECORD_GOODBYE) {
         int r = member_record(&c->gateway->router, w->member, rec, err);
         c->want = w->member->peer.want;

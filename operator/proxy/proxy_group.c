@@ -12,7 +12,9 @@
 
 enum { NAMED_RANKS = 8 }; // in a message
 
-#define AWAITS_CODE "wait for their code, which the program that made the group sends while it is connected"
+#define AWAITS_CODE                                                                                                  \
+    "wait for their code, which another pod of the namespace gives, or the program that made the group while it is " \
+    "connected"
 
 struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats)
 {

@@ -10,6 +10,8 @@ import traceback
 
 import cadre
 
+IMAGE = "localhost/cadre-python:dev"
+
 
 def values(group):
     print(group.call("add", 10), group.call("add", per_rank=[1, 2]), group.call("get_value_rank_zero"))
@@ -51,23 +53,134 @@ def again(group, pods):
         time.sleep(0.2)
 
 
-def shipped():
-    with tempfile.TemporaryDirectory() as folder, cadre.connect(unreachable=20, namespace="ship") as client:
-        with open(f"{folder}/train.py", "w", encoding="utf-8") as f:
-            f.write("import data\nclass Trainer:\n    def work(self):\n        return data.NAME\n")
-        with open(f"{folder}/data.py", "w", encoding="utf-8") as f:
-            f.write("NAME = 'shipped'\n")
-        with open(f"{folder}/large.bin", "wb") as f:
-            f.write(os.urandom(20 << 20))
-        group = client.Group("train:Trainer", replicas=2, image="localhost/cadre-python:dev", working_dir=folder)
-        first = group.call("work", timeout=120)
-        pods = {w["pod"] for w in group.info()["workers"]}
-        subprocess.run(["kubectl", "-n", "ship", "delete", "pod", "--wait=false", *pods], check=True, stdout=subprocess.DEVNULL)
-        print(first, again(group, pods), len(pods) == 2)
+TRAIN = """
+import os, socket, time
+import data
+class Trainer:
+    def __init__(self):
+        # As torch.distributed.init_process_group(): all ranks meet before any of them takes calls.
+        at = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        if os.environ["RANK"] == "0":
+            with socket.create_server(("", at[1])) as here:
+                here.accept()
+        else:
+            while True:
+                try:
+                    socket.create_connection(at, 1).close()
+                    break
+                except OSError:
+                    time.sleep(0.1)
+    def work(self):
+        return data.NAME
+"""
 
 
-if sys.argv[1] == "shipped":
-    shipped()
+def folder():
+    """Of a program: a class, what it imports, and something large."""
+    made = tempfile.TemporaryDirectory()
+    for name, content in (("train.py", TRAIN), ("data.py", "NAME = 'shipped'\n"), ("large.txt", os.urandom(10 << 20).hex())):
+        with open(f"{made.name}/{name}", "w", encoding="utf-8") as f:
+            f.write(content)
+    return made
+
+
+def made(client, code, **more):
+    return client.Group("train:Trainer", replicas=2, image=IMAGE, working_dir=code.name, **more)
+
+
+def delete(pods):
+    subprocess.run(["kubectl", "-n", "ship", "delete", "pod", "--wait=false", *pods], check=True, stdout=subprocess.DEVNULL)
+
+
+def pods_of(group):
+    return [w["pod"] for w in group.info()["workers"]]
+
+
+def shipped(client):
+    code = folder()
+    group = made(client, code)
+    first, pods = group.call("work", timeout=120), pods_of(group)
+    delete(pods)
+    print(first, again(group, set(pods)), len(set(pods)) == 2)
+    code.cleanup()
+
+
+def inherited(client):
+    with client:
+        code = folder()
+        first = made(client, code, name="inherited", detached=True).call("work", timeout=120)
+        code.cleanup()
+    with connect() as other:  # which has no archive
+        group = other.find("inherited")
+        pods = pods_of(group)
+        delete(pods[1:])
+        print(first, again(group, {pods[1]}))
+        group.close()
+
+
+def lost(client):
+    with client:
+        code = folder()
+        made(client, code, name="lost", detached=True, max_restarts=0, env={"CADRE_ARCHIVE_WAIT": "3"}).call("work", timeout=120)
+        code.cleanup()
+    with connect() as other:
+        group = other.find("lost")
+        delete(pods_of(group))
+        while True:
+            try:
+                again(group, set())
+            except cadre.Error as e:
+                if "CodeMissing" in str(e):
+                    print(e)
+                    break
+            time.sleep(0.2)
+        group.close()
+
+
+class OutOfTokens(Exception):
+    pass
+
+
+class Counter:
+    def __init__(self, start):
+        self.n = start + cadre.rank()
+
+    def add(self, x):
+        if x > 100:
+            raise OutOfTokens(x)
+        self.n += x
+        return self.n
+
+
+@cadre.task(image=IMAGE)
+def square(x):
+    return x * x
+
+
+def by_value(client):
+    """What a notebook does."""
+    try:
+        counter = client.Group(Counter, replicas=2, image=IMAGE, init={"start": 10})
+        print(counter.add.options(timeout=120)(1), end=" ")
+        try:
+            counter.add(1000)
+        except OutOfTokens as e:
+            print(type(e.cause).__name__, square.using(client)(7))
+    except cadre.Forbidden as e:
+        print("Forbidden", e)
+
+
+def stops(group):
+    print(group.call("stops", rank=0, timeout=120))
+
+
+def connect():
+    return cadre.connect(unreachable=20, namespace="ship")
+
+
+if sys.argv[1] in ("shipped", "inherited", "lost", "by_value"):
+    with connect() as its_client:
+        globals()[sys.argv[1]](its_client)
 else:
     with cadre.connect(unreachable=20) as its_client:
         globals()[sys.argv[1]](its_client.find("python"))

@@ -21,18 +21,32 @@ groups() {
     module_apply parent 1 /modules/nested.so Parent '.spec.worker.init = {group: "child"}'
     module_apply tasks 2 /modules/tasks.so Tasks '.spec.restartPolicy = "Worker" | .spec.worker.init = {seconds: 0.1}'
     module_apply counter 2 /modules/counter.so Counter
-    kc create configmap code "--from-file=$suite_root/examples/python/accumulator.py" >/dev/null
-    container_apply python 2 '.spec.worker = {python: "accumulator", class: "Accumulator", workingDir: "/code"}' \
+    kc create configmap code "--from-file=$suite_root/examples/python/accumulator.py" "--from-file=$here/debugged.py" >/dev/null
+    container_apply python 2 '.spec.worker = {python: "debugged", class: "Debugged", workingDir: "/code"}' \
         '.spec.template.spec |= (.volumes = [{name: "code", configMap: {name: "code"}}]
             | .containers[0].volumeMounts = [{name: "code", mountPath: "/code"}]
             | .containers[0].image = "localhost/cadre-python:dev")'
 }
 
-# program STEP: of a program in Python outside of the cluster; its library may have been built with a sanitizer.
-program() {
+# outside PYTHON-ARGUMENTS...: Python on a machine outside of the cluster, with the package as wheels have it; its library may
+# have been built with a sanitizer.
+outside() {
     local library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
-    "$devcluster" exec -- env "PYTHONPATH=$suite_root/sdk/python" "CADRE_CLIENT_LIBRARY=$library" ASAN_OPTIONS=detect_leaks=0 \
-        "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" python3 "$here/python_worker.py" "$1"
+    [[ -d $suite_dir/package ]] || "$suite_root/deploy/package.sh" "$suite_dir/package" >"$suite_diag" 2>&1
+    "$devcluster" exec -- env "PYTHONPATH=$suite_dir/package" "CADRE_CLIENT_LIBRARY=$library" ASAN_OPTIONS=detect_leaks=0 \
+        "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" python3 "$@"
+}
+
+program() { # STEP
+    outside "$here/python_worker.py" "$1"
+}
+
+# A method stops at a breakpoint; a person debugs it from outside of the cluster.
+debugged() {
+    program stops >"$suite_dir/stopped" 2>&1 &
+    local program=$!
+    printf 'p self.value + 1000\ncontinue\n' | outside -m cadre debug python -n default || return
+    wait "$program" && cat "$suite_dir/stopped"
 }
 
 test_python() {
@@ -46,6 +60,7 @@ test_python() {
     check "... pickles of an account that may only call are refused" matches "^Forbidden .*workergroups/code" program pickled
     kc create rolebinding coder --clusterrole=cadre-code --serviceaccount=cadre-system:cadre-cli >/dev/null
     check "... and opened for one that may send code" eventually 60 matches "unsupported operand" program pickled
+    check "... python -m cadre debug is the terminal of a breakpoint in a pod" matches "debugged.py.*1511.*went on at 511" debugged
     check "... kubectl cadre sees its methods" matches "add +ONE_TO_ALL" cadre info python
     check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
 }
@@ -53,9 +68,19 @@ test_python() {
 # Pods that this program's user may make, and none of the image's own code.
 test_shipped() {
     kc create namespace ship >/dev/null
-    kc create rolebinding maker -n ship --clusterrole=edit --serviceaccount=cadre-system:cadre-cli >/dev/null
+    check "a kubeconfig alone makes no groups, and the message says what is missing" \
+        matches "^Forbidden .*cadre-cli.*create WorkerGroups.*-edit" program by_value
+    kc create rolebinding cadre-cli -n ship --clusterrole=cadre-edit --serviceaccount=cadre-system:cadre-cli >/dev/null
+    check "a class of a program outside runs in pods that have only python3, and so do its exceptions and tasks" \
+        eventually 60 is "[11, 12] OutOfTokens 49" program by_value
+    check "... an Event says who has sent it, its hash and size" matches "cadre-cli.*SHA-256 [0-9a-f]{64}.*bytes" \
+        kc get events -n ship --field-selector reason=CodeByValue -o 'jsonpath={.items[*].message}'
     check "a program sends its working_dir to the pods of its group, also to those that come later" \
         is "['shipped', 'shipped'] ['shipped', 'shipped'] True" program shipped
+    check "a pod that comes later gets it from another pod, though the program is gone and all constructors wait for it" \
+        is "['shipped', 'shipped'] ['shipped', 'shipped']" program inherited
+    check "where no pod has it, CodeMissing says what to do" \
+        matches "CodeMissing: run the program that made the group again, or put the code into the image" program lost
 }
 
 test_roles() {

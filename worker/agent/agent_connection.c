@@ -2,11 +2,13 @@
 #include "worker/agent/agent_connection.h"
 
 #include "common/base/mem.h"
+#include "common/wire/archive_piece.h"
 #include "common/wire/error_body.h"
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/agent/agent_listen.h"
+#include "worker/agent/keeper.h"
 #include "worker/agent/message.h"
 
 #include <errno.h>
@@ -29,7 +31,8 @@ struct connection {
     struct loop_timer *retry_timer, *heartbeat_timer, *output_timer;
     struct listen listen;
     int64_t backoff_ms, heartbeat_ms;
-    uint64_t gpus_told; // probe_version() of the last news; 0 = tell again
+    uint64_t gpus_told;     // probe_version() of the last news; 0 = tell again
+    uint64_t archives_told; // likewise of keeper_version()
     bool up, closing, leaving;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
     int told;         // the log says already that it is lost: the code of why, 0 = it does not
@@ -94,10 +97,12 @@ static void on_heartbeat(void *ctx)
 {
     struct connection *c = ctx;
     struct json_writer w;
-    uint64_t now = probe_version(c->config.gpus);
+    const struct keeper *keeper = agent_keeper(c->config.agent);
+    uint64_t gpus = probe_version(c->config.gpus), archives = keeper_version(keeper);
     writer_init(&w, 0);
-    message_heartbeat(now != c->gpus_told ? c->config.gpus : NULL, &w);
-    c->gpus_told = now;
+    message_heartbeat(gpus != c->gpus_told ? c->config.gpus : NULL, archives != c->archives_told ? keeper : NULL, &w);
+    c->gpus_told = gpus;
+    c->archives_told = archives;
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
     send_or_drop(c, RECORD_HEARTBEAT, &w);
 }
@@ -127,6 +132,7 @@ static void on_open(void *ctx, const char *subprotocol)
     writer_init(&w, 0);
     message_hello(c->config.agent, c->config.gpus, &w);
     c->gpus_told = probe_version(c->config.gpus);
+    c->archives_told = keeper_version(agent_keeper(c->config.agent));
     c->greeted = true;
     send_or_drop(c, RECORD_HELLO, &w);
 }
@@ -174,6 +180,28 @@ static void on_command(struct connection *c, const struct record *r, enum comman
     command_unref(command);
 }
 
+// A pod that lacks an archive asks for a piece of it.
+static void on_archive(struct connection *c, const struct record *r)
+{
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct archive_piece p;
+    struct buf piece = BUF_INIT(ARCHIVE_PIECE_MAX), body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
+    if (archive_piece_read(r->body, r->len, &a, &p, &err) == 0) {
+        p.missing = keeper_read(agent_keeper(c->config.agent), p.sha256, p.offset, &piece, &err) < 0;
+        p.data = piece.data;
+        p.len = piece.len;
+        archive_piece_write(&p, &body);
+        const struct record_header h = {.type = RECORD_ARCHIVE, .rank = RECORD_GROUP};
+        // Where too much waits to be sent, the worker asks again.
+        if (ws_client_queued(c->client) < WS_LOW_MARK)
+            (void)ws_client_record_copy(c->client, &h, body.data, body.len, &err);
+    }
+    buf_done(&body);
+    buf_done(&piece);
+    arena_done(&a);
+}
+
 // A close follows.
 static void on_refused(struct connection *c, const struct record *r)
 {
@@ -197,6 +225,8 @@ static void on_record(struct connection *c, const struct record *r)
         on_command(c, r, type);
     else if (c->up && r->h.type == RECORD_OUTPUT)
         listen_command(&c->listen, r->body, r->len);
+    else if (c->up && r->h.type == RECORD_ARCHIVE)
+        on_archive(c, r);
     else if (r->h.type == RECORD_ERROR)
         on_refused(c, r);
     // Anything else is for newer agents than this one.

@@ -78,6 +78,7 @@ static void serve(struct host *h)
                     .executor = h->executor,
                     .objects = h->objects,
                     .meeting = h->meeting,
+                    .seeker = h->seeker,
                     .bytes_max = h->options.call_bytes},
         .on_ready = on_ready,
         .on_trouble = on_trouble,
@@ -144,10 +145,18 @@ static void ask_place(void *ctx, const struct meeting_question *q)
         proxies_ask_place(h->proxies, q);
 }
 
+static void ask_archive(void *ctx, const struct archive_piece *p, unsigned nth)
+{
+    const struct host *h = ctx;
+    if (h->proxies)
+        proxies_ask_archive(h->proxies, p, nth);
+}
+
 static void take_down(struct host *h)
 {
     rank_device_close(h->device);
     proxies_free(h->proxies);
+    archive_seeker_free(h->seeker);
     objects_free(h->objects);
     meeting_free(h->meeting);
     executor_free(h->executor);
@@ -199,6 +208,7 @@ int host_run(struct host *h)
                                                       .ctx = h});
     h->lost = loop_timer_new(h->loop, on_lost_late, h);
     h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);
+    h->seeker = h->awaits ? archive_seeker_new(h->loop, ask_archive, h) : NULL;
     h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
     if (!h->pulled) // there it is the program's

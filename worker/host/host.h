@@ -30,7 +30,8 @@ struct host {
     struct rank_device *device;
     struct loop_timer *lost; // the GPU is, and so long this process has to end
     struct meeting *meeting;
-    struct proxies *proxies; // NULL while the constructor runs
+    struct archive_seeker *seeker; // NULL: it awaits nothing
+    struct proxies *proxies;       // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;
     int exit_code;

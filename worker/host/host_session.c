@@ -110,11 +110,12 @@ static void send_hello(struct session *s)
     writer_done(&w);
 }
 
-void session_ask_place(struct session *s, const struct meeting_question *q)
+bool session_ask(struct session *s, enum record_type type, const char *body, size_t len)
 {
-    char body[TOLD_QUESTION_SIZE];
-    if (s->welcomed && !s->closing)
-        send_record(s, RECORD_PLACE, 0, body, told_question(q, body));
+    bool connected = s->welcomed && !s->closing;
+    if (connected)
+        send_record(s, (uint8_t)type, 0, body, len);
+    return connected;
 }
 
 static int take_welcome(struct session *s, const struct record *r, struct err *err)
@@ -339,7 +340,8 @@ static int take_record(struct session *s, const struct record *r, struct err *er
     case RECORD_GOODBYE:
         return take_goodbye(s, r);
     case RECORD_PLACE:
-        return told_place(&s->config, r->body, r->len, err);
+    case RECORD_ARCHIVE:
+        return told_answer(&s->config, r, err);
     case RECORD_FREE:
         if (s->config.objects)
             objects_release(s->config.objects, r->body, r->len);

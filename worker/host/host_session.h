@@ -14,6 +14,7 @@
 #pragma once
 
 #include "common/ws/ws_sharing.h"
+#include "worker/host/archive_seeker.h"
 #include "worker/host/meeting.h"
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
@@ -43,11 +44,12 @@ struct session_config {
     struct roles *roles;
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
-    struct objects *objects; // NULL = it keeps none
-    struct meeting *meeting; // of communicators; NULL = none
-    struct memory *memory;   // for long results, where the proxy is on this host and can read it; NULL = none
-    uint64_t seed;           // of the jitter
-    size_t bytes_max;        // of arguments that wait; a call that does not fit is answered with LIMIT
+    struct objects *objects;       // NULL = it keeps none
+    struct meeting *meeting;       // of communicators; NULL = none
+    struct archive_seeker *seeker; // NULL = no archive is missing
+    struct memory *memory;         // for long results, where the proxy is on this host and can read it; NULL = none
+    uint64_t seed;                 // of the jitter
+    size_t bytes_max;              // of arguments that wait; a call that does not fit is answered with LIMIT
     void (*on_ready)(void *ctx);
     // first: since it was last ready; the others say the same again
     void (*on_lost)(void *ctx, const struct err *err, int64_t retry_ms, bool first);
@@ -64,8 +66,8 @@ struct session;
 // Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
 struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
 bool session_up(const struct session *s); // the proxy has said WELCOME
-// The proxy says to the meeting where that rank is; nothing while it is not connected.
-void session_ask_place(struct session *s, const struct meeting_question *q);
+// A PLACE or an ARCHIVE, whose answer goes where the configuration says. False: it is not connected.
+bool session_ask(struct session *s, enum record_type type, const char *body, size_t len);
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL

@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/ws/memory.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/host/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -158,10 +159,25 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
 
 void proxies_ask_place(struct proxies *p, const struct meeting_question *q)
 {
+    char body[TOLD_QUESTION_SIZE];
+    size_t len = told_question(q, body);
     for (size_t i = 0; i < p->n_named; i++)
-        session_ask_place(p->named[i], q);
+        session_ask(p->named[i], RECORD_PLACE, body, len);
     for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
-        session_ask_place(ws_replicas_at(p->replicas, i), q);
+        session_ask(ws_replicas_at(p->replicas, i), RECORD_PLACE, body, len);
+}
+
+void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth)
+{
+    size_t n = p->n_named + (p->replicas ? ws_replicas_count(p->replicas) : 0);
+    struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
+    archive_piece_write(piece, &body);
+    for (size_t k = 0, asked = 0; k < n && !asked; k++) {
+        size_t i = (nth + k) % n;
+        struct session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
+        asked = session_ask(s, RECORD_ARCHIVE, buf_str(&body), body.len);
+    }
+    buf_done(&body);
 }
 
 void proxies_stop(struct proxies *p)

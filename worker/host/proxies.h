@@ -21,6 +21,8 @@ struct proxies;
 // Dials at once. The configuration's strings are borrowed. ERR_INVALID for an address or certificates that make no
 // sense.
 struct proxies *proxies_new(struct loop *loop, const struct proxies_config *config, struct err *err);
-void proxies_ask_place(struct proxies *p, const struct meeting_question *q); // session_ask_place() for all
-void proxies_stop(struct proxies *p);                                        // once: session_stop() for all
-void proxies_free(struct proxies *p);                                        // at once; accepts NULL
+void proxies_ask_place(struct proxies *p, const struct meeting_question *q); // all of them
+// One of those that are connected, another one each time.
+void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth);
+void proxies_stop(struct proxies *p); // once: session_stop() for all
+void proxies_free(struct proxies *p); // at once; accepts NULL

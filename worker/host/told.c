@@ -68,7 +68,18 @@ size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SI
                             q->rank, open, q->group, close, id, q->index, q->until);
 }
 
-int told_place(const struct session_config *c, const char *body, size_t len, struct err *err)
+static int take_piece(const struct session_config *c, const char *body, size_t len, struct err *err)
+{
+    struct arena a = ARENA_INIT;
+    struct archive_piece p;
+    int code = archive_piece_read(body, len, &a, &p, err);
+    if (code == 0 && c->seeker)
+        archive_seeker_bring(c->seeker, &p);
+    arena_done(&a);
+    return code;
+}
+
+static int take_place(const struct session_config *c, const char *body, size_t len, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct json *root;
@@ -81,4 +92,9 @@ int told_place(const struct session_config *c, const char *body, size_t len, str
         meeting_place(c->meeting, id, at, key);
     arena_done(&a);
     return code < 0 ? err_wrap(err, "PLACE") : 0;
+}
+
+int told_answer(const struct session_config *c, const struct record *r, struct err *err)
+{
+    return r->h.type == RECORD_PLACE ? take_place(c, r->body, r->len, err) : take_piece(c, r->body, r->len, err);
 }

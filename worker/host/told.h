@@ -10,5 +10,5 @@ void told_hello(const struct session_config *c, const char *ticket, struct json_
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
 const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
 enum { TOLD_QUESTION_SIZE = 256 };
-size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE]);          // the body of a PLACE
-int told_place(const struct session_config *c, const char *body, size_t len, struct err *err); // what is not JSON
+size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE]);     // the body of a PLACE
+int told_answer(const struct session_config *c, const struct record *r, struct err *err); // a PLACE or an ARCHIVE

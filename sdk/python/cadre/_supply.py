@@ -2,7 +2,7 @@
 """Brings the archives of a program's groups to pods that wait for them, for as long as the program is connected.
 
 A rank that waits says so in group.info ("awaits"), and is called in the lobby of its group, NAME.code. One rank of each pod
-gets the archive; the others find it there.
+gets the archive; the others find it there. A rank that gets it from another pod takes nothing from programs.
 """
 
 import threading
@@ -53,9 +53,11 @@ class _Supply:
 
     def _send(self, client, rank):
         lobby, archive, at = client.group(f"{self.name}.code"), self.archive, 0
-        while at < archive.size:
-            at = lobby.call("receive", archive.sha256, at, archive.read(at, _PIECE), rank=rank, timeout=_ANSWER_S,
+        size = 0  # the first call only asks
+        while at is not None and at < archive.size:
+            at = lobby.call("receive", archive.sha256, at, archive.read(at, size), rank=rank, timeout=_ANSWER_S,
                             refuse_when_not_ready=True)
+            size = _PIECE
 
 
 class Supplies:

@@ -267,7 +267,8 @@ static void peer_record(struct gateway_peer *p, const struct record *r)
     if (r->h.rank != RECORD_GROUP)
         snprintf(rank, sizeof rank, "%u", r->h.rank);
     buf_printf(&p->got, "%s %u %s ", record_type_name(r->h.type), r->h.call, rank);
-    size_t prefix = r->h.type == RECORD_CALL ? MIN(r->len, (size_t)4) : 0; // it has bytes that are zero
+    bool headed = r->h.type == RECORD_CALL || r->h.type == RECORD_ARCHIVE;
+    size_t prefix = headed ? MIN(r->len, (size_t)4) : 0; // it has bytes that are zero
     buf_append(&p->got, r->body + prefix, MIN(r->len - prefix, (size_t)2000));
     buf_puts(&p->got, "\n");
     if (r->h.type == RECORD_WELCOME)

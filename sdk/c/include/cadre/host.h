@@ -133,6 +133,10 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
 // too many methods wait for it, or the text is longer than `size`.
 CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 
+// With `awaits`: the next piece of that archive, from a pod of the namespace that has it, to `out`, which has room for
+// 512 KiB. How many bytes; 0: no pod has it; -1: nobody has answered. On any thread that pulls no lane.
+CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms);
+
 // After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().
 CADRE_EXPORT int cadre_host_end(void);
 

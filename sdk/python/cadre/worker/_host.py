@@ -62,6 +62,7 @@ FUNCTIONS = {
     "hold": (c_char_p, [c_size_t, c_void_p, c_void_p]),
     "let_go": (None, [c_size_t]),
     "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),
+    "fetch": (c_int64, [c_int64, c_void_p, c_size_t, c_int]),
     "end": (c_int, []),
 }
 

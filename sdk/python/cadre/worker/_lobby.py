@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank whose archive of code is not in its pod yet: it waits in the lobby of its group, NAME.code, until a program brings
-the archive, or another rank of the pod has got it; then the worker begins anew.
+"""A rank whose archive of code is not in its pod yet: it waits in the lobby of its group, NAME.code, until another pod of
+the namespace has given the archive, a program has brought it, or another rank of the pod has got it; then the worker begins
+anew.
 """
 
+import ctypes
 import errno
+import fcntl
 import os
 import signal
 import sys
@@ -15,20 +18,65 @@ from .. import _errors, _method
 from .._code import _archive
 from . import _load
 
-_LOOK_S = 0.1  # for what another rank of the pod has unpacked
+_LOOK_S, _ASK_S = 0.1, 1  # for what another rank of the pod has unpacked; whether another pod has it
+_PIECE, _SLICE_MS = 512 << 10, 1000  # of another pod; so long the thread hears nothing of the end
+_PIECE_S, _SILENT_S = 30, 60  # a sender that sends no further piece has gone: another pod, a program
 _WAIT_S = 300
 _WAIT = "CADRE_ARCHIVE_WAIT"  # the variable that says otherwise
+
+
+class _Incoming:
+    """The archive on its way into this pod, by one rank, from one sender: the file of a lock says so."""
+
+    def __init__(self, wanted):
+        self._wanted = wanted
+        os.makedirs(wanted.folder, exist_ok=True)
+        self._lock = open(os.path.join(wanted.folder, f".{wanted.sha256}.lock"), "ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self.file = tempfile.TemporaryFile(dir=wanted.folder)
+        except OSError:
+            self._lock.close()
+            raise
+        self.size, self.heard = 0, time.monotonic()
+
+    def add(self, data):
+        """True: it is unpacked."""
+        self.file.write(data)
+        self.size += memoryview(data).nbytes
+        self.heard = time.monotonic()
+        if self.size < self._wanted.size:
+            return False
+        self.file.flush()
+        _archive.unpack(self.file, self._wanted.sha256, self._wanted.folder)
+        return True
+
+    def close(self):
+        try:
+            self.file.close()
+        except OSError:  # what has no room on the disk is thrown away all the same
+            pass
+        self._lock.close()
+
+
+def _begin(wanted):
+    """None: another rank of the pod gets it already."""
+    try:
+        return _Incoming(wanted)
+    except BlockingIOError:
+        return None
 
 
 class Lobby:
     """What can be called meanwhile. `wanted`: a Wanted of cadre._code."""
 
     def __init__(self, wanted):
-        self._wanted, self._file, self._size, self.failed = wanted, None, 0, None
+        self._wanted, self._incoming, self.failed = wanted, None, None
 
     @_method.register(execute="RANK_ZERO")
     def receive(self, sha256, offset, data):
-        """takes the next piece of the archive and returns how much of it is there: bytes from callers that may send code"""
+        """takes the next piece of the archive and returns how much of it is there: bytes from callers that may send code;
+        None: it comes from another pod, or to another rank of this one"""
         running = _method.call.get()
         if not running.code:
             raise _errors.Forbidden("the caller may not send code: it needs the right to create workergroups/code, or "
@@ -37,31 +85,55 @@ class Lobby:
         if sha256 != wanted.sha256:
             raise ValueError(f"rank {_method.rank()} waits for the archive {wanted.sha256[:12]}, and this is {sha256[:12]}")
         if offset == 0:
-            self._begin()
-        if offset != self._size or self._file is None or offset + len(data) > wanted.size:
-            raise ValueError(f"{len(data)} bytes from {offset} do not follow the {self._size} of {wanted.size} bytes that are "
+            self._give_up()
+            self._incoming = _begin(wanted)
+            if not self._incoming:
+                return None
+        incoming = self._incoming
+        size = incoming.size if incoming else 0
+        if not incoming or offset != size or offset + len(data) > wanted.size:
+            raise ValueError(f"{len(data)} bytes from {offset} do not follow the {size} of {wanted.size} bytes that are "
                              "there: begin again with the first")
-        self._file.write(data)
-        self._size += len(data)
-        if self._size == wanted.size:
-            self._unpack()
-        return self._size
+        self._add(incoming, data)
+        return size + len(data)
 
-    def _begin(self):
-        os.makedirs(self._wanted.folder, exist_ok=True)
-        self._file, self._size = tempfile.TemporaryFile(dir=self._wanted.folder), 0
-
-    def _unpack(self):
+    def _add(self, incoming, data):
+        over = True
         try:
-            self._file.flush()
-            _archive.unpack(self._file, self._wanted.sha256, self._wanted.folder)
+            over = incoming.add(data)
         except (OSError, ValueError) as e:
             self.failed = f"{e}: make room, or mount a larger volume and name it in {_archive.FOLDER}" \
                 if getattr(e, "errno", None) in (errno.ENOSPC, errno.EDQUOT) else str(e)
             raise
         finally:
-            self._file.close()
-            self._file = None
+            if over and incoming is self._incoming:
+                self._give_up()
+
+    def _give_up(self):
+        incoming, self._incoming = self._incoming, None
+        if incoming:
+            incoming.close()
+
+    def _fetch(self, host, over):
+        """From another pod, if one has it. On the thread that waits."""
+        if self._incoming and time.monotonic() - self._incoming.heard > _SILENT_S:
+            self._give_up()
+        piece = ctypes.create_string_buffer(_PIECE)
+        n = host.fetch(0, piece, _PIECE, _SLICE_MS)
+        incoming = _begin(self._wanted) if n > 0 else None
+        if not incoming:
+            return
+        try:
+            while time.monotonic() - incoming.heard < _PIECE_S and not over.is_set():
+                if n > 0:
+                    self._add(incoming, memoryview(piece)[:n])
+                if n == 0 or incoming.size == self._wanted.size:
+                    return
+                n = host.fetch(incoming.size, piece, _PIECE, _SLICE_MS)
+        except (OSError, ValueError):
+            pass  # `failed` says it
+        finally:
+            incoming.close()
 
 
 def _seconds():
@@ -69,12 +141,14 @@ def _seconds():
         return float(os.environ.get(_WAIT) or _WAIT_S)
     except ValueError:
         raise _load.Stop(f"{_WAIT} is {os.environ[_WAIT]!r}: it is a number of seconds", _load.EXIT_USAGE) from None
-
-
-def _watch(wanted, over):
+def _watch(lobby, host, over):
     """Ends the wait: the archive is there, or it takes too long."""
-    end = time.monotonic() + _seconds()
-    while not os.path.isdir(wanted.place) and time.monotonic() < end:
+    wanted = lobby._wanted
+    begun = asked = time.monotonic()
+    while not os.path.isdir(wanted.place) and time.monotonic() < begun + _seconds():
+        if time.monotonic() >= asked:
+            lobby._fetch(host, over)
+            asked = time.monotonic() + _ASK_S
         if over.wait(_LOOK_S):
             return
     os.kill(os.getpid(), signal.SIGTERM)  # the host finishes the call that runs
@@ -88,17 +162,17 @@ def wait(wanted, server_of):
           file=sys.stderr, flush=True)
     server = server_of([_load.Role(None, Lobby, _load.methods_of(Lobby, lobby))], wanted.sha256)
     over = threading.Event()
-    watching = threading.Thread(target=_watch, args=(wanted, over), daemon=True)
+    watching = threading.Thread(target=_watch, args=(lobby, server.host, over), daemon=True)
     begun = time.monotonic()
     watching.start()
     server.serve(0)
     over.set()
+    watching.join()  # it may be in the host
     code = server.host.end()
     if os.path.isdir(wanted.place):
         return None
     if time.monotonic() - begun < _seconds():
         return code
-    raise _load.Stop(f"CodeMissing: the archive {wanted.sha256[:12]} of working_dir and py_modules did not come within "
-                     f"{_seconds():g} s{': ' + lobby.failed if lobby.failed else ''}: the program "
-                     "that made the group sends it while it is connected; run that program again, or put the code into the image",
-                     _load.EXIT_MODULE)
+    raise _load.Stop("CodeMissing: run the program that made the group again, or put the code into the image: no other pod "
+                     f"has the archive {wanted.sha256[:12]}, and it did not come within {_seconds():g} s"
+                     f"{': ' + lobby.failed if lobby.failed else ''}", _load.EXIT_MODULE)

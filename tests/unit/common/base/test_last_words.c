@@ -5,9 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
-
 #include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
 
 static void says(const char *text, const char *want)
 {
@@ -33,7 +34,7 @@ static void a_long_line_is_cut_between_characters(void **state)
     char text[300];
     (void)state;
     memset(text, 'x', 199);
-    strcpy(text + 199, "\xc3\xbc and more of it");
+    snprintf(text + 199, sizeof text - 199, "\xc3\xbc and more of it");
     const char *words = last_words(text, &a);
     assert_int_equal(strlen(words), 199 + 3);
     assert_string_equal(words + 199, "...");

@@ -56,8 +56,8 @@ static void info_says_who_waits_for_what(void **state)
     assert_non_null(strstr(buf_str(&info), "{\"rank\":1,\"connected\":false,\"awaits\":\"" SHA256 "\",\"attempt\":1,"
                                            "\"pod\":\"llama-1-0\",\"node\":\"n1\"}"));
     assert_non_null(strstr(buf_str(&info),
-                           "\"message\":\"1 of 4 ranks wait for their code, which the program that made "
-                           "the group sends while it is connected\""));
+                           "\"message\":\"1 of 4 ranks wait for their code, which another pod of the namespace "
+                           "gives, or the program that made the group while it is connected\""));
     assert_non_null(strstr(buf_str(&info), "\"ready\":false"));
     buf_done(&info);
     sends(w, (struct call_text){

@@ -14,15 +14,17 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import types
 import unittest
 import unittest.mock
 
 import cadre
-from cadre import _supply
+from cadre import _method, _supply
 from cadre._code import _archive
 from cadre._code._ignored import Ignored
+from cadre.worker import _lobby
 from python_case import RunCase, main, program
 
 SEED = int(os.environ.get("SEED", "7"))
@@ -301,8 +303,9 @@ class Trainer:
         """The address of a run that is not the client's own: its ranks have nothing of this program's."""
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
+        self.archives = folder + "/archives"
         run = subprocess.Popen([program("CADRE_LOCAL"), "--serve", "--listen", f"unix:{folder}/socket", "--agent",
-                                program("CADRE_AGENT")], env={**os.environ, "CADRE_ARCHIVES": folder + "/archives",
+                                program("CADRE_AGENT")], env={**os.environ, "CADRE_ARCHIVES": self.archives,
                                                               "CADRE_ARCHIVE_WAIT": str(self.wait_s)})
         self.addCleanup(run.wait)
         self.addCleanup(run.terminate)
@@ -342,6 +345,70 @@ class Trainer:
             with self.assertRaisesRegex(cadre.Error, "exited with code 65"):
                 group.work()
 
+    def begun(self, client, **more):
+        """A group whose ranks wait, because nobody brings the archive; and the Archive."""
+        with unittest.mock.patch.object(_supply.Supplies, "add"):
+            group = client.Group("train:Trainer", name="mine", **self.given, **more)
+        archive = _archive.pack(self.given["working_dir"], self.given["py_modules"])
+        self.await_waiting(group)
+        return group, archive
+
+    def await_waiting(self, group, rank=0):
+        while "awaits" not in group.info()["workers"][rank]:
+            time.sleep(0.05)
+
+    def test_a_rank_may_die_in_every_state_of_shipping(self):
+        self.write("work/large.bin", os.urandom(1 << 20).hex())
+        self.write("work/slow.py", "import time, train\ntime.sleep(1)\nTrainer = train.Trainer\n")
+        with cadre.connect(self.run_apart(), namespace="default") as client:
+            group, archive = self.begun(client, max_restarts=20)
+            lobby, sha256, half = client.group("mine.code"), archive.sha256, archive.size // 2
+
+            def receive(offset, size):
+                return lobby.call("receive", sha256, offset, archive.read(offset, size), rank=0, timeout=100)
+
+            def dies():
+                group.kill(0)
+                self.await_waiting(group)
+
+            dies()  # while it waits
+            self.assertEqual(receive(0, 0), 0)
+            dies()  # before the first byte
+            self.assertEqual(receive(0, half), half)
+            dies()  # in the middle
+            with self.assertRaisesRegex(ValueError, "begin again with the first"):
+                receive(half, half)
+            self.assertEqual(receive(0, half), half)
+            self.assertEqual(receive(0, half), half)  # another program begins again
+            self.assertEqual(receive(half, archive.size), archive.size)
+            try:
+                group.kill(0)  # while it unpacks, begins anew, imports or serves, as it happens
+            except cadre.Unavailable:
+                pass  # it begins anew in this moment
+            self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]])
+            self.assertEqual([name for name in os.listdir(self.archives) if not name.endswith((".lock", ".tar"))], [sha256])
+            slow = client.Group("slow:Trainer", name="slow", **self.given)
+            while slow.info()["connected"] or "awaits" in slow.info()["workers"][0]:
+                time.sleep(0.01)
+            slow.kill(0)  # while it imports
+            self.assertEqual(slow.work.options(timeout=100)(), [["helped", "blue", "working_dir"]])
+
+    def test_one_rank_of_a_pod_takes_the_archive(self):
+        with cadre.connect(self.run_apart(), namespace="default") as client:
+            group, archive = self.begun(client, replicas=2)
+            self.await_waiting(group, 1)
+            lobby = client.group("mine.code")
+
+            def receive(rank, data):
+                return lobby.call("receive", archive.sha256, 0, data, rank=rank, timeout=100)
+
+            self.assertEqual((receive(0, b""), receive(1, b"")), (0, None))
+            group.kill(0)
+            self.await_waiting(group)
+            self.await_waiting(group, 1)
+            self.assertEqual(receive(1, archive.read(0, archive.size)), archive.size)
+            self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]] * 2)
+
     def test_ranks_take_no_archive_of_a_caller_that_may_not_send_code(self):
         with cadre.connect(self.run_apart(), namespace="default") as client:
             group = client.Group("train:Trainer", env={"CADRE_TRUST_CALLERS": "0"}, **self.given)
@@ -351,6 +418,90 @@ class Trainer:
     def test_modules_in_c_have_no_archive(self):
         with cadre.local() as client, self.assertRaisesRegex(TypeError, "are for workers in Python"):
             client.Group(module=program("ACCUMULATOR_SO"), **self.given)
+
+
+class Keeper:
+    """What the host of a worker has of other pods: the pieces of an archive, or what else the test says."""
+
+    def __init__(self, data, *instead):
+        self.data, self.instead, self.asked = data, list(instead), []
+
+    def fetch(self, offset, out, size, _):
+        self.asked.append(offset)
+        said = self.instead.pop(0) if self.instead else None
+        if said is not None:
+            if not isinstance(said, bytes):
+                return said
+            data = said
+        else:
+            data = self.data[offset:offset + min(size, 3000)]
+        out[:len(data)] = data
+        return len(data)
+
+
+class FromOtherPods(Folder):
+    def setUp(self):
+        super().setUp()
+        file, self.sha256 = tar_of(("working_dir/a", tarfile.REGTYPE, b"x" * 20000))
+        self.data = file.getvalue()
+        self.wanted = _archive.Wanted(self.sha256, len(self.data), self.root + "/archives")
+        self.lobby = _lobby.Lobby(self.wanted)
+
+    def fetch(self, keeper):
+        self.lobby._fetch(keeper, threading.Event())
+        return keeper.asked
+
+    def test_it_comes_piece_by_piece(self):
+        self.assertEqual(self.fetch(Keeper(self.data)), list(range(0, len(self.data), 3000)))
+        self.assertTrue(os.path.isfile(self.wanted.place + "/working_dir/a"))
+
+    def test_no_pod_has_it_or_nobody_answers(self):
+        for said in (0, -1):
+            self.assertEqual(self.fetch(Keeper(self.data, said)), [0])
+        self.assertFalse(os.path.exists(self.wanted.folder))
+
+    def test_a_piece_that_does_not_come_is_asked_for_again(self):
+        self.assertEqual(self.fetch(Keeper(self.data, None, -1, -1))[:5], [0, 3000, 3000, 3000, 6000])
+        self.assertTrue(os.path.isdir(self.wanted.place))
+
+    def test_the_pod_that_had_it_goes_and_it_begins_again(self):
+        self.assertEqual(self.fetch(Keeper(self.data, None, 0)), [0, 3000])
+        self.assertFalse(os.path.exists(self.wanted.place))
+        self.fetch(Keeper(self.data))
+        self.assertTrue(os.path.isdir(self.wanted.place))
+
+    def test_other_bytes_are_refused_and_it_begins_again(self):
+        self.fetch(Keeper(self.data, b"other"))
+        self.assertIn("its SHA-256 is", self.lobby.failed)
+        self.fetch(Keeper(self.data))
+        self.assertTrue(os.path.isdir(self.wanted.place))
+
+    def test_a_full_disk_is_said(self):
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGXFSZ, before)
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10000, hard))
+        try:
+            self.fetch(Keeper(self.data))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.assertIn("File too large", self.lobby.failed)
+        self.assertFalse(os.path.exists(self.wanted.place))
+
+    def test_one_sender_at_a_time(self):
+        call = unittest.mock.Mock(code=True)
+        token = _method.call.set(call)
+        self.addCleanup(_method.call.reset, token)
+        self.assertEqual(self.lobby.receive(self.sha256, 0, self.data[:10]), 10)
+        self.assertEqual(self.fetch(Keeper(self.data)), [0])  # a program sends it
+        self.lobby._incoming.heard -= 100  # and has gone
+        self.fetch(Keeper(self.data))
+        self.assertTrue(os.path.isdir(self.wanted.place))
+        shutil.rmtree(self.wanted.place)
+        other = _lobby._begin(self.wanted)  # another rank of the pod
+        self.assertIsNone(self.lobby.receive(self.sha256, 0, b""))
+        other.close()
+        self.assertEqual(self.lobby.receive(self.sha256, 0, b""), 0)
 
 
 if __name__ == "__main__":

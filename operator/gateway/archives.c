@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gateway/archives.h"
+
+#include "common/base/str.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void archivist_begin(struct archivist *a, struct connection *c, const char *ns)
+{
+    *a = (struct archivist){.connection = c, .ns = xstrdup(ns)};
+    list_append(&c->gateway->archivists, &a->link);
+}
+
+void archivist_end(struct archivist *a)
+{
+    list_remove(&a->link);
+    free(a->ns);
+    free(a->have);
+}
+
+static int take(struct archivist *a, const struct json *list, struct arena *arena, struct err *err)
+{
+    if (list->type != JSON_LIST)
+        return err_set(err, ERR_INVALID, "\"archives\" of an agent is a list");
+    a->n = 0;
+    JSON_FOREACH(v, list) {
+        const char *sha256 = json_str(v, arena);
+        if (a->n == ARCHIVES_MAX)
+            break;
+        if (!archive_sha256(sha256))
+            return err_set(err, ERR_INVALID, "\"archives\" of an agent is a list of SHA-256");
+        a->have = xrealloc(a->have, a->n + 1, sizeof *a->have);
+        memcpy(a->have[a->n++], sha256, sizeof *a->have);
+    }
+    return 0;
+}
+
+int archivist_learn(struct archivist *a, const char *body, size_t len, struct err *err)
+{
+    static const char *const prune[] = {"groups", "gpus", NULL};
+    struct arena arena = ARENA_INIT;
+    struct json *root = NULL;
+    if (len <= strlen("{}")) // most heartbeats
+        return 0;
+    int r = json_parse(body, len, prune, &arena, &root, err);
+    const struct json *list = r == 0 ? json_get(root, "archives") : NULL;
+    if (list)
+        r = take(a, list, &arena, err);
+    arena_done(&arena);
+    return r;
+}
+
+static bool has(const struct archivist *a, const char *ns, const char *sha256)
+{
+    bool found = false;
+    for (size_t i = 0; i < a->n && !found; i++)
+        found = str_eq(a->have[i], sha256);
+    return found && str_eq(a->ns, ns);
+}
+
+// Pieces, and ranks that ask at the same time, are spread over all that have it.
+static const struct archivist *choose(const struct gateway *g, const char *ns, const struct archive_piece *p)
+{
+    const struct archivist *chosen = NULL;
+    size_t n = 0, nth = 0;
+    LIST_FOREACH(l, &g->archivists)
+        n += has(CONTAINER_OF(l, struct archivist, link), ns, p->sha256);
+    size_t wanted = n ? (size_t)((uint64_t)p->offset / ARCHIVE_PIECE_MAX + p->rank) % n : 0;
+    LIST_FOREACH(l, &g->archivists) {
+        const struct archivist *a = CONTAINER_OF(l, struct archivist, link);
+        if (!chosen && has(a, ns, p->sha256) && nth++ == wanted)
+            chosen = a;
+    }
+    return chosen;
+}
+
+bool archives_ask(struct gateway *g, const char *ns, const struct archive_piece *p)
+{
+    const struct archivist *a = choose(g, ns, p);
+    struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
+    struct err ignored = ERR_INIT; // an agent that takes nothing any more is about to end
+    if (!a)
+        return false;
+    archive_piece_write(p, &body);
+    (void)connection_send(a->connection, RECORD_ARCHIVE, buf_str(&body), body.len, &ignored);
+    buf_done(&body);
+    return true;
+}

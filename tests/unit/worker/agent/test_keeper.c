@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/keeper.h"
+
+#include "common/wire/archive_piece.h"
+#include "tests/unit/support/folder.h"
+#include "tests/unit/support/patience.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SHA256 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define OTHER "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+
+struct world {
+    struct loop *loop;
+    struct keeper *keeper;
+    char folder[64];
+};
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    folder_new(w->folder);
+    w->loop = loop_new();
+    w->keeper = keeper_new(w->loop);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    keeper_free(w->keeper);
+    loop_free(w->loop);
+    folder_free(w->folder);
+    free(w);
+    return 0;
+}
+
+static void want(const struct world *w, const char *archive)
+{
+    char folder[96], wanted[256];
+    snprintf(folder, sizeof folder, "CADRE_ARCHIVES=%s", w->folder);
+    snprintf(wanted, sizeof wanted, "CADRE_ARCHIVE=%s", archive);
+    const char *const env[] = {"PATH=/bin", folder, wanted, NULL};
+    keeper_want(w->keeper, env);
+}
+
+static bool says(const struct world *w, const char *text)
+{
+    struct json_writer j;
+    writer_init(&j, 0);
+    keeper_write(w->keeper, &j);
+    bool same = strcmp(buf_str(&j.buf), text) == 0;
+    writer_done(&j);
+    return same;
+}
+
+static void what_is_wanted_is_told_of_once_it_is_there(void **state)
+{
+    const struct world *w = *state;
+    want(w, SHA256 ":5");
+    uint64_t before = keeper_version(w->keeper);
+    assert_true(says(w, "\"archives\":[]"));
+    folder_write(w->folder, OTHER ".tar", "nobody wants it");
+    folder_write(w->folder, SHA256 ".tar", "whole");
+    TURN_UNTIL(loop_run_once(w->loop, 100), keeper_version(w->keeper) != before, "");
+    assert_true(says(w, "\"archives\":[\"" SHA256 "\"]"));
+    before = keeper_version(w->keeper);
+    want(w, SHA256 ":5"); // another rank
+    want(w, OTHER ":15");
+    assert_true(says(w, "\"archives\":[\"" SHA256 "\",\"" OTHER "\"]"));
+    assert_int_not_equal(keeper_version(w->keeper), before);
+}
+
+static void pieces_are_read_by_their_offset(void **state)
+{
+    const struct world *w = *state;
+    struct buf out = BUF_INIT(ARCHIVE_PIECE_MAX);
+    struct err err = ERR_INIT;
+    folder_write(w->folder, SHA256 ".tar", "whole");
+    folder_write(w->folder, OTHER ".tar", "nobody wants it");
+    want(w, SHA256 ":5");
+    assert_int_equal(keeper_read(w->keeper, SHA256, 2, &out, &err), 0);
+    assert_string_equal(buf_str(&out), "ole");
+    assert_int_equal(keeper_read(w->keeper, SHA256, 5, &out, &err), ERR_NOT_FOUND);
+    err = ERR_INIT;
+    assert_int_equal(keeper_read(w->keeper, OTHER, 0, &out, &err), ERR_NOT_FOUND);
+    folder_clear(w->folder);
+    err = ERR_INIT;
+    uint64_t before = keeper_version(w->keeper);
+    assert_int_equal(keeper_read(w->keeper, SHA256, 0, &out, &err), ERR_NOT_FOUND);
+    assert_int_not_equal(keeper_version(w->keeper), before);
+    assert_true(says(w, "\"archives\":[]"));
+    buf_done(&out);
+}
+
+static void what_is_no_archive_is_passed_over(void **state)
+{
+    static const char *const wrong[] = {"", "5", SHA256, "x" SHA256 ":5", "../" SHA256 ":5", "/etc/passwd:5"};
+    const struct world *w = *state;
+    const char *const none[] = {"PATH=/bin", NULL};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        want(w, wrong[i]);
+    keeper_want(w->keeper, none);
+    assert_true(says(w, "\"archives\":[]"));
+    assert_int_equal(keeper_version(w->keeper), KEEPER_VERSION_NEW);
+}
+
+static void of_many_the_first_is_forgotten(void **state)
+{
+    const struct world *w = *state;
+    char archive[ARCHIVE_SHA256_LEN + 16];
+    struct buf out = BUF_INIT(ARCHIVE_PIECE_MAX);
+    struct err err = ERR_INIT;
+    folder_write(w->folder, SHA256 ".tar", "whole");
+    want(w, SHA256 ":5");
+    for (int i = 0; i < KEEPER_ARCHIVES_MAX; i++) {
+        snprintf(archive, sizeof archive, "%064d:1", i);
+        want(w, archive);
+    }
+    assert_int_equal(keeper_read(w->keeper, SHA256, 0, &out, &err), ERR_NOT_FOUND);
+    assert_true(says(w, "\"archives\":[]"));
+}
+
+static void the_folder_is_the_one_of_workers_in_python(void **state)
+{
+    const struct world *w = *state;
+    char folder[128], tmp[80];
+    snprintf(folder, sizeof folder, "%s/cadre-archives-%u", w->folder, (unsigned)geteuid());
+    snprintf(tmp, sizeof tmp, "TMPDIR=%s", w->folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    folder_write(folder, SHA256 ".tar", "whole");
+    const char *const env[] = {tmp, "CADRE_ARCHIVE=" SHA256 ":5", NULL};
+    keeper_want(w->keeper, env);
+    assert_true(says(w, "\"archives\":[\"" SHA256 "\"]"));
+    folder_free(folder);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_wanted_is_told_of_once_it_is_there), TEST(pieces_are_read_by_their_offset),
+        TEST(what_is_no_archive_is_passed_over),          TEST(of_many_the_first_is_forgotten),
+        TEST(the_folder_is_the_one_of_workers_in_python),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

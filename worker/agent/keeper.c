@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/agent/keeper.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/archive_piece.h"
+#include "worker/agent/environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct archive {
+    char sha256[ARCHIVE_SHA256_LEN + 1];
+    char *path;
+    bool here;
+};
+
+struct keeper {
+    struct loop_timer *look;
+    struct archive archives[KEEPER_ARCHIVES_MAX]; // the oldest first
+    size_t n;
+    uint64_t version;
+};
+
+static void note(struct keeper *k, struct archive *a, bool here)
+{
+    k->version += here != a->here;
+    a->here = here;
+}
+
+// Those that are missing are on their way.
+static void on_look(void *ctx)
+{
+    struct keeper *k = ctx;
+    bool all = true;
+    for (size_t i = 0; i < k->n; i++) {
+        struct archive *a = &k->archives[i];
+        note(k, a, access(a->path, R_OK) == 0);
+        all = all && a->here;
+    }
+    if (!all)
+        loop_timer_arm(k->look, KEEPER_LOOK_MS);
+}
+
+struct keeper *keeper_new(struct loop *loop)
+{
+    struct keeper *k = xcalloc(1, sizeof *k);
+    k->look = loop_timer_new(loop, on_look, k);
+    k->version = KEEPER_VERSION_NEW;
+    return k;
+}
+
+void keeper_free(struct keeper *k)
+{
+    if (!k)
+        return;
+    loop_timer_free(k->look);
+    for (size_t i = 0; i < k->n; i++)
+        free(k->archives[i].path);
+    free(k);
+}
+
+static struct archive *find(struct keeper *k, const char *sha256)
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (str_eq(k->archives[i].sha256, sha256))
+            return &k->archives[i];
+    return NULL;
+}
+
+static void forget_first(struct keeper *k)
+{
+    k->version += k->archives[0].here;
+    free(k->archives[0].path);
+    memmove(k->archives, k->archives + 1, --k->n * sizeof *k->archives);
+}
+
+// As in sdk/python/cadre/_code/_archive.py.
+static char *path_of(const char *const *env, const char *sha256)
+{
+    const char *folder = environment_get(env, "CADRE_ARCHIVES"), *tmp = environment_get(env, "TMPDIR");
+    if (!str_empty(folder))
+        return xasprintf("%s/%s.tar", folder, sha256);
+    return xasprintf("%s/cadre-archives-%u/%s.tar", str_empty(tmp) ? "/tmp" : tmp, (unsigned)geteuid(), sha256);
+}
+
+void keeper_want(struct keeper *k, const char *const *env)
+{
+    const char *said = environment_get(env, "CADRE_ARCHIVE"); // SHA256:BYTES
+    char sha256[ARCHIVE_SHA256_LEN + 1] = "";
+    if (said && strlen(said) > ARCHIVE_SHA256_LEN && said[ARCHIVE_SHA256_LEN] == ':')
+        memcpy(sha256, said, ARCHIVE_SHA256_LEN);
+    if (!archive_sha256(sha256))
+        return;
+    if (!find(k, sha256)) {
+        if (k->n == KEEPER_ARCHIVES_MAX)
+            forget_first(k);
+        struct archive *a = &k->archives[k->n++];
+        *a = (struct archive){.path = path_of(env, sha256)};
+        memcpy(a->sha256, sha256, sizeof sha256);
+    }
+    on_look(k);
+}
+
+uint64_t keeper_version(const struct keeper *k)
+{
+    return k->version;
+}
+
+void keeper_write(const struct keeper *k, struct json_writer *w)
+{
+    writer_list(w, "archives");
+    for (size_t i = 0; i < k->n; i++)
+        if (k->archives[i].here)
+            writer_str(w, NULL, k->archives[i].sha256);
+    writer_list_end(w);
+}
+
+int keeper_read(struct keeper *k, const char *sha256, int64_t offset, struct buf *out, struct err *err)
+{
+    struct archive *a = find(k, sha256);
+    int fd = a ? open(a->path, O_RDONLY | O_CLOEXEC) : -1;
+    _cleanup_(free_p) char *piece = fd >= 0 ? xmalloc(ARCHIVE_PIECE_MAX) : NULL;
+    ssize_t n = fd >= 0 ? pread(fd, piece, ARCHIVE_PIECE_MAX, (off_t)offset) : -1;
+    const char *why = n == 0 ? "it is not so long" : strerror(errno);
+    if (fd >= 0)
+        close(fd);
+    if (a && fd < 0)
+        note(k, a, false);
+    if (n <= 0)
+        return err_set(err, ERR_NOT_FOUND, "archive %.12s: %s", sha256, a ? why : "this pod has never wanted it");
+    return buf_append(out, piece, (size_t)n);
+}
