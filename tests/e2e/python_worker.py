@@ -121,14 +121,14 @@ def inherited(client):
 def lost(client):
     with client:
         code = folder()
-        made(client, code, name="lost", detached=True, max_restarts=0, env={"CADRE_ARCHIVE_WAIT": "3"}).call("work", timeout=120)
+        made(client, code, name="lost", detached=True, max_restarts=0, env={"CADRE_ARCHIVE_WAIT": "10"}).call("work", timeout=120)
         code.cleanup()
     with connect() as other:
         group = other.find("lost")
         delete(pods_of(group))
         while True:
             try:
-                again(group, set())
+                group.call("work", timeout=60)
             except cadre.Error as e:
                 if "CodeMissing" in str(e):
                     print(e)

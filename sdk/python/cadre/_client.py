@@ -14,7 +14,7 @@ import weakref
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _errors, _options, _supply, _task, _ways
+from . import _errors, _options, _printing, _supply, _task, _ways
 from . import _library as lib
 from ._future import Future
 from ._group import Group
@@ -87,6 +87,7 @@ class Client:
     """One connection; cadre.connect() makes it. Threads may share it. close() or `with` closes it."""
 
     of_worker = False  # it leads to the proxy that this process serves
+    prints = True  # what ranks of its groups print, unless somebody else does
 
     def __init__(self, address, on_connection, on_output, trust, options):
         self._handle = None
@@ -106,6 +107,9 @@ class Client:
         o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1, max_body=_BODY_MAX, max_bytes=2 * _BODY_MAX)
         _options.put(o, "address", str(address).encode(), "address")
         _options.fill(o, _options.CONNECT, options, "connect()")
+        self._shown = None
+        if self.prints and not (on_output or self._group or self.of_worker):
+            self._shown = _printing.Shown()
         self._callbacks = self._callbacks_of(on_connection, on_output)
         o.on_connection, o.on_output = self._callbacks
         handle, error = ctypes.c_void_p(), lib.ClientError()
@@ -116,8 +120,14 @@ class Client:
         _open.add(self)
 
     def _callbacks_of(self, on_connection, on_output):
+        shown = self._shown
+        on_output = shown.line if shown else on_output
+
         def connection(_, up, why):
-            on_connection(bool(up), _errors.of_struct(why.contents) if why else None)
+            if shown:
+                shown.connected(bool(up))
+            if on_connection:
+                on_connection(bool(up), _errors.of_struct(why.contents) if why else None)
 
         def output(_, line):
             group, ranks, text = (s and s.decode("utf-8", "replace")
@@ -133,7 +143,7 @@ class Client:
 
             return call
 
-        return (lib.ON_CONNECTION(guarded(connection)) if on_connection else lib.ON_CONNECTION(),
+        return (lib.ON_CONNECTION(guarded(connection)) if on_connection or shown else lib.ON_CONNECTION(),
                 lib.ON_OUTPUT(guarded(output)) if on_output else lib.ON_OUTPUT())
 
     def group(self, name=None, role=None):
@@ -239,6 +249,8 @@ class Client:
         try:
             while kind is None and self.pending:
                 self._await_any()
+            if kind is None and self._shown and not self.closed:
+                self._shown.wait()
         finally:
             self.close()
 
@@ -271,6 +283,11 @@ class Client:
         manifest["metadata"]["annotations"] = {"cadre-client": self._id}
         self._ask("group.create", manifest["metadata"]["name"],
                   {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
+
+    def _show(self, name):
+        """What ranks of this group print appears in this program."""
+        if self._shown:
+            self._shown.add(name, lambda: Group(self, name, trust=False).start("group.output", args={}))
 
     def _supply(self, name, archive):
         """The ranks of the group of that name get the archive of their code."""

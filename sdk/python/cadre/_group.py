@@ -40,6 +40,7 @@ class Group:
         if archive:
             client._supply(name, archive)
         client._create("workerGroup", manifest, detached, timeout)
+        client._show(name)
         return cls(client, name, trust=True, cls=worker if isinstance(worker, (type, dict)) else None)
 
     @classmethod

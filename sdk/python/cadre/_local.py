@@ -11,12 +11,14 @@ import tempfile
 import time
 import weakref
 
-from . import _programs
+from . import _printing, _programs
 from ._client import Client
 from ._code import _archive
 
 _END_S, _HURRY_S = 30, 2  # that ranks have to end; where the program was interrupted
 _START_S = 30
+_PRINT_S = 5
+_USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
 
 
 def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_output=None, **options):
@@ -39,6 +41,8 @@ def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_outp
 
 class LocalClient(Client):
     """A Client that has its run; cadre.local() makes it."""
+
+    prints = False  # what the run prints comes through pipes, to the last line
 
     def __init__(self, run, on_connection, on_output, trust, options):
         self._run = run
@@ -94,7 +98,8 @@ class _Run:
             [program, "--serve", "--with-parent", "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
              "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])],
             env={**os.environ, "PATH": path, "PYTHONPATH": _modules(), _archive.FOLDER: self.archives}, start_new_session=True,
-            stdin=subprocess.DEVNULL)
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._printer = _printing.Printer(self._process.stdout, self._process.stderr, _USUAL)
         try:
             self._await_socket()
         except BaseException:
@@ -133,4 +138,5 @@ class _Run:
                 break
             except subprocess.TimeoutExpired:
                 pass
+        self._printer.join(_PRINT_S)
         shutil.rmtree(self._folder, ignore_errors=True)

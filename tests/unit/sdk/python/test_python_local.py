@@ -6,6 +6,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import time
 import unittest.mock
 
 import cadre
-from cadre import _progress
+from cadre import _printing, _progress
 from python_case import EXAMPLES, RunCase, main, program
 
 SLOW_S = 120
@@ -31,6 +32,8 @@ def is_gone(pid):
 
 
 class Groups(RunCase):
+    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"),)
+
     def test_two_groups_share_the_gpus_of_two_nodes(self):
         with cadre.local(gpus=2, nodes=2) as client:
             one = client.Group("accumulator:Accumulator", replicas=2, gpus=1, init={"start": 10}, strategy="Spread")
@@ -177,6 +180,42 @@ class Groups(RunCase):
         self.assertNotEqual(program.returncode, 0)
         self.assertEqual(len(pids), 2)
         self.assertEqual([pid for pid in pids if not is_gone(pid)], [])
+
+    def test_what_ranks_print_is_in_the_notebook_with_equal_lines_as_one(self):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with cadre.local() as client:
+                group = client.Group("printing:Printing", replicas=3, name="p")
+                while "p [rank 0-2] for all\n" not in out.getvalue():
+                    group.say("for all")
+                group.say.each(["one", "two", "three"])
+                group.complain.on(1)("of one")
+        self.assertLessEqual({"p [rank 0] one", "p [rank 1] two", "p [rank 2] three"}, set(out.getvalue().splitlines()))
+        self.assertEqual(err.getvalue(), "p [rank 1] of one\n")
+
+    def test_a_client_prints_what_ranks_of_its_groups_print(self):
+        with cadre.local() as run, contextlib.redirect_stdout(io.StringIO()) as out:
+            run._run._printer._hides = re.compile("")  # the run's own way
+            with cadre.connect(run.address, namespace="default") as client:
+                group = client.Group("printing:Printing", replicas=2, name="p", image="none")
+                group.say("one")
+                client._shown.connected(True)  # to another replica, which knows of nothing
+                group.say("two")
+            with cadre.connect(run.address, namespace="default", on_output=lambda line: None) as client:
+                client.Group("printing:Printing", image="none").say("handled")
+        self.assertEqual(list(dict.fromkeys(re.sub(r"p \[rank [01-]+\] ", "", out.getvalue()).split())), ["one", "two"])
+
+    def test_lines_are_one_where_the_order_of_each_rank_stays(self):
+        said = []
+        fold = _printing.Fold(said.append)
+        for line in ("g [rank 0] a", "g [rank 1] a", "g [rank 0] b", "g [rank 2] b", "g [rank 2] a", "h [rank 7] a", "g [rank 1] b",
+                     "g [rank 3] a", "g [rank 3] b"):
+            fold.add(line, 0)
+        fold.flush(0)
+        self.assertEqual(said, [])
+        fold.flush(1)
+        self.assertEqual(said, ["g [rank 0-1] a", "g [rank 0-2] b", "g [rank 2-3] a", "h [rank 7] a", "g [rank 3] b"])
+        self.assertEqual(_printing.ranges({7, 0, 2, 1}), "0-2,7")
 
     def test_a_group_shows_itself_in_a_notebook(self):
         with cadre.local(gpus=1) as client:
