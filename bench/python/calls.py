@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The same programs in Python on Cadre and on Ray, Python at both ends; prints a table of Markdown.
+"""The same programs in Python on Cadre and on Ray, Python at both ends, and calls of a worker in C as the upper bound; then
+what a second start of a program with a working_dir takes, and the memory of a rank. Prints tables of Markdown.
 
     calls.py SECONDS ROUNDS
 """
 
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 import numpy
@@ -16,6 +19,7 @@ import cadre
 
 IN_FLIGHT = 1000
 RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}  # before Ray is imported
+MIB = 1 << 20
 
 
 class Echo:
@@ -24,6 +28,9 @@ class Echo:
 
     async def later(self, x):
         return x
+
+    def pid(self):
+        return os.getpid()
 
 
 def nothing():
@@ -63,6 +70,18 @@ class Cadre:
         self.client.close()
 
 
+class Bound(Cadre):
+    """The same client and proxy, and a worker in C, which copies nothing but bytes."""
+
+    def __init__(self):
+        self.client = cadre.local(cpus=8)
+        self.one = self.client.Group(module=os.environ["ECHO_SO"], class_name="Echo", name="one")
+        self.four = self.client.Group(module=os.environ["ECHO_SO"], class_name="Echo", name="four", replicas=4)
+
+    def one_at_a_time(self, x):
+        self.one.call("echo", cadre.Batch({"x": x}) if isinstance(x, numpy.ndarray) else x, rank=0)
+
+
 class Ray:
     def __init__(self):
         os.environ.update(RAY)
@@ -91,34 +110,89 @@ class Ray:
         self.ray.shutdown()
 
 
-MIB, LONG = numpy.zeros(1 << 20, numpy.uint8), numpy.zeros(64 << 20, numpy.uint8)
-LINES = [("one call at a time", lambda p: p.one_at_a_time(1), 1, 8),
-         ("1,000 calls in flight", lambda p: p.in_flight("echo", 1), IN_FLIGHT, 15),
-         ("1,000 calls of an async method in flight", lambda p: p.in_flight("later", 1), IN_FLIGHT, 10),
-         ("all of a group of four, at a time", lambda p: p.all_of_four(1), 1, 10),
-         ("1,000 tasks that do nothing", lambda p: p.tasks(), IN_FLIGHT, 8),
-         ("an array of 1 MiB, there and back", lambda p: p.one_at_a_time(MIB), 1, 5),
-         ("an array of 64 MiB, there and back", lambda p: p.one_at_a_time(LONG), 1, 1)]
+SHORT, LONG = numpy.zeros(MIB, numpy.uint8), numpy.zeros(64 * MIB, numpy.uint8)
+# What it is, how, how many at a time, its target in Ray's and in C's rate (None: C has no such thing).
+LINES = [("one call at a time", lambda p: p.one_at_a_time(1), 1, 8, 0.6),
+         ("1,000 calls in flight", lambda p: p.in_flight("echo", 1), IN_FLIGHT, 15, 0),
+         ("1,000 calls of an async method in flight", lambda p: p.in_flight("later", 1), IN_FLIGHT, 10, None),
+         ("all of a group of four, at a time", lambda p: p.all_of_four(1), 1, 10, 0),
+         ("1,000 tasks that do nothing", lambda p: p.tasks(), IN_FLIGHT, 8, None),
+         ("an array of 1 MiB, there and back", lambda p: p.one_at_a_time(SHORT), 1, 5, 0.8),
+         ("an array of 64 MiB, there and back", lambda p: p.one_at_a_time(LONG), 1, 1, 0.8)]
 
 
 def measure(kind, seconds):
     peer = kind()
     try:
-        return [rate(seconds, lambda f=f: f(peer), n) for _, f, n, _ in LINES]
+        return [None if kind is Bound and of_c is None else rate(seconds, lambda f=f: f(peer), n) for _, f, n, _, of_c in LINES]
     finally:
         peer.end()
 
 
+def compare(seconds, rounds):
+    found = {kind: [] for kind in (Cadre, Bound, Ray)}
+    for _ in range(rounds):
+        for kind, rates in found.items():  # in turn, so that a busy moment of the machine meets all
+            rates.append(measure(kind, seconds))
+    print("| a second | Cadre | Ray | ratio | target | a worker in C | of that | target |\n|---|---:|---:|---:|---:|---:|---:|---:|")
+    for i, (name, _, _, target, of_c) in enumerate(LINES):
+        ours, rays = (statistics.median(r[i] for r in found[kind]) for kind in (Cadre, Ray))
+        bound = "| | |" if of_c is None else "{:,.0f} | {:.2f} | {} |".format(
+            c := statistics.median(r[i] for r in found[Bound]), ours / c, f">= {of_c}" if of_c else "")
+        print(f"| {name} | {ours:,.0f} | {rays:,.0f} | {ours / rays:.1f}x | {target}x | {bound}", flush=True)
+
+
+# What does not come once a second
+
+FILES, FOLDER_BYTES = 400, 14_375_000  # 13.71 MiB
+
+
+def fill(folder):
+    for i in range(FILES):
+        with open(f"{folder}/module_{i}.py", "wb") as f:
+            f.write(os.urandom(FOLDER_BYTES // FILES))
+
+
+def starts(rounds):
+    """Seconds until client.Group() returns, without a working_dir and with one that was sent before."""
+    without, again = [], []
+    with tempfile.TemporaryDirectory() as folder, cadre.local(cpus=8) as client:
+        fill(folder)
+        client.Group("train:Echo", working_dir=folder).close()
+        for _ in range(rounds):
+            for times, more in ((without, {}), (again, {"working_dir": folder})):
+                begin = time.perf_counter()
+                group = client.Group("train:Echo", **more)
+                times.append(time.perf_counter() - begin)
+                group.close()
+    return statistics.median(without), statistics.median(again)
+
+
+def resident(pid):
+    """KiB of its own, and its part of what it shares."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("Pss:"))
+
+
+def memory():
+    """KiB of a bare interpreter, and of a rank that has been called."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as bare, cadre.local() as client:
+        rank = client.Group("plain:Plain").pid.on(0)()
+        found = resident(bare.pid), resident(rank)
+        bare.communicate(b"\n")
+    return found
+
+
 def main():
     seconds, rounds = float(sys.argv[1]), int(sys.argv[2])
-    found = {kind: [] for kind in (Cadre, Ray)}
-    for _ in range(rounds):
-        for kind, rates in found.items():  # in turn, so that a busy moment of the machine meets both
-            rates.append(measure(kind, seconds))
-    print("| a second | Cadre | Ray | ratio | target |\n|---|---:|---:|---:|---:|")
-    for i, (name, _, _, target) in enumerate(LINES):
-        ours, rays = (statistics.median(r[i] for r in found[kind]) for kind in (Cadre, Ray))
-        print(f"| {name} | {ours:,.0f} | {rays:,.0f} | {ours / rays:.1f}x | {target}x |", flush=True)
+    compare(seconds, rounds)
+    without, again = starts(10 * rounds)
+    bare, rank = memory()
+    print("\n| | | target |\n|---|---:|---:|")
+    print(f"| client.Group() with a working_dir of 13.7 MiB that was sent before | {again * 1000:.0f} ms | 50 ms |")
+    print(f"| ... without one | {without * 1000:.1f} ms | |")
+    print(f"| memory of a rank without torch, above a bare python3 ({bare / 1024:.1f} MiB) | {(rank - bare) / 1024:.1f} MiB | "
+          "8 MiB |")
 
 
 if __name__ == "__main__":

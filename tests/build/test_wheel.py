@@ -10,6 +10,7 @@ import glob
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -108,6 +109,73 @@ class Wheels(unittest.TestCase):
         for wanted in ("cadre/py.typed", "cadre/LICENSE", "cadre/_vendor/cloudpickle/LICENSE", "cadre/copyright/openssl.copyright",
                        "cadre/copyright/libwebsockets.copyright"):
             self.assertIn(wanted, self.files("aarch64"))
+
+
+OLDEST, NEWEST = 9, 14  # of Python 3: what the wheel is for
+DEBIANS = (11, 13)  # those of Debian 12 and 13, of which the second may be missing here
+
+
+def pythons():
+    """Minor version -> an interpreter of this machine: in PATH, or one that pyenv has."""
+    found = {}
+    root = subprocess.run(["pyenv", "root"], capture_output=True, text=True).stdout.strip() if shutil.which("pyenv") else ""
+    for path in [*(shutil.which(f"python3.{minor}") for minor in range(OLDEST, NEWEST + 1)), *glob.glob(f"{root}/versions/*/bin/python3")]:
+        asked = subprocess.run([path, "-c", "import ensurepip, sys, venv; print(sys.version_info[1])"], capture_output=True,
+                               text=True) if path else None
+        if asked and asked.returncode == 0 and OLDEST <= int(asked.stdout) <= NEWEST:
+            found.setdefault(int(asked.stdout), path)
+    return found
+
+
+class OtherPythons(unittest.TestCase):
+    """A class of the program runs on ranks of a local run, and its exceptions come back, with each Python that is here."""
+
+    PROGRAM = """
+import asyncio, cadre
+
+class OutOfTokens(Exception):
+    pass
+
+class Counter:
+    def __init__(self, start=0):
+        self.n = start + cadre.rank()
+
+    def add(self, x):
+        if x > 100:
+            raise OutOfTokens(x)
+        self.n += x
+        return self.n
+
+    async def later(self, x):
+        await asyncio.sleep(0)
+        return {x}
+
+@cadre.task
+def square(x):
+    return x * x
+
+with cadre.local() as client:
+    counter = client.Group(Counter, replicas=2, init={"start": 10})
+    print(counter.add(1), counter.later(5), client.get(square.start(3)))
+    try:
+        counter.add(1000)
+    except OutOfTokens as e:
+        print(type(e.cause).__name__)
+"""
+
+    def test_every_python_that_is_here_runs_it(self):
+        here = pythons()
+        self.assertIn(int(run(PYTHON, "-c", "import sys; print(sys.version_info[1])")), here)
+        for minor, path in sorted(here.items()):
+            with self.subTest(f"3.{minor}"), tempfile.TemporaryDirectory() as folder:
+                run(path, "-m", "venv", f"{folder}/venv")
+                run(f"{folder}/venv/bin/pip", "install", "--no-index", "--quiet", wheels[platform.machine()])
+                with open(f"{folder}/program.py", "w", encoding="utf-8") as f:
+                    f.write(self.PROGRAM)
+                printed = run(*OFFLINE, f"{folder}/venv/bin/python", f"{folder}/program.py", env=ENVIRONMENT, cwd="/")
+                self.assertEqual(printed, "[11, 12] [{5}, {5}] 9\nOutOfTokens\n")
+        for minor in set(DEBIANS) - set(here):
+            self.skipTest(f"there is no python3.{minor} here")
 
 
 class Wheel(unittest.TestCase):

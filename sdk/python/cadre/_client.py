@@ -4,7 +4,6 @@
 import atexit
 import ctypes
 import os
-import secrets
 import socket
 import sys
 import threading
@@ -116,7 +115,7 @@ class Client:
         if lib.functions.open(byref(o), byref(handle), byref(error)) != lib.OK:
             raise _errors.of_struct(error)
         self._handle = handle.value
-        self._id = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._id = f"{socket.gethostname()}/{os.getpid()}/{os.urandom(4).hex()}"
         _open.add(self)
 
     def _callbacks_of(self, on_connection, on_output):

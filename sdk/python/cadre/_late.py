@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the ranks are that miss a deadline: they are asked, and answer whatever their threads do."""
 
-import asyncio
 import re
+import sys
 import time
 
 from . import _errors
@@ -24,13 +24,18 @@ def place(stack, method):
     return None
 
 
+def _in_a_coroutine():
+    asyncio = sys.modules.get("asyncio")  # without which there is none
+    try:
+        return asyncio is not None and asyncio.get_running_loop() is not None
+    except RuntimeError:
+        return False
+
+
 def explain(e, future, ranks):
     """The same error, whose message says where these ranks are. In a coroutine nobody waits for that."""
-    try:
-        asyncio.get_running_loop()
+    if _in_a_coroutine():
         return e
-    except RuntimeError:
-        pass
     client, name = future._client, future._method
     group = client.group(name.group)
     try:

@@ -2,7 +2,7 @@
 """What a program says of a group, as the WorkerGroup that says the same."""
 
 import re
-import secrets
+import os
 
 from . import _code
 from ._value._json import is_exact
@@ -17,7 +17,7 @@ def name_of(worker, module):
     what = worker if isinstance(worker, str) else getattr(worker, "__name__", None) or module or "group"
     what = re.split(r"[:/.]", re.sub(r"\.so$", "", str(what)))[-1]
     words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", what).lower()).strip("-")
-    return f"{words[:_NAME_MAX] or 'group'}-{secrets.token_hex(3)}".lstrip("-")
+    return f"{words[:_NAME_MAX] or 'group'}-{os.urandom(3).hex()}".lstrip("-")
 
 
 def _worker(worker, module, class_name, init, archive, preload, meshes):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bundles that are reserved for groups: PlacementGroups, one for each node entry, or parts of them."""
 
-import secrets
+import os
 import time
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ class Pool:
              detached=False, timeout=None):
         """Client.Pool()."""
         counts = _counts(process_on_nodes)
-        name = name or f"pool-{secrets.token_hex(3)}"
+        name = name or f"pool-{os.urandom(3).hex()}"
         names = [name] if len(counts) == 1 else [f"{name}-{i}" for i in range(len(counts))]
         pool = cls(client, [_Part(n, 0, count) for n, count in zip(names, counts)], names)
         made = []

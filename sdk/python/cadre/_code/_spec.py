@@ -2,7 +2,6 @@
 """spec.worker.code, and the environment that workers get it in."""
 
 import base64
-import hashlib
 import os
 from itertools import count
 
@@ -14,11 +13,15 @@ def spec_of(code, what):
     if len(code) > MAX:
         raise TypeError(f"{what} is {len(code)} bytes of code, and {MAX} is the most: it takes large values of the program "
                         "with it, such as arrays that its methods name; give those as arguments")
+    import hashlib  # which brings OpenSSL along
+
     return {"sha256": hashlib.sha256(code).hexdigest(), "size": len(code), "inline": base64.b64encode(code).decode()}
 
 
 def check(code, sha256):
     """ValueError: these are other bytes."""
+    import hashlib
+
     found = hashlib.sha256(code).hexdigest()
     if found != sha256:
         raise ValueError(f"the code was changed on its way: its SHA-256 is {found}, and spec.worker.code says {sha256}")

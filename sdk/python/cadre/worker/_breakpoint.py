@@ -2,7 +2,6 @@
 """breakpoint() in a method waits for `python -m cadre debug GROUP`, whose terminal becomes the debugger's."""
 
 import os
-import pdb
 import socket
 import sys
 
@@ -50,6 +49,8 @@ def install():
         print(f"cadre-worker: rank {_method.rank()}: a breakpoint waits at {frame.f_code.co_filename}:{frame.f_lineno}: "
               f"python -m cadre debug {os.environ.get('GROUP_NAME', 'GROUP')} --rank {_method.rank()}", file=sys.stderr,
               flush=True)
+        import pdb
+
         return pdb.Pdb(stdin=terminal, stdout=terminal, nosigint=True).set_trace(frame)
 
     def forget():  # in a child of fork(), which has its own terminal, or none

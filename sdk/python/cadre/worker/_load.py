@@ -10,7 +10,6 @@ import traceback
 from typing import NamedTuple
 
 from .. import _code, _library, _method
-from .._code import _archive
 from . import MARK, _host
 
 EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR = 64, 65, 66
@@ -173,11 +172,17 @@ def _enter_archive():
     """Where the workers import from, besides the image."""
     wanted = archive()
     if wanted:
+        from .._code import _archive
+
         _archive.enter(wanted.place)
 
 
 def archive():
     """The archive that this worker wants, or None."""
+    if not os.environ.get("CADRE_ARCHIVE"):
+        return None
+    from .._code import _archive  # and all that it needs
+
     try:
         return _archive.of_environment()
     except (OSError, ValueError) as e:

@@ -5,7 +5,6 @@ Methods run on the main thread, one after the other; those of a concurrency grou
 methods on one asyncio loop. The host talks to the network on a thread that never needs Python's lock.
 """
 
-import asyncio
 import ctypes
 import faulthandler
 import functools
@@ -17,7 +16,7 @@ import threading
 import traceback
 
 from .. import _errors, _method, _raised, _value
-from . import _breakpoint, _host, _load, _lobby, _template
+from . import _breakpoint, _host, _load, _template
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
@@ -68,7 +67,7 @@ def explain(e, method):
     name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
-    elif isinstance(e, asyncio.CancelledError):
+    elif type(e).__name__ == "CancelledError" and type(e).__module__.startswith("asyncio"):
         name, first = "CANCELED", f"{method.name}() was canceled"
     else:
         words = _load.words_of(e)
@@ -133,6 +132,8 @@ class Server:
                     self.threads += [threading.Thread(target=self.serve, args=(number,), daemon=True,
                                                       name=f"{members[0].lane}-{i}") for i in range(limit)]
         if waiting:
+            import asyncio  # which takes memory and time of every rank that has no such methods
+
             self.threads.append(threading.Thread(target=lambda: asyncio.run(self._serve_async(waiting)), daemon=True,
                                                  name="asyncio"))
         for thread in self.threads:
@@ -187,6 +188,8 @@ class Server:
             self.host.finish(handle)
 
     async def _serve_async(self, lanes):
+        import asyncio
+
         loop, ended = asyncio.get_running_loop(), asyncio.Event()
         left = [len(lanes)]
 
@@ -334,6 +337,8 @@ def main():
         host = _host.load()
         wanted = _load.archive()
         if wanted and not os.path.isdir(wanted.place):
+            from . import _lobby
+
             code = _lobby.wait(wanted, functools.partial(_waiting, host))
             if code is None:  # a process has one host: the next one begins anew
                 os.execve(sys.executable, [sys.executable, "-m", "cadre.worker"], started_with)
