@@ -112,7 +112,7 @@ class Wheels(unittest.TestCase):
 
 
 OLDEST, NEWEST = 9, 14  # of Python 3: what the wheel is for
-DEBIANS = (11, 13)  # those of Debian 12 and 13, of which the second may be missing here
+DEBIANS = (11, 13)  # those of Debian 12 and 13
 
 
 def pythons():
