@@ -12,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Some of cadre-worker are for the user to set.
+// Some of the workers are for the user to set.
 const char *const reserved_env[] = {
+    "!CADRE_ARCHIVES",
+    "!CADRE_ARCHIVE_WAIT",
     "!CADRE_CALL_BYTES",
+    "!CADRE_COLLECTIVE_DEBUG",
+    "!CADRE_PACKAGE",
     "!CADRE_STORE_BYTES",
     "!CADRE_REFERENCE_BYTES",
     "!CADRE_OBJECTS_PORT",

@@ -10,7 +10,6 @@ import glob
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ import zipfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, f"{ROOT}/tests/unit/support")
 
-from python_case import main  # noqa: E402
+from python_case import main, pythons  # noqa: E402
 
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
@@ -111,20 +110,7 @@ class Wheels(unittest.TestCase):
             self.assertIn(wanted, self.files("aarch64"))
 
 
-OLDEST, NEWEST = 9, 14  # of Python 3: what the wheel is for
 DEBIANS = (11, 13)  # those of Debian 12 and 13
-
-
-def pythons():
-    """Minor version -> an interpreter of this machine: in PATH, or one that pyenv has."""
-    found = {}
-    root = subprocess.run(["pyenv", "root"], capture_output=True, text=True).stdout.strip() if shutil.which("pyenv") else ""
-    for path in [*(shutil.which(f"python3.{minor}") for minor in range(OLDEST, NEWEST + 1)), *glob.glob(f"{root}/versions/*/bin/python3")]:
-        asked = subprocess.run([path, "-c", "import ensurepip, sys, venv; print(sys.version_info[1])"], capture_output=True,
-                               text=True) if path else None
-        if asked and asked.returncode == 0 and OLDEST <= int(asked.stdout) <= NEWEST:
-            found.setdefault(int(asked.stdout), path)
-    return found
 
 
 class OtherPythons(unittest.TestCase):

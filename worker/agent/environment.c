@@ -123,11 +123,11 @@ static const char *get_var(const struct environment_group *g, const char *const 
     return environment_get(pod, name);
 }
 
-// Before what the image may have: it is of the operator's own version.
+// Before what the image may have: it is of the operator's own version. CADRE_PACKAGE=image: what the image has is used.
 static void put_brought(struct builder *b, const struct environment_group *g)
 {
-    const char *path = environment_get(b->list, "PYTHONPATH");
-    if (!g->brought || !environment_get(b->list, "CADRE_PYTHON"))
+    const char *path = environment_get(b->list, "PYTHONPATH"), *whose = environment_get(b->list, "CADRE_PACKAGE");
+    if (!g->brought || !environment_get(b->list, "CADRE_PYTHON") || str_eq(whose, "image"))
         return;
     put(b, "PYTHONPATH",
         arena_printf(b->a, "%s/" INSTALL_PACKAGE "%s%s", g->brought, str_empty(path) ? "" : ":", path ? path : ""));
@@ -167,7 +167,8 @@ int environment_build(const char *const *pod, const struct environment_group *g,
 
 static bool is_for_template(const char *name)
 {
-    return !str_starts(name, "CADRE_") || str_eq(name, "CADRE_PYTHON") || str_eq(name, "CADRE_PRELOAD");
+    return !str_starts(name, "CADRE_") || str_eq(name, "CADRE_PYTHON") || str_eq(name, "CADRE_PRELOAD") ||
+           str_eq(name, "CADRE_PACKAGE");
 }
 
 const char *const *environment_template(const char *const *pod, const struct environment_group *g, struct arena *a)

@@ -2,12 +2,15 @@
 """python -m cadre debug GROUP: the terminal of a breakpoint() in a method."""
 
 import argparse
+import queue
 import sys
+import threading
 import time
 
 from . import _errors, connect
 
 _METHOD, _PROMPT, _LOOK_S, _ASK_S = "worker.debug", "(Pdb) ", 0.1, 30
+_PATIENCE_S = 2  # for the debugger's answer to the last line of the input
 
 
 def _said(group, rank, text=""):
@@ -27,20 +30,45 @@ def _find(group, rank):
         time.sleep(_LOOK_S)
 
 
+def _typed():
+    """The lines of standard input, as they are typed; "" at the end."""
+    lines = queue.SimpleQueue()
+
+    def read():
+        line = None
+        while line != "":
+            line = sys.stdin.readline()
+            lines.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
+
+
+def _next(lines, timeout):
+    try:
+        return lines.get(timeout=timeout)
+    except queue.Empty:
+        return None
+
+
 def _debug(group, rank):
     rank, said = _find(group, rank)
     print(f"rank {rank}:", file=sys.stderr)
+    lines, line, end = _typed(), None, None  # line: typed before the debugger asks for it; end: of the patience after the last
     while True:
         print(said, end="", flush=True)
-        line = ""
-        if said.endswith(_PROMPT):
-            line = sys.stdin.readline()
-            if not line:
+        asks = said.endswith(_PROMPT)
+        if line is None:
+            line = _next(lines, None if asks else _LOOK_S)
+        elif not asks:
+            time.sleep(_LOOK_S)
+        if line == "":
+            end = end or time.monotonic() + _PATIENCE_S
+            if asks or time.monotonic() > end:  # what comes later goes on by itself
                 _said(group, rank, "continue\n")
                 return
-        else:
-            time.sleep(_LOOK_S)
-        said = _said(group, rank, line)
+        said = _said(group, rank, line if asks else "")
+        line = None if asks else line
 
 
 def main():

@@ -2,6 +2,7 @@
 """What the tests of the Python package share: local runs of groups, and TAP on standard output."""
 
 import faulthandler
+import glob
 import json
 import os
 import re
@@ -41,6 +42,22 @@ _bin = None
 def program(name):
     """A file that CMake told of: CADRE_LOCAL, ACCUMULATOR_SO, ..."""
     return os.environ[name]
+
+
+OLDEST, NEWEST = 9, 14  # of Python 3: what the package is for
+
+
+def pythons():
+    """Minor version -> an interpreter of this machine: in PATH, or one that pyenv has."""
+    env = environment()
+    found = {}
+    root = subprocess.run(["pyenv", "root"], capture_output=True, text=True, env=env).stdout.strip() if shutil.which("pyenv") else ""
+    for path in [*(shutil.which(f"python3.{minor}") for minor in range(OLDEST, NEWEST + 1)), *glob.glob(f"{root}/versions/*/bin/python3")]:
+        asked = subprocess.run([path, "-c", "import ensurepip, sys, venv; print(sys.version_info[1])"], capture_output=True,
+                               text=True, env=env) if path else None
+        if asked and asked.returncode == 0 and OLDEST <= int(asked.stdout) <= NEWEST:
+            found.setdefault(int(asked.stdout), path)
+    return found
 
 
 class Local:

@@ -25,6 +25,16 @@ class _Terminal:
     def flush(self):
         """What was written is sent."""
 
+    def drain(self):
+        """What was typed for a breakpoint that is over is not for the next one."""
+        self._sock.setblocking(False)
+        try:
+            while self._sock.recv(1 << 16):
+                pass
+        except BlockingIOError:
+            pass
+        self._sock.settimeout(_LOOK_S)
+
     def readline(self):
         """The next line that somebody types; "continue" once nobody waits for the call any more."""
         while not _method.canceled():
@@ -46,6 +56,7 @@ def install():
         if _method.call.get(None) is None:  # nobody could reach it: the host does not serve calls yet
             return sys.__breakpointhook__(*args, **named)
         frame = sys._getframe(1)
+        terminal.drain()
         print(f"cadre-worker: rank {_method.rank()}: a breakpoint waits at {frame.f_code.co_filename}:{frame.f_lineno}: "
               f"python -m cadre debug {os.environ.get('GROUP_NAME', 'GROUP')} --rank {_method.rank()}", file=sys.stderr,
               flush=True)

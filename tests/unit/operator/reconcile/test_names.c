@@ -147,6 +147,8 @@ static void what_is_for_the_user_to_set_is_not_reserved(void **state)
 {
     (void)state;
     assert_false(template_reserves(reserved_env, "CADRE_STORE_BYTES"));
+    assert_false(template_reserves(reserved_env, "CADRE_ARCHIVE_WAIT"));
+    assert_true(template_reserves(reserved_env, "CADRE_ARCHIVE"));
     assert_false(template_reserves(reserved_env, "CADRE_CALL_BYTES"));
     assert_false(template_reserves(reserved_env, "CADRE_REFERENCE_BYTES"));
     assert_false(template_reserves(reserved_env, "CADRE_OBJECTS_PORT"));

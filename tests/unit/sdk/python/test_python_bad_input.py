@@ -11,19 +11,29 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest.mock
 
 import cadre
 from cadre import _call
+from cadre._code import cloudpickle
 from cadre._value import Body, _document, _pickle
 from cadre._value._tensor import Tensor
-from python_case import GroupCase, main
+from python_case import GroupCase, RunCase, main, pythons
 
 WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
 SLOW_S = 120
 GIB = 1 << 30
+PRELOADED = os.environ.get("LD_PRELOAD")
 PATIENT = {"name": "ASAN_OPTIONS", "value": "detect_leaks=0:allocator_may_return_null=1"}  # Python knows no memory, too
+
+
+class Mine:
+    """Goes by value."""
+
+    def work(self):
+        return 1
 
 
 def hurt(**more):
@@ -153,6 +163,48 @@ class Forks(GroupCase):
         log = self.local.read_log()
         self.assertIn("a child of fork() returned from forks(), whose call only its parent may answer", log)
         self.assertIn("ValueError: of the child", log)
+
+
+class Forever(GroupCase):
+    """Methods that never come back."""
+
+    module, ranks = hurt(), 2
+
+    def test_a_lock_of_python_that_is_never_released_costs_that_rank_and_nothing_else(self):
+        e = self.fails(cadre.Timeout, r"(?s)no answer from rank 1; it may have run\nrank 1 is at .*hurt\.py:\d+ in holds_for_ever",
+                       self.group.call, "holds_for_ever", rank=1, timeout=3)
+        self.assertTrue(e.may_have_run)
+        self.assertEqual(self.group.call("add", 0, rank=0, timeout=SLOW_S), 0)  # others are not in its way
+        self.assertRegex(self.group.stacks(1), "in holds_for_ever")
+        waits = self.group.start("add", 0, rank=1, timeout=SLOW_S)  # of its own, for ever, without an end from outside
+        self.group.kill(1)
+        self.assertEqual(self.fails(cadre.Unavailable, "rank 1 .* exited with code 137", waits.result).exit_code, 137)
+        self.assertEqual(self.group.call("add", 0, timeout=SLOW_S), [0, 0])
+
+    def test_a_wait_for_its_own_rank_is_refused(self):
+        with self.local.connect(trust=True) as client:
+            with self.assertRaisesRegex(cadre.Failed, r"(?s)a deadlock: add\(\) would wait for the thread of rank 1.*concurrency group"):
+                client.group("g").call("calls", "add", 1, rank=1, timeout=SLOW_S)
+            self.assertEqual(client.group("g").call("calls", "beside", 0, rank=1, timeout=SLOW_S), 1)
+
+
+class OtherPython(RunCase):
+    def test_ranks_of_another_python_say_so_before_they_open_the_code(self):
+        here = sys.version_info[1]
+        others = {minor: path for minor, path in pythons().items() if minor != here}
+        if not others or cloudpickle() is None:
+            self.skipTest("there is no other Python here, or no cloudpickle")
+        minor, path = min(others.items(), key=lambda other: abs(other[0] - here))
+        preload = f"LD_PRELOAD={PRELOADED} " if PRELOADED else ""
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/python", "w", encoding="utf-8") as f:
+                f.write(f'#!/bin/sh\n{preload}exec {path} "$@"\n')
+            os.chmod(f"{folder}/python", 0o755)
+            with unittest.mock.patch.dict(os.environ, CADRE_PYTHON3=f"{folder}/python"), cadre.local() as client:
+                group = client.Group(Mine, restart="Never")
+                with self.assertRaisesRegex(cadre.Unavailable, rf"rank 0 exited with code 65: .*spec\.worker\.code: the program that "
+                                            rf"sent it has python cpython 3\.{here}, and this rank cpython 3\.{minor}"):
+                    group.call("work", timeout=SLOW_S)
 
 
 PROGRAM = """

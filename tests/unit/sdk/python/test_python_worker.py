@@ -16,7 +16,7 @@ import unittest.mock
 import zipfile
 
 import cadre
-from python_case import ROOT, GroupCase, main, worker_environment
+from python_case import ROOT, GroupCase, Local, main, worker_environment
 
 WORKERS = os.path.join(os.path.dirname(__file__), "workers")
 
@@ -148,13 +148,23 @@ class Methods(GroupCase):
     def test_a_breakpoint_waits_for_a_terminal(self):
         self.group.call("add", 0, timeout=60)
         stopped = self.group.start("stop_here", 5, rank=1)
-        done = subprocess.run([sys.executable, "-m", "cadre", "debug", "g", "-n", "lab", "--address", self.local.address],
-                              input="p x * 100\n", capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"(?s)trials\.py\(\d+\)stop_here\(\)\n-> return x\n\(Pdb\) 500\n\(Pdb\) $")
+        done = self.debug("p x * 100\n")
+        self.assertRegex(done.stdout, r"(?s)trials\.py\(\d+\)stop_here\(\)\n-> (return x|breakpoint\(\))\n\(Pdb\) 500\n\(Pdb\) $")
         self.assertIn("rank 1:", done.stderr)
         self.assertEqual(stopped.result(timeout=60), 5)
         self.assertRegex(self.local.read_log(), r"rank 1: a breakpoint waits at .*trials.py:\d+: python -m cadre debug g --rank 1")
+
+    def debug(self, text):
+        done = subprocess.run([sys.executable, "-m", "cadre", "debug", "g", "-n", "lab", "--address", self.local.address],
+                              input=text, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_what_is_typed_ahead_is_for_this_breakpoint_and_not_for_the_next(self):
+        for x in (5, 6):
+            stopped = self.group.start("stop_here", x, rank=1)
+            self.assertRegex(self.debug("p x * 100\ncontinue\n").stdout, rf"\(Pdb\) {x}00\n\(Pdb\) ")
+            self.assertEqual(stopped.result(timeout=60), x)
 
     def test_a_breakpoint_goes_on_when_nobody_waits_for_the_call(self):
         self.fails(cadre.Timeout, "stop_here", self.group.call, "stop_here", 1, timeout=0.2)
@@ -266,10 +276,17 @@ class BadInput(unittest.TestCase):
 
     def test_a_module_that_is_not_there(self):
         self.ends(65, "there is no module nowhere in sys.path", "nowhere")
-        self.ends(65, "there is no module trials.deep", "trials.deep")
+        self.ends(65, "there is no module trials.deep in .*working_dir= and py_modules= of client.Group\\(\\) send", "trials.deep")
 
     def test_a_module_that_fails_while_it_is_imported(self):
         self.ends(65, r"failed while it was imported: RuntimeError: this module never works \(.*broken.py:3", "broken")
+
+    def test_what_a_module_prints_while_it_is_imported_is_in_the_way_of_nobody(self):
+        local = Local(of("chatty"))
+        self.addCleanup(local.stop)
+        with local.connect() as client:
+            self.assertEqual(client.group("g").call("work", timeout=60), [1])
+        self.assertIn("[rank 0] imported, and no end of line", local.read_log())
 
     def test_a_class_that_is_not_there_or_one_of_several(self):
         self.ends(65, "module trials has no class Nobody; it has Base, Trials", "trials", class_name="Nobody")

@@ -249,6 +249,9 @@ static void a_worker_in_python_finds_what_was_brought(void **state)
     assert_non_null(strstr(build(pod, &g, &p), "PYTHONPATH=/cadre/cadre.zip:/app\n"));
     assert_non_null(strstr(build(pod, &g, &p), "CADRE_CLIENT_LIBRARY=/cadre/libcadre.so\n"));
     assert_non_null(strstr(build(pod + 1, &g, &p), "PYTHONPATH=/cadre/cadre.zip\n"));
+    g.vars = (const struct environment_var[]){{"CADRE_PYTHON", "pkg.actors"}, {"CADRE_PACKAGE", "image"}};
+    g.n_vars = 2;
+    assert_non_null(strstr(build(pod, &g, &p), "PYTHONPATH=/app\n"));
     g.brought = NULL;
     assert_null(strstr(build(pod, &g, &p), "/cadre"));
 }

@@ -2,12 +2,15 @@
 """A worker that test_python_bad_input.py hurts."""
 
 import os
+import re
 import resource
 import signal
 import sys
 import threading
 
 import cadre
+
+ENDLESS = re.compile("(a|a)*b")
 
 
 class Hurt:
@@ -52,6 +55,18 @@ class Hurt:
 
     def waits(self):
         return self.gate.wait(120)
+
+    def holds_for_ever(self):
+        """In C, with Python's lock: as an expression that takes longer than anybody lives."""
+        return ENDLESS.fullmatch("a" * 100)
+
+    def calls(self, method, x):
+        with cadre.connect() as client:
+            return client.find("g").call(method, x, rank=cadre.rank(), timeout=60)
+
+    @cadre.register(concurrency="beside")
+    def beside(self, x):
+        return x + cadre.rank()
 
     @cadre.register(concurrency="beside")
     def open(self):
