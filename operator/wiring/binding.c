@@ -220,11 +220,10 @@ static void on_gpus(void *ctx, const char *group_uid, uint32_t rank, const char 
     router_gpus(gateway_router(b->gateway), group_uid, rank, json);
 }
 
-static void on_exited(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, int exit_code,
-                      const char *last_lines)
+static void on_exited(void *ctx, const char *uid, uint32_t attempt, uint32_t rank, int code, const char *last_lines)
 {
     struct binding *b = ctx;
-    router_worker_exited(gateway_router(b->gateway), group_uid, attempt, rank, exit_code, last_lines);
+    router_worker_exited(gateway_router(b->gateway), uid, attempt, rank, code, last_lines);
 }
 
 static void on_printed(void *ctx, const char *group_uid, uint32_t rank, const char *text, size_t n)
