@@ -110,7 +110,8 @@ static int receive_values(const struct borrow *b, int fd, struct copier *copier,
     return r < 0 ? r : copier_wait(copier, b->canceled, err);
 }
 
-// The owner keeps the values as long as this process does not hang up.
+// The owner keeps the values as long as this process does not hang up. Memory that a copy reads stays mapped: so the
+// copy is not canceled, and one that does not end keeps its mapping until the process ends.
 static int copy_values(const struct borrow *b, struct copier *copier, const struct device_handle *handle,
                        struct region *to, struct err *err)
 {
@@ -121,8 +122,9 @@ static int copy_values(const struct borrow *b, struct copier *copier, const stru
         return r;
     r = device_copy(d, to->memory, map.memory, to->len, copier_stream(copier), err);
     if (r == 0)
-        r = device_stream_wait(d, copier_stream(copier), BORROW_COPY_MS, b->canceled, err);
-    device_unimport(d, &map);
+        r = device_stream_wait(d, copier_stream(copier), BORROW_COPY_MS, NULL, err);
+    if (r != ERR_TIMEOUT)
+        device_unimport(d, &map);
     return r;
 }
 

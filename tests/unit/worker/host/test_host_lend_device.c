@@ -18,6 +18,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ struct wanted {
     const char *device; // CADRE_DEVICE of the borrower; NULL = it wants all on the host
     int code;           // of borrow()
     bool on_device;     // where the values are then
+    bool canceled;      // from the beginning of the copy on
 };
 
 struct fixture {
@@ -78,12 +80,27 @@ static char *to_host(struct rank_device *d, const struct region *values)
     return out;
 }
 
+// When the handle was opened.
+static void *cancel_late(void *ctx)
+{
+    char text[64] = "";
+    while (!text[0]) {
+        usleep(1000);
+        folder_read(folder, "imports", text, sizeof text);
+    }
+    atomic_store((atomic_bool *)ctx, true);
+    return NULL;
+}
+
 static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *w)
 {
     struct question q;
     struct region *values;
     struct err err = ERR_INIT;
-    atomic_bool canceled = false;
+    static atomic_bool canceled;
+    pthread_t thread;
+    if (w->canceled && pthread_create(&thread, NULL, cancel_late, &canceled) != 0)
+        _exit(6);
     if (w->device)
         setenv("CADRE_DEVICE", w->device, 1);
     if (read(f->ask[0], &q, sizeof q) != sizeof q)
@@ -244,6 +261,12 @@ static void a_process_of_the_same_place_copies_from_device_to_device(void **stat
     apart(&(struct wanted){"0", 0, true}, "lag 500\n", 1);
 }
 
+static void a_copy_that_has_begun_ends_before_its_memory_is_unmapped(void **state)
+{
+    (void)state;
+    apart(&(struct wanted){"0", 0, true, true}, "lag 200000\n", 1);
+}
+
 static void one_that_cannot_open_the_handle_gets_the_bytes(void **state)
 {
     (void)state;
@@ -368,6 +391,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_of_the_same_place_copies_from_device_to_device),
+        cmocka_unit_test(a_copy_that_has_begun_ends_before_its_memory_is_unmapped),
         cmocka_unit_test(one_that_cannot_open_the_handle_gets_the_bytes),
         cmocka_unit_test(one_without_a_gpu_gets_all_on_the_host),
         cmocka_unit_test(one_whose_gpu_is_full_hears_how_full),
