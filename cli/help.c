@@ -80,16 +80,15 @@ static const struct {
      "      --attempt N         refused if the group is at another attempt\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s\n" GROUP_OPTIONS REACH_OPTIONS},
     {"stack", "Usage: kubectl cadre stack GROUP [OPTION]...\n"
-              "Shows where all threads of all ranks are, of workers in Python: also of a rank that is in a method,\n"
-              "or in C code that holds Python's lock. The methods go on. Ends with 1 if a rank does not answer within\n"
-              "5 seconds.\n"
+              "Shows the stacks of all threads of all ranks, for workers in Python. It works while a rank runs a\n"
+              "method, or C code that holds Python's lock. Exits with 1 if a rank does not answer within 5 seconds.\n"
               "\n"
               "      --rank N            only this rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"top",
      "Usage: kubectl cadre top [GROUP] [OPTION]...\n"
-     "Shows how often each method of a WorkerGroup (default: of all groups of the namespace) is called, how long\n"
-     "calls take, and which rank is slow: the rank that was, over all calls to several ranks, the farthest behind\n"
-     "the median, its average delay, and how often it was the last. The table shows the calls that ended between\n"
+     "Shows, for each method of a WorkerGroup (default: of all groups of the namespace), how often clients call it,\n"
+     "how long calls take, and which rank is slow: the rank that was farthest behind the median over all calls to\n"
+     "several ranks, its average delay, and how often it was the last. The table shows the calls that ended between\n"
      "two measurements, through all replicas of the operator. A line below the table names each replica that did\n"
      "not answer.\n"
      "\n"
@@ -146,17 +145,18 @@ static const char summary[] =
     "  call GROUP METHOD [ARGS]  call a method on the ranks of a group\n"
     "  info GROUP                its ranks, GPUs and methods\n"
     "  kill GROUP --rank N       end a rank's process, as if it had crashed\n"
-    "  top [GROUP]               how often, how long, and which rank is slow\n"
+    "  stack GROUP               the stacks of all threads of Python workers\n"
+    "  top [GROUP]               rates and durations of calls, and the slowest rank\n"
     "  put GROUP VALUE           store a value on a worker, and print a reference to it\n"
     "  get GROUP REFERENCE       the value of a reference\n"
     "  free GROUP REFERENCE      free that value\n"
-    "  why GROUP                 why it is not ready, or how it has failed\n"
+    "  why GROUP                 why it is not ready, or how it failed\n"
     "  logs GROUP                the output of all ranks\n"
     "  run -f FILE               run a group as processes of this machine, without a cluster\n"
     "  ca                        the operator's CA certificate\n"
     "  version\n"
     "\n"
-    "'kubectl cadre COMMAND --help' tells more.\n";
+    "'kubectl cadre COMMAND --help' lists the options of a command.\n";
 
 const char *help_of(const char *verb)
 {
