@@ -467,7 +467,7 @@ static int take_operands(struct parse *p, int n, char **rest)
     if (o->token && o->token_file)
         return wrong(o, "use only one of --token and --token-file");
     if (o->output == OUTPUT_RANKS && r->dispatch && !mode_lists_ranks(mode_of((unsigned)r->dispatch)))
-        return wrong(o, "-o ranks is for modes that keep the results of all ranks");
+        return wrong(o, "-o ranks is for modes that return one result per rank");
     if (r->no_result && o->output)
         return wrong(o, "--no-reply has no result to print, so no -o");
     if (o->output == OUTPUT_RANKS && r->by_reference)

@@ -87,8 +87,8 @@ static void put_headline(struct story *s)
     if (!ready) {
         buf_printf(s->out,
                    "%s %s/%s: no operator has looked at it\n\n"
-                   "It was created %s ago, and its status is empty. Is the operator there, and does it watch this\n"
-                   "namespace? 'kubectl --namespace cadre-system get pods'\n",
+                   "It was created %s ago, and its status is empty. Check that the operator runs and watches this\n"
+                   "namespace: 'kubectl --namespace cadre-system get pods'\n",
                    kind, ns, name, age_of(s, meta, "creationTimestamp"));
         return;
     }
@@ -99,9 +99,9 @@ static void put_headline(struct story *s)
     buf_printf(s->out, " for %s\n", age_of(s, ready, "lastTransitionTime"));
     put_indented(s->out, "  ", message);
     if (number_of(meta, "generation", 0) > number_of(s->status, "observedGeneration", 0))
-        buf_puts(s->out, "  The spec was changed since; the operator has not looked at the change yet.\n");
+        buf_puts(s->out, "  The spec has changed; the operator has not looked at the change yet.\n");
     if (document_get(meta, "deletionTimestamp"))
-        buf_printf(s->out, "  It is being deleted, for %s.\n", age_of(s, meta, "deletionTimestamp"));
+        buf_printf(s->out, "  It has been terminating for %s.\n", age_of(s, meta, "deletionTimestamp"));
 }
 
 static void put_advice(struct story *s)
@@ -144,7 +144,7 @@ static void put_progress(struct story *s)
                number_of(st, "attempt", 0), number_of(st, "readyWorkers", 0), number_of(st, "worldSize", 0),
                replicas ? replicas : number_of(spec, "replicas", 1), pool_of(s) ? "bundles" : "pods",
                number_of(st, "scheduledReplicas", 0), number_of(st, "readyReplicas", 0));
-    buf_printf(s->out, "Restarts: %" PRId64 "; %" PRId64 " count towards the %" PRId64 " that are allowed\n",
+    buf_printf(s->out, "Restarts: %" PRId64 "; %" PRId64 " count towards maxRestarts (%" PRId64 ")\n",
                number_of(st, "restarts", 0), number_of(st, "restartsCountTowardsMax", 0),
                number_of(spec, "maxRestarts", 3));
 }

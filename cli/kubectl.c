@@ -49,7 +49,7 @@ char *kubectl_namespace(const struct options *o, struct err *err)
     if (kubectl_run(&args, &out, err) == 0)
         ns = xstrdup(out.len ? buf_str(&out) : "default");
     else if (err->code == ERR_INTERNAL) // it ran, and has nothing to go to
-        err_wrap(err, "no local run of %s is here, and kubectl knows no cluster", o->group ? o->group : "a group");
+        err_wrap(err, "there is no local run of %s, and kubectl knows no cluster", o->group ? o->group : "a group");
     buf_done(&out);
     return ns;
 }

@@ -77,8 +77,7 @@ static int refuse(const cadre_client_request *r)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_INVALID,
-            "%s() was not called: it was registered with a mode whose results are not one for each rank; call it "
-            "without -o ranks",
+            "%s() was not called: it has a mode that does not return one result per rank; call it without -o ranks",
             r->method);
     return report_err(&err);
 }
@@ -92,7 +91,8 @@ static int show_otherwise(const struct options *o, const struct proxy *c)
     if (status)
         return status;
     err_set(&err, ERR_INVALID,
-            "%s() ran, and its result is not known to be one for each rank: it is printed as JSON, not as -o ranks",
+            "%s() ran, but kubectl-cadre cannot tell whether there is one result per rank: the result is printed as "
+            "JSON, not as -o ranks",
             o->request.method);
     return report_err(&err);
 }

@@ -72,7 +72,7 @@ static void on_output(void *ctx, const cadre_client_output *line)
 {
     struct proxy *c = ctx;
     if (line->dropped)
-        fprintf(stderr, "[%" PRIu64 " lines were printed too fast and are not here]\n", line->dropped);
+        fprintf(stderr, "[%" PRIu64 " lines are missing: they were printed too fast]\n", line->dropped);
     if (!line->text || (c->only_rank >= 0 && !has_rank(line->ranks, c->only_rank)))
         return;
     if (c->only_rank >= 0)

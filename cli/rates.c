@@ -164,8 +164,8 @@ static int add_span(const struct rates_span *span, struct arena *a, struct talli
         return err->code;
     if (all->empty.n && memcmp(&bounds, &all->empty, sizeof bounds) != 0)
         return err_set(err, ERR_INVALID,
-                       "replicas of the operator are of versions whose durations cannot be added up; try again when "
-                       "its rollout is over");
+                       "the replicas of the operator have different versions, so their durations cannot be added up; "
+                       "try again after the rollout");
     all->empty = bounds;
     DOCUMENT_FOREACH(m, document_get(span->now, "methods"))
     {

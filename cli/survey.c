@@ -163,7 +163,7 @@ static void seek(struct surveyor *by, struct survey *s)
            clock_mono_ms(&clock_system) < end && !process_interrupted())
         try_one(by, s, &why);
     for (size_t i = 0; i < s->n_absent; i++)
-        s->absent[i].why = arena_printf(&s->arena, "none of %u connections led to it%s%s", by->tried,
+        s->absent[i].why = arena_printf(&s->arena, "none of %u connections reached it%s%s", by->tried,
                                         why.code ? ", and some failed: " : "", why.msg);
 }
 

@@ -114,7 +114,7 @@ static int list_pods_of_others(struct logs *l, struct pod **ret, size_t *ret_n, 
     if (group && select_placementgroups(l, group))
         list_pods(l, ret, ret_n, err);
     if (!err->code && !*ret_n)
-        err_set(err, ERR_NOT_FOUND, "group %s/%s has no pods; 'kubectl cadre why %s' tells why", l->ns, l->o->group,
+        err_set(err, ERR_NOT_FOUND, "group %s/%s has no pods; 'kubectl cadre why %s' says why", l->ns, l->o->group,
                 l->o->group);
     return err->code;
 }

@@ -180,13 +180,13 @@ static int print_group(const struct top *t, size_t i, const struct survey *befor
 static void print_replicas(FILE *f, const struct survey *now)
 {
     const char *lead = now->n == 1 ? "Calls through replica " : "Calls through replicas ";
-    const char *end = now->n == 1 ? ", the only one.\n" : ", all that there are.\n";
+    const char *end = now->n == 1 ? " (the only one).\n" : " (all replicas).\n";
     size_t n = 0;
     for (size_t i = 0; i < now->n; i++)
         if (now->answers[i].replica)
             fprintf(f, "%s%s", n++ ? ", " : lead, now->answers[i].replica);
     if (!now->named)
-        end = "; whether there are others is not known.\n";
+        end = "; there may be other replicas.\n";
     else if (now->n_absent)
         end = ".\n";
     if (n)

@@ -109,8 +109,11 @@ static void tell_territory(void *ctx, const char *ns, const char *pod)
     const char *home = o->options->lease_ns ? o->options->lease_ns : o->config.ns;
     const struct object *own = store_get(o->stores[KIND_POD], home, o->options->identity);
     _cleanup_(free_p) char *note =
-        pod ? xasprintf("namespace %s is left to another installation, which watches it alone (pod %s)", ns, pod)
-            : xasprintf("no other installation watches namespace %s alone any more: its groups are decided here", ns);
+        pod ? xasprintf("this installation ignores namespace %s, because another installation watches only that "
+                        "namespace (pod %s)",
+                        ns, pod)
+            : xasprintf(
+                  "no other installation watches only namespace %s any more: this installation handles its groups", ns);
     log_info(note, NULL);
     if (own)
         recorder_event(o->recorder, own, false, pod ? "NamespaceLeft" : "NamespaceTaken", note);
@@ -133,8 +136,8 @@ static void on_elected(void *ctx)
 static void on_lost(void *ctx)
 {
     struct operator* o = ctx;
-    log_warn("the lease is lost: decisions stop here until it is held again, calls go on", "identity", o->identity,
-             NULL);
+    log_warn("the lease is lost: this replica stops deciding until it leads again, and still serves calls", "identity",
+             o->identity, NULL);
     metric_set(o->is_leader, 0);
     deciding_lose(o->deciding);
 }
@@ -166,8 +169,8 @@ static void on_holder(void *ctx, const char *holder, const char *its)
         log_info("another replica leads", "holder", holder, NULL);
         return;
     }
-    log_error("another installation holds the Lease of this one, so nothing is decided here: give each installation a "
-              "Lease of its own by --leader-elect-name or --leader-elect-namespace",
+    log_error("another installation holds the Lease of this one, so this one decides nothing: give each installation "
+              "its own Lease with --leader-elect-name or --leader-elect-namespace",
               "lease", o->options->lease_name, "holder", holder, "it_watches", its, "this_one_watches", watches(o),
               NULL);
 }
@@ -175,8 +178,7 @@ static void on_holder(void *ctx, const char *holder, const char *its)
 static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
 {
     const struct operator* o = ctx;
-    log_warn("the holder of the Lease asks for an unusual time and does not renew it, so it is not believed any more: "
-             "this replica takes the Lease",
+    log_warn("the Lease has an unusual duration, and its holder does not renew it: this replica takes the Lease",
              "lease", o->options->lease_name, "holder", holder, "duration_ms", log_i64(duration_ms), NULL);
 }
 
@@ -219,7 +221,7 @@ static void begin_election(struct operator* o)
     struct err err = ERR_INIT;
     o->election = election_start(o->loop, &eo, &err);
     if (!o->election) {
-        log_error("no election can be held: exiting", "error", err.msg, NULL);
+        log_error("the leader election cannot start: exiting", "error", err.msg, NULL);
         o->exit_code = 1;
         loop_stop(o->loop);
     }
@@ -253,7 +255,7 @@ static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, in
 static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
 {
     (void)ctx;
-    log_error("an object cannot be read and is left alone", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
+    log_error("an object cannot be read and is ignored", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
 }
 
 static void mirror_start(struct operator* o, const struct mirror *m)
@@ -294,13 +296,13 @@ static void drain(void *ctx)
         return;
     }
     if (!quiet || !gone) // the next leader must not begin while writes may still arrive: the lease is left to run out
-        log_warn("writes or connections are still under way and are given up", NULL);
+        log_warn("requests or connections are still open: giving up", NULL);
     loop_stop(o->loop);
 }
 
 static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
 {
-    log_warn("another replica sees all agents that this one sees, and more: the lease goes back, for that one to lead",
+    log_warn("another replica sees all agents that this replica sees, and more: this replica gives the lease to it",
              "replica", to, NULL);
     deciding_stop(o->deciding);
     o->handed_ms = now_ms;
@@ -386,7 +388,7 @@ static int build_client(struct operator* o, struct err *err)
 static void on_binding_failed(void *ctx, const struct err *err)
 {
     struct operator* o = ctx;
-    log_error("calls cannot be taken: exiting", "error", err->msg, NULL);
+    log_error("the operator cannot take calls: exiting", "error", err->msg, NULL);
     o->exit_code = 1;
     if (!o->stopping)
         stop(o);

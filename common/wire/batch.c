@@ -44,7 +44,7 @@ static int read_column(const struct json_item *member, const char *text, size_t 
     ret->cells = cells ? arena_memdup(a, cells, ret->n * sizeof *cells) : NULL;
     free(cells);
     if (ret->n > max)
-        return err_set(err, ERR_LIMIT, "more than %zu values in columns; what is so large is for tensors",
+        return err_set(err, ERR_LIMIT, "more than %zu values in columns; send so many values as a tensor",
                        BATCH_CELLS_MAX);
     return got < 0 ? no_json(&s, text, err) : 0;
 }
@@ -299,7 +299,7 @@ int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a
 {
     const struct range range = range_of(b, from, rows);
     if (range.again && !b->rows)
-        return err_set(err, ERR_INVALID, "a batch without rows has none to repeat");
+        return err_set(err, ERR_INVALID, "a batch without rows cannot be padded");
     if (!b->json)
         return cut_tensors(b, &range, a, out, err);
     add_columns(b, &range, out);

@@ -223,8 +223,8 @@ static int check_padding(const struct batch_result *results, size_t n, size_t gi
     for (size_t i = 0; i < n && given; i++)
         if (results[i].batch->rows != given)
             return err_set(err, ERR_INVALID,
-                           "rank %u was given %zu rows and returned %zu: which of them are padding cannot be told; a "
-                           "method that is called with padding must return a row for each row",
+                           "rank %u got %zu rows and returned %zu, so the proxy cannot find the padding; a method that "
+                           "is called with padding must return one row per row",
                            results[i].rank, given, results[i].batch->rows);
     return 0;
 }

@@ -142,8 +142,8 @@ static int check_3d(const struct grid *g, struct err *err)
             is_known = is_known || str_eq(g->dims[i].name, known[k]);
         if (!is_known)
             return err_set(err, ERR_INVALID,
-                           "the 3D modes know the dimensions pp, dp, cp and tp, mesh '%s' has '%s' too: say with "
-                           "`split` and `collect` what to do with it",
+                           "the 3D modes know the dimensions pp, dp, cp and tp, mesh '%s' has '%s', too: use mode "
+                           "SPLIT with `split` and `collect`",
                            g->name, g->dims[i].name);
     }
     return 0;
@@ -272,7 +272,7 @@ static int by_index(struct dispatch *d, const struct dispatch_rule *rule, struct
     for (uint32_t i = 0; i < d->world; i++) {
         if (rule->index[i] >= d->world)
             return err_set(err, ERR_INVALID,
-                           "split.index: rank %u gets piece %u, but there are no more pieces than ranks", i,
+                           "split.index: rank %u gets piece %u, but there are at most as many pieces as ranks", i,
                            rule->index[i]);
         used[rule->index[i]] = true;
         d->n_chunks = MAX(d->n_chunks, rule->index[i] + 1);
@@ -298,7 +298,8 @@ static int from_named(struct dispatch *d, const struct dispatch_rule *rule, cons
                 return err_set(err, ERR_INVALID, "collect names dimension '%s' twice", g->dims[dim].name);
         int64_t size = g->dims[dim].size;
         if (at->index >= size || at->index < -size)
-            return err_set(err, ERR_INVALID, "collect: dimension '%s' of mesh '%s' has %lld coordinates, %lld is none",
+            return err_set(err, ERR_INVALID,
+                           "collect: dimension '%s' of mesh '%s' has %lld coordinates, and %lld is not one of them",
                            g->dims[dim].name, g->name, (long long)size, (long long)at->index);
         want[i] = (struct want){dim, (uint32_t)(at->index < 0 ? at->index + size : at->index)};
     }
@@ -359,10 +360,10 @@ static int check_rule(const struct dispatch_mode *m, const struct dispatch_rule 
     bool pieces = rule->dims || rule->index || rule->at || rule->ranks;
     if (m->takes == MODE_MESHES && pieces)
         return err_set(err, ERR_INVALID,
-                       "the 3D modes know themselves who gets what: of `split` and `collect` they take `mesh`, "
-                       "`elements` and `join`; anything else is for SPLIT");
+                       "the 3D modes use only `mesh`, `elements` and `join` of `split` and `collect`; for other "
+                       "members, use SPLIT");
     if (m->takes == MODE_NOTHING && (pieces || rule->split_mesh || rule->collect_mesh || rule->elements || rule->join))
-        return err_set(err, ERR_INVALID, "`split` and `collect` go with dispatch mode SPLIT and the 3D modes only");
+        return err_set(err, ERR_INVALID, "`split` and `collect` need dispatch mode SPLIT or a 3D mode");
     return 0;
 }
 

@@ -36,7 +36,7 @@ int grid_check(const struct grid *g, uint32_t world, struct err *err)
                        GRID_DIMS_MAX);
     for (size_t i = 0; i < g->n_dims; i++) {
         if (str_empty(g->dims[i].name) || grid_find(g, g->dims[i].name) != (int)i)
-            return err_set(err, ERR_INVALID, "mesh '%s': the name of dimension %zu is missing or there twice", g->name,
+            return err_set(err, ERR_INVALID, "mesh '%s': the name of dimension %zu is missing or used twice", g->name,
                            i);
         product *= g->dims[i].size;
         if (product > UINT32_MAX)

@@ -160,7 +160,8 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
     if (len > REF_TEXT_MAX || len < n + CHECK_LEN + 1 || memcmp(text, begin, n) != 0)
         return err_set(err, ERR_INVALID, "\"%.*s\" is not a reference that is known here", shown, text);
     if (!check_is_right(text, len))
-        return err_set(err, ERR_INVALID, "the reference \"%.*s...\" was mangled: its check does not fit", shown, text);
+        return err_set(err, ERR_INVALID, "the reference \"%.*s...\" is damaged: its checksum does not match", shown,
+                       text);
     struct cursor c = {text + n, text + len - CHECK_LEN - 1};
     bool good = take_uid(&c, ret->uid) && c.p < c.end;
     if (good) {
@@ -168,7 +169,7 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
         good = (ret->form == REF_ONE || ret->form == REF_LIST || ret->form == REF_JOINED) && take(&c, ':') &&
                take_parts(&c, a, ret);
     }
-    return good ? 0 : err_set(err, ERR_INVALID, "\"%.*s...\" is not a reference that makes sense", shown, text);
+    return good ? 0 : err_set(err, ERR_INVALID, "\"%.*s...\" is not a valid reference", shown, text);
 }
 
 // In JSON

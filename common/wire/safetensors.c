@@ -53,8 +53,8 @@ static int read_dtype(const struct json *v, struct safetensors_tensor *t, struct
             t->dtype = (enum safetensors_dtype)i;
             return 0;
         }
-    return err_set(err, ERR_INVALID, "tensor '%.*s' has dtype %.*s, which is none of safetensors", NAME_SHOWN, t->name,
-                   v ? (int)MIN(v->len, 32u) : 4, v ? v->text : "none");
+    return err_set(err, ERR_INVALID, "tensor '%.*s' has dtype %.*s, which safetensors does not have", NAME_SHOWN,
+                   t->name, v ? (int)MIN(v->len, 32u) : 4, v ? v->text : "none");
 }
 
 static int read_shape(const struct json *v, struct safetensors_tensor *t, struct arena *a, struct err *err)
@@ -179,7 +179,7 @@ int safetensors_head_len(const char *prefix, size_t *ret, struct err *err)
         len |= (uint64_t)(unsigned char)prefix[i] << (8 * i);
     if (len > SAFETENSORS_HEAD_MAX)
         return err_set(err, ERR_LIMIT,
-                       "no safetensors document, or one with a head of %llu bytes, where at most %zu are read",
+                       "not a safetensors document, or one with a head of %llu bytes, where at most %zu are read",
                        (unsigned long long)len, SAFETENSORS_HEAD_MAX);
     *ret = SAFETENSORS_PREFIX + (size_t)len;
     return 0;
@@ -225,14 +225,15 @@ int safetensors_read_head(const char *data, size_t len, struct arena *a, struct 
     size_t head = 0;
     *ret = (struct safetensors){0};
     if (len < SAFETENSORS_PREFIX)
-        return err_set(err, ERR_INVALID, "no safetensors document: it has only %zu bytes", len);
+        return err_set(err, ERR_INVALID, "not a safetensors document: it has only %zu bytes", len);
     int r = safetensors_head_len(data, &head, err);
     if (r < 0)
         return r;
     if (head > len)
-        return err_set(err, ERR_INVALID,
-                       "no safetensors document, or one that was cut: its head of %zu bytes does not fit into %zu",
-                       head - SAFETENSORS_PREFIX, len);
+        return err_set(
+            err, ERR_INVALID,
+            "not a safetensors document, or one that was cut off: its head of %zu bytes does not fit into %zu",
+            head - SAFETENSORS_PREFIX, len);
     r = read_json(data, head, a, ret, err);
     return r < 0 ? err_wrap(err, "safetensors") : 0;
 }

@@ -97,7 +97,7 @@ static int listen_unix(struct ws_listener *l, const char *address, struct err *e
     memcpy(sa.sun_path, path, strlen(path) + 1);
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
         if (rundir_is_alive(path))
-            return cannot(err, address, "somebody else does already");
+            return cannot(err, address, "another program already does");
         unlink(path); // its owner had no time to
     }
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -64,8 +64,8 @@ static struct message *message_new(struct ws_queue *q, size_t len, size_t unchar
     bool charged = quota_charge(q->quota, charge);
     if (!charged && (charge > FREE_MAX || q->message_bytes)) {
         err_set(err, ERR_LIMIT,
-                "no room for a message of %zu bytes: what waits for this peer, or for others of its namespace, takes "
-                "all of its share; they have to read",
+                "no room for a message of %zu bytes: data that waits for this peer, or for others of its namespace, "
+                "uses all memory of the namespace; they must read it",
                 len);
         return NULL;
     }

@@ -357,7 +357,7 @@ int ws_request_begin(struct ws_connection *c)
     if (header_too_long(c))
         return answer_short(r, 431, too_long);
     if (!read_line(r))
-        return answer_short(r, 405, "there are GET and POST\n");
+        return answer_short(r, 405, "only GET and POST are supported\n");
     const char *given = ws_request_header(r, "content-length");
     bool valid = given && str_to_i64(given, &length) && length >= 0;
     if (str_eq(r->method, "GET") && !given) {
@@ -365,7 +365,8 @@ int ws_request_begin(struct ws_connection *c)
         return 0;
     }
     if (!valid || str_eq(r->method, "GET") || ws_request_header(r, "transfer-encoding"))
-        return answer_short(r, given ? 400 : 411, "a POST, and only that, has a Content-Length, and is not chunked\n");
+        return answer_short(r, given ? 400 : 411,
+                            "a POST needs a Content-Length and must not be chunked; other requests have no body\n");
     if ((uint64_t)length > r->body.cap)
         return answer_short(r, 413, "the request is too long\n");
     r->want = (size_t)length;
@@ -434,7 +435,7 @@ static const char *status_text(int status)
     }
 }
 
-static const char no_room[] = "it is done, but there is no room for the answer\n";
+static const char no_room[] = "the call ran, but there is no memory for the answer\n";
 
 static void write_head(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                        size_t len)

@@ -112,14 +112,14 @@ static const struct family {
     int64_t unit;
 } families[DEVICES_FAMILIES] = {
     {"DCGM_FI_DEV_GPU_TEMP", "temperature of the GPU, in degrees Celsius", GPU_TEMPERATURE, 1},
-    {"DCGM_FI_DEV_GPU_UTIL", "how busy the GPU is, in percent", GPU_UTILIZATION, 1},
-    {"DCGM_FI_DEV_POWER_USAGE", "what it draws, in watts", GPU_POWER, 1000},
+    {"DCGM_FI_DEV_GPU_UTIL", "utilization of the GPU in percent", GPU_UTILIZATION, 1},
+    {"DCGM_FI_DEV_POWER_USAGE", "power in watts", GPU_POWER, 1000},
     {"DCGM_FI_DEV_FB_USED", "memory that is in use, in MiB", GPU_USED_BYTES, 1 << 20},
     {"DCGM_FI_DEV_FB_TOTAL", "memory that the GPU has, in MiB", GPU_MEMORY_BYTES, 1 << 20},
     {"DCGM_FI_DEV_XID_ERRORS", "the last Xid that the driver has reported, 0 = none", GPU_XID, 1},
     {"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "corrected ECC errors since the driver was loaded", GPU_ECC_CORRECTED, 1},
     {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", "uncorrected ECC errors since the driver was loaded", GPU_ECC_UNCORRECTED, 1},
-    {"cadre_gpu_lost", "1 where the GPU fell off the bus, else 0", GPU_VALUES, 1},
+    {"cadre_gpu_lost", "1 if the GPU fell off the bus, else 0", GPU_VALUES, 1},
 };
 
 void devices_family(int family, struct buf *out)

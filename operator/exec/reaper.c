@@ -40,7 +40,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     (void)response;
     // A conflict: the pod has changed since we saw it. It may have been given to nobody, and is to stay then.
     if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
-        log_warn("a pod of a deleted object is left to the garbage collector", "error", err->msg, NULL);
+        log_warn("the garbage collector deletes a pod of a deleted object", "error", err->msg, NULL);
     r->in_flight--;
     corpse_free(c);
     advance(r);

@@ -317,8 +317,8 @@ int client_greet(struct connection *c, const struct hello *h, struct err *err)
     if (!c->token && !h->token && !c->open)
         return err_set(err, ERR_UNAUTHORIZED, "a token is needed, as Authorization: Bearer ... or in HELLO");
     if (h->token && strlen(h->token) > TOKEN_MAX)
-        return err_set(err, ERR_UNAUTHORIZED, "HELLO: the token is longer than %d bytes, which no cluster gives out",
-                       TOKEN_MAX);
+        return err_set(err, ERR_UNAUTHORIZED,
+                       "HELLO: the token is longer than %d bytes, longer than any token of a cluster", TOKEN_MAX);
     if (h->group && strlen(h->group) >= sizeof t->group)
         return err_set(err, ERR_INVALID, "HELLO: \"group\" is not the name of a WorkerGroup");
     if (h->group)

@@ -154,7 +154,7 @@ static void log_end(struct connection *c, const struct err *err)
 {
     bool usual = c->state == CONNECTION_SERVED && (err->code == ERR_CONFLICT || err->code == ERR_GONE);
     if (usual)
-        log_debug("a peer was sent away", "who", c->name, "peer", c->address, "error", err->msg, NULL);
+        log_debug("a peer was refused", "who", c->name, "peer", c->address, "error", err->msg, NULL);
     else if (err->code)
         gateway_log_refusal(c->gateway, c->name, c->address, err);
 }
@@ -236,7 +236,7 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
     bool paid = !c->payer || (in->blob ? blob_recharge(in->blob, c->payer) : quota_charge(c->payer, in->len));
     if (!paid) {
         struct err err = ERR_INIT;
-        err_set(&err, ERR_THROTTLED, "%zu bytes that wait for a turn have no room in the share of their namespace",
+        err_set(&err, ERR_THROTTLED, "%zu bytes wait for their turn, and their namespace may use no more memory",
                 in->len);
         connection_close(c, FRAME_CLOSE_TRY_LATER, &err);
         return false;

@@ -149,7 +149,7 @@ int claim_gpus(const struct workergroup *g, const char *const *gpus, struct aren
     for (int32_t i = 0; i < g->spec.replicas && r == 0; i++) {
         int32_t n = count(gpus[i]);
         if (g->spec.worker.gpus > n)
-            r = err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but the place of replica %d has %d nvidia.com/gpu",
+            r = err_set(err, ERR_INVALID, "spec.worker.gpus is %d, but replica %d has %d nvidia.com/gpu",
                         g->spec.worker.gpus, i, n);
         if (n)
             buf_printf(&list, "%s%s", list.len ? "," : "", gpus[i]);

@@ -380,8 +380,8 @@ static int check_name(const char *name, struct err *err)
         ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9') || name[i] == '-';
     return ok ? 0
               : err_set(err, ERR_INVALID,
-                        "the group %.100s: names have 1 to 63 characters of a to z, 0 to 9 and -, which is neither the "
-                        "first nor the last",
+                        "the group %.100s: a name has 1 to 63 characters (a to z, 0 to 9, -), and does not begin or "
+                        "end with -",
                         name);
 }
 
@@ -449,7 +449,7 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     if (e && !e->group)
         err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a group}");
     else if (e && (d->stopping || local_group_stopped(e->group)))
-        err_set(&err, ERR_UNAVAILABLE, "%s was told to end, and starts no more", e->name);
+        err_set(&err, ERR_UNAVAILABLE, "%s is ending, and starts no more processes", e->name);
     else if (e && e->placed && !local_group_restart(e->group)) {
         nodes_leave(d->nodes, e->uid);
         e->placed = false; // it has ended, so others may have its place now
@@ -579,7 +579,7 @@ void desk_stop(struct desk *d, bool again)
     LIST_FOREACH(l, &d->entries) {
         struct local_group *g = CONTAINER_OF(l, struct entry, link)->group;
         if (g && (again || !local_group_stopped(g))) // one that is told twice kills its processes
-            local_group_stop(g, "its run on this machine was told to end");
+            local_group_stop(g, "its run on this machine is ending");
     }
 }
 

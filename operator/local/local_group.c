@@ -124,7 +124,7 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
     memcpy(argv + k, g->command, n * sizeof *argv);
     enter(g);
     execvp(argv[0], (char **)argv);
-    fprintf(stderr, "cadre-local: cannot run %s: %s; name it with --agent\n", argv[0], strerror(errno));
+    fprintf(stderr, "cadre-local: cannot run %s: %s; set its path with --agent\n", argv[0], strerror(errno));
     _exit(127);
 }
 

@@ -120,7 +120,7 @@ static void stop(struct local *l)
 {
     bool again = l->asked;
     l->asked = true;
-    bool runs = l->group && local_group_stop(l->group, "its run on this machine was told to end");
+    bool runs = l->group && local_group_stop(l->group, "its run on this machine is ending");
     if (l->desk) {
         desk_stop(l->desk, again);
         runs = !desk_idle(l->desk);
@@ -282,8 +282,8 @@ static int check_path(const struct options *o, struct err *err)
     if (target_parse(path, &target, &ignored) == 0 && str_eq(target.group, o->group) && str_eq(target.ns, o->ns))
         return 0;
     return err_set(err, ERR_INVALID,
-                   "the group %.100s of the namespace %.100s: names have 1 to 63 characters of a to z, 0 to 9 and -, "
-                   "which is neither the first nor the last",
+                   "the group %.100s of the namespace %.100s: a name has 1 to 63 characters (a to z, 0 to 9, -), and "
+                   "does not begin or end with -",
                    o->group, o->ns);
 }
 

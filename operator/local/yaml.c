@@ -90,7 +90,7 @@ static int put(struct conversion *c, int id, int depth)
 {
     const yaml_node_t *n = yaml_document_get_node(&c->doc, id);
     if (depth == YAML_DEPTH_MAX || c->out.buf.len > YAML_JSON_MAX)
-        return err_set(c->err, ERR_LIMIT, "line %zu: deeper or longer than a manifest may be", n->start_mark.line + 1);
+        return err_set(c->err, ERR_LIMIT, "line %zu: too deep or too long for a manifest", n->start_mark.line + 1);
     if (n->type == YAML_SEQUENCE_NODE)
         return put_list(c, n, depth + 1);
     if (n->type == YAML_MAPPING_NODE)
@@ -110,7 +110,7 @@ static int convert(struct conversion *c, struct arena *a, const char **ret)
         return r;
     }
     *ret = writer_finish(&c->out, a);
-    return *ret ? 0 : err_set(c->err, ERR_LIMIT, "longer than a manifest may be");
+    return *ret ? 0 : err_set(c->err, ERR_LIMIT, "too long for a manifest");
 }
 
 static int load(yaml_parser_t *parser, struct arena *a, const char *texts[], size_t max, size_t *n, struct err *err)

@@ -92,13 +92,13 @@ static void too_long(const struct call *c, struct err *err)
     size_t most = c->router->config.max_whole;
     if (c->args.paused)
         err_set(err, ERR_LIMIT,
-                "%s() of %s cannot be sent yet, and its arguments went on after a HOLD: no more than %zu bytes may "
-                "wait here; stop at HOLD, or call when the group is ready",
+                "%s() of %s cannot be sent yet, and the client ignored HOLD: at most %zu bytes may wait here; stop at "
+                "HOLD, or call when the group is ready",
                 c->req.method, c->group->key, most);
     else
         err_set(err, ERR_LIMIT,
-                "%s(): the arguments are longer than the %zu bytes that are taken of a call that has to be here "
-                "whole, such as JSON to be split; send a batch, whose tensors lie widest first",
+                "%s(): the arguments are longer than %zu bytes, and the proxy needs all of them at once, for example "
+                "JSON that it must split; send a batch whose tensors are sorted widest first",
                 c->req.method, most);
 }
 

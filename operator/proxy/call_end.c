@@ -108,7 +108,7 @@ static void tell_ranks(struct call *c)
 void call_cancel(struct call *c)
 {
     tell_ranks(c);
-    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its caller%s", c->req.method, c->group->key,
+    call_refuse(c, ERR_CANCELED, "%s() of %s was canceled by its client%s", c->req.method, c->group->key,
                 is_unsent(c) ? " before it was sent to a rank" : "; ranks that had begun may have run it");
 }
 

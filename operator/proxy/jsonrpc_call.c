@@ -160,8 +160,9 @@ static int encode(const char *head, size_t head_len, const struct json *args, st
 {
     size_t args_len = args ? args->len : 0;
     if (head_len + 4 > JSONRPC_HEAD_MAX && args_len >= JSON_LONG)
-        return err_set(err, ERR_INVALID, "what is beside the arguments has %zu bytes; at most %d with so long ones",
-                       head_len, JSONRPC_HEAD_MAX - 4);
+        return err_set(err, ERR_INVALID,
+                       "the request has %zu bytes without its arguments; at most %d in a request this long", head_len,
+                       JSONRPC_HEAD_MAX - 4);
     if (message && args && args->text > message->data && args->text < message->data + message->len) {
         encode_in_place(head, head_len, args, message, ret);
         return 0;

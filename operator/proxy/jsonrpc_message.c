@@ -53,8 +53,9 @@ static char *shorten(const struct jsonrpc_message *m, struct arena *a, size_t *r
             len -= m->check.longs[i].len - 2;
     if (m->check.longs_n > JSON_LONGS_MAX || len > JSONRPC_SLICE) {
         err_set(err, ERR_INVALID,
-                "a request of %zu bytes has too much beside its arguments: at most %d long values and %d bytes", m->len,
-                JSON_LONGS_MAX, JSONRPC_SLICE);
+                "a request of %zu bytes has too many other values beside its arguments: at most %d long values and %d "
+                "bytes",
+                m->len, JSON_LONGS_MAX, JSONRPC_SLICE);
         return NULL;
     }
     char *text = arena_alloc(a, len), *p = text;

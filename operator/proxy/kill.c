@@ -121,7 +121,7 @@ struct kill *kill_next(struct router *r, struct kill_order *ret)
 void kill_cancel(struct kill *k)
 {
     struct err why = ERR_INIT;
-    err_set(&why, ERR_CANCELED, METHOD "() of %s was canceled by its caller; the process may still end", k->group->key);
+    err_set(&why, ERR_CANCELED, METHOD "() of %s was canceled by its client; the process may still end", k->group->key);
     kill_refuse(k, &why);
 }
 

@@ -269,8 +269,8 @@ static int write_one(const struct call *c, const struct ref_found *f, bool all, 
     bool joined = all && ref.form == REF_JOINED;
     if (r == 0 && ref.n > 1 && !joined)
         r = err_set(err, ERR_INVALID,
-                    "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as all the "
-                    "arguments of a call that deals out %u pieces, or get it first",
+                    "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as the "
+                    "only argument of a call with %u pieces, or get it first",
                     c->req.method, ref.n, ref.n);
     if (r == 0)
         r = object_write_parts(c, &ref, 0, ref.n, out, err);
@@ -451,7 +451,7 @@ static int check_keep(const struct session *s, const struct record *rec, const s
                        "a result that stays on the workers keeps its padding: \"keep\" "
                        "and \"pad\" do not go together");
     if (rec->h.flags & RECORD_QUIET)
-        return err_set(err, ERR_INVALID, "\"keep\" makes a reference, but the caller wants no result");
+        return err_set(err, ERR_INVALID, "\"keep\" makes a reference, but the client wants no result");
     if (s->n_object_parts >= OBJECT_SESSION_PARTS)
         return err_set(err, ERR_LIMIT, "this session has %zu objects on workers, which is the limit; free some",
                        s->n_object_parts);

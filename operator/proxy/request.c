@@ -185,8 +185,8 @@ int request_resolve(struct request *q, const struct group *g, const struct sessi
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out)
 {
     if (q->attempt > g->attempt)
-        buf_printf(out, "the call is for attempt %lld of %s, which is at attempt %u", (long long)q->attempt, g->key,
-                   g->attempt);
+        buf_printf(out, "the call is for attempt %lld of %s, but the group is at attempt %u", (long long)q->attempt,
+                   g->key, g->attempt);
     else
         group_explain(g, out);
 }

@@ -152,7 +152,7 @@ void result_too_long(struct call_slot *slot, bool last)
     struct call *c = slot->call;
     slot->passes = true;
     if (c->session)
-        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is longer than what can be collected here",
+        call_refuse(c, ERR_LIMIT, "%s() of %s ran, but the answer of rank %u is too long to be collected",
                     c->req.method, c->group->key, slot->member->rank);
     if (last)
         result_ends(slot);

@@ -349,8 +349,8 @@ static int take_piece(struct session *s, const struct record *rec)
     struct err why = ERR_INIT;
     if (rec->over) {
         err_set(&why, ERR_LIMIT,
-                "the arguments are longer than what is taken of a call that has to be here whole, such as one behind "
-                "another that is not, or whose arguments are JSON to be split");
+                "the arguments are too long for a call that the proxy needs as a whole: it follows a call that has not "
+                "arrived completely, or its arguments are JSON that the proxy must split");
         return refuse(s, rec->h.call, &why);
     }
     if (c)
@@ -379,7 +379,7 @@ static int cancel(struct session *s, const struct record *rec)
         kill_cancel(k);
     if (c || k || !rec->dropped) // else its answer is on the way
         return 0;
-    err_set(&why, ERR_CANCELED, "the call was canceled by its caller before all of it had come");
+    err_set(&why, ERR_CANCELED, "the client canceled the call before all of it had arrived");
     return refuse(s, rec->h.call, &why);
 }
 

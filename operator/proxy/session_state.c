@@ -42,7 +42,7 @@ static int sent(struct session *s, int r, const struct err *err)
 {
     peer_changed(&s->peer);
     if (r < 0)
-        peer_close(&s->peer, ERR_LIMIT, "answers are not read fast enough: %s", err->msg);
+        peer_close(&s->peer, ERR_LIMIT, "the client reads its answers too slowly: %s", err->msg);
     return r;
 }
 

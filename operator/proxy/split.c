@@ -231,11 +231,9 @@ static int split_elements(const struct splitting *p, struct err *err)
 
 static int too_many_heads(const struct splitting *p, struct err *err)
 {
-    return err_set(
-        err, ERR_LIMIT,
-        "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; send fewer tensors "
-        "or columns",
-        p->c->req.method, p->s->n, SPLIT_MADE_MAX);
+    return err_set(err, ERR_LIMIT,
+                   "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns",
+                   p->c->req.method, p->s->n, SPLIT_MADE_MAX);
 }
 
 static int add_piece(const struct splitting *p, uint32_t i, const struct scatter *doc, struct err *err)
@@ -318,11 +316,10 @@ static int wrong_parts(const struct call *c, const struct ref *ref, uint32_t pie
     bool joined = ref->form == REF_JOINED;
     return err_set(
         err, ERR_INVALID,
-        "%s(): the reference has %u part%s, the call deals out %u pieces, and parts are not cut again on their "
-        "way from rank to rank. Either keep it in %u pieces%s where it is made (a split of that many), %sor "
-        "object.get it and pass the value, which is cut here",
+        "%s(): the reference has %u part%s, the call has %u pieces, and Cadre does not split parts. Either produce it "
+        "in %u pieces%s (with a split), %sor call object.get and pass the value, which the proxy splits",
         c->req.method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",
-        joined || ref->n == 1 ? "or pass it to a method that is ONE_TO_ALL: every rank gets all of it, " : "");
+        joined || ref->n == 1 ? "or pass it to a ONE_TO_ALL method, where every rank gets all of it, " : "");
 }
 
 static int split_ref(const struct splitting *p, struct err *err)
@@ -333,7 +330,7 @@ static int split_ref(const struct splitting *p, struct err *err)
     struct arena a = ARENA_INIT;
     int r = 0;
     if (c->req.pad)
-        r = err_set(err, ERR_INVALID, "%s(): what a reference stands for is dealt out as it is; it cannot be padded",
+        r = err_set(err, ERR_INVALID, "%s(): the parts of a reference are passed on unchanged and cannot be padded",
                     c->req.method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);

@@ -67,8 +67,7 @@ static int make_head(const struct request *q, const struct dispatch_plan *d, str
     size_t len = doc.own.len;
     if (r == 0 && len > SPLIT_MADE_MAX - s->heads->len)
         r = err_set(err, ERR_LIMIT,
-                    "%s(): what is in front of the values of its %u pieces takes more than %zu bytes; "
-                    "send fewer tensors or columns",
+                    "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns",
                     q->method, d->d.n_chunks, SPLIT_MADE_MAX);
     if (r == 0 && !blob_reserve(s->heads, len))
         r = no_room(q, err);

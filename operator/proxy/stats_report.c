@@ -221,8 +221,7 @@ void stats_report_metrics(const struct router *router, struct buf *out)
     put_family(&r, "cadre_call_bytes_total", "counter", "Bytes of arguments in and results out.", put_bytes);
     put_family(&r, "cadre_call_duration_seconds", "histogram", "Time from a call to its answer.", put_durations);
     put_family(&r, "cadre_call_last_rank_seconds_total", "counter",
-               "Time for which only the slower half of the ranks kept a call: from the median answer to the last.",
-               put_behind);
-    put_family(&r, "cadre_calls_in_flight", "gauge", "Calls that are not answered.", put_in_flight);
+               "Time from the median rank's answer to the last answer of a call.", put_behind);
+    put_family(&r, "cadre_calls_in_flight", "gauge", "Calls without an answer yet.", put_in_flight);
     put_family(&r, "cadre_calls_total", "counter", "Calls that were answered.", put_calls);
 }

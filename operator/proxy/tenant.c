@@ -53,8 +53,8 @@ int tenant_check_calls(const struct tenant *t, struct err *err)
         return err_set(err, ERR_THROTTLED, "%u calls are in progress here; no more at a time, try again", all);
     if (t->n_calls >= (uint64_t)t->weight * (most - all))
         return err_set(err, ERR_THROTTLED,
-                       "the clients of namespace %s have %u calls in progress here, which is its share of the %u that "
-                       "are free; wait for some of them, or give it more (--namespace-weights)",
+                       "the clients of namespace %s have %u calls in progress here, which is its part of the %u that "
+                       "are free; wait for some of them, or give it a higher weight (--namespace-weights)",
                        t->ns, t->n_calls, most - all);
     return 0;
 }
@@ -66,19 +66,19 @@ int tenant_check_sessions(struct router *r, const char *ns, struct err *err)
     if (!most || (left && !t) || (t && t->n_sessions < (uint64_t)t->weight * left))
         return 0;
     return err_set(err, ERR_THROTTLED,
-                   "the clients of namespace %s have %u connections here, which is its share of the %u that are free; "
-                   "close some of them, or give it more (--namespace-weights)",
+                   "the clients of namespace %s have %u connections here, which is its part of the %u that are free; "
+                   "close some of them, or give it a higher weight (--namespace-weights)",
                    ns, t ? t->n_sessions : 0, left);
 }
 
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err)
 {
     if (quota_left(t->quota) <= quota_left(session))
-        err_set(err, ERR_THROTTLED,
-                "the calls and answers of namespace %s take %zu bytes here, and its share has room for no more; read "
-                "the answers, wait for some of the calls, or give it more (--namespace-weights, or a higher memory "
-                "limit of the operator)",
-                t->ns, quota_used(t->quota));
+        err_set(
+            err, ERR_THROTTLED,
+            "the calls and answers of namespace %s take %zu bytes here, and may take no more; read the answers, wait "
+            "for some of the calls, or give it more (--namespace-weights, or a higher memory limit of the operator)",
+            t->ns, quota_used(t->quota));
     else
         err_set(err, ERR_THROTTLED,
                 "this connection's calls take %zu bytes; no room for more until some of them are answered",

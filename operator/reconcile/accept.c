@@ -27,11 +27,9 @@ static bool refuse(struct refusal *ret, const char *reason, const char *message)
 
 static bool refuse_env(struct refusal *ret, const char *where, const char *name, struct arena *a)
 {
-    return refuse(ret, REASON_RESERVED_ENV,
-                  arena_printf(a,
-                               "%s sets %s, which Cadre sets itself: remove it from env and read the value that is "
-                               "there",
-                               where, name));
+    return refuse(
+        ret, REASON_RESERVED_ENV,
+        arena_printf(a, "%s sets %s, which Cadre sets: remove it from env, and use Cadre's value", where, name));
 }
 
 static bool judge_meshes(const struct workergroup *wg, struct arena *a, struct refusal *ret)
@@ -59,7 +57,7 @@ static bool judge_taken(const struct template_facts *facts, struct arena *a, str
 {
     return !facts->taken ||
            refuse(ret, REASON_INVALID_TEMPLATE,
-                  arena_printf(a, "%s is taken by cadre-agent, which runs in the pod: use another one", facts->taken));
+                  arena_printf(a, "%s belongs to cadre-agent, which runs in the pod: use another name", facts->taken));
 }
 
 // Every process would say so again and end, until the restarts are used up.
@@ -70,7 +68,7 @@ static bool judge_gpus(const struct workergroup *wg, const struct template_facts
     return !facts->gpus || wanted <= facts->gpus ||
            refuse(ret, REASON_INVALID_TEMPLATE,
                   arena_printf(a,
-                               "spec.worker.gpus is %d, but a pod of spec.template asks for %lld nvidia.com/gpu: lower "
+                               "spec.worker.gpus is %d, but a pod of spec.template requests %lld nvidia.com/gpu: lower "
                                "gpus, or raise the limits of the container",
                                wanted, (long long)facts->gpus));
 }
@@ -83,10 +81,10 @@ static bool judge_agent(const struct workergroup *wg, const struct template_fact
         if (template_reserves(reserved_env, s->env[i].name))
             return refuse_env(ret, "spec.worker.env", s->env[i].name, a);
     if (!s->module && !s->python && !s->n_command && !facts->has_command)
-        return refuse(ret, REASON_COMMAND_REQUIRED,
-                      "nothing says what to run: set module, python or command in spec.worker, or command in the first "
-                      "container of spec.template (the command of its image is not known here, and args alone are not "
-                      "enough)");
+        return refuse(
+            ret, REASON_COMMAND_REQUIRED,
+            "nothing says what to run: set module, python or command in spec.worker, or command in the first container "
+            "of spec.template (the operator does not know the command of the image, and args alone are not enough)");
     return judge_taken(facts, a, ret) && judge_gpus(wg, facts, a, ret) && judge_meshes(wg, a, ret);
 }
 
@@ -115,7 +113,7 @@ static bool judge_pooled(const struct workergroup *wg, struct arena *a, struct r
             return refuse(ret, REASON_NOT_SUPPORTED,
                           arena_printf(a,
                                        "spec.worker.env: %s has a valueFrom, which only a container can have: put it "
-                                       "into the template of the PlacementGroup, whose environment the workers have",
+                                       "into the template of the PlacementGroup; workers inherit its environment",
                                        s->env[i].name));
     return true;
 }

@@ -78,9 +78,8 @@ static int check_amount(const struct amount *x, int32_t bundle, struct err *err)
                        "ephemeral-storage, hugepages-<size> or a full name such as nvidia.com/gpu",
                        bundle, x->name);
     if (!known && x->milli % 1000)
-        return err_set(err, ERR_INVALID,
-                       "spec.bundles: bundle %d requests %lldm of %s, which exists in whole units only", bundle,
-                       (long long)x->milli, x->name);
+        return err_set(err, ERR_INVALID, "spec.bundles: bundle %d requests %lldm of %s, which must be a whole number",
+                       bundle, (long long)x->milli, x->name);
     return 0;
 }
 

@@ -64,7 +64,7 @@ static bool backing_off(struct gang_decision *g)
         return false; // a creation that was interrupted goes on
     if (m->retry_at_ms > g->v->now_ms && !g->edited) {
         plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
-        wait_on(g, REASON_BACKOFF, "the gang was given back; it is planned again after a backoff");
+        wait_on(g, REASON_BACKOFF, "all pods were deleted; the group is planned again after a backoff");
         return true;
     }
     if (g->pause_ms <= 0)
@@ -381,7 +381,7 @@ static void not_bound_in_time(struct gang_decision *g, const char *given_back, c
         if (pods->live[i] && !pods->live[i]->node && pods->live[i]->pin)
             p->contended[p->n_contended++] = arena_strdup(g->a, pods->live[i]->pin);
     g->owner->give_back(g, REASON_BIND_TIMEOUT,
-                        arena_printf(g->a, "%d of %zu pods were bound within %d s: %s given back and planned again%s",
+                        arena_printf(g->a, "%d of %zu pods were bound within %d s: %s deleted and planned again%s",
                                      pods->bound, pods->n_live, g->timeout_s, given_back, why));
 }
 
@@ -397,7 +397,7 @@ void gang_bind(struct gang_decision *g)
     if (astray) {
         g->owner->give_back(
             g, REASON_BIND_TIMEOUT,
-            arena_printf(g->a, "node %s, where pod %s was to go, no longer exists: %s given back and planned again",
+            arena_printf(g->a, "node %s, where pod %s was to go, no longer exists: %s deleted and planned again",
                          astray->pin, astray->obj.meta.name, given_back));
         return;
     }

@@ -151,11 +151,11 @@ static bool take_ranges(struct taking *t, size_t group, struct bundle_owner *s, 
     int32_t first, last;
     while (ranges_next(&rest, &first, &last)) {
         if (last >= s->bundles.n)
-            return refuse(t,
-                          arena_printf(t->a,
-                                       "spec.placement.groups asks for bundles %s of PlacementGroup %s, which has %d "
-                                       "(0-%d)",
-                                       text, s->plg->obj.meta.name, s->bundles.n, s->bundles.n - 1));
+            return refuse(
+                t,
+                arena_printf(
+                    t->a, "spec.placement.groups asks for bundles %s of PlacementGroup %s, which has %d bundles (0-%d)",
+                    text, s->plg->obj.meta.name, s->bundles.n, s->bundles.n - 1));
         for (int32_t i = first; i <= last; i++)
             if (!take_bundle(t, group, s, i))
                 return false;
@@ -304,12 +304,11 @@ static void take_port(struct taking *t)
     const struct neighbour *other = wanted ? neighbour_with(t, wanted) : NULL;
     if (other) {
         t->ret->waits_for_port = true;
-        wait_for(
-            t, REASON_PORT_CONFLICT,
-            arena_printf(t->a,
-                         "spec.rendezvousPort %d is used by WorkerGroup %s, whose rank 0 is in the same pod: choose "
-                         "another one, or leave it out",
-                         wanted, other->name));
+        wait_for(t, REASON_PORT_CONFLICT,
+                 arena_printf(t->a,
+                              "spec.rendezvousPort %d is used by WorkerGroup %s, whose rank 0 is in the same pod: "
+                              "choose another port, or leave it out",
+                              wanted, other->name));
         return;
     }
     if (wanted)

@@ -100,7 +100,7 @@ static const char *code_of(const struct workergroup *wg, struct arena *a)
 {
     const struct worker_spec *s = &wg->spec.worker;
     const char *who = labels_get(&wg->obj.meta.annotations, ANNOTATION_CREATED_BY);
-    return arena_printf(a, "the ranks run code that is in spec.worker.code, from %s: SHA-256 %s, %" PRId64 " bytes",
+    return arena_printf(a, "the ranks run the code in spec.worker.code, sent by %s: SHA-256 %s, %" PRId64 " bytes",
                         who ? who : "the author of the object (the API server's audit log has the name)",
                         s->code_sha256, s->code_size);
 }
@@ -110,8 +110,7 @@ static const char *slow_of(const struct work *w)
     for (int32_t i = 0; w->pods.ranks.facts && i < w->pods.replicas; i++) {
         const struct agent_facts *f = w->pods.ranks.facts[i];
         if (f && f->slow)
-            return arena_printf(w->a,
-                                "pod %s: ranks start without a template, so that they import all by themselves: %s",
+            return arena_printf(w->a, "pod %s: ranks start without a template and import all modules themselves: %s",
                                 w->pods.current[i]->obj.meta.name, f->slow);
     }
     return NULL;

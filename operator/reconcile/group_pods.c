@@ -118,7 +118,7 @@ static struct group_failure failure_of(const struct group_view *v, const struct 
         f.message = "the node has been silent for longer than placement.nodeLostSeconds, or is gone";
     } else if (deleted) {
         f.reason = FAILURE_POD_DELETED;
-        f.message = "the pod was deleted from outside";
+        f.message = "somebody else deleted the pod";
     }
     return f;
 }

@@ -120,8 +120,8 @@ static void keep_earlier(struct placementgroup_decision *d)
     if (show_earlier(d)) {
         struct condition *ready = &d->gang.conditions.now[READY];
         if (!r->gang.stuck) // which is told first, and may be told as it was before
-            ready->message = arena_printf(d->a, "%s as the earlier spec asked; the present one is refused: %s",
-                                          ready->message, c->message);
+            ready->message =
+                arena_printf(d->a, "%s for the earlier spec; the new spec is refused: %s", ready->message, c->message);
         gang_settle(&d->gang);
         return;
     }
@@ -130,10 +130,10 @@ static void keep_earlier(struct placementgroup_decision *d)
         return;
     }
     if (d->bundles.n)
-        conditions_set(
-            &d->gang.conditions, READY, CONDITION_FALSE, c->reason,
-            arena_printf(d->a, "%d of %d bundles have a pod, as an earlier spec asked; the present one is refused: %s",
-                         r->present, d->bundles.n, c->message));
+        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, c->reason,
+                       arena_printf(d->a,
+                                    "%d of %d bundles have a pod for an earlier spec; the new spec is refused: %s",
+                                    r->present, d->bundles.n, c->message));
     gang_settle(&d->gang);
 }
 

@@ -217,7 +217,8 @@ static const char *first_error(struct work *w)
     for (int32_t i = 0; i < w->pods.replicas; i++) {
         const struct agent_facts *f = w->pods.ranks.facts[i];
         if (f->error && !ranks_started(w->wg, w->progress.attempt, f))
-            return arena_printf(w->a, "pod %s: %s; it is tried again", w->pods.current[i]->obj.meta.name, f->error);
+            return arena_printf(w->a, "pod %s: %s; the operator tries again", w->pods.current[i]->obj.meta.name,
+                                f->error);
     }
     return NULL;
 }
@@ -242,8 +243,8 @@ static bool keys_changed(struct work *w)
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_KEYS_CHANGED,
                    arena_printf(w->a,
                                 "the keys of the operator changed after the pods of %s were created: the pods run on, "
-                                "but the operator can neither see nor call them; put the earlier keys back into "
-                                "the Secret %s, or, when it suits, delete the pods or suspend and resume the group",
+                                "but the operator can neither see nor call them; put the earlier keys back into the "
+                                "Secret %s, or delete the pods, or suspend and resume the group",
                                 ranks, w->v->gang.setup->keys_secret));
     return true;
 }

@@ -21,12 +21,11 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
     else if (c->ready < c->gang.existing)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
                        arena_printf(w->a,
-                                    "%d of %d replicas of the earlier spec are ready; the present one is refused: %s",
+                                    "%d of %d replicas of the earlier spec are ready; the new spec is refused: %s",
                                     c->ready, c->gang.existing, message));
     else
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
-                       arena_printf(w->a,
-                                    "all %d replicas of the earlier spec are ready; the present one is refused: %s",
+                       arena_printf(w->a, "all %d replicas of the earlier spec are ready; the new spec is refused: %s",
                                     c->gang.existing, message));
     ready->observed_generation = generation;
 }
@@ -45,9 +44,9 @@ void refusal_keep_earlier(struct work *w, const char *reason, const char *messag
         conditions_alive(&w->gang.conditions);
         conditions_wait(&w->gang.conditions, reason, message);
     } else if (!conditions_was(&w->gang.conditions, SCHEDULED) || c->mine < w->wg->status.replicas) {
-        attempt_roll_back(
-            w, reason,
-            c->bundles ? message : arena_printf(w->a, "only a part of the earlier spec's pods is there: %s", message));
+        attempt_roll_back(w, reason,
+                          c->bundles ? message
+                                     : arena_printf(w->a, "some pods of the earlier spec are missing: %s", message));
         return;
     } else if (finish_succeeded(w)) {
         finish_succeed(w);

@@ -116,7 +116,7 @@ static void put_answer(struct conn *c, char *line)
     else if (str_eq(path, "/metrics") && c->health->options.metrics)
         put_metrics(c, head);
     else
-        put_text(c, "404 Not Found", "", "there are /healthz, /readyz and /metrics\n", head);
+        put_text(c, "404 Not Found", "", "the paths are /healthz, /readyz and /metrics\n", head);
 }
 
 static void watch(struct conn *c, enum conn_state state)

@@ -98,9 +98,8 @@ static void on_turn(void *seconds, int64_t worked_us)
 void process_observe_turns(struct metrics *m, struct loop *loop)
 {
     static const double buckets[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5};
-    loop_observe(
-        loop, on_turn,
-        metrics_histogram(m, "cadre_loop_turn_seconds",
-                          "Time for which each turn of the event loop is busy; everything else waits meanwhile.", "",
-                          buckets, ARRAY_LEN(buckets)));
+    loop_observe(loop, on_turn,
+                 metrics_histogram(m, "cadre_loop_turn_seconds",
+                                   "Duration of each turn of the event loop. Everything else waits meanwhile.", "",
+                                   buckets, ARRAY_LEN(buckets)));
 }

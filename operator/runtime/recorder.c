@@ -414,7 +414,7 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     list_init(&r->queued);
     list_init(&r->sent);
     if (metrics) {
-        static const char help[] = "Number of writes of Events, by what became of them.";
+        static const char help[] = "Number of writes of Events, by result.";
         r->written = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"written\"");
         r->failed = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"failed\"");
         r->dropped = metrics_counter(metrics, "cadre_event_writes_total", help, "result=\"dropped\"");

@@ -271,8 +271,7 @@ static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
 static void on_alone(void *ctx, const struct err *err)
 {
     (void)ctx;
-    log_info("other replicas of this operator are not looked for until its name leads somewhere", "error", err->msg,
-             NULL);
+    log_info("this operator looks for no other replicas until its name resolves", "error", err->msg, NULL);
 }
 
 // To those that have the same keys.
@@ -296,7 +295,7 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
     lookout_free(b->lookout);
     b->lookout = config.proof ? lookout_new(&config, &err) : NULL;
     if (err.code)
-        log_warn("other replicas of this operator cannot be told whom this one sees", "error", err.msg, NULL);
+        log_warn("this operator cannot tell other replicas whom it sees", "error", err.msg, NULL);
     arena_done(&a);
 }
 
@@ -471,7 +470,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     }
     store_subscribe(o->stores[KIND_WORKERGROUP], on_group, b);
     b->keys_changed = metrics_counter(o->metrics, "cadre_keys_changed_total",
-                                      "how often the keys in the Secret became others than pods were made with", "");
+                                      "how often the keys in the Secret changed, so that pods trust other keys", "");
     b->call_metrics = call_metrics_new(o->metrics, b->gateway, b->agents);
     return b;
 }

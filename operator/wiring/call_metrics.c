@@ -17,14 +17,14 @@ static const struct {
     {"cadre_proxy_sessions", "websocket sessions", "role=\"controller\"", false, AT(clients)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"worker\"", false, AT(workers)},
     {"cadre_proxy_sessions", "websocket sessions", "role=\"agent\"", false, AT(agents)},
-    {"cadre_proxy_requests", "HTTP requests that are not answered", "", false, AT(posts)},
+    {"cadre_proxy_requests", "HTTP requests without an answer yet", "", false, AT(posts)},
     {"cadre_proxy_authorisations", "tokens that are being checked", "", false, AT(pending)},
     {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"opened\"", true, AT(opened)},
     {"cadre_proxy_sessions_total", "Peers that connected.", "result=\"refused\"", true, AT(refused)},
     {CALLS, "result=\"ok\",code=\"\"", true, AT(answers)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"in\"", true, AT(bytes_in)},
     {"cadre_proxy_bytes_total", "bytes of messages", "direction=\"out\"", true, AT(bytes_out)},
-    {"cadre_proxy_held_bytes", "bytes of calls that are not answered", "", false, AT(bytes_held)},
+    {"cadre_proxy_held_bytes", "bytes of calls without an answer yet", "", false, AT(bytes_held)},
 #undef AT
 };
 

@@ -105,7 +105,7 @@ static void on_dropped(void *ctx, const struct kube_response *response, const st
 {
     (void)ctx, (void)response;
     if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CANCELED)
-        log_warn("a group of a session that has ended is left to the leader", "error", err->msg, NULL);
+        log_warn("the leader deletes a group whose session has ended", "error", err->msg, NULL);
 }
 
 static void drop(const struct provision_desk *d, enum kind kind, const char *ns, const char *name, const char *uid)

@@ -336,8 +336,8 @@ test_two_operators() {
     done < <(operator_pods)
     calls_at ""
     check "kubectl cadre top: the calls of both" is 2 top_of_all
-    check "... which it names" says "all that there are" cadre top --interval 100ms
-    check "... also inside of the cluster" says "all that there are" top_inside
+    check "... which it names" says "(all replicas)" cadre top --interval 100ms
+    check "... also inside of the cluster" says "(all replicas)" top_inside
 }
 
 test_operator_dies() {

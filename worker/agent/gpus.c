@@ -60,7 +60,7 @@ static int pool_init(struct pool *p, const struct gpus *g, const int *indices, s
     for (int i = 0; i < p->n; i++) {
         int from = p->whole ? i : indices[i];
         if (from < 0 || from >= n)
-            return err_set(err, ERR_INVALID, "the group was given GPU %d of a pod that has %d", from, n);
+            return err_set(err, ERR_INVALID, "the group got GPU %d of a pod that has %d GPUs", from, n);
         p->names[i] = names[from];
     }
     return 0;
@@ -101,7 +101,7 @@ static int own_view(const struct gpus *g, const struct pool *pool, const struct 
     ret->device = position(pool, own.names[0]);
     ret->visible = pool->whole ? NULL : join(pool, 0, pool->n, a);
     if (ret->device < 0)
-        return err_set(err, ERR_INVALID, "a worker was given GPU %d of the pod, which is not one of its group",
+        return err_set(err, ERR_INVALID, "a worker got GPU %d of the pod, which does not belong to its group",
                        w->own[0]);
     return 0;
 }
@@ -122,7 +122,7 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
         return own_view(g, &pool, w, a, ret, err);
     if (g->per_worker > pool.n)
         return err_set(err, ERR_INVALID,
-                       "each process is to have %d GPUs (spec.worker.gpus, or --gpus), and there are %d here",
+                       "each process should get %d GPUs (spec.worker.gpus, or --gpus), but there are %d here",
                        g->per_worker, pool.n);
     if (pool.n == 0) { // nothing to share, and perhaps GPUs of a kind that we do not know
         ret->visible = g->indices ? "" : NULL;

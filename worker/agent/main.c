@@ -97,7 +97,7 @@ static void watch_gpus(struct program *p)
     if (path)
         p->probe = probe_new(&config);
     else
-        output_say(agent_output(p->agent), "GPUs: none is watched: there is no " INSTALL_GPUS " beside cadre-agent");
+        output_say(agent_output(p->agent), "GPUs: not watched: there is no " INSTALL_GPUS " beside cadre-agent");
 }
 
 static int cannot(const struct err *err)

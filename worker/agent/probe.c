@@ -142,7 +142,7 @@ static void on_silent(void *ctx)
 {
     struct probe *p = ctx;
     if (p->process && !p->said_silent)
-        say(p, "the driver has not answered for a minute; what is shown of them is what it said last", NULL);
+        say(p, "the driver has not answered for a minute; the values are its last ones", NULL);
     p->said_silent = true;
 }
 
@@ -165,7 +165,7 @@ static void on_process(void *ctx, enum process_event event)
         p->over = true;
     } else if (!p->over) {
         if (!p->said_ended)
-            say(p, "the program that watches them has ended, and is started again every minute", NULL);
+            say(p, "the program that watches them has ended; the agent starts it again every minute", NULL);
         p->said_ended = true;
         loop_timer_arm(p->again_timer, PROBE_AGAIN_MS);
     }

@@ -102,7 +102,7 @@ static const struct backend *load(const char *name, struct err *err)
         return NULL;
     }
     if (backend->version != BACKEND_VERSION) {
-        err_set(err, ERR_INVALID, "%s is of another version of Cadre than this program", file);
+        err_set(err, ERR_INVALID, "%s and this program are from different versions of Cadre", file);
         return NULL;
     }
     return backend;
@@ -257,7 +257,7 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
         return "there is no such reduction";
     if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))
-        return pairs ? "the other member must be another one, from 0 to the size of the communicator"
+        return pairs ? "the other member must not be this one, and must be from 0 to the size of the communicator"
                      : "there is no such member";
     if (op->n > SIZE_MAX / op->item / (size_t)c->n)
         return "too many elements";

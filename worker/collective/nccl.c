@@ -219,7 +219,7 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
     for (int i = 0; i < s->n; i++) {
         const struct greeting *one = (const struct greeting *)blobs[i];
         if (lens[i] != sizeof *one)
-            return err_set(err, ERR_PROTO, "a member has sent something else than its GPU");
+            return err_set(err, ERR_PROTO, "a member sent something other than its GPU");
         for (int k = 0; k < i; k++) {
             if (memcmp(one->uuid, ((const struct greeting *)blobs[k])->uuid, sizeof one->uuid) != 0)
                 continue;

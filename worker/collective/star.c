@@ -141,7 +141,7 @@ static int split_blobs(const char *data, size_t len, int n, char **blobs, size_t
         if (len >= sizeof size)
             memcpy(&size, data, sizeof size);
         if (len < sizeof size || size > len - sizeof size)
-            return err_set(err, ERR_PROTO, "the first member says something else than what all need");
+            return err_set(err, ERR_PROTO, "the first member sent something unexpected");
         free(blobs[i]);
         blobs[i] = xcalloc(1, (size_t)size + 1);
         memcpy(blobs[i], data + sizeof size, size);

@@ -347,7 +347,7 @@ static int event_await(struct device *d, void *event, void *stream, struct err *
 
 // Other processes
 
-_Static_assert(DEVICE_HANDLE_SIZE == HANDLE_SIZE + sizeof(uint64_t), "a handle, and the place in its allocation");
+_Static_assert(DEVICE_HANDLE_SIZE == HANDLE_SIZE + sizeof(uint64_t), "a handle, and the offset in its allocation");
 
 static int export(struct device *d, const void *memory, struct device_handle *ret, struct err *err)
 {

@@ -154,7 +154,7 @@ CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options
     if (options)
         memcpy(&o, options, MIN(options->size, sizeof o));
     if (!c->nested.meeting)
-        return call_fail(c, CADRE_ERROR, "%s() cannot meet other ranks: this process is of no group", c->method);
+        return call_fail(c, CADRE_ERROR, "%s() cannot meet other ranks: this process belongs to no group", c->method);
     int r = list_members(c->nested.meeting, &o, &s, &err);
     if (r == 0)
         r = join(c, &o, &s, ret, &err);

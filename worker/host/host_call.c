@@ -414,7 +414,7 @@ CADRE_EXPORT cadre_result cadre_return_double(cadre_call *c, double v)
 {
     char text[NUMBER_SIZE];
     if (!number_format(v, text))
-        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which JSON has no number for", c->method, v);
+        return call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns %f, which is not a number in JSON", c->method, v);
     return call_return(c, text, strlen(text));
 }
 

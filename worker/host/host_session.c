@@ -367,7 +367,7 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         (void)record_writer_hold(ws_client_records(s->client), r->h.call, true, r->h.type == RECORD_HOLD);
         return 0;
     default:
-        return err_set(err, ERR_PROTO, "a %s, which no worker understands", record_type_name(r->h.type));
+        return err_set(err, ERR_PROTO, "a %s, which workers do not support", record_type_name(r->h.type));
     }
 }
 

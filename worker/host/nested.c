@@ -125,8 +125,7 @@ CADRE_EXPORT cadre_result cadre_group_start(cadre_call *c, const cadre_request *
     if (result != CADRE_OK)
         return result;
     if (c->nested.n_open == NESTED_OPEN_MAX)
-        return call_fail(c, CADRE_ERROR, "%s() has called %d times and has not got the results", c->method,
-                         NESTED_OPEN_MAX);
+        return call_fail(c, CADRE_ERROR, "%s() has %d open calls; get their results first", c->method, NESTED_OPEN_MAX);
     struct buf via = BUF_INIT(64 << 10);
     if (nested_via(c, &via, &err) < 0) {
         result = call_fail(c, CADRE_ERROR, "%s() cannot call %s(): %s", c->method, method, err.msg);

@@ -101,10 +101,9 @@ static int describe(const struct object *o, char *out, size_t size)
 
 static int check_named(const struct objects *o, struct err *err)
 {
-    return o->config.group ? 0
-                           : err_set(err, ERR_INVALID,
-                                     "this process is of no WorkerGroup: nothing can refer to what "
-                                     "it keeps");
+    return o->config.group
+               ? 0
+               : err_set(err, ERR_INVALID, "this process belongs to no WorkerGroup, so it cannot keep objects");
 }
 
 int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,

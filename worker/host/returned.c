@@ -58,7 +58,7 @@ static int find_dtype(const cadre_tensor *t, enum safetensors_dtype *ret, struct
             *ret = (enum safetensors_dtype)i;
             return 0;
         }
-    return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
+    return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
                    t->dtype ? t->dtype : "NULL");
 }
 

@@ -103,7 +103,7 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
     if (r->role)
         buf_printf(&more, ",\"role\":\"%s\"", role);
     if (r->traceparent && !traceparent_valid(r->traceparent, strlen(r->traceparent)))
-        return err_set(err, ERR_INVALID, "%s(): traceparent is none of W3C Trace Context", r->method);
+        return err_set(err, ERR_INVALID, "%s(): traceparent is not one of W3C Trace Context", r->method);
     if (r->traceparent)
         buf_printf(&more, ",\"traceparent\":\"%.*s\"", (int)TRACEPARENT_LEN, r->traceparent);
     if (r->pad)

@@ -38,7 +38,7 @@ static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetens
         return err_set(err, ERR_INVALID, "a tensor of a batch needs a name and 1 to %d dimensions",
                        CADRE_CLIENT_DIMS_MAX);
     if (find_dtype(t->dtype, &ret->dtype) < 0)
-        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which is none of safetensors", t->name,
+        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
                        t->dtype ? t->dtype : "NULL");
     int r = safetensors_size(ret, &len, err);
     if (r == 0 && !(blank && !t->data) && (len != t->len || (len && !t->data)))

@@ -433,11 +433,11 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
     else if (c->turnstile && c->calls.used - c->n_kept >= c->settings.max_calls)
-        fault_refuse_now(err, "%u calls are not answered; this client may have no more at a time",
+        fault_refuse_now(err, "%u calls have no answer yet, the limit of this client (max_calls)",
                          c->calls.used - c->n_kept);
     else if (c->calls.used >= (c->turnstile ? SETTINGS_CALLS_MAX : c->settings.max_calls))
         err_set(err, ERR_LIMIT,
-                "%u calls are not answered, and %u answers are kept; this client may have no more at a time",
+                "%u calls have no answer yet and %u answers are kept, the limit of this client (max_calls)",
                 c->calls.used - c->n_kept, c->n_kept);
     return !err->code;
 }
@@ -508,7 +508,7 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
 static void say_canceled(const struct pending *p, const struct err *why, struct err *err)
 {
     (void)why;
-    err_set(err, ERR_CANCELED, "%s() was canceled by its caller before it was sent%s", p->method,
+    err_set(err, ERR_CANCELED, "%s() was canceled by its client before it was sent%s", p->method,
             pending_may_have_run(p) ? " again; it may have run" : "");
 }
 

@@ -211,7 +211,7 @@ static int check_ids(const struct cadre_client *c, const uint64_t *ids, size_t n
     qsort(sorted, n, sizeof *sorted, compare_ids);
     for (size_t i = 0; i < n && !err->code; i++)
         if (!pendings_knows(&c->calls, sorted[i]))
-            err_set(err, ERR_INVALID, "%" PRIu64 " is the id of no call of this client", sorted[i]);
+            err_set(err, ERR_INVALID, "%" PRIu64 " is not the id of a call of this client", sorted[i]);
         else if (i > 0 && sorted[i] == sorted[i - 1])
             err_set(err, ERR_INVALID, "call %" PRIu64 " is given twice", sorted[i]);
     free(sorted);
@@ -259,7 +259,7 @@ cadre_client_code cadre_client_wait_for(cadre_client *c, uint64_t *ids, size_t n
 {
     struct err err = ERR_INIT;
     if (num_returns < 1 || num_returns > n) {
-        err_set(&err, ERR_INVALID, "to wait for %zu of %zu calls: it must be 1 at least, and not more than there are",
+        err_set(&err, ERR_INVALID, "cannot wait for %zu of %zu calls: wait for at least 1, and at most all of them",
                 num_returns, n);
         return fault_return(error, &err);
     }

@@ -22,8 +22,8 @@ int settings_copy_sized(void *to, size_t size, const void *from, const char *wha
         return err_set(err, ERR_INVALID, "%s was not initialised: its size is %zu", what, given);
     for (size_t i = size; i < given; i++)
         if (((const char *)from)[i])
-            return err_set(err, ERR_INVALID, "%s asks for what this version of the library (%s) does not have", what,
-                           CADRE_VERSION);
+            return err_set(err, ERR_INVALID, "%s uses options that this version of the library (%s) does not have",
+                           what, CADRE_VERSION);
     memset(to, 0, size);
     memcpy(to, from, MIN(given, size));
     return 0;

@@ -242,9 +242,10 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
         return 0;
     }
     if (r->h.type != RECORD_RESULT && r->h.type != RECORD_ERROR)
-        return err_set(err, ERR_PROTO, "a %s, which no client understands", record_type_name(r->h.type));
+        return err_set(err, ERR_PROTO, "a %s, which clients do not support", record_type_name(r->h.type));
     if (r->h.flags & RECORD_PARTS)
-        return err_set(err, ERR_PROTO, "the answer to call %u comes in parts, which was not asked for", r->h.call);
+        return err_set(err, ERR_PROTO, "the answer to call %u comes in parts, which this client did not ask for",
+                       r->h.call);
     u->config.on_answer(u->config.ctx, u, r);
     return 0;
 }

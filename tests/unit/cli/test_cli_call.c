@@ -91,7 +91,7 @@ static void a_line_for_each_rank_wants_a_result_of_each(void **state)
     (void)state;
     prints("call llama add '{\"a\":[1,2,3,4]}' --role actor" REACH, "{\"a\": [1, 3, 5, 7]}\n");
     fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-proto" REACH, 2,
-          "-o ranks is for modes that keep the results of all ranks");
+          "-o ranks is for modes that return one result per rank");
     fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks" REACH, 1,
           "add() was not called: it was registered with a mode whose results are not one for each rank");
     fails("call llama sub '{\"a\":[1,2,3,4]}' --role critic -o ranks" REACH, 1, "sub() was not called");
@@ -248,7 +248,7 @@ static void usage_is_explained(void **state)
     fails("call llama add --per-rank 1", 2, "--per-rank needs a list");
     fails("call llama add --rank 1 --execute all", 2, "a call to one rank has no --dispatch and no --execute");
     fails("call llama add --rank x", 2, "error: --rank x: must be a number from 0");
-    fails("call llama add --dispatch split -o ranks", 2, "-o ranks is for modes that keep the results of all ranks");
+    fails("call llama add --dispatch split -o ranks", 2, "-o ranks is for modes that return one result per rank");
     fails("call llama add --dispatch some", 2, "error: there is no mode some; there are ONE_TO_ALL, ALL_TO_ALL, ");
     fails("call llama add --timeout 5x", 2, "--timeout 5x: must be like 30s or 2m, at most 168h");
     fails("call llama add -5", 2, "missing: -5; write a negative number after --\n");

@@ -117,7 +117,7 @@ static void shows(const char *line, const char *const want[], size_t n)
 static void both_are_asked(void **state)
 {
     (void)state;
-    SHOWS("top llama --interval 50ms", " add ", " other ", "Calls through replicas op-", ", all that there are.\n");
+    SHOWS("top llama --interval 50ms", " add ", " other ", "Calls through replicas op-", " (all replicas).\n");
     SHOWS("top llama --interval 50ms -o json", "{\"group\":\"llama\",\"method\":\"add\"",
           "\"method\":\"other\",\"callsPerSecond\":0.000,\"bytesPerSecond\":0,\"ended\":0,\"errors\":0,"
           "\"totalErrors\":0,\"inFlight\":1}");
@@ -155,9 +155,9 @@ static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)
     snprintf(port, sizeof port, "%d", world.gateway.port);
     lead_to(port);
     names = "[\"op-a\"]";
-    SHOWS("top llama --interval 50ms", "Calls through replica op-a, the only one.\n");
+    SHOWS("top llama --interval 50ms", "Calls through replica op-a (the only one).\n");
     names = NULL;
-    SHOWS("top llama --interval 50ms", "Calls through replica op-a; whether there are others is not known.\n");
+    SHOWS("top llama --interval 50ms", "Calls through replica op-a; there may be other replicas.\n");
 }
 
 static void info_names_whom_the_ranks_are_connected_to(void **state)

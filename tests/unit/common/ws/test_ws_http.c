@@ -427,7 +427,7 @@ static void an_answer_without_room_is_a_503(void **state)
     ws_request_respond(f.request, 200, "text/plain", "X: y\r\n", answer, sizeof answer);
     WS_UNTIL(&f, hear());
     assert_true(str_starts(buf_str(&got), "HTTP/1.1 503 "));
-    assert_true(str_ends(buf_str(&got), "it is done, but there is no room for the answer\n"));
+    assert_true(str_ends(buf_str(&got), "the call ran, but there is no memory for the answer\n"));
 }
 
 static void who_has_not_begun_does_not_hold_up_the_end(void **state)

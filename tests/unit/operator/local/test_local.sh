@@ -123,7 +123,7 @@ printf 'a: &a {x: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}\nb: &b [*a, *a, *a, *a, *a, *
 for i in c:b d:c e:d f:e g:f; do
     printf '%s: &%s [*%s, *%s, *%s, *%s, *%s, *%s, *%s, *%s]\n' "${i%:*}" "${i%:*}" "${i#*:}"{,,,,,,,}
 done >>"$work/bad.yaml"
-exit_code 65 "longer than a manifest may be" "${socket[@]}" -f "$work/bad.yaml"
+exit_code 65 "too long for a manifest" "${socket[@]}" -f "$work/bad.yaml"
 exit_code 65 "the file has no WorkerGroup" "${socket[@]}" -f /dev/null
 exit_code 65 "cannot read $work/none" "${socket[@]}" -f "$work/none"
 exit_code 64 "must be PREFIX=DIRECTORY" "${socket[@]}" -f "$work/group.yaml" --map modules

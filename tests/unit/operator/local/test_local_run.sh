@@ -84,7 +84,7 @@ answer=$(curl -sS -m 30 --unix-socket "$socket" -H "Content-Type: application/js
 refused 2 "use only one of --server and --socket" "$cli" call acc add --server "unix:$socket" --socket "$socket"
 refused 2 "must be the path of a socket" "$cli" call acc add --socket "sock"
 refused 1 "why is for groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
-refused 69 "somebody else does already" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
+refused 69 "another program already does" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
 grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" || fail "not whose line it is"
 calls "[10, 11]" get_value # which the second one has not harmed
 
@@ -191,7 +191,7 @@ for end in go stop; do
     else
         kill -TERM "$pid"
         ended 143 "a run with a call"
-        why="late takes no calls: its run on this machine was told to end"
+        why="late takes no calls: its run on this machine is ending"
     fi
     ! wait "$waits" || fail "a call to nobody has succeeded"
     grep -qF "$why" "$work/waits.err" || fail "the call does not say: $why"

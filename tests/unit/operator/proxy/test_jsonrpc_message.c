@@ -182,7 +182,7 @@ static void too_much_beside_the_arguments(void **state)
         struct jsonrpc_message m = begin(buf_str(&b), b.len);
         assert_int_equal(read_all(&m, &err), 1);
         assert_true(jsonrpc_message_parse(&m, &a, &root, &err) < 0);
-        assert_non_null(strstr(err.msg, "too much beside its arguments"));
+        assert_non_null(strstr(err.msg, "too many other values beside its arguments"));
         jsonrpc_message_done(&m);
         buf_done(&b);
     }

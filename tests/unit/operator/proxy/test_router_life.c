@@ -229,7 +229,7 @@ static void what_waited_behind_a_call_that_has_gone_goes_on(void **state)
     hears(w, "1 ERROR TIMEOUT*");
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
     client_cancel(&w->c, 2);
-    hears(w, "2 ERROR CANCELED add() of ml/llama was canceled by its caller before it was sent to a rank");
+    hears(w, "2 ERROR CANCELED add() of ml/llama was canceled by its client before it was sent to a rank");
     assert_int_not_equal(worker_takes(&w->workers[0], "[3]"), 0);
 }
 
@@ -270,7 +270,7 @@ static void a_call_of_an_older_attempt_is_refused_and_of_a_newer_one_waits(void 
     sends(w, (struct call_text){.id = 4, .rank = 0, .head = "{\"method\":\"add\",\"attempt\":3,\"timeoutMs\":50}"});
     fixture_pass(&w->f, 50);
     hears_about(w, "4 ERROR TIMEOUT",
-                "not done within 50 ms: the call is for attempt 3 of ml/llama, which is at attempt 2");
+                "not done within 50 ms: the call is for attempt 3 of ml/llama, but the group is at attempt 2");
     fixture_group(&w->f, WORLD, 4, NULL);
     hears(w, "3 ERROR CONFLICT *");
 }
@@ -421,7 +421,7 @@ static void a_slow_client_is_not_read_and_then_closed(void **state)
         worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], ""), mib);
     }
     assert_int_equal(s->peer.close_code, ERR_LIMIT); // more than its queue takes
-    assert_true(str_starts(s->peer.close_reason, "answers are not read fast enough"));
+    assert_true(str_starts(s->peer.close_reason, "the client reads its answers too slowly"));
     free(mib);
 }
 

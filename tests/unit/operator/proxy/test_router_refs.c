@@ -205,8 +205,8 @@ static void numbers_that_do_not_fit_are_refused(void **state)
     hears_about(
         w, "1 ERROR INVALID ",
         "the reference has 1 part, the call deals out 4 pieces, and parts are not cut again on their way from rank to "
-        "rank. Either keep it in 4 pieces where it is made (a split of that many), or pass it to a method that is "
-        "ONE_TO_ALL: every rank gets all of it, or object.get it and pass the value, which is cut here");
+        "rank. Either keep it in 4 pieces where it is made (a split of that many), or pass it to a ONE_TO_ALL method, "
+        "where every rank gets all of it, or object.get it and pass the value, which is cut here");
     sends_group(w, 2, "{\"method\":\"add\"}", all);
     hears_about(w, "2 ERROR INVALID ", "the reference has 4 parts, and each rank can only get one of them here");
     sends_cut(w, 3, "{\"method\":\"add\",\"pad\":true}", all);

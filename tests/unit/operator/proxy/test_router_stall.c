@@ -123,7 +123,7 @@ static void who_sends_on_is_refused_with_what_to_do(void **state)
     struct world *w = *state;
     struct call_pieces b = body_of(1, ADD, 16 * MIB);
     sends_rest(w, &b);
-    hears_about(w, "1 ERROR LIMIT", "went on after a HOLD: no more than 4194304 bytes may wait here; stop at HOLD");
+    hears_about(w, "1 ERROR LIMIT", "the client ignored HOLD: at most 4194304 bytes may wait here; stop at HOLD");
     hears_nothing(w);
     start(w, 1);
     reads(w);

@@ -239,7 +239,7 @@ static void bytes_that_go_on_after_a_hold_are_refused_all_the_same(void **state)
     lends(w, p, MIB);
     sends_bytes(w, p, MOST - 1000, false);
     sends_bytes(w, p, 1000, false);
-    hears_about(w, "1 ERROR LIMIT", "went on after a HOLD: no more than 4194304 bytes may wait here");
+    hears_about(w, "1 ERROR LIMIT", "the client ignored HOLD: at most 4194304 bytes may wait here");
     pool_free(p);
 }
 
@@ -308,7 +308,7 @@ static void what_has_to_be_here_whole_is_copied_as_far_as_there_is_room(void **s
     told(w, RECORD_HOLD);
     lends(w, p, p->len);
     worker_start(&w->f, &w->workers[0], 0, 2);
-    hears_about(w, "1 ERROR LIMIT", "longer than the 4194304 bytes that are taken of a call that has to be here whole");
+    hears_about(w, "1 ERROR LIMIT", "longer than 4194304 bytes, and the proxy needs all of them at once");
     pool_free(p);
 }
 

@@ -166,7 +166,7 @@ static void what_waits_can_be_canceled_and_has_a_deadline(void **state)
     sends_group(w, 6, "{\"method\":\"task\",\"timeoutMs\":50}", "[6]");
     starts(w, 7, "task");
     assert_int_equal(client_cancel(&w->c, 5), 0);
-    hears(w, "5 ERROR CANCELED task() of ml/llama was canceled by its caller before it was sent to a rank");
+    hears(w, "5 ERROR CANCELED task() of ml/llama was canceled by its client before it was sent to a rank");
     fixture_pass(&w->f, 50);
     hears_about(w, "6 ERROR TIMEOUT", "no slot was free: all 4 of the 4 ranks that are connected are busy");
     id = takes(w, 0, &arg);

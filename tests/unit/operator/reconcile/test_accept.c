@@ -105,10 +105,10 @@ static void what_is_refused_is_named(void **state)
         {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre/\"}]}]"),
          REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath is taken"},
         {WORKER(MODULE ",\"gpus\":4") GPU_POD("\"limits\"", "2"), REASON_INVALID_TEMPLATE,
-         "spec.worker.gpus is 4, but a pod of spec.template asks for 2 nvidia.com/gpu: lower gpus, or raise the "
+         "spec.worker.gpus is 4, but a pod of spec.template requests 2 nvidia.com/gpu: lower gpus, or raise the "
          "limits"},
         {WORKER(MODULE ",\"gpus\":2") GPU_POD("\"requests\"", "\"1\""), REASON_INVALID_TEMPLATE,
-         "asks for 1 nvidia.com/gpu"},
+         "requests 1 nvidia.com/gpu"},
         {PLAIN "\"worker\":{}," TEMPLATE, REASON_NOT_SUPPORTED, "spec.worker"},
         {PLAIN "\"placement\":{\"groups\":[{\"name\":\"pool\"}]}", REASON_COMMAND_REQUIRED, "nothing says what to run"},
         {"\"placement\":{\"groups\":[{\"name\":\"pool\"}]}," TEMPLATE, REASON_INVALID_TEMPLATE, "exclude each other"},

@@ -287,8 +287,8 @@ static void questions_that_make_no_sense_are_refused(void **state)
     uint64_t a = keep(f, "a"), b = keep(f, "b");
     const uint64_t twice[] = {a, b, a}, wrong[] = {a, 77}, zero[] = {0}, good[] = {a, b};
     says(f, twice, 3, 1, " is given twice");
-    says(f, wrong, 2, 1, "77 is the id of no call of this client");
-    says(f, zero, 1, 1, "0 is the id of no call of this client");
+    says(f, wrong, 2, 1, "77 is not the id of a call of this client");
+    says(f, zero, 1, 1, "0 is not the id of a call of this client");
     says(f, good, 2, 0, "to wait for 0 of 2 calls");
     says(f, good, 2, 3, "to wait for 3 of 2 calls");
     says(f, good, 0, 0, "to wait for 0 of 0 calls");

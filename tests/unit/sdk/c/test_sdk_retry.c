@@ -138,7 +138,7 @@ static void a_call_between_two_tries_can_be_canceled(void **state)
     assert_int_equal(o.n, 0);
     assert_int_equal(cadre_client_cancel(f->client, id), CADRE_CLIENT_OK);
     wait_for(f, &o);
-    assert_string_equal(o.text, "later() was canceled by its caller before it was sent again; it may have run");
+    assert_string_equal(o.text, "later() was canceled by its client before it was sent again; it may have run");
     assert_int_equal(o.error.may_have_run, 1);
     assert_int_equal(calls_of(f, "{\"method\":\"later\""), 1);
 }

@@ -212,7 +212,7 @@ static void without_a_driver_there_are_no_gpus_which_is_said_once(void **state)
     struct fixture *f = *state;
     f->env[1] = "LANG=C";
     watch(f);
-    UNTIL(f, logged(f, "GPUs: none is watched: there is no NVIDIA driver here: libnvidia-ml.so.1: cannot open"));
+    UNTIL(f, logged(f, "GPUs: not watched: there is no NVIDIA driver here: libnvidia-ml.so.1: cannot open"));
     for (int i = 0; i < 10; i++)
         loop_run_once(f->loop, 10);
     assert_false(logged(f, "has ended"));

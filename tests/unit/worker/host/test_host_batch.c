@@ -233,7 +233,7 @@ static const struct bad {
     cadre_tensor t;
     const char *why;
 } bad[] = {
-    {{"x", "F128", two, 1, "", 2}, "dtype F128, which is none of safetensors"},
+    {{"x", "F128", two, 1, "", 2}, "dtype F128, which safetensors does not have"},
     {{"x", "U8", two, 1, "ab", 3}, "has 3 bytes of data, its shape and dtype need 2"},
     {{"x", "U8", two, 1, NULL, 2}, "has 0 bytes of data"},
     {{"x", "U8", two, 0, "a", 1}, "a shape of at least one dimension"},

@@ -362,7 +362,7 @@ static void a_proxy_that_breaks_the_protocol_is_left_with_a_reason(void **state)
     UNTIL(f, f->ready == 2); // and is dialed again
     host_proxy_send(&f->proxy, RECORD_HEARTBEAT, 0, "");
     UNTIL(f, f->lost == 2);
-    assert_string_equal(f->last.msg, "a HEARTBEAT, which no worker understands");
+    assert_string_equal(f->last.msg, "a HEARTBEAT, which workers do not support");
 }
 
 static void calls_before_the_welcome_are_refused(void **state)
