@@ -160,6 +160,32 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
     return 0;
 }
 
+int draft_read_restart(const char *args, struct arena *a, const char **ret_name, const char **ret_worker,
+                       const char **ret_manifest, struct err *err)
+{
+    struct json *root = NULL;
+    enum kind kind;
+    int r = json_parse(args, strlen(args), NULL, a, &root, err);
+    if (r < 0)
+        return err_wrap(err, "group.restart");
+    const struct json *group = json_get(root, "workerGroup"), *worker = json_get(json_get(group, "spec"), "worker");
+    *ret_worker = *ret_manifest = NULL;
+    if (!group) {
+        r = draft_read_name(args, "group.restart", a, &kind, ret_name, err);
+        return r == 0 && kind != KIND_WORKERGROUP
+                   ? err_set(err, ERR_INVALID, "group.restart needs {\"group\": the name of a WorkerGroup}")
+                   : r;
+    }
+    *ret_name = json_str(json_get(json_get(group, "metadata"), "name"), a);
+    if (json_count(root) != 1 || str_empty(*ret_name) || !worker || worker->type != JSON_OBJECT)
+        return err_set(err, ERR_INVALID,
+                       "group.restart needs {\"workerGroup\": {a manifest}} with metadata.name and spec.worker, or "
+                       "{\"group\": the name of a WorkerGroup}");
+    *ret_worker = arena_strndup(a, worker->text, worker->len);
+    *ret_manifest = arena_strndup(a, group->text, group->len);
+    return 0;
+}
+
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
 {
     struct json_writer w;

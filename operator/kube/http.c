@@ -31,7 +31,7 @@ enum {
 
 // The header lines of a request depend on its content type and on the token alone, so they are built once for each.
 static const char *const content_types[] = {NULL, "application/json", "application/merge-patch+json",
-                                            "application/apply-patch+yaml"};
+                                            "application/json-patch+json", "application/apply-patch+yaml"};
 enum { CONTENT_COUNT = ARRAY_LEN(content_types) };
 
 struct headers {

@@ -28,6 +28,7 @@ const char *verb_name(enum verb v)
     case VERB_UPDATE:
         return "PUT";
     case VERB_PATCH_MERGE:
+    case VERB_PATCH_JSON:
     case VERB_APPLY:
         return "PATCH";
     case VERB_DELETE:
@@ -50,12 +51,12 @@ void request_describe(const struct request *r, char *ret, size_t size)
 
 static bool verb_names_object(enum verb v)
 {
-    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_APPLY || v == VERB_DELETE;
+    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY || v == VERB_DELETE;
 }
 
 static bool verb_has_object_body(enum verb v)
 {
-    return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_APPLY;
+    return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY;
 }
 
 // What the API server itself accepts as a name in a path, so that no name can address something else.
@@ -168,9 +169,10 @@ static void put_query(struct buf *out, const struct request *r)
 
 static const char *content_type(enum verb v)
 {
-    return v == VERB_PATCH_MERGE ? "application/merge-patch+json"
-           : v == VERB_APPLY     ? "application/apply-patch+yaml" // JSON is YAML
-                                 : "application/json";
+    return v == VERB_PATCH_MERGE  ? "application/merge-patch+json"
+           : v == VERB_PATCH_JSON ? "application/json-patch+json"
+           : v == VERB_APPLY      ? "application/apply-patch+yaml" // JSON is YAML
+                                  : "application/json";
 }
 
 static bool may_be_id(const char *s)

@@ -11,6 +11,7 @@ enum verb {
     VERB_CREATE,
     VERB_UPDATE,      // PUT of the whole object
     VERB_PATCH_MERGE, // RFC 7386
+    VERB_PATCH_JSON,  // RFC 6902
     VERB_APPLY,       // server-side apply as "cadre-operator", which creates what is not there
     VERB_DELETE,
 };

@@ -440,24 +440,48 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+static int change(const struct desk *d, const struct entry *e, const char *text, struct err *err)
+{
+    struct buf buf = BUF_INIT(MANIFEST_MAX);
+    struct manifest manifest;
+    buf_puts(&buf, text);
+    int r = manifest_parse(&buf, NULL, d->map, &manifest, err);
+    buf_done(&buf);
+    if (r < 0)
+        return err_wrap(err, "%s", e->name);
+    const struct local_job job = {.processes = manifest.processes, .command = manifest.command, .manifest = manifest};
+    r = local_group_change(e->group, &job, err);
+    if (r < 0)
+        manifest_done(&manifest);
+    return r;
+}
+
+static void start_again(const struct desk *d, struct entry *e, struct err *err)
+{
+    if (!e->placed || local_group_restart(e->group))
+        return;
+    nodes_leave(d->nodes, e->uid);
+    e->placed = false; // it has ended, so others may have its place now
+    if (place(e, err) == ERR_UNAVAILABLE && !e->placed) {
+        wait_for(e, err->msg);
+        *err = (struct err)ERR_INIT;
+    }
+}
+
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    struct desk *d = ctx;
+    const struct desk *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct entry *e = named(d, p, "group.restart", &a, &err);
-    if (e && !e->group)
-        err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a group}");
+    const char *name, *worker, *manifest;
+    struct entry *e = NULL;
+    if (draft_read_restart(p->args, &a, &name, &worker, &manifest, &err) == 0 &&
+        !(e = find(d, KIND_WORKERGROUP, p->ns, name)))
+        err_set(&err, ERR_NOT_FOUND, "there is no WorkerGroup %s/%.100s in this run", p->ns, name);
     else if (e && (d->stopping || local_group_stopped(e->group)))
         err_set(&err, ERR_UNAVAILABLE, "%s is ending, and starts no more processes", e->name);
-    else if (e && e->placed && !local_group_restart(e->group)) {
-        nodes_leave(d->nodes, e->uid);
-        e->placed = false; // it has ended, so others may have its place now
-        if (place(e, &err) == ERR_UNAVAILABLE && !e->placed) {
-            wait_for(e, err.msg);
-            err = (struct err)ERR_INIT;
-        }
-    }
+    else if (e && (!worker || change(d, e, manifest, &err) == 0))
+        start_again(d, e, &err);
     done(done_ctx, err.code ? NULL : "null", err.code ? 0 : 4, &err);
     arena_done(&a);
 }

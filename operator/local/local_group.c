@@ -54,6 +54,7 @@ struct local_group {
     bool asked;      // to stop
     bool anew;       // once its agent has ended
     bool over;       // its agent was told to end, for there is no further attempt
+    bool changed;    // its agent was started for what ran before
     const char *why; // there is none; NULL: it has ended well
     char uid[32];
     pid_t agent; // 0 = has ended
@@ -175,6 +176,7 @@ static int start_agent(struct local_group *g, struct err *err)
         if (fds[i] >= 0)
             close(fds[i]);
     g->agent = MAX(pid, 0);
+    g->changed = false;
     if (pid < 0)
         g->exit_code = EX_OSERR;
     return pid < 0 ? err_wrap(err, "cannot start the agent") : 0;
@@ -226,7 +228,7 @@ static void next_attempt(struct local_group *g)
     if (!g->agent) {
         if (start_agent(g, &err) < 0)
             end(g, err.msg);
-    } else if (g->over || reins_prepare(g->reins, g->uid, g->attempt, &err) < 0) {
+    } else if (g->over || g->changed || reins_prepare(g->reins, g->uid, g->attempt, &err) < 0) {
         g->anew = true;
         kill(g->agent, SIGTERM);
     }
@@ -290,6 +292,29 @@ void local_group_reap(struct local_group *g)
         end(g, g->why);
 }
 
+static const char **copy_command(const char *const *command)
+{
+    size_t n = 0;
+    while (command[n])
+        n++;
+    const char **ret = xcalloc(n + 1, sizeof *ret);
+    memcpy(ret, command, n * sizeof *ret);
+    return ret;
+}
+
+int local_group_change(struct local_group *g, const struct local_job *job, struct err *err)
+{
+    if (job->processes != g->processes)
+        return err_set(err, ERR_INVALID, "%s has %d ranks, and a restart does not make them %d", g->name, g->processes,
+                       job->processes);
+    manifest_done(&g->manifest);
+    g->manifest = job->manifest;
+    free(g->command);
+    g->command = copy_command(job->command);
+    g->changed = true;
+    return 0;
+}
+
 bool local_group_restart(struct local_group *g)
 {
     if (g->anew) // it is on its way already
@@ -326,17 +351,13 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
 {
     struct local_group *g = xcalloc(1, sizeof *g);
     struct rand rand;
-    size_t n = 0;
-    while (job->command[n])
-        n++;
     *g = (struct local_group){.run = *run,
                               .manifest = job->manifest,
                               .ns = xstrdup(job->ns),
                               .name = xstrdup(job->name),
                               .processes = job->processes,
-                              .command = xcalloc(n + 1, sizeof *g->command),
+                              .command = copy_command(job->command),
                               .attempt = FIRST_ATTEMPT};
-    memcpy(g->command, job->command, n * sizeof *g->command);
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));

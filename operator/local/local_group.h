@@ -44,6 +44,8 @@ bool local_group_stop(struct local_group *g, const char *why);
 // Its processes are started again, as if it were new; calls wait for them. False = nothing runs: local_group_start() is
 // due.
 bool local_group_restart(struct local_group *g);
+// What its next processes run. The manifest is taken over; ERR_INVALID: it has other ranks, and is not.
+int local_group_change(struct local_group *g, const struct local_job *job, struct err *err);
 void local_group_reap(struct local_group *g); // after SIGCHLD
 // While nothing has been started: what it waits for, for those who wait with it.
 void local_group_waits(struct local_group *g, const char *why);

@@ -52,6 +52,7 @@ struct order {
     bool bound, unwanted;      // it goes with a session; which has ended for good
     char *ns, *name, *user, *hash;
     char *manifest, *patch; // to create, to restart; both NULL: to delete
+    enum verb how;          // the patch is written
     provisioner_done_fn done;
     void *done_ctx;
 };
@@ -266,7 +267,7 @@ static void write(struct order *o)
     const struct request create = {
         .verb = VERB_CREATE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .body = o->manifest};
     const struct request restart = {
-        .verb = VERB_PATCH_MERGE, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->patch};
+        .verb = o->how, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->patch};
     const struct request delete = {
         .verb = VERB_DELETE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .grace_s = -1};
     const struct request *r = o->manifest ? &create : o->patch ? &restart : &delete;
@@ -354,21 +355,43 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+// Whoever brings other code is who has made it, for those who ask where it comes from.
+static char *write_change(const struct object *group, const char *user, const char *worker)
+{
+    struct json_writer w;
+    bool made = labels_get(&group->meta.annotations, ANNOTATION_CREATED_BY) != NULL;
+    writer_init(&w, 0);
+    writer_list(&w, NULL);
+    writer_object(&w, NULL);
+    writer_str(&w, "op", "replace");
+    writer_str(&w, "path", "/spec/worker");
+    writer_raw(&w, "value", worker, strlen(worker));
+    writer_object_end(&w);
+    if (made) {
+        writer_object(&w, NULL);
+        writer_str(&w, "op", "replace");
+        writer_str(&w, "path", "/metadata/annotations/cadre.dev~1created-by");
+        writer_str(&w, "value", user);
+        writer_object_end(&w);
+    }
+    writer_list_end(&w);
+    char *patch = xstrdup(buf_str(&w.buf));
+    writer_done(&w);
+    return patch;
+}
+
 // Another text in its worker: the leader starts the processes again in their pods.
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct provision_desk *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    enum kind kind;
-    const char *name;
+    const char *name, *worker, *manifest;
     const struct object *group = NULL;
     char now[RFC3339_SIZE];
-    if (draft_read_name(p->args, "group.restart", &a, &kind, &name, &err) == 0 && kind == KIND_WORKERGROUP)
+    if (draft_read_restart(p->args, &a, &name, &worker, &manifest, &err) == 0)
         group = store_get(d->stores[KIND_WORKERGROUP], p->ns, name);
-    if (!err.code && kind != KIND_WORKERGROUP)
-        err_set(&err, ERR_INVALID, "group.restart needs {\"group\": the name of a WorkerGroup}");
-    else if (!err.code && !group)
+    if (!err.code && !group)
         err_set(&err, ERR_NOT_FOUND, "there is no WorkerGroup %s/%.100s", p->ns, name);
     else if (!err.code && !workergroup_of(group)->spec.has_worker)
         err_set(&err, ERR_INVALID, "WorkerGroup %s/%.100s has no spec.worker, so no agent that could restart it", p->ns,
@@ -377,8 +400,10 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
         done(done_ctx, NULL, 0, &err);
     } else {
         struct order *o = order_new(d, p, &restarting, name, done, done_ctx);
-        o->patch = xasprintf("{\"spec\":{\"worker\":{\"restartedAt\":\"%s\"}}}",
-                             rfc3339_format_micro(clock_wall_ms(loop_clock(d->loop)), now));
+        o->how = worker ? VERB_PATCH_JSON : VERB_PATCH_MERGE;
+        o->patch = worker ? write_change(group, o->user, worker)
+                          : xasprintf("{\"spec\":{\"worker\":{\"restartedAt\":\"%s\"}}}",
+                                      rfc3339_format_micro(clock_wall_ms(loop_clock(d->loop)), now));
         ask(o, &p->who);
     }
     arena_done(&a);

@@ -170,6 +170,33 @@ def by_value(client):
         print("Forbidden", e)
 
 
+class Talking:
+    def say(self, text):
+        print(text)
+
+
+def prints(client):
+    """As print() on the ranks looks here."""
+    client.Group(Talking, replicas=2, image=IMAGE, name="talking").say.options(timeout=120)("hello")
+
+
+def changed(client):
+    """A cell that is run again with another class."""
+    class Cell:
+        def work(self):
+            return 1
+
+    group = client.Group(Cell, replicas=2, image=IMAGE, name="cell")
+    first, pods = group.work.options(timeout=120)(), pods_of(group)
+
+    class Cell:
+        def work(self):
+            return 2
+
+    client.Group(Cell, replicas=2, image=IMAGE, name="cell")
+    print(first, group.work.options(timeout=120)(), pods_of(group) == pods)
+
+
 def stops(group):
     print(group.call("stops", rank=0, timeout=120))
 
@@ -178,7 +205,7 @@ def connect():
     return cadre.connect(unreachable=20, namespace="ship")
 
 
-if sys.argv[1] in ("shipped", "inherited", "lost", "by_value"):
+if sys.argv[1] in ("shipped", "inherited", "lost", "by_value", "prints", "changed"):
     with connect() as its_client:
         globals()[sys.argv[1]](its_client)
 else:

@@ -75,6 +75,8 @@ test_shipped() {
         eventually 60 is "[11, 12] OutOfTokens 49" program by_value
     check "... an Event says who has sent it, its hash and size" matches "cadre-cli.*SHA-256 [0-9a-f]{64}.*bytes" \
         kc get events -n ship --field-selector reason=CodeByValue -o 'jsonpath={.items[*].message}'
+    check "... what ranks print is in the program, equal lines as one" matches "^talking \[rank 0-1\] hello$" program prints
+    check "... a changed class with the same name runs in the same pods" is "[1, 1] [2, 2] True" program changed
     check "a program sends its working_dir to the pods of its group, also to those that come later" \
         is "['shipped', 'shipped'] ['shipped', 'shipped'] True" program shipped
     check "a pod that comes later gets it from another pod, though the program is gone and all constructors wait for it" \

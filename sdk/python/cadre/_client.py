@@ -97,6 +97,7 @@ class Client:
         self._watched = {}  # id -> the future, and what is called when it is answered
         self._watcher = None
         self._groups = {}  # what groups have told of themselves
+        self._made = {}  # manifests of groups by name, for those who make one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
         self._gone = []  # not empty: the handle is, too
@@ -172,7 +173,8 @@ class Client:
         image     of the pods; a local run needs none, and a pool has its own
         strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
         restart   "Group", "Worker" or "Never"; max_restarts
-        name      in the namespace; detached=True: it stays when this client goes
+        name      in the namespace; detached=True: it stays when this client goes. The same name again, with another class,
+                  init or code: the ranks of that group start again with it, where they are
         timeout   seconds, until it is there
         """
         return Group.make(self, worker, **what)

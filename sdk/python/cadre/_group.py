@@ -39,9 +39,38 @@ class Group:
         manifest = _manifest.workergroup(name, worker=worker, archive=archive, **what)
         if archive:
             client._supply(name, archive)
-        client._create("workerGroup", manifest, detached, timeout)
-        client._show(name)
+        if not cls._change(client, name, manifest, timeout):
+            client._create("workerGroup", manifest, detached, timeout)
+            client._show(name)
+        client._made[name] = manifest
+        client._groups = {key: known for key, known in client._groups.items() if key[0] != name}
         return cls(client, name, trust=True, cls=worker if isinstance(worker, (type, dict)) else None)
+
+    @staticmethod
+    def _change(client, name, manifest, timeout):
+        """Whether this client has made the group of that name, which now runs what this manifest says."""
+        before = client._made.get(name)
+        if before is None:
+            return False
+        for what in (*before["spec"], *manifest["spec"]):
+            if what != "worker" and before["spec"].get(what) != manifest["spec"].get(what):
+                raise _errors.Exists(f"{name} is there already, and only what its ranks run can be changed: {what} is another "
+                                     "one; close() it first, or choose another name")
+        try:
+            if before["spec"]["worker"] != manifest["spec"]["worker"]:
+                Group(client, name)._restart_with({"workerGroup": {"metadata": {"name": name}, "spec": manifest["spec"]}}, timeout)
+        except (_errors.NotFound, _errors.Gone):
+            return False
+        return True
+
+    def _restart_with(self, manifest, timeout):
+        """Returns once calls go to the new processes only."""
+        attempt, end = self.info(timeout=timeout)["attempt"], time.monotonic() + (timeout or _READY_S)
+        self.client._ask("group.restart", self.name, manifest, timeout)
+        while self.info(timeout=timeout)["attempt"] == attempt:
+            if time.monotonic() > end:
+                raise TimeoutError(f"the operator has not started {self.name} again after {timeout or _READY_S} s")
+            time.sleep(_LOOK_S)
 
     @classmethod
     def find(cls, client, name, *, timeout=None):
@@ -138,6 +167,7 @@ class Group:
     def close(self, *, timeout=None):
         """Deletes the group: its processes end, and later calls fail."""
         self.call("group.delete", args={"group": self.name}, timeout=timeout)
+        self.client._made.pop(self.name, None)
 
     @property
     def world_size(self):

@@ -273,6 +273,30 @@ static void it_is_restarted_by_another_text_in_its_worker(void **state)
     assert_string_equal(t.json, "null");
 }
 
+static void it_is_restarted_with_another_worker(void **state)
+{
+    (void)state;
+    store_put_json(t.stores[KIND_WORKERGROUP],
+                   "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"1\","
+                   "\"annotations\":{\"cadre.dev/created-by\":\"bob\"}},\"spec\":{\"worker\":{\"python\":\"train\"}}}");
+    ask(t.p.restart, "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
+    allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
+    struct stub_call *call = next(VERB_PATCH_JSON, KIND_WORKERGROUP);
+    assert_string_equal(call->request.body,
+                        "[{\"op\":\"replace\",\"path\":\"/spec/worker\",\"value\":{\"python\":\"other\"}},"
+                        "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
+    stub_answer(call, 200, "{}");
+    assert_string_equal(t.json, "null");
+    put_group("\"worker\":{\"python\":\"train\"}"); // which somebody has applied
+    ask(t.p.restart, "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
+    allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
+    call = next(VERB_PATCH_JSON, KIND_WORKERGROUP);
+    assert_null(strstr(call->request.body, "created-by"));
+    stub_answer(call, 200, "{}");
+    ask(t.p.restart, "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{}}}", NULL);
+    assert_int_equal(t.err.code, ERR_INVALID);
+}
+
 static void one_without_a_worker_is_not(void **state)
 {
     (void)state;
@@ -360,6 +384,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_single_request_has_no_session, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_deleted_if_the_caller_could, setup, teardown),
         cmocka_unit_test_setup_teardown(it_is_restarted_by_another_text_in_its_worker, setup, teardown),
+        cmocka_unit_test_setup_teardown(it_is_restarted_with_another_worker, setup, teardown),
         cmocka_unit_test_setup_teardown(one_without_a_worker_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),

@@ -163,6 +163,29 @@ class ByValue(RunCase):
             self.assertEqual([type(p) for p in moved], [Point, Point])
             self.assertEqual([p.x for p in moved], [2, 2])
 
+    def test_a_changed_class_with_the_same_name_restarts_its_group_in_place(self):
+        with cadre.local() as client:
+            group = client.Group(Counter, name="again", replicas=2)
+            self.assertEqual(group.add(1), [3, 4])
+            attempt = group.info()["attempt"]
+            self.assertEqual(client.Group(Counter, name="again", replicas=2).name, "again")  # nothing is new
+            self.assertEqual(group.add(0), [3, 4])
+
+            class Changed:
+                def add(self, x):
+                    return -x
+
+                def other(self):
+                    return "new"
+
+            second = client.Group(Changed, name="again", replicas=2, env={"A": "b"})
+            self.assertEqual((second.add(1), group.other()), ([-1, -1], ["new", "new"]))
+            self.assertGreater(group.info()["attempt"], attempt)
+            with self.assertRaisesRegex(cadre.Exists, "again is there already.*: replicas is another one"):
+                client.Group(Counter, name="again", replicas=3)
+            group.close()
+            self.assertEqual(client.Group(Counter, name="again", replicas=3).add(1), [3, 4, 5])
+
     def test_classes_of_the_program_are_roles(self):
         class Adder:
             @cadre.register(dispatch=lambda group, x: [(x + r,) for r in range(group.world_size)])
