@@ -16,8 +16,28 @@ def ours():
             "cloudpickle": f"{pickler.__name__} {pickler.__version__}" if pickler else "none"}
 
 
+def _brief(version):
+    """2.5.1+cpu is a 2.5 as 2.5.0+cu121 is."""
+    return ".".join(str(version).split("+")[0].split(".")[:2])
+
+
+def _torch_here():
+    """Nothing is imported to find out. None: there is none, which only matters to code that imports it."""
+    if "torch" in sys.modules:
+        return _brief(sys.modules["torch"].__version__)
+    import importlib.metadata
+
+    try:
+        return _brief(importlib.metadata.version("torch"))
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def head():
-    return json.dumps(ours()).encode() + b"\n"
+    said = ours()
+    if "torch" in sys.modules:
+        said["torch"] = _torch_here()
+    return json.dumps(said).encode() + b"\n"
 
 
 def compare(code):
@@ -29,7 +49,10 @@ def compare(code):
         theirs = None
     if not isinstance(theirs, dict):
         raise ValueError("the code does not begin with the versions that it needs: it is cut, or no code of Cadre's")
-    for name, here in ours().items():
+    known = ours()
+    if theirs.get("torch"):
+        known["torch"] = _torch_here() or theirs["torch"]
+    for name, here in known.items():
         if theirs.get(name) != here:
             raise ValueError(f"the program that sent it has {name} {theirs.get(name)}, and this rank {here}: use the same "
                              "version at both ends, or a class of a module that the image has")

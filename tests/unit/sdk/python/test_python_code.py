@@ -354,6 +354,13 @@ class ByValue(RunCase):
         for name, here in _versions.ours().items():
             other = code.replace(here.encode(), b"other 0.0", 1)
             self.assertRegex(self.of_worker(other), f"has {name} other 0.0, and this rank {re.escape(here)}")
+        with unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(__version__="2.5.1+cpu")):
+            self.assertIn(b'"torch": "2.5"', _code.pack(Counter, "Counter").partition(b"\n")[0])
+            for theirs in ("2.5", "2.6"):
+                with contextlib.nullcontext() if theirs == "2.5" else self.assertRaisesRegex(
+                        ValueError, "the program that sent it has torch 2.6, and this rank 2.5"):
+                    _versions.compare(_versions.head().replace(b'"torch": "2.5"', b'"torch": "%s"' % theirs.encode()) + b"x")
+        self.assertIsNotNone(_versions.compare(code.replace(b"}\n", b', "torch": "1.0"}\n', 1)))  # a rank that has none
         self.assertRegex(self.of_worker(b"\x80\x05" * 10000), "does not begin with the versions")
         self.assertRegex(self.of_worker(code[:-20]), "__main__: it cannot be opened: ")
 
