@@ -32,14 +32,14 @@ extern "C" {
 typedef enum cadre_result {
     CADRE_OK = 0,
     CADRE_ERROR = 1,            // cadre_fail() said it, or no other code fits
-    CADRE_INVALID_ARGUMENT = 2, // the caller's fault
+    CADRE_INVALID_ARGUMENT = 2, // the client's fault
     CADRE_NOT_FOUND = 3,
     CADRE_OUT_OF_MEMORY = 4,
     CADRE_NO_DEVICE = 5, // the driver or the GPU is missing
     CADRE_CANCELED = 6,  // the method noticed cadre_call_canceled()
 } cadre_result;
 
-// CADRE_ONE_TO_ALL, CADRE_ALL_TO_ALL, ...: how arguments reach the ranks, and how results reach the caller. The caller
+// CADRE_ONE_TO_ALL, CADRE_ALL_TO_ALL, ...: how arguments reach the ranks, and how results reach the client. The client
 // can choose another mode. cadre/modes.h lists all modes.
 typedef enum cadre_dispatch {
 #define CADRE_MODE(name, number, ...) CADRE_##name = (number),
@@ -57,7 +57,7 @@ typedef enum cadre_execute {
 typedef struct cadre_worker cadre_worker; // the process: its rank and its place
 typedef struct cadre_call cadre_call;     // one call in progress
 
-// One method of a class. `self` is what create() returned. If the result is not CADRE_OK, the caller gets an error with
+// One method of a class. `self` is what create() returned. If the result is not CADRE_OK, the client gets an error with
 // the message of cadre_fail().
 typedef struct cadre_method {
     const char *name;
@@ -127,15 +127,15 @@ cadre_result cadre_concurrency_group(cadre_worker *w, const char *name, unsigned
 // The arguments of this rank: JSON (an object of keyword arguments, or an array of positional ones), or a batch with
 // tensors (below), a safetensors document.
 const char *cadre_args(const cadre_call *c, size_t *ret_len);
-// One argument, by position or by name, as the caller passed it. CADRE_NOT_FOUND: it is missing.
-// CADRE_INVALID_ARGUMENT: it has another type. Both write the message for the caller, so `return r;` is enough. The
-// caller gets INVALID.
+// One argument, by position or by name, as the client passed it. CADRE_NOT_FOUND: it is missing.
+// CADRE_INVALID_ARGUMENT: it has another type. Both write the message for the client, so `return r;` is enough. The
+// client gets INVALID.
 cadre_result cadre_arg_double(cadre_call *c, size_t position, const char *name, double *ret);
 cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret);
 cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret); // until return
 cadre_result cadre_arg_json(cadre_call *c, size_t position, const char *name, const char **ret, size_t *ret_len);
 // Checks that there are no other arguments: names in the order of their positions, at most 64, then NULL:
-// `cadre_args_only(c, "x", "y", NULL)`. CADRE_INVALID_ARGUMENT with the message for the caller: there are more
+// `cadre_args_only(c, "x", "y", NULL)`. CADRE_INVALID_ARGUMENT with the message for the client: there are more
 // arguments, or one has another name.
 cadre_result cadre_args_only(cadre_call *c, ...) __attribute__((sentinel));
 
@@ -144,10 +144,10 @@ cadre_result cadre_return_double(cadre_call *c, double v);
 cadre_result cadre_return_int64(cadre_call *c, int64_t v);
 cadre_result cadre_return_string(cadre_call *c, const char *s);
 cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len); // CADRE_INVALID_ARGUMENT if it is not JSON
-// The error that the caller sees; printf-like. Returns CADRE_ERROR.
+// The error that the client sees; printf-like. Returns CADRE_ERROR.
 cadre_result cadre_fail(cadre_call *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-int cadre_call_canceled(const cadre_call *c); // 1 when the caller has gone or the deadline has passed
-// The trace of the call, as its caller gave it (W3C Trace Context: "00-<trace>-<parent>-<flags>"). Valid until the
+int cadre_call_canceled(const cadre_call *c); // 1 when the client has gone or the deadline has passed
+// The trace of the call, as its client gave it (W3C Trace Context: "00-<trace>-<parent>-<flags>"). Valid until the
 // method returns. NULL = none. Since ABI 2.
 const char *cadre_call_traceparent(const cadre_call *c);
 
@@ -155,11 +155,11 @@ const char *cadre_call_traceparent(const cadre_call *c);
 
 // A method may call its own group and other groups of its namespace, and wait for the results. The calls go through the
 // proxy, like any client's. In a pod, they have the rights of its ServiceAccount. They inherit the deadline of the
-// method's call. If that call is canceled or its caller goes, waiting ends with CADRE_CANCELED. When the method
+// method's call. If that call is canceled or its client goes, waiting ends with CADRE_CANCELED. When the method
 // returns, calls that were started and not got are canceled. A call that would wait for this method to return, such as
 // a call to the same rank, is refused, unless a concurrency group gives it another thread.
 //
-// On CADRE_ERROR, the message for the caller is already written, so `return r;` is enough.
+// On CADRE_ERROR, the message for the client is already written, so `return r;` is enough.
 typedef struct cadre_request {
     size_t size;        // cadre_request_init() sets it
     const char *method; // required
@@ -170,7 +170,7 @@ typedef struct cadre_request {
     int64_t rank;            // -1 = those that `execute` says
     cadre_dispatch dispatch; // 0 = as the method was registered
     cadre_execute execute;   // the same
-    int64_t timeout_ms;      // 0 = as long as the method's own caller waits; if that has no deadline, an hour
+    int64_t timeout_ms;      // 0 = as long as the method's own client waits; if that has no deadline, an hour
 } cadre_request;
 
 static inline void cadre_request_init(cadre_request *r, const char *method)
@@ -203,7 +203,7 @@ typedef struct cadre_tensor {
 
 int cadre_is_batch(const cadre_call *c); // 1: the arguments are a batch with tensors; 0: they are JSON
 size_t cadre_rows(const cadre_call *c);  // of the batch
-// Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the caller.
+// Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the client.
 cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret);
 cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret);
 // A column is an argument by name: cadre_arg_json() gets its list, of this rank's rows. By number, names until return:
