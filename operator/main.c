@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
+#include "operator/kube/kubeconfig.h"
 #include "operator/runtime/election.h"
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
@@ -366,16 +367,11 @@ static void on_signal(void *ctx, int signo)
 
 static int build_client(struct operator* o, struct err *err)
 {
-    const char *in_cluster = getenv("KUBERNETES_SERVICE_HOST");
-    const char *path = o->options->kubeconfig;
-    char home_config[4096];
-    if (!path && !in_cluster) {
-        const char *home = getenv("HOME");
-        snprintf(home_config, sizeof home_config, "%s/.kube/config", home ? home : "");
-        path = home_config;
-    }
-    int r = path ? kube_config_load(path, o->options->context, &o->config, err)
-                 : kube_config_in_cluster("", in_cluster, getenv("KUBERNETES_SERVICE_PORT"), &o->config, err);
+    const char *path = o->options->kubeconfig, *home = getenv("HOME");
+    _cleanup_(free_p) char *at_home = xasprintf("%s/.kube/config", home ? home : "");
+    if (!path && !getenv("KUBERNETES_SERVICE_HOST"))
+        path = at_home;
+    int r = kube_config_load(path, o->options->context, &o->config, err);
     if (r < 0)
         return r;
     const char *host = strstr(o->config.server, "://");
@@ -454,7 +450,7 @@ static int build(struct operator* o, struct err *err)
     snprintf(o->identity, sizeof o->identity, "%s_%016" PRIx64, o->options->identity, rand_u64(&o->rand));
     o->loop = loop_new();
     o->metrics = metrics_new();
-    process_observe_turns(o->metrics, o->loop);
+    process_metrics(o->metrics, o->loop);
     int r = build_client(o, err);
     if (r < 0 || o->options->check)
         return r;

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "operator/kube/kube_client.h"
+#include "operator/kube/kubeconfig.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "bench/lib/proc.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"

@@ -12,6 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
+#include "operator/api/object_decode.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

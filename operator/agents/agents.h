@@ -17,8 +17,6 @@ enum {
     AGENTS_MAX = 128 * 1024,      // pods
     AGENTS_GROUPS_MAX = 64,       // that are known in one pod; of more, those forgotten first that are idle
     AGENTS_TEXT_MAX = 1 << 20,    // bytes of messages and last lines, of all processes of one pod; more are left out
-    AGENTS_MESSAGE_MAX = 1024,    // bytes of one message, what is behind is cut off
-    AGENTS_LAST_LINES_MAX = 4096, // the same of last lines, from the front
     AGENTS_SERIES_MAX = 1024      // GPUs in metrics; of more, the others are left out
 };
 

@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/agents/agents.h"
+#include "common/wire/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ static char *cut(const char *s, size_t max, bool last)
 static void set_slow(struct known *k, const char *why)
 {
     free(k->slow);
-    k->slow = str_empty(why) ? NULL : cut(why, AGENTS_MESSAGE_MAX, false);
+    k->slow = str_empty(why) ? NULL : cut(why, KNOWN_MESSAGE_MAX, false);
 }
 
 void known_free(struct known *k)
@@ -81,7 +81,7 @@ void known_free(struct known *k)
 
 static void set_error(struct known *k, const char *error, int64_t now_ms)
 {
-    char *copy = cut(error, AGENTS_MESSAGE_MAX, false);
+    char *copy = cut(error, KNOWN_MESSAGE_MAX, false);
     clear_error(k);
     k->error = copy;
     k->error_ms = now_ms;
@@ -117,8 +117,8 @@ static void set_process(struct known *k, struct known_process *p, const struct a
     p->now.signal = r->signal;
     p->now.oom = r->oom;
     p->now.ended_ms = ended_ms;
-    p->now.message = keep_text(k, p, r->message, AGENTS_MESSAGE_MAX, false);
-    p->now.last_lines = keep_text(k, p, r->last_lines, AGENTS_LAST_LINES_MAX, true);
+    p->now.message = keep_text(k, p, r->message, KNOWN_MESSAGE_MAX, false);
+    p->now.last_lines = keep_text(k, p, r->last_lines, KNOWN_LAST_LINES_MAX, true);
 }
 
 // The process of a rank, or where it would be.

@@ -4,6 +4,11 @@
 
 #include "operator/agents/agent_report.h"
 
+enum {
+    KNOWN_MESSAGE_MAX = 1024,    // bytes of one message, what is behind is cut off
+    KNOWN_LAST_LINES_MAX = 4096, // the same of last lines, from the front
+};
+
 struct known_process {
     struct agent_process now; // its texts are ours
     size_t text;              // bytes of them

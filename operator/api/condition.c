@@ -2,7 +2,7 @@
 #include "operator/api/condition.h"
 
 #include "common/base/str.h"
-#include "operator/api/tables.h"
+#include "operator/api/json_table.h"
 
 static const char *const status_names[] = {
     [CONDITION_UNKNOWN] = "Unknown", [CONDITION_FALSE] = "False", [CONDITION_TRUE] = "True", NULL};

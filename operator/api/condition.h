@@ -4,6 +4,8 @@
 
 #include "operator/api/object.h"
 
+struct json_table;
+
 enum condition_status { CONDITION_UNKNOWN, CONDITION_FALSE, CONDITION_TRUE };
 
 struct condition {
@@ -15,3 +17,5 @@ struct condition {
 };
 
 const struct condition *condition_find(const struct condition *items, size_t n, const char *type);
+
+extern const struct json_table condition_table;

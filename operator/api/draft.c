@@ -5,7 +5,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/tables.h"
+#include "operator/api/meta.h"
 
 #include <inttypes.h>
 #include <stdio.h>

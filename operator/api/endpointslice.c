@@ -3,7 +3,8 @@
 
 #include "common/base/str.h"
 #include "operator/api/json_encode.h"
-#include "operator/api/tables.h"
+#include "operator/api/json_table.h"
+#include "operator/api/meta.h"
 
 #include <string.h>
 

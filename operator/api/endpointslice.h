@@ -5,6 +5,8 @@
 
 #include "operator/api/object.h"
 
+struct json;
+
 #define LABEL_SLICE_SERVICE "kubernetes.io/service-name"
 #define LABEL_SLICE_MANAGED_BY "endpointslice.kubernetes.io/managed-by"
 #define SLICE_MANAGED_BY "cadre.dev"
@@ -40,3 +42,6 @@ const char *endpointslice_encode(const struct endpointslice_spec *s, struct aren
 const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a);
 // The same for a slice that was read and for what it was written from, whatever else is in it.
 uint64_t endpointslice_hash(const struct endpoint *endpoints, size_t n, int32_t port);
+
+// For object_decode().
+int endpointslice_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/event.h"
 
-#include "operator/api/tables.h"
+#include "operator/api/meta.h"
 
 enum { NOTE_MAX = 1024, WORD_MAX = 128 }; // the API server refuses more
 

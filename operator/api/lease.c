@@ -2,7 +2,8 @@
 #include "operator/api/lease.h"
 
 #include "operator/api/json_encode.h"
-#include "operator/api/tables.h"
+#include "operator/api/json_table.h"
+#include "operator/api/meta.h"
 
 #define LEASE(member) offsetof(struct lease, member)
 

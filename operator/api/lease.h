@@ -3,6 +3,8 @@
 
 #include "operator/api/object.h"
 
+struct json;
+
 #define ANNOTATION_WATCHES "cadre.dev/watches" // the namespaces that the holder acts on: one, or "*"
 
 struct lease {
@@ -20,3 +22,6 @@ static inline const struct lease *lease_of(const struct object *o)
 
 // The whole Lease as JSON; with a resource_version it is an update that fails if someone else wrote meanwhile.
 const char *lease_encode(const struct lease *l, struct arena *a);
+
+// For object_decode().
+int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/node.h"
 
-#include "operator/api/tables.h"
+#include "operator/api/condition.h"
+#include "operator/api/json_table.h"
 
 #define NODE(member) offsetof(struct node, member)
 #define TAINT(member) offsetof(struct taint, member)

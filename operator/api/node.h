@@ -4,6 +4,8 @@
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
 
+struct json;
+
 struct taint {
     const char *key, *value, *effect;
 };
@@ -22,3 +24,6 @@ static inline const struct node *node_of(const struct object *o)
 {
     return (const struct node *)o;
 }
+
+// For object_decode().
+int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);

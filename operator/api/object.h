@@ -75,9 +75,5 @@ struct object {
 const struct object *object_ref(const struct object *o);
 void object_unref(const struct object *o); // NULL is fine
 
-// Decodes one object of the kind that the caller expects (list items carry no kind of their own; where the JSON names
-// another kind the answer is ERR_INVALID). The message of an error names the JSON path. *ret has one reference.
-int object_decode(enum kind kind, const char *json, size_t len, const struct object **ret, struct err *err);
-
 // resourceVersions: <0, 0, >0. Equality always holds; order by length, then bytes (KEP-5504).
 int resource_version_cmp(const char *a, const char *b);

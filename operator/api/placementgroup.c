@@ -2,8 +2,9 @@
 #include "operator/api/placementgroup.h"
 
 #include "common/base/mem.h"
+#include "operator/api/condition.h"
 #include "operator/api/json_encode.h"
-#include "operator/api/tables.h"
+#include "operator/api/json_table.h"
 
 #define SPEC(member) offsetof(struct placementgroup_spec, member)
 #define STATUS(member) offsetof(struct placementgroup_status, member)

@@ -7,6 +7,9 @@
 #include "operator/api/object.h"
 #include "operator/api/workergroup.h"
 
+struct json;
+struct json_table;
+
 struct bundle_spec { // an entry of spec.bundles
     int32_t count;   // default 1
     const char *resources_json;
@@ -50,3 +53,7 @@ static inline const struct placementgroup *placementgroup_of(const struct object
 // As workergroup_status_patch() and workergroup_status_equal().
 const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a);
 bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b);
+
+// For object_decode().
+int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+extern const struct json_table placementgroup_table; // for the test that compares it with crds/

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/pod.h"
 
+#include "operator/api/condition.h"
+#include "operator/api/json_table.h"
+#include "operator/api/pod_constraints.h"
 #include "operator/api/pod_requests.h"
-#include "operator/api/tables.h"
 
 #define POD(member) offsetof(struct pod, member)
 #define CONTAINER(member) offsetof(struct container_status, member)

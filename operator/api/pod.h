@@ -7,6 +7,8 @@
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
 
+struct json;
+
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
 
 struct container_status {
@@ -50,3 +52,7 @@ static inline bool pod_terminal(const struct pod *p)
 {
     return p->phase == POD_SUCCEEDED || p->phase == POD_FAILED;
 }
+
+// For object_decode().
+int pod_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+bool pod_is_foreign(const struct json *root); // no label cadre.dev/group

@@ -2,8 +2,8 @@
 #include "operator/api/pod_constraints.h"
 
 #include "common/base/str.h"
+#include "operator/api/json_table.h"
 #include "operator/api/pod_requests.h"
-#include "operator/api/tables.h"
 
 struct match_item {
     const char *key, *op;

@@ -5,6 +5,8 @@
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
 
+struct json;
+
 enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
 
 struct match {
@@ -38,3 +40,6 @@ struct pod_constraints {
 
 // Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
 int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
+
+// The one node that every required node affinity term names; NULL if there is none.
+int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err);

@@ -3,7 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/api/tables.h"
+#include "operator/api/condition.h"
+#include "operator/api/json_table.h"
 
 #include <stdlib.h>
 

@@ -237,11 +237,9 @@ static const char *find_mount(const struct json *container, struct arena *a)
     return NULL;
 }
 
-void podagent_inspect(const struct json *spec, struct arena *a, struct template_facts *ret)
+struct podagent_facts podagent_inspect(const struct json *spec, struct arena *a)
 {
     const struct json *first = json_get(spec, "containers")->child;
-    ret->has_command = json_count(json_get(first, "command")) > 0;
-    ret->grace_s = template_grace_s(spec);
     const char *const taken[] = {
         find_name(spec, "containers", PODAGENT_NAME, a),
         find_name(spec, "initContainers", PODAGENT_NAME, a),
@@ -249,6 +247,9 @@ void podagent_inspect(const struct json *spec, struct arena *a, struct template_
         find_name(spec, "volumes", TOKEN_NAME, a),
         find_mount(first, a),
     };
-    for (size_t i = 0; i < ARRAY_LEN(taken) && !ret->taken; i++)
-        ret->taken = taken[i];
+    struct podagent_facts facts = {.has_command = json_count(json_get(first, "command")) > 0,
+                                   .grace_s = template_grace_s(spec)};
+    for (size_t i = 0; i < ARRAY_LEN(taken) && !facts.taken; i++)
+        facts.taken = taken[i];
+    return facts;
 }

@@ -6,7 +6,6 @@
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
-#include "operator/api/podtemplate.h"
 #include "operator/api/workergroup.h"
 
 #define PODAGENT_NAME "cadre-agent"      // of the init container and of the volume
@@ -34,5 +33,10 @@ int podagent_check(const struct json *container, const char *path, struct err *e
 void podagent_write_container(struct json_writer *w, const struct pod_agent *agent, const struct json *spec,
                               const struct json *container);
 void podagent_write_env(struct json_writer *w, const struct pod_agent *agent); // items of its list
-// Sets has_command, grace_s and taken.
-void podagent_inspect(const struct json *spec, struct arena *a, struct template_facts *ret);
+
+struct podagent_facts {
+    bool has_command;  // the first container says what to run; args alone do not
+    int64_t grace_s;   // terminationGracePeriodSeconds, or Kubernetes' default
+    const char *taken; // path of the first name or mount that an agent in the pod would need; NULL if none
+};
+struct podagent_facts podagent_inspect(const struct json *spec, struct arena *a);

@@ -5,10 +5,10 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/meta.h"
 #include "operator/api/podagent.h"
 #include "operator/api/quantity.h"
 #include "operator/api/resource.h"
-#include "operator/api/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -548,7 +548,10 @@ static int inspect(const char *template_json, const char *const *reserved, struc
         return r;
     ret->hash = canonical_hash(root, a);
     ret->gpus = template_gpus(spec, a);
-    podagent_inspect(spec, a, ret);
+    struct podagent_facts agent = podagent_inspect(spec, a);
+    ret->has_command = agent.has_command;
+    ret->grace_s = agent.grace_s;
+    ret->taken = agent.taken;
     return 0;
 }
 

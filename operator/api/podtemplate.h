@@ -38,10 +38,10 @@ struct template_facts {
     const char *owned;     // path of the first field that is Cadre's to set, or works against it; NULL if none
     const char *owned_why; // and what to do instead
     uint64_t hash;         // of the canonical JSON (sorted keys): equal templates have equal hashes
-    bool has_command;      // the first container says what to run; args alone do not
-    int64_t grace_s;       // terminationGracePeriodSeconds, or Kubernetes' default
-    int64_t gpus;          // whole nvidia.com/gpu that a pod of it asks for; 0: none, or by something else
-    const char *taken;     // path of the first name or mount that an agent in the pod would need; NULL if none
+    bool has_command;      // the three of struct podagent_facts
+    int64_t grace_s;
+    const char *taken;
+    int64_t gpus; // whole nvidia.com/gpu that a pod of it asks for; 0: none, or by something else
 };
 
 // `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix, one behind a '!' is not reserved,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/service.h"
 
-#include "operator/api/tables.h"
+#include "operator/api/meta.h"
 
 int service_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -3,6 +3,8 @@
 
 #include "operator/api/object.h"
 
+struct json;
+
 struct service {
     struct object obj;
     bool selects; // Kubernetes publishes the endpoints, of the pods that its selector matches
@@ -21,3 +23,6 @@ struct service_spec {
     int32_t port; // named "rendezvous"
 };
 const char *service_encode(const struct service_spec *s, struct arena *a);
+
+// For object_decode().
+int service_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);

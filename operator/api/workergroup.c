@@ -2,8 +2,9 @@
 #include "operator/api/workergroup.h"
 
 #include "common/base/mem.h"
+#include "operator/api/condition.h"
 #include "operator/api/json_encode.h"
-#include "operator/api/tables.h"
+#include "operator/api/json_table.h"
 
 #define SPEC(member) offsetof(struct workergroup_spec, member)
 #define WORKER(member) offsetof(struct workergroup_spec, worker.member)

@@ -8,6 +8,9 @@
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
 
+struct json;
+struct json_table;
+
 enum strategy { STRATEGY_PACK, STRATEGY_SPREAD, STRATEGY_STRICT_PACK, STRATEGY_STRICT_SPREAD };
 enum pod_per { POD_PER_BUNDLE, POD_PER_NODE };
 enum runtime_kind { RUNTIME_AGENT, RUNTIME_PLAIN };
@@ -156,3 +159,8 @@ const char *workergroup_unknown(const struct json *spec, struct arena *a);
 const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a);
 // Equal in everything that is written (lastTransitionTime of a condition that did not change is not compared).
 bool workergroup_status_equal(const struct workergroup_status *a, const struct workergroup_status *b);
+
+// For object_decode().
+int workergroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
+extern const struct json_table workergroup_table; // for the test that compares it with crds/
+extern const char *const strategy_names[], *const pod_per_names[];

@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "operator/api/object_decode.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>

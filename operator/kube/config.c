@@ -3,9 +3,7 @@
 
 #include "common/base/file.h"
 #include "common/base/str.h"
-#include "operator/kube/kubeconfig.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,37 +21,6 @@ void kube_config_done(struct kube_config *c)
     wipe(c->key_pem);
     arena_done(&c->arena);
     *c = (struct kube_config){0};
-}
-
-// The first entry of the colon-separated list that exists; NULL if none does.
-static const char *first_file(const char *list, struct arena *a)
-{
-    while (*list) {
-        size_t n = strcspn(list, ":");
-        const char *file = arena_strndup(a, list, n);
-        if (n && access(file, F_OK) == 0)
-            return file;
-        list += n + (list[n] == ':');
-    }
-    return NULL;
-}
-
-int kube_config_load(const char *path, const char *context, struct kube_config *ret, struct err *err)
-{
-    if (!path)
-        return kube_config_in_cluster("", getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), ret,
-                                      err);
-    struct kube_config c = {0};
-    arena_init(&c.arena, 0);
-    const char *file = first_file(path, &c.arena);
-    int r = file ? kubeconfig_load(file, context, &c, err)
-                 : err_set(err, ERR_NOT_FOUND, "kubeconfig %s does not exist", path);
-    if (r < 0) {
-        kube_config_done(&c);
-        return r;
-    }
-    *ret = c;
-    return 0;
 }
 
 static const char *read_namespace(const char *path, struct arena *a)

@@ -2,59 +2,36 @@
 #include "operator/kube/kubeconfig.h"
 
 #include "common/base/file.h"
-#include "common/base/mem.h"
+#include "common/base/json.h"
 #include "common/base/str.h"
+#include "operator/api/yaml.h"
 
 #include <openssl/evp.h>
+#include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
+#include <unistd.h>
 
 enum { KUBECONFIG_MAX_FILE = 1024 * 1024 };
 
 struct kubeconfig {
     const char *file;
-    yaml_document_t doc;
-    yaml_node_t *root;
+    const struct json *root;
     struct kube_config *c;
 };
 
-static yaml_node_t *map_get(struct kubeconfig *k, const yaml_node_t *map, const char *key)
+// What is written there; NULL for what is missing, empty or no scalar. A token may look like a number.
+static const char *map_text(const struct kubeconfig *k, const struct json *map, const char *key)
 {
-    if (!map || map->type != YAML_MAPPING_NODE)
-        return NULL;
-    for (yaml_node_pair_t *p = map->data.mapping.pairs.start; p < map->data.mapping.pairs.top; p++) {
-        yaml_node_t *name = yaml_document_get_node(&k->doc, p->key);
-        if (name && name->type == YAML_SCALAR_NODE && strcmp((const char *)name->data.scalar.value, key) == 0)
-            return yaml_document_get_node(&k->doc, p->value);
-    }
-    return NULL;
+    const struct json *v = json_get(map, key);
+    const char *s = !v || v->type == JSON_OBJECT || v->type == JSON_LIST ? NULL
+                    : v->type == JSON_STRING                             ? json_str(v, &k->c->arena)
+                                                                         : arena_strndup(&k->c->arena, v->text, v->len);
+    return str_empty(s) ? NULL : s;
 }
 
-// NULL for what is missing, empty or no scalar.
-static const char *map_text(struct kubeconfig *k, const yaml_node_t *map, const char *key)
+static void put_names(const struct kubeconfig *k, const struct json *list, struct buf *out)
 {
-    const yaml_node_t *n = map_get(k, map, key);
-    const char *s = n && n->type == YAML_SCALAR_NODE ? (const char *)n->data.scalar.value : NULL;
-    return !s || !*s || strcmp(s, "null") == 0 || strcmp(s, "~") == 0 ? NULL : s;
-}
-
-static const char *map_dup(struct kubeconfig *k, const yaml_node_t *map, const char *key)
-{
-    return arena_strdup(&k->c->arena, map_text(k, map, key));
-}
-
-static yaml_node_t *list_at(struct kubeconfig *k, const yaml_node_t *list, size_t i)
-{
-    if (!list || list->type != YAML_SEQUENCE_NODE ||
-        i >= (size_t)(list->data.sequence.items.top - list->data.sequence.items.start))
-        return NULL;
-    return yaml_document_get_node(&k->doc, list->data.sequence.items.start[i]);
-}
-
-static void put_names(struct kubeconfig *k, const yaml_node_t *list, struct buf *out)
-{
-    const yaml_node_t *entry;
-    for (size_t i = 0; (entry = list_at(k, list, i)); i++) {
+    JSON_FOREACH(entry, list) {
         const char *name = map_text(k, entry, "name");
         if (name)
             (void)buf_printf(out, "%s\"%s\"", out->len ? ", " : "", name);
@@ -62,15 +39,15 @@ static void put_names(struct kubeconfig *k, const yaml_node_t *list, struct buf 
 }
 
 // The member `inner` of the entry called `name` in the list `plural`: contexts, clusters and users are all kept so.
-static int find_entry(struct kubeconfig *k, const char *plural, const char *inner, const char *name, yaml_node_t **ret,
-                      struct err *err)
+static int find_entry(const struct kubeconfig *k, const char *plural, const char *inner, const char *name,
+                      const struct json **ret, struct err *err)
 {
-    const yaml_node_t *list = map_get(k, k->root, plural), *entry;
-    for (size_t i = 0; (entry = list_at(k, list, i)); i++) {
+    const struct json *list = json_get(k->root, plural);
+    JSON_FOREACH(entry, list) {
         if (!str_eq(map_text(k, entry, "name"), name))
             continue;
-        *ret = map_get(k, entry, inner);
-        if (*ret && (*ret)->type == YAML_MAPPING_NODE)
+        *ret = json_get(entry, inner);
+        if (*ret && (*ret)->type == JSON_OBJECT)
             return 0;
         return err_set(err, ERR_INVALID, "kubeconfig %s: %s \"%s\" is empty", k->file, inner, name);
     }
@@ -101,12 +78,12 @@ static const char *beside_file(struct kubeconfig *k, const char *path)
 {
     const char *slash = strrchr(k->file, '/');
     if (!path || path[0] == '/' || !slash)
-        return arena_strdup(&k->c->arena, path);
+        return path;
     return arena_printf(&k->c->arena, "%.*s/%s", (int)(slash - k->file), k->file, path);
 }
 
 // A credential that is either a file (`key`) or inside the kubeconfig (`key`-data, which wins, as in kubectl).
-static int load_pem(struct kubeconfig *k, const yaml_node_t *map, const char *key, const char **ret_file,
+static int load_pem(struct kubeconfig *k, const struct json *map, const char *key, const char **ret_file,
                     const char **ret_pem, struct err *err)
 {
     char data_key[64];
@@ -120,7 +97,7 @@ static int load_pem(struct kubeconfig *k, const yaml_node_t *map, const char *ke
     return *ret_pem ? 0 : err_set(err, ERR_INVALID, "kubeconfig %s: %s is not base64", k->file, data_key);
 }
 
-static int load_bool(struct kubeconfig *k, const yaml_node_t *map, const char *key, bool *ret, struct err *err)
+static int load_bool(struct kubeconfig *k, const struct json *map, const char *key, bool *ret, struct err *err)
 {
     const char *s = map_text(k, map, key);
     *ret = str_eq(s, "true");
@@ -131,7 +108,7 @@ static int load_bool(struct kubeconfig *k, const yaml_node_t *map, const char *k
 
 static int load_cluster(struct kubeconfig *k, const char *name, struct err *err)
 {
-    yaml_node_t *cluster = NULL;
+    const struct json *cluster = NULL;
     int r = find_entry(k, "clusters", "cluster", name, &cluster, err);
     if (r < 0)
         return r;
@@ -143,24 +120,24 @@ static int load_cluster(struct kubeconfig *k, const char *name, struct err *err)
     while (n && server[n - 1] == '/')
         n--;
     k->c->server = arena_strndup(&k->c->arena, server, n);
-    k->c->tls_server_name = map_dup(k, cluster, "tls-server-name");
-    k->c->proxy_url = map_dup(k, cluster, "proxy-url");
+    k->c->tls_server_name = map_text(k, cluster, "tls-server-name");
+    k->c->proxy_url = map_text(k, cluster, "proxy-url");
     r = load_bool(k, cluster, "insecure-skip-tls-verify", &k->c->insecure, err);
     return r < 0 ? r : load_pem(k, cluster, "certificate-authority", &k->c->ca_file, &k->c->ca_pem, err);
 }
 
 // Ways to log in that would be wrong to ignore.
-static int refuse_unsupported(struct kubeconfig *k, const yaml_node_t *user, const char *name, struct err *err)
+static int refuse_unsupported(struct kubeconfig *k, const struct json *user, const char *name, struct err *err)
 {
     static const char advice[] = "use a token or a client certificate (`kubectl create token` makes a token)";
-    const yaml_node_t *exec = map_get(k, user, "exec"), *provider = map_get(k, user, "auth-provider");
-    if (exec && exec->type == YAML_MAPPING_NODE) {
+    const struct json *exec = json_get(user, "exec"), *provider = json_get(user, "auth-provider");
+    if (exec && exec->type == JSON_OBJECT) {
         const char *command = map_text(k, exec, "command");
         return err_set(err, ERR_INVALID,
                        "kubeconfig %s: user \"%s\" logs in by running %s (exec), which is not supported; %s", k->file,
                        name, command ? command : "a program", advice);
     }
-    if (provider && provider->type == YAML_MAPPING_NODE) {
+    if (provider && provider->type == JSON_OBJECT) {
         const char *kind = map_text(k, provider, "name");
         return err_set(err, ERR_INVALID,
                        "kubeconfig %s: user \"%s\" logs in by auth-provider %s, which is not supported; %s", k->file,
@@ -170,7 +147,7 @@ static int refuse_unsupported(struct kubeconfig *k, const yaml_node_t *user, con
         return err_set(err, ERR_INVALID,
                        "kubeconfig %s: user \"%s\" logs in by username and password, which is not supported; %s",
                        k->file, name, advice);
-    if (map_text(k, user, "as") || map_text(k, user, "as-uid") || map_get(k, user, "as-groups"))
+    if (map_text(k, user, "as") || map_text(k, user, "as-uid") || json_get(user, "as-groups"))
         return err_set(err, ERR_INVALID, "kubeconfig %s: user \"%s\" impersonates another (as), which is not supported",
                        k->file, name);
     return 0;
@@ -180,7 +157,7 @@ static int load_user(struct kubeconfig *k, const char *name, struct err *err)
 {
     if (!name)
         return 0; // anonymous
-    yaml_node_t *user = NULL;
+    const struct json *user = NULL;
     int r = find_entry(k, "users", "user", name, &user, err);
     if (r == 0)
         r = refuse_unsupported(k, user, name, err);
@@ -190,7 +167,7 @@ static int load_user(struct kubeconfig *k, const char *name, struct err *err)
         r = load_pem(k, user, "client-key", &k->c->key_file, &k->c->key_pem, err);
     if (r < 0)
         return r;
-    k->c->token = map_dup(k, user, "token");
+    k->c->token = map_text(k, user, "token");
     if (!k->c->token)
         k->c->token_file = beside_file(k, map_text(k, user, "tokenFile"));
     return 0;
@@ -203,33 +180,34 @@ static int load_context(struct kubeconfig *k, const char *name, struct err *err)
     if (!name)
         return err_set(err, ERR_INVALID, "kubeconfig %s: no current-context is set; name a context", k->file);
     k->c->source = arena_printf(&k->c->arena, "kubeconfig %s, context %s", k->file, name);
-    yaml_node_t *context = NULL;
+    const struct json *context = NULL;
     int r = find_entry(k, "contexts", "context", name, &context, err);
     if (r < 0)
         return r;
     const char *cluster = map_text(k, context, "cluster"), *ns = map_text(k, context, "namespace");
     if (!cluster)
         return err_set(err, ERR_INVALID, "kubeconfig %s: context \"%s\" names no cluster", k->file, name);
-    k->c->ns = arena_strdup(&k->c->arena, ns ? ns : "default");
+    k->c->ns = ns ? ns : "default";
     r = load_cluster(k, cluster, err);
     return r < 0 ? r : load_user(k, map_text(k, context, "user"), err);
 }
 
 static int parse(struct kubeconfig *k, const struct buf *text, struct err *err)
 {
-    yaml_parser_t parser;
-    if (!yaml_parser_initialize(&parser))
-        return err_set(err, ERR_NOMEM, "kubeconfig %s: out of memory", k->file);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)buf_str(text), text->len);
-    int ok = yaml_parser_load(&parser, &k->doc);
-    if (!ok)
-        err_set(err, ERR_INVALID, "kubeconfig %s is not YAML: line %zu: %s", k->file, parser.problem_mark.line + 1,
-                parser.problem ? parser.problem : "cannot be read");
-    yaml_parser_delete(&parser);
-    return ok ? 0 : err->code;
+    struct json *root = NULL;
+    const char *const *documents;
+    size_t n;
+    if (yaml_to_json(buf_str(text), text->len, &k->c->arena, &documents, &n, err) < 0)
+        return err_wrap(err, "kubeconfig %s is not YAML", k->file);
+    if (n && json_parse(documents[0], strlen(documents[0]), NULL, &k->c->arena, &root, err) < 0)
+        return err_wrap(err, "kubeconfig %s", k->file);
+    k->root = root;
+    return root && root->type == JSON_OBJECT
+               ? 0
+               : err_set(err, ERR_INVALID, "kubeconfig %s is %s", k->file, text->len ? "not a kubeconfig" : "empty");
 }
 
-int kubeconfig_load(const char *file, const char *context, struct kube_config *c, struct err *err)
+static int load(const char *file, const char *context, struct kube_config *c, struct err *err)
 {
     struct buf text = BUF_INIT(KUBECONFIG_MAX_FILE);
     struct kubeconfig k = {.file = file, .c = c};
@@ -238,16 +216,40 @@ int kubeconfig_load(const char *file, const char *context, struct kube_config *c
         err_wrap(err, "kubeconfig");
     else
         r = parse(&k, &text, err);
-    if (r == 0) {
-        k.root = yaml_document_get_root_node(&k.doc);
-        if (k.root && k.root->type == YAML_MAPPING_NODE)
-            r = load_context(&k, context, err);
-        else
-            r = err_set(err, ERR_INVALID, "kubeconfig %s is %s", file, k.root ? "not a kubeconfig" : "empty");
-        yaml_document_delete(&k.doc);
-    }
+    if (r == 0)
+        r = load_context(&k, context, err);
     if (text.data)
         explicit_bzero(text.data, text.size);
     buf_done(&text);
     return r;
+}
+
+// The first entry of the colon-separated list that exists; NULL if none does.
+static const char *first_file(const char *list, struct arena *a)
+{
+    while (*list) {
+        size_t n = strcspn(list, ":");
+        const char *file = arena_strndup(a, list, n);
+        if (n && access(file, F_OK) == 0)
+            return file;
+        list += n + (list[n] == ':');
+    }
+    return NULL;
+}
+
+int kube_config_load(const char *path, const char *context, struct kube_config *ret, struct err *err)
+{
+    if (!path)
+        return kube_config_in_cluster("", getenv("KUBERNETES_SERVICE_HOST"), getenv("KUBERNETES_SERVICE_PORT"), ret,
+                                      err);
+    struct kube_config c = {0};
+    arena_init(&c.arena, 0);
+    const char *file = first_file(path, &c.arena);
+    int r = file ? load(file, context, &c, err) : err_set(err, ERR_NOT_FOUND, "kubeconfig %s does not exist", path);
+    if (r < 0) {
+        kube_config_done(&c);
+        return r;
+    }
+    *ret = c;
+    return 0;
 }

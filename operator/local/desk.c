@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
+#include "operator/api/object_decode.h"
 #include "operator/local/claim.h"
 #include "operator/reconcile/bundles.h"
 

@@ -6,8 +6,9 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/launch.h"
+#include "operator/api/object_decode.h"
 #include "operator/local/container.h"
-#include "operator/local/yaml.h"
+#include "operator/api/yaml.h"
 #include "operator/reconcile/accept.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/planner.h"
 

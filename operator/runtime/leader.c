@@ -3,6 +3,7 @@
 #include "operator/runtime/leader.h"
 
 #include "common/base/mem.h"
+#include "operator/api/object_decode.h"
 #include "operator/runtime/leader_fsm.h"
 
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "common/base/err.h"
 #include "common/base/map.h"
 #include "common/base/mem.h"
-#include "operator/runtime/process.h"
 
 #include <assert.h>
 #include <math.h>
@@ -48,9 +47,7 @@ struct metrics {
 
 struct metrics *metrics_new(void)
 {
-    struct metrics *m = xcalloc(1, sizeof *m);
-    metrics_on_collect(m, process_collect, m);
-    return m;
+    return xcalloc(1, sizeof(struct metrics));
 }
 
 static void family_free(struct family *f)

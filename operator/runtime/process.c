@@ -67,7 +67,7 @@ static double cpu_seconds(void)
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-void process_collect(void *metrics)
+static void collect(void *metrics)
 {
     struct metrics *m = metrics;
     char statm[256];
@@ -95,9 +95,10 @@ static void on_turn(void *seconds, int64_t worked_us)
     metric_observe(seconds, (double)worked_us / 1e6);
 }
 
-void process_observe_turns(struct metrics *m, struct loop *loop)
+void process_metrics(struct metrics *m, struct loop *loop)
 {
     static const double buckets[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5};
+    metrics_on_collect(m, collect, m);
     loop_observe(loop, on_turn,
                  metrics_histogram(m, "cadre_loop_turn_seconds",
                                    "Duration of each turn of the event loop. Everything else waits meanwhile.", "",

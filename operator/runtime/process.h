@@ -7,5 +7,4 @@
 #include "common/base/loop.h"
 #include "operator/runtime/metrics.h"
 
-void process_collect(void *metrics);                              // for metrics_on_collect
-void process_observe_turns(struct metrics *m, struct loop *loop); // until loop_observe(loop, NULL, NULL)
+void process_metrics(struct metrics *m, struct loop *loop); // until loop_observe(loop, NULL, NULL)

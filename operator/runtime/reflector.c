@@ -5,6 +5,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/status.h"
 #include "operator/kube/list_splitter.h"
 #include "operator/kube/stream.h"

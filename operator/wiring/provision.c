@@ -8,6 +8,7 @@
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
 #include "operator/identity/inquiry.h"
 #include "operator/identity/review.h"

@@ -7,13 +7,13 @@
 #include "operator/api/event.h"
 #include "operator/api/glance.h"
 #include "operator/api/lease.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/api/podtemplate.h"
 #include "operator/api/quantity.h"
 #include "operator/api/status.h"
-#include "operator/api/tables.h"
 #include "operator/api/workergroup.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "common/wire/batch.h"
 #include "common/wire/mode.h"
 #include "common/wire/traceparent.h"
+#include "sdk/c/client/client.h"
 #include "sdk/c/client/teller.h"
 #include "sdk/c/client/turnstile.h"
 

@@ -2,7 +2,7 @@
 // Batches that a client builds in the memory that they are sent from: shared with the proxy, or its own.
 #pragma once
 
-#include "sdk/c/client/client.h"
+#include "sdk/c/client/client_state.h"
 
 // Kept until buffer_free(). NULL: there is no room.
 char *buffer_new(struct cadre_client *c, size_t len);

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/spin.h"
+#include "sdk/c/client/client.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -5,7 +5,7 @@
 // has no thread and no lock; the functions below then work without one.
 #pragma once
 
-#include "sdk/c/client/client.h"
+#include "sdk/c/client/client_state.h"
 
 struct turnstile;
 

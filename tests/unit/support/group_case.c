@@ -7,6 +7,7 @@
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/before.h"

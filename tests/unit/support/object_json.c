@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/support/object_json.h"
 
+#include "operator/api/object_decode.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

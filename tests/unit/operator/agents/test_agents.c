@@ -3,6 +3,7 @@
 #include "tests/unit/operator/agents/agents_fixture.h"
 
 #include "common/base/str.h"
+#include "operator/agents/known.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -393,8 +394,8 @@ static void of_long_texts_a_part_is_kept(void **state)
                      "{" GROUP ",\"attempt\":1,\"rank\":0,\"exitCode\":1,\"message\":\"%s\",\"lastLines\":\"%s!\"}",
                      text, lines));
     const struct agent_process *p = &facts(f)->processes[0];
-    assert_int_equal(strlen(p->message), AGENTS_MESSAGE_MAX);
-    assert_true(strlen(p->last_lines) >= AGENTS_LAST_LINES_MAX - 1 && strlen(p->last_lines) <= AGENTS_LAST_LINES_MAX);
+    assert_int_equal(strlen(p->message), KNOWN_MESSAGE_MAX);
+    assert_true(strlen(p->last_lines) >= KNOWN_LAST_LINES_MAX - 1 && strlen(p->last_lines) <= KNOWN_LAST_LINES_MAX);
     assert_true(str_utf8_valid(p->last_lines, strlen(p->last_lines)));
     assert_true(str_ends(p->last_lines, "!"));
 }
@@ -402,7 +403,7 @@ static void of_long_texts_a_part_is_kept(void **state)
 static void all_texts_of_a_pod_together_are_bounded(void **state)
 {
     struct fixture *f = *state;
-    char lines[AGENTS_LAST_LINES_MAX + 1];
+    char lines[KNOWN_LAST_LINES_MAX + 1];
     memset(lines, 'x', sizeof lines - 1);
     lines[sizeof lines - 1] = '\0';
     join(f, 0, HELLO(""));

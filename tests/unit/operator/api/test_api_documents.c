@@ -5,6 +5,7 @@
 #include "operator/api/endpointslice.h"
 #include "operator/api/event.h"
 #include "operator/api/lease.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/service.h"
 
 #include <setjmp.h>

@@ -3,6 +3,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"
+#include "operator/api/object_decode.h"
 #include "tests/unit/support/golden.h"
 
 #include <setjmp.h>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/node.h"
 
+#include "operator/api/object_decode.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

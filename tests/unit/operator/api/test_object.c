@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/lease.h"
+#include "operator/api/object_decode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

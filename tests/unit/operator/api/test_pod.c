@@ -2,6 +2,7 @@
 #include "operator/api/pod.h"
 
 #include "common/base/mem.h"
+#include "operator/api/object_decode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,9 @@
 #include "operator/api/workergroup.h"
 
 #include "common/base/str.h"
+#include "operator/api/json_table.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
-#include "operator/api/tables.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
 
 #include <setjmp.h>

@@ -5,6 +5,7 @@
 // object a line: {"pod", "requests" in thousandths} and {"pod", "node", "selected", "tolerated"}.
 #include "common/base/json.h"
 #include "operator/api/node.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/node_admission.h"

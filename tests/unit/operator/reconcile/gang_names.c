@@ -3,6 +3,7 @@
 #include "common/base/json.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
+#include "operator/api/object_decode.h"
 #include "tests/unit/operator/reconcile/gang_world.h"
 
 #include <string.h>

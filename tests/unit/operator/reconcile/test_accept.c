@@ -2,6 +2,7 @@
 #include "operator/reconcile/accept.h"
 
 #include "common/base/mem.h"
+#include "operator/api/object_decode.h"
 #include "operator/reconcile/reason.h"
 
 #include <setjmp.h>

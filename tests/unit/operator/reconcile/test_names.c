@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/api/object_decode.h"
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"

@@ -3,6 +3,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
+#include "operator/api/object_decode.h"
 #include "tests/unit/support/stub_client.h"
 
 #include <setjmp.h>

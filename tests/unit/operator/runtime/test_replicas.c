@@ -3,6 +3,7 @@
 #include "operator/runtime/replicas.h"
 
 #include "common/base/mem.h"
+#include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
 
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/runtime/territory.h"
 
+#include "operator/api/object_decode.h"
 #include "operator/api/pod.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The documents of a YAML text as JSON, by kubectl's rules for manifests: plain scalars become null, booleans and
+// The documents of a YAML text as JSON, by kubectl's rules: plain scalars become null, booleans and
 // numbers where they look like them, and strings otherwise. Aliases are expanded.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/local/yaml.h"
+#include "operator/api/yaml.h"
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"

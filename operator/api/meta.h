@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The metadata of an object: read, and written at the beginning of a document.
+#pragma once
+
+#include "common/base/json.h"
+#include "common/base/json_writer.h"
+#include "operator/api/object.h"
+
+// What is kept comes from `a`, what is only looked at from `scratch`. brief: without labels, annotations and owner.
+int meta_decode(const struct json *root, bool brief, struct arena *a, struct arena *scratch, struct meta *ret,
+                struct err *err);
+
+void labels_write(struct json_writer *w, const char *key, const struct labels *l);
+void owner_write(struct json_writer *w, const struct owner *o); // ownerReferences; nothing if there is none
+void kind_write(struct json_writer *w, enum kind kind);         // apiVersion and kind
+// Of a document to create: which kind it is, and of its metadata the name, namespace, labels and owner.
+void head_write(struct json_writer *w, enum kind kind, const struct meta *m);
