@@ -15,35 +15,6 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum {
-    OPT_KUBECTL = 256, // any that kubectl gets as it is
-    OPT_OPERATOR_NS,
-    OPT_SERVER,
-    OPT_SOCKET,
-    OPT_CA_FILE,
-    OPT_TOKEN,
-    OPT_TOKEN_FILE,
-    OPT_SERVICE_ACCOUNT,
-    OPT_ARG,
-    OPT_PER_RANK,
-    OPT_RANK,
-    OPT_ROLE,
-    OPT_DISPATCH,
-    OPT_EXECUTE,
-    OPT_SPLIT,
-    OPT_COLLECT,
-    OPT_PAD,
-    OPT_TIMEOUT,
-    OPT_ATTEMPT,
-    OPT_NO_WAIT,
-    OPT_NO_REPLY,
-    OPT_LOGS,
-    OPT_FOLD,
-    OPT_TAIL,
-    OPT_INTERVAL,
-    OPT_KEEP,
-};
-
 #define CALL (1u << VERB_CALL)
 #define INFO (1u << VERB_INFO)
 #define KILL (1u << VERB_KILL)
@@ -56,57 +27,8 @@ enum {
 #define WHY (1u << VERB_WHY)
 #define LOGS (1u << VERB_LOGS)
 #define CA (1u << VERB_CA)
+#define REACH (CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS)
 #define ALL (~0u)
-
-static const struct choice {
-    struct option option;
-    unsigned verbs;
-} choices[] = {
-    {{"namespace", required_argument, NULL, 'n'}, CALL | INFO | KILL | STACK | TOP | OBJECTS | WHY | LOGS},
-    {{"context", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"kubeconfig", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"cluster", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"user", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"as", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"as-group", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"as-uid", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"certificate-authority", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"client-certificate", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"client-key", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"tls-server-name", required_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"insecure-skip-tls-verify", no_argument, NULL, OPT_KUBECTL}, ALL},
-    {{"operator-namespace", required_argument, NULL, OPT_OPERATOR_NS},
-     CALL | INFO | KILL | STACK | TOP | OBJECTS | CA | LOGS},
-    {{"server", required_argument, NULL, OPT_SERVER}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"socket", required_argument, NULL, OPT_SOCKET}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"ca-file", required_argument, NULL, OPT_CA_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"token", required_argument, NULL, OPT_TOKEN}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"token-file", required_argument, NULL, OPT_TOKEN_FILE}, CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"service-account", required_argument, NULL, OPT_SERVICE_ACCOUNT},
-     CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS},
-    {{"output", required_argument, NULL, 'o'}, CALL | INFO | TOP | GET},
-    {{"timeout", required_argument, NULL, OPT_TIMEOUT}, CALL | INFO | KILL | TOP | OBJECTS},
-    {{"arg", required_argument, NULL, OPT_ARG}, CALL},
-    {{"per-rank", required_argument, NULL, OPT_PER_RANK}, CALL},
-    {{"rank", required_argument, NULL, OPT_RANK}, CALL | KILL | STACK | PUT | LOGS},
-    {{"role", required_argument, NULL, OPT_ROLE}, CALL},
-    {{"dispatch", required_argument, NULL, OPT_DISPATCH}, CALL | PUT},
-    {{"execute", required_argument, NULL, OPT_EXECUTE}, CALL},
-    {{"split", required_argument, NULL, OPT_SPLIT}, CALL},
-    {{"collect", required_argument, NULL, OPT_COLLECT}, CALL},
-    {{"pad", no_argument, NULL, OPT_PAD}, CALL},
-    {{"attempt", required_argument, NULL, OPT_ATTEMPT}, CALL | KILL},
-    {{"no-wait", no_argument, NULL, OPT_NO_WAIT}, CALL},
-    {{"no-reply", no_argument, NULL, OPT_NO_REPLY}, CALL},
-    {{"keep", no_argument, NULL, OPT_KEEP}, CALL},
-    {{"logs", no_argument, NULL, OPT_LOGS}, CALL},
-    {{"fold", no_argument, NULL, OPT_FOLD}, LOGS},
-    {{"follow", no_argument, NULL, 'f'}, LOGS},
-    {{"tail", required_argument, NULL, OPT_TAIL}, LOGS},
-    {{"watch", no_argument, NULL, 'w'}, TOP},
-    {{"interval", required_argument, NULL, OPT_INTERVAL}, TOP},
-    {{"help", no_argument, NULL, 'h'}, ALL},
-};
 
 static const char *const verb_names[VERB_COUNT] = {
     [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_STACK] = "stack",
@@ -114,14 +36,13 @@ static const char *const verb_names[VERB_COUNT] = {
     [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
 };
 
-enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000 };
+enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000, FIRST_ROW = 256 };
 
 struct parse {
     struct options *o;
     struct buf list; // of --arg
     const char *per_rank;
-    char **argv;      // that getopt goes through
-    const char *name; // of the option that was met, if it was a long one
+    char **argv; // that getopt goes through
 };
 
 static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -175,34 +96,38 @@ static bool mode_is(const char *text, const char *name)
     return *text == *name;
 }
 
-static int set_mode(const struct options *o, const char *(*name)(unsigned), unsigned n, void (*list)(struct buf *),
-                    int *ret)
+static int set_mode(const struct options *o, const char *text, const char *(*name)(unsigned), unsigned n,
+                    void (*list)(struct buf *), int *ret)
 {
     for (unsigned i = 1; i < n; i++) {
-        if (mode_is(optarg, name(i))) {
+        if (mode_is(text, name(i))) {
             *ret = (int)i;
             return -1;
         }
     }
     struct buf names = BUF_INIT(1024);
     list(&names);
-    int r = wrong(o, "there is no mode %s; there are %s", optarg, buf_str(&names));
+    int r = wrong(o, "there is no mode %s; there are %s", text, buf_str(&names));
     buf_done(&names);
     return r;
 }
 
-static int set_number(const struct options *o, const char *what, int64_t min, int64_t max, int64_t *ret)
+static int set_dispatch(struct parse *p, const char *text)
 {
-    if (str_to_i64(optarg, ret) && *ret >= min && *ret <= max)
-        return -1;
-    return wrong(o, "--%s %s: must be a number from %lld to %lld", what, optarg, (long long)min, (long long)max);
+    return set_mode(p->o, text, mode_dispatch_name, RECORD_DISPATCH_COUNT, mode_dispatch_list, &p->o->request.dispatch);
 }
 
-static int set_output(struct options *o)
+static int set_execute(struct parse *p, const char *text)
 {
-    bool json = str_eq(optarg, "json"), ranks = str_eq(optarg, "ranks") && o->verb == VERB_CALL;
+    return set_mode(p->o, text, mode_execute_name, RECORD_EXECUTE_COUNT, mode_execute_list, &p->o->request.execute);
+}
+
+static int set_output(struct parse *p, const char *text)
+{
+    struct options *o = p->o;
+    bool json = str_eq(text, "json"), ranks = str_eq(text, "ranks") && o->verb == VERB_CALL;
     if (!json && !ranks)
-        return wrong(o, "-o must be json%s: %s", o->verb == VERB_CALL ? " or ranks" : "", optarg);
+        return wrong(o, "-o must be json%s: %s", o->verb == VERB_CALL ? " or ranks" : "", text);
     o->output = json ? OUTPUT_JSON : OUTPUT_RANKS;
     return -1;
 }
@@ -261,134 +186,148 @@ static int unknown(const struct parse *p)
                  strspn(arg, "-.0123456789") == strlen(arg) ? "; write a negative number after --" : "");
 }
 
-static int apply_call(struct parse *p, int opt)
+static int set_per_rank(struct parse *p, const char *text)
 {
-    struct options *o = p->o;
-    cadre_client_request *r = &o->request;
-    switch (opt) {
-    case OPT_ARG:
-        return add_arg(p, optarg);
-    case OPT_PER_RANK:
-        p->per_rank = optarg;
-        return -1;
-    case OPT_ROLE:
-        r->role = optarg;
-        return -1;
-    case OPT_DISPATCH:
-        return set_mode(o, mode_dispatch_name, RECORD_DISPATCH_COUNT, mode_dispatch_list, &r->dispatch);
-    case OPT_EXECUTE:
-        return set_mode(o, mode_execute_name, RECORD_EXECUTE_COUNT, mode_execute_list, &r->execute);
-    case OPT_SPLIT:
-        r->split = optarg;
-        return -1;
-    case OPT_COLLECT:
-        r->collect = optarg;
-        return -1;
-    case OPT_PAD:
-        r->pad = 1;
-        return -1;
-    case OPT_ATTEMPT:
-        return set_number(o, "attempt", 1, UINT32_MAX, &r->attempt);
-    case OPT_NO_WAIT:
-        r->refuse_when_not_ready = 1;
-        return -1;
-    case OPT_NO_REPLY:
-        r->no_result = 1;
-        return -1;
-    case OPT_KEEP:
-        r->by_reference = r->pin = 1; // this session is over in a moment
-        return -1;
-    case OPT_LOGS:
-        o->logs = true;
-        return -1;
-    case OPT_FOLD:
-        o->fold = true;
-        return -1;
-    default:
-        return unknown(p);
-    }
-}
-
-static int set_socket(struct options *o, const char *path)
-{
-    if (path[0] != '/')
-        return wrong(o, "--socket %s: must be the path of a socket, from /", path);
-    o->socket = path;
+    p->per_rank = text;
     return -1;
 }
 
-static int apply_reach(struct parse *p, int opt)
+static int set_socket(struct parse *p, const char *path)
 {
-    struct options *o = p->o;
-    switch (opt) {
-    case OPT_OPERATOR_NS:
-        o->operator_ns = optarg;
-        return -1;
-    case OPT_SERVER:
-        o->server = optarg;
-        return -1;
-    case OPT_SOCKET:
-        return set_socket(o, optarg);
-    case OPT_CA_FILE:
-        o->ca_file = optarg;
-        return -1;
-    case OPT_TOKEN:
-        o->token = optarg;
-        return -1;
-    case OPT_TOKEN_FILE:
-        o->token_file = optarg;
-        return -1;
-    case OPT_SERVICE_ACCOUNT:
-        o->service_account = optarg;
-        return -1;
-    default:
-        return apply_call(p, opt);
-    }
+    p->o->socket = path;
+    return path[0] == '/' ? -1 : wrong(p->o, "--socket %s: must be the path of a socket, from /", path);
 }
 
-static int add_kubectl(struct options *o, const char *name)
+static int set_interval(struct parse *p, const char *text)
+{
+    return options_duration(text, &p->o->interval_ms) && p->o->interval_ms > 0
+               ? -1
+               : wrong(p->o, "--interval %s: must be like 500ms, 2s or 1m", text);
+}
+
+static int set_timeout(struct parse *p, const char *text)
+{
+    return options_duration(text, &p->o->request.timeout_ms)
+               ? -1
+               : wrong(p->o, "--timeout %s: must be like 30s or 2m, at most 168h", text);
+}
+
+// This session is over in a moment: what is kept stays without it.
+static int set_keep(struct parse *p, const char *unused)
+{
+    (void)unused;
+    p->o->request.by_reference = p->o->request.pin = 1;
+    return -1;
+}
+
+static int show_help(struct parse *p, const char *unused)
+{
+    (void)unused;
+    fputs(help_of(verb_names[p->o->verb]), stdout);
+    return 0;
+}
+
+enum kind {
+    TEXT,    // const char *
+    FLAG,    // bool
+    SWITCH,  // int: 1
+    NUMBER,  // int64_t, from min to max
+    KUBECTL, // it gets the option as it is
+    SET,     // `set` reads it
+};
+
+static const struct choice {
+    const char *name;
+    enum kind kind;
+    unsigned verbs;
+    size_t offset; // of the field in struct options
+    int (*set)(struct parse *p, const char *value);
+    int64_t min, max;
+    char letter; // of the short form; 0 = none
+    bool no_value;
+} choices[] = {
+#define AT(field) offsetof(struct options, field)
+    {"namespace", TEXT, REACH | WHY, AT(ns), .letter = 'n'},
+    {"context", KUBECTL, ALL},
+    {"kubeconfig", KUBECTL, ALL},
+    {"cluster", KUBECTL, ALL},
+    {"user", KUBECTL, ALL},
+    {"as", KUBECTL, ALL},
+    {"as-group", KUBECTL, ALL},
+    {"as-uid", KUBECTL, ALL},
+    {"certificate-authority", KUBECTL, ALL},
+    {"client-certificate", KUBECTL, ALL},
+    {"client-key", KUBECTL, ALL},
+    {"tls-server-name", KUBECTL, ALL},
+    {"insecure-skip-tls-verify", KUBECTL, ALL, .no_value = true},
+    {"operator-namespace", TEXT, REACH | CA, AT(operator_ns)},
+    {"server", TEXT, REACH, AT(server)},
+    {"socket", SET, REACH, .set = set_socket},
+    {"ca-file", TEXT, REACH, AT(ca_file)},
+    {"token", TEXT, REACH, AT(token)},
+    {"token-file", TEXT, REACH, AT(token_file)},
+    {"service-account", TEXT, REACH, AT(service_account)},
+    {"output", SET, CALL | INFO | TOP | GET, .set = set_output, .letter = 'o'},
+    {"timeout", SET, CALL | INFO | KILL | TOP | OBJECTS, .set = set_timeout},
+    {"arg", SET, CALL, .set = add_arg},
+    {"per-rank", SET, CALL, .set = set_per_rank},
+    {"rank", NUMBER, CALL | KILL | STACK | PUT | LOGS, AT(request.rank), .max = INT32_MAX},
+    {"role", TEXT, CALL, AT(request.role)},
+    {"dispatch", SET, CALL | PUT, .set = set_dispatch},
+    {"execute", SET, CALL, .set = set_execute},
+    {"split", TEXT, CALL, AT(request.split)},
+    {"collect", TEXT, CALL, AT(request.collect)},
+    {"pad", SWITCH, CALL, AT(request.pad)},
+    {"attempt", NUMBER, CALL | KILL, AT(request.attempt), .min = 1, .max = UINT32_MAX},
+    {"no-wait", SWITCH, CALL, AT(request.refuse_when_not_ready)},
+    {"no-reply", SWITCH, CALL, AT(request.no_result)},
+    {"keep", SET, CALL, .set = set_keep, .no_value = true},
+    {"logs", FLAG, CALL, AT(logs)},
+    {"fold", FLAG, LOGS, AT(fold)},
+    {"follow", FLAG, LOGS, AT(follow), .letter = 'f'},
+    {"tail", NUMBER, LOGS, AT(tail), .max = INT32_MAX},
+    {"watch", FLAG, TOP, AT(watch), .letter = 'w'},
+    {"interval", SET, TOP, .set = set_interval},
+    {"help", SET, ALL, .set = show_help, .letter = 'h', .no_value = true},
+#undef AT
+};
+
+static int set_number(const struct options *o, const struct choice *c, const char *text, int64_t *ret)
+{
+    if (str_to_i64(text, ret) && *ret >= c->min && *ret <= c->max)
+        return -1;
+    return wrong(o, "--%s %s: must be a number from %lld to %lld", c->name, text, (long long)c->min, (long long)c->max);
+}
+
+static int add_kubectl(struct options *o, const char *name, const char *value)
 {
     if (o->n_kubectl == OPTIONS_KUBECTL_MAX)
         return wrong(o, "more than %d options are for kubectl", OPTIONS_KUBECTL_MAX);
-    o->kubectl[o->n_kubectl++] = xasprintf("--%s%s%s", name, optarg ? "=" : "", optarg ? optarg : "");
+    o->kubectl[o->n_kubectl++] = xasprintf("--%s%s%s", name, value ? "=" : "", value ? value : "");
     return -1;
 }
 
-static int apply(struct parse *p, int opt)
+static int apply(struct parse *p, const struct choice *c, const char *value)
 {
-    struct options *o = p->o;
-    switch (opt) {
-    case OPT_KUBECTL:
-        return add_kubectl(o, p->name);
-    case 'n':
-        o->ns = optarg;
+    void *field = (char *)p->o + c->offset;
+    switch (c->kind) {
+    case TEXT:
+        *(const char **)field = value;
         return -1;
-    case 'o':
-        return set_output(o);
-    case 'f':
-        o->follow = true;
+    case FLAG:
+        *(bool *)field = true;
         return -1;
-    case 'w':
-        o->watch = true;
+    case SWITCH:
+        *(int *)field = 1;
         return -1;
-    case OPT_INTERVAL:
-        return options_duration(optarg, &o->interval_ms) && o->interval_ms > 0
-                   ? -1
-                   : wrong(o, "--interval %s: must be like 500ms, 2s or 1m", optarg);
-    case OPT_RANK:
-        return set_number(o, "rank", 0, INT32_MAX, &o->request.rank);
-    case OPT_TIMEOUT:
-        return options_duration(optarg, &o->request.timeout_ms)
-                   ? -1
-                   : wrong(o, "--timeout %s: must be like 30s or 2m, at most 168h", optarg);
-    case OPT_TAIL:
-        return set_number(o, "tail", 0, INT32_MAX, &o->tail);
-    case 'h':
-        fputs(help_of(verb_names[o->verb]), stdout);
-        return 0;
-    default:
-        return apply_reach(p, opt);
+    case NUMBER:
+        return set_number(p->o, c, value, field);
+    case KUBECTL:
+        return add_kubectl(p->o, c->name, value);
+    case SET:
+        break;
     }
+    return c->set(p, value);
 }
 
 static int take_call(struct parse *p, int n, char **rest)
@@ -496,20 +435,28 @@ static int find_verb(int argc, char **argv, struct options *o)
     return OPTIONS_USAGE;
 }
 
-// Those of the verb, as getopt_long() wants them.
+// Those of the verb, as getopt_long() wants them: their values are those of their rows, behind all letters.
 static void select_options(enum verb verb, struct option *table, char *letters)
 {
     for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
-        const struct option *o = &choices[i].option;
-        if (!(choices[i].verbs & 1u << verb))
+        const struct choice *c = &choices[i];
+        if (!(c->verbs & 1u << verb))
             continue;
-        *table++ = *o;
-        if (o->val < 256)
-            *letters++ = (char)o->val;
-        if (o->val < 256 && o->has_arg)
+        bool takes = !c->no_value && c->kind != FLAG && c->kind != SWITCH;
+        *table++ = (struct option){c->name, takes ? required_argument : no_argument, NULL, FIRST_ROW + (int)i};
+        if (c->letter)
+            *letters++ = c->letter;
+        if (c->letter && takes)
             *letters++ = ':';
     }
-    *letters = '\0';
+}
+
+static const struct choice *choice_of(int opt)
+{
+    for (size_t i = 0; i < ARRAY_LEN(choices); i++)
+        if (opt == FIRST_ROW + (int)i || (opt && opt == choices[i].letter))
+            return &choices[i];
+    return NULL;
 }
 
 int options_parse(int argc, char **argv, struct options *ret)
@@ -522,15 +469,14 @@ int options_parse(int argc, char **argv, struct options *ret)
     if (r >= 0)
         return r;
     struct option table[ARRAY_LEN(choices) + 1] = {0};
-    char letters[2 * ARRAY_LEN(choices) + 1];
+    char letters[2 * ARRAY_LEN(choices) + 1] = "";
     select_options(ret->verb, table, letters);
     struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
     opterr = 0;
     optind = 0; // from the start, also the second time
-    int opt, at = 0;
-    while (r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, &at)) != -1) {
-        p.name = table[at].name;
-        r = apply(&p, opt);
+    for (int opt; r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, NULL)) != -1;) {
+        const struct choice *c = choice_of(opt);
+        r = c ? apply(&p, c, optarg) : unknown(&p);
     }
     if (r < 0)
         r = take_operands(&p, argc - 1 - optind, argv + 1 + optind);

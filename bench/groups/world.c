@@ -8,6 +8,7 @@
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
+#include "operator/kube/kubeconfig.h"
 #include "operator/reconcile/names.h"
 
 #include <stdio.h>

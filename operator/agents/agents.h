@@ -14,10 +14,10 @@
 #include "operator/agents/facts.h"
 
 enum {
-    AGENTS_MAX = 128 * 1024,      // pods
-    AGENTS_GROUPS_MAX = 64,       // that are known in one pod; of more, those forgotten first that are idle
-    AGENTS_TEXT_MAX = 1 << 20,    // bytes of messages and last lines, of all processes of one pod; more are left out
-    AGENTS_SERIES_MAX = 1024      // GPUs in metrics; of more, the others are left out
+    AGENTS_MAX = 128 * 1024,   // pods
+    AGENTS_GROUPS_MAX = 64,    // that are known in one pod; of more, those forgotten first that are idle
+    AGENTS_TEXT_MAX = 1 << 20, // bytes of messages and last lines, of all processes of one pod; more are left out
+    AGENTS_SERIES_MAX = 1024   // GPUs in metrics; of more, the others are left out
 };
 
 struct agents;

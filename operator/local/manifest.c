@@ -7,8 +7,8 @@
 #include "common/base/str.h"
 #include "operator/api/launch.h"
 #include "operator/api/object_decode.h"
-#include "operator/local/container.h"
 #include "operator/api/yaml.h"
+#include "operator/local/container.h"
 #include "operator/reconcile/accept.h"
 
 #include <errno.h>

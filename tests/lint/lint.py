@@ -383,7 +383,7 @@ SELF_TEST_CIRCLES = [  # ({path: text}, the files that must be found)
       "operator/proxy/b.c": '#include "operator/proxy/b.h"\n', "operator/proxy/b.h": ""}, []),
     ({"operator/proxy/a.c": '#include "operator/proxy/b.h"\n', "operator/proxy/b.h": '#include "operator/proxy/c.h"\n',
       "operator/proxy/c.c": '#include "operator/proxy/a.h"\n', "operator/proxy/d.c": ""}, ["a, b, c"]),
-    ({"operator/api/a.c": '#include "operator/api/b.h"\n', "operator/api/b.c": '#include "operator/api/a.h"\n'}, []),
+    ({"bench/a.c": '#include "bench/b.h"\n', "bench/b.c": '#include "bench/a.h"\n'}, []),
 ]
 
 

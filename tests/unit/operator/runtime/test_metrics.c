@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static struct metrics *m;
 static struct buf text;
@@ -34,18 +33,10 @@ static int teardown(void **state)
     return 0;
 }
 
-// The exposition without the lines about the process, which are never the same.
 static const char *exposition(void)
 {
-    struct buf all = BUF_INIT(1 << 20);
-    assert_int_equal(metrics_write(m, &all), 0);
     buf_reset(&text);
-    for (char *line = all.data, *end; line && *line; line = end) {
-        end = strchr(line, '\n') + 1;
-        if (!memmem(line, (size_t)(end - line), "process_", 8))
-            buf_append(&text, line, (size_t)(end - line));
-    }
-    buf_done(&all);
+    assert_int_equal(metrics_write(m, &text), 0);
     return buf_str(&text);
 }
 
@@ -165,39 +156,6 @@ static void an_exposition_over_its_limit_is_an_error(void **state)
     buf_done(&small);
 }
 
-static double process(const char *name)
-{
-    struct buf all = BUF_INIT(1 << 20);
-    assert_int_equal(metrics_write(m, &all), 0);
-    struct buf key = BUF_INIT(100);
-    buf_printf(&key, "\n%s ", name);
-    const char *at = strstr(all.data, buf_str(&key));
-    double v = at ? strtod(at + key.len, NULL) : -1;
-    buf_done(&key);
-    buf_done(&all);
-    return v;
-}
-
-static void the_process_is_measured(void **state)
-{
-    (void)state;
-    double rss = process("process_resident_memory_bytes");
-    char *more = xmalloc(64 << 20);
-    memset(more, 1, 64 << 20);
-    assert_true(process("process_resident_memory_bytes") > rss + (32 << 20));
-    free(more);
-    assert_true(process("process_virtual_memory_bytes") > rss);
-    assert_true(process("process_cpu_seconds_total") > 0);
-    double fds = process("process_open_fds");
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    assert_true(process("process_open_fds") == fds + 1);
-    fclose(file);
-    assert_true(process("process_max_fds") >= fds);
-    double age = (double)time(NULL) - process("process_start_time_seconds");
-    assert_true(age > -2 && age < 3600);
-}
-
 static void requests_to_the_api_server_are_counted_by_code_and_method(void **state)
 {
     (void)state;
@@ -226,7 +184,6 @@ int main(void)
         METRICS_TEST(help_and_label_values_are_escaped),
         METRICS_TEST(collectors_run_before_each_exposition_until_removed),
         METRICS_TEST(an_exposition_over_its_limit_is_an_error),
-        METRICS_TEST(the_process_is_measured),
         METRICS_TEST(requests_to_the_api_server_are_counted_by_code_and_method),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
