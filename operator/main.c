@@ -287,7 +287,7 @@ static void drain(void *ctx)
 {
     struct operator* o = ctx;
     bool quiet = deciding_idle(o->deciding);
-    bool gone = !o->binding || binding_idle(o->binding), late = clock_mono_ms(loop_clock(o->loop)) >= o->stop_by_ms;
+    bool gone = !o->binding || binding_idle(o->binding), late = loop_now_ms(o->loop) >= o->stop_by_ms;
     if (quiet && o->election && !o->releasing) {
         o->releasing = true;
         election_release(o->election, on_released, o);
@@ -324,7 +324,7 @@ static void go_on_handing(struct operator* o, int64_t now_ms)
 static void look_around(void *ctx)
 {
     struct operator* o = ctx;
-    int64_t now = clock_mono_ms(loop_clock(o->loop));
+    int64_t now = loop_now_ms(o->loop);
     const char *to = NULL;
     if (o->stopping)
         return;
@@ -351,7 +351,7 @@ static void stop(struct operator* o)
     deciding_stop(o->deciding);
     if (o->binding)
         binding_stop(o->binding);
-    o->stop_by_ms = clock_mono_ms(loop_clock(o->loop)) + STOP_GRACE_MS;
+    o->stop_by_ms = loop_now_ms(o->loop) + STOP_GRACE_MS;
     loop_timer_arm(o->drain_timer, 0);
 }
 

@@ -45,6 +45,16 @@ void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), v
 // A clock that reads the loop's cached time for `mono`: cheap, and equal within one turn.
 const struct clock *loop_clock(struct loop *loop);
 
+// Of that clock.
+static inline int64_t loop_now_ms(struct loop *loop)
+{
+    return clock_mono_ms(loop_clock(loop));
+}
+static inline int64_t loop_wall_ms(struct loop *loop)
+{
+    return clock_wall_ms(loop_clock(loop));
+}
+
 // Calls fn once, on the next turn; order is kept. The context must live until then. Only from the loop's thread.
 void loop_defer(struct loop *loop, loop_fn fn, void *ctx);
 

@@ -28,11 +28,6 @@ struct ward {
     int64_t seen_ms;            // mono
 };
 
-static int64_t now(const struct abandoned *a)
-{
-    return clock_mono_ms(loop_clock(a->loop));
-}
-
 static const char *renewed(const struct object *group)
 {
     return group->meta.deleted_ms ? NULL : labels_get(&group->meta.annotations, ANNOTATION_SESSION_RENEWED);
@@ -55,7 +50,7 @@ static void look_again(struct abandoned *a)
 
 static void saw(struct abandoned *a, struct ward *w)
 {
-    w->seen_ms = now(a);
+    w->seen_ms = loop_now_ms(a->loop);
     list_remove(&w->link);
     list_append(&a->wards, &w->link);
     look_again(a);
@@ -119,7 +114,7 @@ static void look(void *ctx)
     struct abandoned *a = ctx;
     while (a->running && !list_empty(&a->wards)) {
         struct ward *w = CONTAINER_OF(a->wards.next, struct ward, link);
-        if (now(a) - w->seen_ms < a->after_ms)
+        if (loop_now_ms(a->loop) - w->seen_ms < a->after_ms)
             break;
         drop(a, w->group);
         saw(a, w); // if this fails, it is tried again after as long
@@ -143,7 +138,7 @@ void abandoned_start(struct abandoned *a)
 {
     a->running = true;
     LIST_FOREACH(l, &a->wards)
-        CONTAINER_OF(l, struct ward, link)->seen_ms = now(a);
+        CONTAINER_OF(l, struct ward, link)->seen_ms = loop_now_ms(a->loop);
     look_again(a);
 }
 

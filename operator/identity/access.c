@@ -83,16 +83,6 @@ struct waiter {
     void *ctx;
 };
 
-static int64_t now_mono(const struct access *a)
-{
-    return clock_mono_ms(loop_clock(a->loop));
-}
-
-static int64_t now_wall(const struct access *a)
-{
-    return clock_wall_ms(loop_clock(a->loop));
-}
-
 static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE + 1])
 {
     static const char hex[] = "0123456789abcdef";
@@ -165,8 +155,8 @@ static void question_forget(struct question *q)
 static bool question_fresh(const struct question *q)
 {
     const struct access *a = q->access;
-    bool ended = !q->err.code && q->expires_ms && q->expires_ms <= now_wall(a);
-    return q->until_ms > now_mono(a) && !ended;
+    bool ended = !q->err.code && q->expires_ms && q->expires_ms <= loop_wall_ms(a->loop);
+    return q->until_ms > loop_now_ms(a->loop) && !ended;
 }
 
 static void waiter_free(struct access *a, struct waiter *w)
@@ -200,9 +190,9 @@ static void question_answer(struct question *q, const struct err *err)
     q->err = *err;
     bool denied = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
     if (!err->code)
-        q->until_ms = now_mono(a) + a->options.allowed_ms;
+        q->until_ms = loop_now_ms(a->loop) + a->options.allowed_ms;
     else if (denied)
-        q->until_ms = now_mono(a) + a->options.denied_ms;
+        q->until_ms = loop_now_ms(a->loop) + a->options.denied_ms;
     else
         map_del(&a->questions, q->key); // who asks from now on asks the API server again
     if (!err->code || denied)

@@ -72,7 +72,7 @@ static void keyring_ask(void *ctx)
     struct keyring *k = ctx;
     if (k->inquiry)
         return;
-    k->asked_ms = clock_mono_ms(loop_clock(k->loop));
+    k->asked_ms = loop_now_ms(k->loop);
     k->inquiry = inquiry_get_path(k->client, "/openid/v1/jwks", REQUEST_TIMEOUT_MS, on_keys, k);
 }
 
@@ -116,7 +116,7 @@ void keyring_hurry(struct keyring *k)
 // A key that came after ours were read, or none of this cluster: the API server decides, asked at most every gap_ms.
 static int unknown_key(struct keyring *k, struct err *err)
 {
-    if (!k->inquiry && clock_mono_ms(loop_clock(k->loop)) - k->asked_ms >= k->options.gap_ms)
+    if (!k->inquiry && loop_now_ms(k->loop) - k->asked_ms >= k->options.gap_ms)
         keyring_ask(k);
     else if (!k->inquiry && !k->failures)
         return err_set(err, ERR_UNAUTHORIZED, "%.600s", err->msg);
@@ -131,14 +131,14 @@ int keyring_pod(struct keyring *k, const char *token, struct arena *a, struct po
         return err_set(err, ERR_UNAVAILABLE,
                        "the keys that sign this cluster's tokens have not been read yet: try again%s%.400s",
                        k->failures ? "; " : "", k->failures ? k->why.msg : "");
-    const struct jwt_rules rules = {k->audience, k->issuer, clock_wall_ms(loop_clock(k->loop))};
+    const struct jwt_rules rules = {k->audience, k->issuer, loop_wall_ms(k->loop)};
     int r = jwt_verify(k->keys, token, &rules, a, ret, err);
     return r == ERR_NOT_FOUND ? unknown_key(k, err) : r;
 }
 
 int keyring_check(const struct keyring *k, const char *token, struct err *err)
 {
-    const struct jwt_rules rules = {.audience = k->audience, .now_ms = clock_wall_ms(loop_clock(k->loop))};
+    const struct jwt_rules rules = {.audience = k->audience, .now_ms = loop_wall_ms(k->loop)};
     return k->keys ? jwt_check(k->keys, token, &rules, err)
                    : err_set(err, ERR_NOT_FOUND, "the keys that sign this cluster's tokens have not been read yet");
 }

@@ -54,11 +54,6 @@ static const struct keys *memory_of(const struct vault *v)
     return v->shown.install ? &v->keys : NULL;
 }
 
-static int64_t now_ms(const struct vault *v)
-{
-    return clock_mono_ms(loop_clock(v->loop));
-}
-
 static void wait_ms(struct vault *v, int64_t ms)
 {
     loop_timer_arm(v->timer, ms);
@@ -93,10 +88,10 @@ static void next_try(struct vault *v)
 static void tell(struct vault *v, const struct err *err)
 {
     bool again = v->told.code == err->code && str_eq(v->told.msg, err->msg);
-    if (again && now_ms(v) < v->told_ms + TELL_AGAIN_MS)
+    if (again && loop_now_ms(v->loop) < v->told_ms + TELL_AGAIN_MS)
         return;
     v->told = *err;
-    v->told_ms = now_ms(v);
+    v->told_ms = loop_now_ms(v->loop);
     if (v->options.on_error)
         v->options.on_error(v->options.ctx, err);
 }
@@ -225,8 +220,8 @@ static bool waits_for_others(struct vault *v)
     if (memory_of(v) || !o->trusted || !o->trusted(o->ctx))
         return false;
     if (!v->patient_since_ms)
-        v->patient_since_ms = now_ms(v);
-    int64_t waited_ms = now_ms(v) - v->patient_since_ms;
+        v->patient_since_ms = loop_now_ms(v->loop);
+    int64_t waited_ms = loop_now_ms(v->loop) - v->patient_since_ms;
     int64_t patience_ms = PATIENCE_LOOKS * retry_max_ms(v);
     if (waited_ms >= patience_ms)
         return false;
@@ -246,7 +241,7 @@ static void take_secret(struct vault *v, const struct kube_response *response)
 {
     struct err err = ERR_INIT;
     const char *patch = NULL;
-    int64_t wall_ms = clock_wall_ms(loop_clock(v->loop));
+    int64_t wall_ms = loop_wall_ms(v->loop);
     int r = keys_decode(response->body, response->len, &v->draft, &v->found, &err);
     if (r == 0) {
         free(v->metadata);
@@ -310,7 +305,7 @@ void vault_stop(struct vault *v)
 {
     if (v->stop_by_ms)
         return;
-    v->stop_by_ms = now_ms(v) + v->options.stop_ms;
+    v->stop_by_ms = loop_now_ms(v->loop) + v->options.stop_ms;
     v->stopped = !memory_of(v);
     inquiry_drop(TAKE_PTR(v->inquiry));
     arena_done(&v->draft);
@@ -321,7 +316,7 @@ void vault_stop(struct vault *v)
 
 bool vault_idle(const struct vault *v)
 {
-    return v->stopped || now_ms(v) >= v->stop_by_ms;
+    return v->stopped || loop_now_ms(v->loop) >= v->stop_by_ms;
 }
 
 // --- its life

@@ -271,14 +271,14 @@ static int content_of(const char *type)
 
 void http_distrust(struct http *h)
 {
-    h->distrust_ms = clock_mono_ms(loop_clock(h->loop));
+    h->distrust_ms = loop_now_ms(h->loop);
     h->distrusts = true;
 }
 
 // How long a connection may have been idle to be used again.
 static long keep_s(struct http *h)
 {
-    int64_t since_s = (clock_mono_ms(loop_clock(h->loop)) - h->distrust_ms) / 1000;
+    int64_t since_s = (loop_now_ms(h->loop) - h->distrust_ms) / 1000;
     if (!h->distrusts || since_s >= HTTP_KEEP_S)
         return HTTP_KEEP_S;
     return (long)MAX(since_s, 1);

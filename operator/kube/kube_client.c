@@ -76,11 +76,6 @@ struct kube_client {
     bool closing;
 };
 
-static int64_t now_ms(const struct kube_client *c)
-{
-    return clock_mono_ms(loop_clock(c->loop));
-}
-
 static bool is_stream(const struct call *call)
 {
     return call->stream.end != NULL;
@@ -154,7 +149,7 @@ static void alarm_at(struct kube_client *c, int64_t ms)
     if (ms >= c->alarm_ms)
         return;
     c->alarm_ms = ms;
-    loop_timer_arm(c->alarm, MAX(ms - now_ms(c), 0));
+    loop_timer_arm(c->alarm, MAX(ms - loop_now_ms(c->loop), 0));
 }
 
 static void call_expire(struct call *call)
@@ -186,7 +181,7 @@ static struct list *first_fresh(struct kube_client *c)
 static void on_alarm(void *ctx)
 {
     struct kube_client *c = ctx;
-    int64_t now = now_ms(c), next = INT64_MAX;
+    int64_t now = loop_now_ms(c->loop), next = INT64_MAX;
     for (int state = 0; state < CALL_ENDING; state++) {
         struct list *before = state == CALL_PAUSED ? first_fresh(c) : NULL;
         LIST_FOREACH(l, &c->lists[state]) {
@@ -213,7 +208,7 @@ static void on_alarm(void *ctx)
 static void call_pause(struct call *call, int64_t ms)
 {
     call->retries++;
-    call->ready_ms = now_ms(call->client) + ms;
+    call->ready_ms = loop_now_ms(call->client->loop) + ms;
     call_append(call, CALL_PAUSED);
     alarm_at(call->client, call->ready_ms);
 }
@@ -226,7 +221,7 @@ static bool call_reauthenticate(struct call *call)
         return false;
     call->reauthenticated = true;
     if (call->token_generation == c->token.generation) {
-        if (!token_refresh(&c->token, now_ms(c)))
+        if (!token_refresh(&c->token, loop_now_ms(c->loop)))
             return false;
         http_set_token(c->http, c->token.text);
     }
@@ -241,7 +236,7 @@ static bool call_retry(struct call *call, const struct http_result *r)
     if ((r->status != 429 && r->status != 503) || is_stream(call) || call->retries >= CLIENT_MAX_RETRIES)
         return false;
     int64_t wait = r->retry_after_ms ? r->retry_after_ms : CLIENT_RETRY_AFTER_MS;
-    if (now_ms(call->client) + wait >= call->deadline_ms)
+    if (loop_now_ms(call->client->loop) + wait >= call->deadline_ms)
         return false;
     call_pause(call, wait);
     return true;
@@ -254,7 +249,7 @@ static void call_refused(struct call *call, const struct http_result *r)
     api_status_err(r->status, r->body, r->len, &err);
     err.retry_after_ms = MAX(err.retry_after_ms, r->retry_after_ms);
     if (r->status == 401) {
-        if (credentials_check(config, clock_wall_ms(loop_clock(call->client->loop)), &why) == 0)
+        if (credentials_check(config, loop_wall_ms(call->client->loop), &why) == 0)
             err_set(&why, ERR_UNAUTHORIZED, "have they expired?");
         err_wrap(&err, "%s: the API server does not accept the credentials of %s; %s", call->what, config->source,
                  why.msg);
@@ -288,7 +283,7 @@ static bool on_data(void *ctx, const char *bytes, size_t n)
     if (call->state != CALL_SENT)
         return false;
     if (call->timeout_ms)
-        call->deadline_ms = now_ms(call->client) + call->timeout_ms;
+        call->deadline_ms = loop_now_ms(call->client->loop) + call->timeout_ms;
     call->stream.data(call->ctx, bytes, n);
     return call->state == CALL_SENT;
 }
@@ -316,7 +311,7 @@ static void call_start(struct call *call)
 {
     static const struct http_ops short_ops = {.done = on_done}, stream_ops = {.data = on_data, .done = on_done};
     struct kube_client *c = call->client;
-    if (token_due(&c->token, now_ms(c)) && token_refresh(&c->token, now_ms(c)))
+    if (token_due(&c->token, loop_now_ms(c->loop)) && token_refresh(&c->token, loop_now_ms(c->loop)))
         http_set_token(c->http, c->token.text);
     if (call->faulty && !call->write)
         call->write = fault_write_begins();
@@ -392,7 +387,7 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
         c->calls++;
     if (c->calls + c->streams > CLIENT_MAX_CALLS || c->bytes > CLIENT_MAX_BYTES)
         err_set(&limit, ERR_LIMIT, "%d requests of %zu bytes are in progress, which is the limit", c->calls, c->bytes);
-    call->deadline_ms = call->timeout_ms ? now_ms(c) + call->timeout_ms : INT64_MAX;
+    call->deadline_ms = call->timeout_ms ? loop_now_ms(c->loop) + call->timeout_ms : INT64_MAX;
     if (err->code || limit.code) {
         call_fail(call, err->code ? err : &limit);
         return;
@@ -503,9 +498,9 @@ uint64_t kube_requests(const struct kube_client *c)
 static int client_open(struct kube_client *c, struct err *err)
 {
     const struct kube_config *config = c->config;
-    int r = credentials_check(config, clock_wall_ms(loop_clock(c->loop)), err);
+    int r = credentials_check(config, loop_wall_ms(c->loop), err);
     if (r == 0)
-        r = token_init(&c->token, config->token, config->token_file, now_ms(c), err);
+        r = token_init(&c->token, config->token, config->token_file, loop_now_ms(c->loop), err);
     if (r < 0)
         return err_wrap(err, "%s", config->source);
     r = http_new(c->loop, config, c->user_agent, c->options.max_body, &c->http, err);

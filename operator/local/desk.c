@@ -392,7 +392,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct draft draft;
-    int r = draft_read(p->args, p->ns, p->who.name, clock_wall_ms(loop_clock(d->loop)), &a, &draft, &err);
+    int r = draft_read(p->args, p->ns, p->who.name, loop_wall_ms(d->loop), &a, &draft, &err);
     if (r == 0 && !draft.detached && !p->lifetime)
         r = err_set(&err, ERR_INVALID,
                     "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or "

@@ -80,7 +80,7 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
     if (action != LEADER_DO_GET) {
         bool update = action == LEADER_DO_UPDATE;
         r.verb = update ? VERB_UPDATE : VERB_CREATE;
-        r.body = leader_fsm_write(&l->fsm, l->ns, l->name, clock_wall_ms(loop_clock(l->loop)), update, &a);
+        r.body = leader_fsm_write(&l->fsm, l->ns, l->name, loop_wall_ms(l->loop), update, &a);
     }
     l->call = xcalloc(1, sizeof *l->call);
     l->call->leader = l;
@@ -107,8 +107,8 @@ static void step_releasing(struct leader *l, enum leader_event event, const stru
         finish_release(l);
         return;
     }
-    int64_t now = clock_mono_ms(loop_clock(l->loop));
-    leader_step(&l->fsm, &(struct leader_input){event, lease, now, clock_wall_ms(loop_clock(l->loop))});
+    int64_t now = loop_now_ms(l->loop);
+    leader_step(&l->fsm, &(struct leader_input){event, lease, now, loop_wall_ms(l->loop)});
     resign(l);
 }
 

@@ -26,7 +26,7 @@ static void on_event(void *ctx, enum store_event event, const struct object *old
 static void on_error(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms)
 {
     struct object_watch *w = ctx;
-    int64_t now_ms = clock_mono_ms(loop_clock(w->loop));
+    int64_t now_ms = loop_now_ms(w->loop);
     (void)kind, (void)retry_ms;
     if (w->told_ms && now_ms < w->told_ms + TELL_AGAIN_MS)
         return;

@@ -122,7 +122,7 @@ static char *renewal(const struct provision_desk *d, const char *uid, struct are
 {
     struct json_writer w;
     char now[24];
-    snprintf(now, sizeof now, "%" PRId64, clock_wall_ms(loop_clock(d->loop)));
+    snprintf(now, sizeof now, "%" PRId64, loop_wall_ms(d->loop));
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_object(&w, "metadata");
@@ -325,7 +325,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct draft draft;
-    int r = draft_read(p->args, p->ns, p->who.name, clock_wall_ms(loop_clock(d->loop)), &a, &draft, &err);
+    int r = draft_read(p->args, p->ns, p->who.name, loop_wall_ms(d->loop), &a, &draft, &err);
     if (r == 0 && !draft.detached && !p->lifetime)
         err_set(&err, ERR_INVALID,
                 "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or open a "
@@ -404,7 +404,7 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
         o->how = worker ? VERB_PATCH_JSON : VERB_PATCH_MERGE;
         o->patch = worker ? write_change(group, o->user, worker)
                           : xasprintf("{\"spec\":{\"worker\":{\"restartedAt\":\"%s\"}}}",
-                                      rfc3339_format_micro(clock_wall_ms(loop_clock(d->loop)), now));
+                                      rfc3339_format_micro(loop_wall_ms(d->loop), now));
         ask(o, &p->who);
     }
     arena_done(&a);

@@ -58,11 +58,6 @@ static void carry_out(struct group *g);
 static void on_happened(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit);
 static void look_done(struct agent *a);
 
-static int64_t now_ms(const struct agent *a)
-{
-    return clock_mono_ms(loop_clock(a->config.loop));
-}
-
 static bool is_idle(const struct group *g)
 {
     return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
@@ -103,7 +98,7 @@ static struct place *place_need(struct group *g, int rank)
 
 static void tell_gone(struct group *g, const struct place *p)
 {
-    supervisor_gone(g->supervisor, now_ms(g->agent), place_rank(p));
+    supervisor_gone(g->supervisor, loop_now_ms(g->agent->config.loop), place_rank(p));
     carry_out(g);
 }
 
@@ -259,7 +254,7 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
     const char *address = supervisor_master_ip(g->supervisor);
     g->resolve = NULL;
     bool matches = found && look_for(found, address, &words);
-    supervisor_resolved(g->supervisor, now_ms(g->agent), matches, found ? buf_str(&words) : err->msg);
+    supervisor_resolved(g->supervisor, loop_now_ms(g->agent->config.loop), matches, found ? buf_str(&words) : err->msg);
     buf_done(&words);
     carry_out(g);
 }
@@ -363,7 +358,7 @@ static void carry_out(struct group *g)
     if (at == INT64_MAX)
         loop_timer_disarm(g->timer);
     else
-        loop_timer_arm(g->timer, at - now_ms(g->agent));
+        loop_timer_arm(g->timer, at - loop_now_ms(g->agent->config.loop));
     if (g->template && is_idle(g))
         template_rest(g->template);
     if (g->agent->closing)
@@ -373,7 +368,7 @@ static void carry_out(struct group *g)
 static void on_timer(void *ctx)
 {
     struct group *g = ctx;
-    supervisor_tick(g->supervisor, now_ms(g->agent));
+    supervisor_tick(g->supervisor, loop_now_ms(g->agent->config.loop));
     carry_out(g);
 }
 
@@ -441,7 +436,7 @@ int agent_command(struct agent *a, struct command *c, struct err *err)
     struct group *g = group_need(a, c, err); // no new one once the pod ends
     if (!g)
         return err->code;
-    int r = supervisor_command(g->supervisor, now_ms(a), c, err);
+    int r = supervisor_command(g->supervisor, loop_now_ms(a->config.loop), c, err);
     carry_out(g);
     if (r == 0 && c->type == COMMAND_STOP && c->end)
         agent_shutdown(a, c->grace_ms);
@@ -461,14 +456,14 @@ static void look_done(struct agent *a)
     if (a->done || !all_idle(a))
         return;
     if (a->flush_by_ms == 0)
-        a->flush_by_ms = now_ms(a) + FLUSH_MAX_MS;
+        a->flush_by_ms = loop_now_ms(a->config.loop) + FLUSH_MAX_MS;
     loop_timer_arm(a->done_timer, output_pending(a->output) ? FLUSH_LOOK_MS : 0);
 }
 
 static void on_done_timer(void *ctx)
 {
     struct agent *a = ctx;
-    if (output_pending(a->output) && now_ms(a) < a->flush_by_ms) {
+    if (output_pending(a->output) && loop_now_ms(a->config.loop) < a->flush_by_ms) {
         look_done(a);
         return;
     }
@@ -482,7 +477,7 @@ void agent_shutdown(struct agent *a, int64_t grace_ms)
     for (size_t i = 0; i < a->n_groups; i++) {
         if (is_idle(a->groups[i]))
             continue;
-        supervisor_shutdown(a->groups[i]->supervisor, now_ms(a), grace_ms);
+        supervisor_shutdown(a->groups[i]->supervisor, loop_now_ms(a->config.loop), grace_ms);
         carry_out(a->groups[i]);
     }
     look_done(a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/agent_connection.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/wire/archive_piece.h"
 #include "common/wire/error_body.h"
@@ -11,11 +12,8 @@
 #include "worker/agent/keeper.h"
 #include "worker/agent/message.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     TOKEN_MAX = 16 * 1024,
@@ -260,21 +258,14 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 // "Bearer TOKEN"; NULL and an error where there should be a token and is none.
 static char *read_token(const struct connection *c, struct err *err)
 {
-    const char *path = c->config.token_file;
-    char token[TOKEN_MAX];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, token, sizeof token - 1) : -1;
-    if (n < 0)
-        err_set(err, ERR_UNAUTHORIZED, "cannot read the pod's token %s: %s", path, strerror(errno));
-    else if (n == sizeof token - 1)
-        err_set(err, ERR_UNAUTHORIZED, "the pod's token %s is over %d bytes", path, TOKEN_MAX);
-    if (fd >= 0)
-        close(fd);
-    if (err->code < 0)
-        return NULL;
-    token[n] = '\0';
-    token[strcspn(token, " \t\r\n")] = '\0';
-    return xasprintf("Bearer %s", token);
+    struct buf token = BUF_INIT(TOKEN_MAX);
+    char *header = NULL;
+    if (file_read(c->config.token_file, &token, err) == 0)
+        header = xasprintf("Bearer %.*s", (int)strcspn(buf_str(&token), " \t\r\n"), buf_str(&token));
+    else
+        err_set(err, ERR_UNAUTHORIZED, "the pod's token: %.500s", err->msg);
+    buf_done(&token);
+    return header;
 }
 
 static int open_client(struct connection *c, struct err *err)

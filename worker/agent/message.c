@@ -161,25 +161,20 @@ void message_refused(enum record_type command, const struct command *c, const st
 
 bool message_command_type(unsigned record_type, enum command_type *ret)
 {
-    switch (record_type) {
-    case RECORD_PREPARE:
-        *ret = COMMAND_PREPARE;
-        return true;
-    case RECORD_START:
-        *ret = COMMAND_START;
-        return true;
-    case RECORD_RESTART:
-        *ret = COMMAND_RESTART;
-        return true;
-    case RECORD_STOP:
-        *ret = COMMAND_STOP;
-        return true;
-    case RECORD_KILL:
-        *ret = COMMAND_KILL;
-        return true;
-    default:
-        return false;
-    }
+    static const struct {
+        enum record_type record;
+        enum command_type command;
+    } types[] = {{RECORD_PREPARE, COMMAND_PREPARE},
+                 {RECORD_START, COMMAND_START},
+                 {RECORD_RESTART, COMMAND_RESTART},
+                 {RECORD_STOP, COMMAND_STOP},
+                 {RECORD_KILL, COMMAND_KILL}};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++)
+        if (types[i].record == record_type) {
+            *ret = types[i].command;
+            return true;
+        }
+    return false;
 }
 
 int64_t message_heartbeat_ms(const char *welcome, size_t len)

@@ -44,11 +44,6 @@ struct process {
     char error[512];
 };
 
-static int64_t now_ms(const struct process *p)
-{
-    return clock_mono_ms(loop_clock(p->config.loop));
-}
-
 // Where to look for the command, in the order in which the child tries.
 struct lookup {
     const char *paths[PATHS_MAX + 1];
@@ -194,7 +189,7 @@ static void kill_group(struct process *p)
     if (kill(-p->pid, SIGKILL) != 0 && !p->exited)
         kill(p->pid, SIGKILL); // between fork and setsid it has no group yet
     p->killed = true;
-    p->give_up_at_ms = now_ms(p) + GONE_GIVE_UP_MS;
+    p->give_up_at_ms = loop_now_ms(p->config.loop) + GONE_GIVE_UP_MS;
 }
 
 // A process that is stopped may leave members of its group (a shell's child) that use the rest of the grace time. One
@@ -203,7 +198,7 @@ static bool group_alive(const struct process *p)
 {
     if (kill(-p->pid, 0) != 0 && errno == ESRCH)
         return false;
-    return !p->killed || now_ms(p) < p->give_up_at_ms;
+    return !p->killed || loop_now_ms(p->config.loop) < p->give_up_at_ms;
 }
 
 static void look_gone(struct process *p)
@@ -333,7 +328,7 @@ struct process *process_adopt(const struct process_config *c, int pid, int fd, s
 
 void process_stop(struct process *p, int64_t grace_ms)
 {
-    int64_t kill_at = now_ms(p) + MAX(grace_ms, 0);
+    int64_t kill_at = loop_now_ms(p->config.loop) + MAX(grace_ms, 0);
     if (p->gone || (p->stopping && kill_at >= p->kill_at_ms))
         return;
     if (grace_ms > 0 && !p->stopping && kill(-p->pid, SIGTERM) != 0 && !p->exited)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/c/client/settings.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 enum { TOKEN_MAX = 64 << 10, CA_MAX = 1 << 20, NAME_MAX_LEN = 253 };
 
@@ -32,26 +31,12 @@ int settings_copy_sized(void *to, size_t size, const void *from, const char *wha
 // The content, to be freed.
 static char *read_file(const char *path, const char *what, size_t max, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char *text = xmalloc(max + 1);
-    size_t len = 0;
-    ssize_t n = fd >= 0 ? 1 : -1;
-    while (n > 0 && len < max) {
-        n = read(fd, text + len, max - len);
-        len += n > 0 ? (size_t)n : 0;
-    }
-    if (n < 0)
-        err_set(err, ERR_IO, "cannot read %s %s: %s", what, path, strerror(errno));
-    else if (len == max)
-        err_set(err, ERR_LIMIT, "%s %s is over %zu bytes", what, path, max - 1);
-    if (fd >= 0)
-        close(fd);
-    if (err->code) {
-        free(text);
-        return NULL;
-    }
-    text[len] = '\0';
-    return text;
+    struct buf text = BUF_INIT(max);
+    if (file_read(path, &text, err) == 0)
+        return buf_take(&text);
+    buf_done(&text);
+    err_set(err, err->code == ERR_LIMIT ? ERR_LIMIT : ERR_IO, "%s: %.500s", what, err->msg);
+    return NULL;
 }
 
 char *settings_token(const struct settings *s, struct err *err)

@@ -107,13 +107,13 @@ void assert_message(const struct answer *a, int code, const char *part)
 
 static int64_t patience(struct kube_fixture *f)
 {
-    return clock_mono_ms(loop_clock(f->loop)) + PATIENCE_MS;
+    return loop_now_ms(f->loop) + PATIENCE_MS;
 }
 
 static bool turn_until(struct kube_fixture *f, int64_t end)
 {
     loop_run_once(f->loop, 100);
-    return clock_mono_ms(loop_clock(f->loop)) < end;
+    return loop_now_ms(f->loop) < end;
 }
 
 bool answer_wait(struct kube_fixture *f, const struct answer *a)

@@ -59,7 +59,7 @@ static void test_the_session_ends_with_the_token(void **state)
 {
     struct gateway_peer p;
     (void)state;
-    f.pod_expires_ms = clock_wall_ms(loop_clock(f.loop)) + 50;
+    f.pod_expires_ms = loop_wall_ms(f.loop) + 50;
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, p.closed);
     assert_true(gateway_peer_got(&p, "WELCOME"));
@@ -68,7 +68,7 @@ static void test_the_session_ends_with_the_token(void **state)
     assert_int_equal(p.code, 4401);
     assert_int_equal(gateway_fixture_counters(&f).agents, 0);
     gateway_peer_hang_up(&p);
-    f.pod_expires_ms = clock_wall_ms(loop_clock(f.loop)) + 3600 * 1000;
+    f.pod_expires_ms = loop_wall_ms(f.loop) + 3600 * 1000;
     dial(&p, POD_TOKEN);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
     assert_int_equal(gateway_fixture_counters(&f).agents, 1);

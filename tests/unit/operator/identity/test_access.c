@@ -228,8 +228,8 @@ static void no_answer_outlives_its_time(void **state)
     struct heard h = {0}, again = {0};
     ask("token", "ml", &h);
     allow();
-    int64_t start_ms = clock_mono_ms(loop_clock(t.loop));
-    while (clock_mono_ms(loop_clock(t.loop)) < start_ms + 2)
+    int64_t start_ms = loop_now_ms(t.loop);
+    while (loop_now_ms(t.loop) < start_ms + 2)
         loop_run_once(t.loop, 1);
     assert_true(ask("token", "ml", &again) != 0);
     answer(KIND_TOKEN_REVIEW, STRANGER);

@@ -41,11 +41,11 @@ static void options_that_make_no_sense_are_refused(void **state)
     cases[4].o.ns = "../x", cases[4].says = "namespace \"../x\" is not a name of Kubernetes";
     cases[5].o.token = "a", cases[5].o.token_file = "b", cases[5].says = "set only one of token and token_file";
     cases[6].o.address = "wss://proxy:9443", cases[6].o.ca_file = "/nonexistent/ca", cases[6].code = CADRE_CLIENT_IO;
-    cases[6].says = "cannot read the CA file /nonexistent/ca: No such file";
+    cases[6].says = "the CA file: cannot read /nonexistent/ca: No such file";
     cases[7].o.address = "wss://proxy:9443", cases[7].o.ca_pem = "no PEM";
     cases[7].says = "the CA to trust is not a list of PEM certificates";
     cases[9].o.token_file = "/nonexistent/token", cases[9].code = CADRE_CLIENT_IO;
-    cases[9].says = "cannot read the token file /nonexistent/token: No such file";
+    cases[9].says = "the token file: cannot read /nonexistent/token: No such file";
     cases[8].o.size = 0, cases[8].says = "cadre_client_options was not initialised";
     for (size_t i = 0; i < 10; i++) {
         assert_int_equal(cadre_client_open(&cases[i].o, &client, &error), cases[i].code);

@@ -564,7 +564,7 @@ class Unreachable(GroupCase):
             self.fails(cadre.Invalid, f"1 to 107 bytes, and this one has {len(path)}", cadre.connect, "unix:" + path,
                        namespace="lab")
         self.fails(cadre.Invalid, "only one of token and token_file", cadre.connect, "unix:/x", namespace="lab", token="a", token_file="b")
-        self.fails(cadre.Io, "cannot read the CA file", cadre.connect, "wss://x:1", namespace="lab", ca_file="/nothing")
+        self.fails(cadre.Io, "the CA file: cannot read", cadre.connect, "wss://x:1", namespace="lab", ca_file="/nothing")
 
 
 if __name__ == "__main__":
