@@ -3,9 +3,8 @@
 # down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
 #
 # Programs and images are built once, by the fixtures below. Most of the time a suite waits: for a Lease, a grace period, a
-# node that counts as lost. So suites run in lanes beside each other: those of tests/integration, which have hardly a
-# node, all others, and those that name a lane of their own because they do little but wait. They begin before all other
-# tests, which run beside them.
+# node that counts as lost. So suites run in three lanes beside each other: those of tests/integration, which have hardly
+# a node, and the others in two lanes that take about as long. They begin before all other tests, which run beside them.
 
 # cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES] [LANE NAME]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES:
 # it wants localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in

@@ -60,8 +60,8 @@ run_tests() {
 
 status=0
 results=("$folder/junit.xml")
-# Suites on a cluster wait most of the time, so one more than there are processors.
-run_tests junit.xml --parallel "$(($(nproc) + 1))" "${filter[@]}" || status=$?
+# Three suites on a cluster run at once, and wait most of the time: beside them there is a place for the other tests.
+run_tests junit.xml --parallel "$(($(nproc) + 2))" "${filter[@]}" || status=$?
 
 # On a machine that others use as well a test may miss a moment. A few that failed get a second try, alone; the summary
 # names those that needed it. More than a few are a defect, and 8 is how ctest says that tests failed, and nothing else.
