@@ -32,18 +32,6 @@ uint64_t shard_elements(const struct shard *s)
     return n;
 }
 
-bool shard_overlap(const struct shard *a, const struct shard *b, struct shard *ret)
-{
-    ret->n_dims = a->n_dims;
-    for (size_t d = 0; d < a->n_dims; d++) {
-        ret->from[d] = MAX(a->from[d], b->from[d]);
-        ret->to[d] = MIN(a->to[d], b->to[d]);
-        if (ret->from[d] >= ret->to[d])
-            return false;
-    }
-    return true;
-}
-
 // Elements in front of those at `at` among the values of `s`.
 static uint64_t offset_of(const struct shard *s, const uint64_t *at)
 {
@@ -67,26 +55,34 @@ static size_t run_dims(const struct shard *part, const struct shard *from, const
     return n;
 }
 
-void shard_copy(const struct shard *part, size_t size, const struct shard *from, const void *source,
-                const struct shard *to, void *destination)
+static void place(struct shard_runs *r)
 {
-    uint64_t at[SHARD_DIMS_MAX], run = 1;
-    size_t outer = part->n_dims - run_dims(part, from, to);
-    for (size_t d = outer; d < part->n_dims; d++)
-        run *= part->to[d] - part->from[d];
+    r->from = offset_of(r->of[0], r->at) * r->size;
+    r->to = offset_of(r->of[1], r->at) * r->size;
+}
+
+bool shard_runs_first(struct shard_runs *r, const struct shard *part, size_t size, const struct shard *from,
+                      const struct shard *to)
+{
+    *r = (struct shard_runs){.len = size, .part = part, .of = {from, to}, .size = size};
+    r->outer = part->n_dims - run_dims(part, from, to);
+    for (size_t d = r->outer; d < part->n_dims; d++)
+        r->len *= part->to[d] - part->from[d];
     if (!shard_elements(part))
-        return;
-    memcpy(at, part->from, sizeof at);
-    for (;;) {
-        memcpy((char *)destination + offset_of(to, at) * size, (const char *)source + offset_of(from, at) * size,
-               run * size);
-        size_t d = outer;
-        while (d-- > 0) {
-            if (++at[d] < part->to[d])
-                break;
-            at[d] = part->from[d];
+        return false;
+    memcpy(r->at, part->from, sizeof r->at);
+    place(r);
+    return true;
+}
+
+bool shard_runs_next(struct shard_runs *r)
+{
+    for (size_t d = r->outer; d-- > 0;) {
+        if (++r->at[d] < r->part->to[d]) {
+            place(r);
+            return true;
         }
-        if (d == (size_t)-1)
-            return;
+        r->at[d] = r->part->from[d];
     }
+    return false;
 }

@@ -23,8 +23,18 @@ void shard_narrow(uint64_t *from, uint64_t *to, uint64_t i, uint64_t n);
 void shard_of_rank(const struct grid *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
                    struct shard *ret);
 uint64_t shard_elements(const struct shard *s);
-bool shard_overlap(const struct shard *a, const struct shard *b, struct shard *ret); // false: they share no element
-// Copies the elements of `part`, each of `size` bytes, from the values of `from` to those of `to`. Both hold the part;
-// their values are row-major, without gaps. So `to` = `part` packs, and `from` = `part` unpacks.
-void shard_copy(const struct shard *part, size_t size, const struct shard *from, const void *source,
-                const struct shard *to, void *destination);
+// The elements of `part` among the values of two blocks that both hold it, run by run. The values of a block are
+// row-major, without gaps. So with `to` = `part` they are packed, and with `from` = `part` unpacked.
+struct shard_runs {
+    uint64_t len;      // bytes of each run
+    uint64_t from, to; // where the run begins in the values of each block, in bytes
+    // private
+    const struct shard *part, *of[2];
+    uint64_t at[SHARD_DIMS_MAX];
+    size_t size, outer;
+};
+
+// `size`: bytes of an element. False: the part has no elements. The shards are borrowed.
+bool shard_runs_first(struct shard_runs *r, const struct shard *part, size_t size, const struct shard *from,
+                      const struct shard *to);
+bool shard_runs_next(struct shard_runs *r); // false: there is none

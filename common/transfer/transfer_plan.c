@@ -31,14 +31,6 @@ struct planner {
     uint32_t n_replicas;
 };
 
-static uint32_t world_of(const struct grid *mesh)
-{
-    uint32_t n = 1;
-    for (size_t i = 0; i < mesh->n_dims; i++)
-        n *= mesh->dims[i].size;
-    return n;
-}
-
 static uint32_t stride_of(const struct grid *mesh, size_t dim)
 {
     uint32_t n = 1;
@@ -281,15 +273,13 @@ static int plan_tensor(struct planner *p, const struct transfer_tensor *a, const
     return r;
 }
 
-static int by_turn(const void *x, const void *y, void *n_to)
+static int by_pair(const void *x, const void *y)
 {
     const struct transfer_piece *a = x, *b = y;
-    uint32_t n = *(const uint32_t *)n_to;
-    uint32_t turn_a = (a->to + n - a->from % n) % n, turn_b = (b->to + n - b->from % n) % n;
     if (a->from != b->from)
         return a->from < b->from ? -1 : 1;
-    if (turn_a != turn_b)
-        return turn_a < turn_b ? -1 : 1;
+    if (a->to != b->to)
+        return a->to < b->to ? -1 : 1;
     if (a->source != b->source)
         return a->source < b->source ? -1 : 1;
     for (size_t d = 0; d < a->part.n_dims; d++)
@@ -305,29 +295,35 @@ int transfer_plan(const struct transfer_side *from, const struct transfer_side *
     const struct transfer_tensor **pairs = arena_array(a, from->n, sizeof *pairs);
     *ret = (struct transfer_plan){0};
     int r = match(&p, pairs, err);
-    p.n_from = world_of(from->mesh);
-    p.n_to = world_of(to->mesh);
+    p.n_from = transfer_side_world(from);
+    p.n_to = transfer_side_world(to);
     p.load = arena_array(a, p.n_from, sizeof *p.load);
     for (size_t i = 0; r == 0 && i < from->n; i++)
         r = plan_tensor(&p, &from->tensors[i], pairs[i], err);
     if (r == 0 && ret->n)
-        qsort_r(ret->pieces, ret->n, sizeof *ret->pieces, by_turn, &p.n_to);
+        qsort(ret->pieces, ret->n, sizeof *ret->pieces, by_pair);
     else
         ret->n = 0;
     return r;
 }
 
-const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t rank, size_t *ret_n)
+static bool is_before(const struct transfer_piece *p, uint32_t from, uint32_t to)
+{
+    return p->from < from || (p->from == from && p->to < to);
+}
+
+const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t from, uint32_t to,
+                                                 size_t *ret_n)
 {
     size_t low = 0, high = p->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (p->pieces[middle].from < rank)
+        if (is_before(&p->pieces[middle], from, to))
             low = middle + 1;
         else
             high = middle;
     }
-    for (*ret_n = 0; low + *ret_n < p->n && p->pieces[low + *ret_n].from == rank;)
+    for (*ret_n = 0; low + *ret_n < p->n && p->pieces[low + *ret_n].from == from && p->pieces[low + *ret_n].to == to;)
         ++*ret_n;
     return p->n ? p->pieces + low : NULL;
 }

@@ -5,25 +5,9 @@
 #pragma once
 
 #include "common/base/arena.h"
-#include "common/transfer/shard.h"
-#include "common/wire/safetensors.h"
+#include "common/transfer/transfer_side.h"
 
 enum { TRANSFER_PIECES_MAX = 1 << 22, TRANSFER_MISMATCHES_MAX = 1000 };
-
-struct transfer_tensor {
-    const char *name;
-    enum safetensors_dtype dtype;
-    const uint64_t *shape; // of the whole tensor
-    size_t n_dims;
-    const int *split; // for each dimension of the mesh, as shard_of_rank() takes it
-};
-
-struct transfer_side {
-    const char *name; // for messages: "actor"
-    const struct grid *mesh;
-    const struct transfer_tensor *tensors;
-    size_t n;
-};
 
 struct transfer_piece {
     uint32_t from, to;          // ranks, each of its side
@@ -33,8 +17,7 @@ struct transfer_piece {
 };
 
 struct transfer_plan {
-    // Those of a sender lie together, each sender's beginning with another receiver: few ranks receive from many at
-    // once.
+    // Those of a sender lie together, and among them those of each receiver.
     struct transfer_piece *pieces;
     size_t n;
     uint64_t bytes;          // of all of them
@@ -46,5 +29,6 @@ struct transfer_plan {
 // tensors that one side does not have, or with another dtype or shape. ERR_LIMIT: over TRANSFER_PIECES_MAX.
 int transfer_plan(const struct transfer_side *from, const struct transfer_side *to, uint64_t piece_max, struct arena *a,
                   struct transfer_plan *ret, struct err *err);
-// The pieces that one rank sends; *ret_n of them.
-const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t rank, size_t *ret_n);
+// The pieces that one rank sends to another; *ret_n of them.
+const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t from, uint32_t to,
+                                                 size_t *ret_n);

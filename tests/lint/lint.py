@@ -51,7 +51,8 @@ LAYERS = {
     "worker/agent": WS | {"worker/agent"},
     "worker/device": WIRE | {"worker/device"},
     "worker/collective": WIRE | PUBLIC | {"worker/collective", "worker/device"},
-    "worker/host": WS | TRANSFER | PUBLIC | {"worker/collective", "worker/device", "worker/host"},
+    "worker/transfer": TRANSFER | PUBLIC | {"worker/collective", "worker/device", "worker/transfer"},
+    "worker/host": WS | TRANSFER | PUBLIC | {"worker/collective", "worker/device", "worker/host", "worker/transfer"},
     "sdk/c": SDK,
     "cli": SDK | {"cli"},
     "operator/wiring": BASE | {"operator/wiring"},  # the command line; the rest of it sees all, as main.c does

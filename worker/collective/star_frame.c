@@ -44,11 +44,18 @@ static int transfer(int fd, bool out, char *data, size_t len, int64_t until)
     return 0;
 }
 
-int star_frame_send(int fd, enum star_frame_kind kind, const void *body, size_t len, int64_t until)
+// Head and body in one piece, as far as they go at once: they are one message on the network, too.
+int star_frame_send(int fd, uint32_t kind, const void *body, size_t len, int64_t until)
 {
     struct star_frame f = {kind, (uint32_t)len};
-    int r = transfer(fd, true, (char *)&f, sizeof f, until);
-    return r < 0 ? r : transfer(fd, true, (char *)body, len, until);
+    struct iovec parts[2] = {{&f, sizeof f}, {(void *)body, len}};
+    const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+    ssize_t n = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0 && errno != EAGAIN && errno != EINTR)
+        return ERR_GONE;
+    size_t sent = (size_t)MAX(n, (ssize_t)0), head = MIN(sent, sizeof f);
+    int r = transfer(fd, true, (char *)&f + head, sizeof f - head, until);
+    return r < 0 ? r : transfer(fd, true, (char *)body + (sent - head), len - (sent - head), until);
 }
 
 int star_frame_take(int fd, struct star_frame *ret, char **ret_body, int64_t until)

@@ -23,6 +23,7 @@ struct star_frame {
     uint32_t kind, len;
 };
 
-// `until`: of the monotonic clock, in ms. ERR_TIMEOUT, ERR_GONE.
-int star_frame_send(int fd, enum star_frame_kind kind, const void *body, size_t len, int64_t until);
+// `kind`: of the list above, or of another protocol over such connections. `until`: of the monotonic clock, in ms.
+// ERR_TIMEOUT, ERR_GONE.
+int star_frame_send(int fd, uint32_t kind, const void *body, size_t len, int64_t until);
 int star_frame_take(int fd, struct star_frame *ret, char **ret_body, int64_t until); // the body is the caller's

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,9 +72,11 @@ int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err)
     int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int r = fd < 0 ? err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno)) : connect_to(to, fd, canceled, err);
     freeaddrinfo(to);
-    if (r == 0)
+    if (r == 0) {
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)); // questions are short, and wait for answers
         *ret = fd;
-    else if (fd >= 0)
+    }
+    if (r < 0 && fd >= 0)
         close(fd);
     return r;
 }

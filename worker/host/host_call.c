@@ -87,6 +87,8 @@ static const char *result_code(const struct cadre_call *c, cadre_result r)
         return "NO_DEVICE";
     case CADRE_CANCELED:
         return err_name(ERR_CANCELED);
+    case CADRE_UNAVAILABLE:
+        return err_name(ERR_UNAVAILABLE);
     default:
         return "FAILED";
     }
@@ -118,6 +120,11 @@ void call_run(struct cadre_call *c, const cadre_method *method, void *self)
         r = call_batch_write(c);
     if (r == CADRE_OK && c->device.result)
         r = call_view_write(c);
+    call_answered(c, r);
+}
+
+void call_answered(struct cadre_call *c, cadre_result r)
+{
     c->failed = r != CADRE_OK;
     if (!c->failed)
         return;

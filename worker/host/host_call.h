@@ -70,7 +70,8 @@ void call_done(struct cadre_call *c);
 
 // Runs the method, on the executor's thread; the outcome is in the call, never an error of this function.
 void call_run(struct cadre_call *c, const cadre_method *method, void *self);
-void call_cancel(struct cadre_call *c); // from any thread
+void call_answered(struct cadre_call *c, cadre_result r); // the method has returned this
+void call_cancel(struct cadre_call *c);                   // from any thread
 // On the thread that ran it, after it has failed: sets `loss` if that was the GPU.
 void call_note_loss(struct cadre_call *c);
 

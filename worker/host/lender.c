@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -311,6 +312,7 @@ static void on_connection(void *ctx, int events)
     while ((fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
         if (l->n >= LENDER_CONNECTIONS_MAX)
             drop_silent(l);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         if (l->n < LENDER_CONNECTIONS_MAX)
             take(l, fd);
         else

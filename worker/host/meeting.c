@@ -210,6 +210,19 @@ static void wait_some(struct meeting *m, int64_t until)
     pthread_cond_timedwait(&m->changed, &m->mutex, &time);
 }
 
+// With the mutex held, which is given up meanwhile.
+static bool is_over(struct meeting *m, const struct meeting_list *l)
+{
+    if (atomic_load(l->canceled))
+        return true;
+    if (!l->stop)
+        return false;
+    pthread_mutex_unlock(&m->mutex);
+    bool over = l->stop(l->ctx);
+    pthread_mutex_lock(&m->mutex);
+    return over;
+}
+
 // All members count alike, because they make their communicators of the same ranks in the same order.
 static int number_of(struct meeting *m, const struct meeting_list *l, uint64_t *ret, struct err *err)
 {
@@ -256,7 +269,7 @@ static int wait_for_guests(struct meeting *m, const struct meeting_list *l, uint
         if (!missing || now_ms() >= until)
             break;
         wait_some(m, until);
-        if (atomic_load(l->canceled))
+        if (is_over(m, l))
             r = err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
     }
     pthread_mutex_unlock(&m->mutex);
@@ -280,7 +293,7 @@ static int seek(struct meeting *m, const struct meeting_list *l, struct seeker *
             ask = now_ms() + MEETING_ASK_MS;
         }
         wait_some(m, until);
-        r = atomic_load(l->canceled) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
+        r = is_over(m, l) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
     }
     list_remove(&s->link);
     pthread_mutex_unlock(&m->mutex);
@@ -327,7 +340,7 @@ static int introduce(int fd, const struct meeting_list *l, const struct seeker *
 static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *link,
                  struct err *err)
 {
-    struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : 0,
+    struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
                              .index = (uint32_t)l->index,
                              .id = id,
                              .until = clock_wall_ms(&clock_system) + l->limit_ms + GRACE_MS}};
@@ -356,7 +369,10 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
         err_set(err, r, "%s: %s", s.at, why.msg); // it may be on its way up
         pthread_mutex_lock(&m->mutex);
         wait_some(m, until);
+        bool over = is_over(m, l);
         pthread_mutex_unlock(&m->mutex);
+        if (over)
+            return err_set(err, ERR_CANCELED, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
     }
 }
 

@@ -47,17 +47,21 @@ int meeting_rank(const struct meeting *m);
 int meeting_world(const struct meeting *m);
 
 struct meeting_list {
-    const int *ranks;  // of the own group; NULL: the list is known by its id, and begins with rank 0
+    const int *ranks; // of the own group; NULL: the list is known by its id, and begins with rank `first`
+    int first;
     const char *group; // of the first one; NULL = the own
     uint64_t id;       // where there are no ranks
     int n, index;      // index: of this process
     int64_t limit_ms;
     const atomic_bool *canceled;
+    bool (*stop)(void *ctx); // asked several times a second: nobody wants the meeting any more; may be NULL
+    void *ctx;
 };
 
 // The mesh with that name, the first one for NULL; in the arena. ERR_INVALID.
 int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct arena *a, struct grid *ret,
                  struct err *err);
 // Connections as a star has them. Of the first of the list: links[i] to each of the others, -1 where it has not come
-// within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED, ERR_FORBIDDEN, ERR_LIMIT.
+// within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED (also where it was stopped),
+// ERR_FORBIDDEN, ERR_LIMIT.
 int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err);

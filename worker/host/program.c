@@ -315,6 +315,12 @@ CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char
     request_fail(request_of(call), name, cause, ran);
 }
 
+CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result)
+{
+    call->ran = true;
+    call_answered(call, result);
+}
+
 CADRE_EXPORT void cadre_host_finish(cadre_call *call)
 {
     struct request *r = request_of(call);

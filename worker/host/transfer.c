@@ -1,23 +1,110 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cadre/transfer.h.
+// The functions of cadre/transfer.h: what a client's call says is read here, and the ranks meet as communicators do.
+// worker/transfer does the rest.
+//
+//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": ""}, of the weights as they are
+//   {"step": "move", "id": ..., "sends": true, "source": "actor", "sources": 4, "target": "rollout", "targets": 2,
+//    "names": ["up"], "limitMs": 60000}                            -> {"bytes": 1024, "direct": 1024, "copied": 0,
+//                                                                      "problems": []}
+//
+// Names may be missing: all. The first step makes sure that both groups have time, before one of them waits for the
+// other, and that a transfer does not wait for ranks that have begun another one.
 #include "sdk/c/include/cadre/transfer.h"
 
+#include "common/base/clock.h"
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/transfer/transfer_plan.h"
+#include "common/wire/ref.h"
+#include "worker/host/host_call.h"
+#include "worker/host/meeting.h"
+#include "worker/host/rank_device.h"
+#include "worker/transfer/reshard.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(CADRE_TRANSFER_DIMS_MAX == SHARD_DIMS_MAX, "the same limit");
+enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
-struct cadre_transfer {
-    struct arena arena;
-    const char **problems;
-    size_t n_problems;
-    cadre_transfer_piece *pieces;
-    size_t n;
+struct cadre_weights {
+    struct standby *standby; // NULL = nothing has come yet
+    struct mover_progress progress;
+    uint64_t begun; // 0 = none
+    bool arrived;
+    char version[VERSION_SIZE];
 };
+
+struct step {
+    struct cadre_call *call;
+    struct cadre_weights *weights;
+    const cadre_weight_list *list;
+    struct arena arena;
+    struct json *args;
+    const char *id_text;
+    uint64_t id;
+    bool sends;
+    const char *groups[2];
+    int64_t worlds[2], limit_ms;
+    const char **names; // of members
+};
+
+CADRE_EXPORT cadre_weights *cadre_weights_new(void)
+{
+    return xcalloc(1, sizeof(struct cadre_weights));
+}
+
+CADRE_EXPORT void cadre_weights_free(cadre_weights *w)
+{
+    if (!w)
+        return;
+    standby_free(w->standby);
+    free(w);
+}
+
+CADRE_EXPORT int cadre_weights_arrived(const cadre_weights *w)
+{
+    return w->arrived;
+}
+
+CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w)
+{
+    return w->version;
+}
+
+// What the call says
+
+static int read_args(struct step *s, struct err *err)
+{
+    size_t len;
+    const char *text = cadre_args(s->call, &len);
+    int r = json_parse(text, len, NULL, &s->arena, &s->args, err);
+    s->id_text = r < 0 ? NULL : json_str(json_get(s->args, "id"), &s->arena);
+    if (r == 0 && (!s->id_text || !ref_id_read(s->id_text, strlen(s->id_text), &s->id)))
+        r = err_set(err, ERR_INVALID, "only cadre_client_transfer() and cadre.transfer() call this method");
+    return r;
+}
+
+static int read_move(struct step *s, struct err *err)
+{
+    const struct json *sends = json_get(s->args, "sends");
+    s->sends = sends && sends->type == JSON_BOOL && sends->text[0] == 't';
+    s->groups[0] = json_str(json_get(s->args, "source"), &s->arena);
+    s->groups[1] = json_str(json_get(s->args, "target"), &s->arena);
+    if (!json_i64(json_get(s->args, "limitMs"), &s->limit_ms) || s->limit_ms < 1)
+        s->limit_ms = LIMIT_MS;
+    if (!s->groups[0] || !s->groups[1] || !json_i64(json_get(s->args, "sources"), &s->worlds[0]) ||
+        !json_i64(json_get(s->args, "targets"), &s->worlds[1]))
+        return err_set(err, ERR_INVALID, "only cadre_client_transfer() and cadre.transfer() call this method");
+    for (int i = 0; i < 2; i++)
+        if (s->worlds[i] < 1 || s->worlds[i] > MEMBERS_MAX)
+            return err_set(err, ERR_LIMIT, "a transfer is between groups of 1 to %d ranks", MEMBERS_MAX);
+    if (s->worlds[!s->sends] != meeting_world(s->call->nested.meeting))
+        return err_set(err, ERR_UNAVAILABLE, "%s has %d ranks now, and had %lld when the transfer began",
+                       s->groups[!s->sends], meeting_world(s->call->nested.meeting), (long long)s->worlds[!s->sends]);
+    return 0;
+}
+
+// The weights of this rank
 
 static int find_dtype(const char *name, enum safetensors_dtype *ret)
 {
@@ -29,99 +116,261 @@ static int find_dtype(const char *name, enum safetensors_dtype *ret)
     return ERR_INVALID;
 }
 
-static const struct grid *mesh_of(const cadre_transfer_side *s, struct arena *a)
+static const struct grid *make_mesh(struct step *s)
 {
-    struct grid_dim *dims = arena_array(a, s->n_dims, sizeof *dims);
-    struct grid *g = arena_new(a, struct grid);
-    for (size_t i = 0; i < s->n_dims; i++)
-        dims[i] = (struct grid_dim){arena_printf(a, "%zu", i), s->mesh[i]};
-    *g = (struct grid){s->name, dims, s->n_dims};
-    return g;
+    const cadre_weight_list *l = s->list;
+    size_t n = MAX(l->n_mesh, (size_t)1);
+    struct grid_dim *dims = arena_array(&s->arena, n, sizeof *dims);
+    struct grid *mesh = arena_new(&s->arena, struct grid);
+    for (size_t i = 0; i < n; i++) {
+        dims[i].name = arena_printf(&s->arena, "%zu", i);
+        dims[i].size = l->n_mesh ? l->mesh[i] : (uint32_t)s->worlds[!s->sends];
+    }
+    *mesh = (struct grid){s->groups[!s->sends], dims, n};
+    return mesh;
 }
 
-static int read_side(const cadre_transfer_side *s, struct arena *a, struct transfer_side *ret, struct err *err)
+static int add_tensor(struct step *s, const cadre_weight *w, const struct transfer_side *side,
+                      struct transfer_tensor *ret, struct err *err)
 {
-    struct transfer_tensor *tensors = arena_array(a, s->n, sizeof *tensors);
-    *ret = (struct transfer_side){s->name, mesh_of(s, a), tensors, s->n};
-    if (s->n_dims > GRID_DIMS_MAX)
-        return err_set(err, ERR_INVALID, "the mesh of %s has %zu dimensions, at most %d", s->name, s->n_dims,
-                       GRID_DIMS_MAX);
-    for (size_t i = 0; i < s->n; i++) {
-        const cadre_transfer_tensor *t = &s->tensors[i];
-        tensors[i] = (struct transfer_tensor){t->name, 0, t->shape, t->n_dims, t->split};
-        if (find_dtype(t->dtype, &tensors[i].dtype) < 0)
-            return err_set(err, ERR_INVALID, "%s of %s has the dtype %s, which there is not", t->name, s->name,
-                           t->dtype);
-        if (t->n_dims > SHARD_DIMS_MAX)
-            return err_set(err, ERR_INVALID, "%s of %s has %zu dimensions, at most %d", t->name, s->name, t->n_dims,
-                           SHARD_DIMS_MAX);
+    size_t mesh_dims = side->mesh->n_dims;
+    int *split = arena_array(&s->arena, mesh_dims, sizeof *split);
+    for (size_t m = 0; m < mesh_dims; m++)
+        split[m] = w->split && s->list->n_mesh ? w->split[m] : -1;
+    *ret = (struct transfer_tensor){w->name, 0, w->shape, w->n_dims, split};
+    return find_dtype(w->dtype, &ret->dtype) == 0
+               ? 0
+               : err_set(err, ERR_INVALID, "%s of %s has the dtype %s, which does not exist", w->name, side->name,
+                         w->dtype ? w->dtype : "(none)");
+}
+
+static int narrow(struct step *s, struct transfer_side *side, struct err *err)
+{
+    const struct json *list = json_get(s->args, "names");
+    const char **names = arena_array(&s->arena, json_count(list), sizeof *names), *missing;
+    size_t n = 0;
+    if (!list)
+        return 0;
+    JSON_FOREACH(item, list) {
+        names[n] = json_str(item, &s->arena);
+        n += names[n] != NULL;
     }
+    transfer_side_narrow(side, names, n, &s->arena, &missing);
+    return missing ? err_set(err, ERR_INVALID, "%s has no weights '%s'", side->name, missing) : 0;
+}
+
+static int describe(struct step *s, struct transfer_side *ret, struct err *err)
+{
+    const cadre_weight_list *l = s->list;
+    struct transfer_tensor *tensors = arena_array(&s->arena, l->n, sizeof *tensors);
+    *ret = (struct transfer_side){s->groups[!s->sends], make_mesh(s), tensors, l->n};
+    if (l->n_mesh > GRID_DIMS_MAX)
+        return err_set(err, ERR_INVALID, "the mesh of %s has %zu dimensions, at most %d", ret->name, l->n_mesh,
+                       GRID_DIMS_MAX);
+    for (size_t i = 0; i < l->n; i++)
+        if (add_tensor(s, &l->weights[i], ret, &tensors[i], err) < 0)
+            return err->code;
+    return narrow(s, ret, err);
+}
+
+// Where this rank's blocks of those tensors are, which may be fewer than all.
+static int find_blocks(struct step *s, const struct transfer_side *side, const struct block **ret, struct err *err)
+{
+    struct block *blocks = arena_array(&s->arena, side->n, sizeof *blocks);
+    uint32_t rank = (uint32_t)meeting_rank(s->call->nested.meeting);
+    for (size_t i = 0, k = 0; i < side->n; i++, k++) {
+        const struct transfer_tensor *t = &side->tensors[i];
+        struct shard block;
+        while (s->list->weights[k].name != t->name)
+            k++;
+        if (t->n_dims > SHARD_DIMS_MAX)
+            return err_set(err, ERR_INVALID, "'%s' of %s has %zu dimensions, at most %d", t->name, side->name,
+                           t->n_dims, SHARD_DIMS_MAX);
+        shard_of_rank(side->mesh, t->split, rank, t->shape, t->n_dims, &block);
+        const cadre_weight *w = &s->list->weights[k];
+        blocks[i] =
+            (struct block){w->data, shard_elements(&block) * safetensors_dtype_bits(t->dtype) / 8, w->on_device};
+        if (blocks[i].len != w->len || (w->len && !w->data))
+            return err_set(err, ERR_INVALID,
+                           "'%s': rank %u of %s has a block of %zu bytes, and by its mesh the block has %zu", t->name,
+                           rank, side->name, w->data ? w->len : 0, blocks[i].len);
+    }
+    *ret = blocks;
     return 0;
 }
 
-static void copy_pieces(cadre_transfer *t, const struct transfer_plan *p)
+// Meetings
+
+static struct meeting_list list_of(const struct step *s, const struct reshard_meeting *m, int member, int index)
 {
-    t->pieces = arena_array(&t->arena, p->n, sizeof *t->pieces);
-    t->n = p->n;
-    for (size_t i = 0; i < p->n; i++) {
-        const struct transfer_piece *from = &p->pieces[i];
-        cadre_transfer_piece *to = &t->pieces[i];
-        *to = (cadre_transfer_piece){from->from, from->to, (uint32_t)from->source, (uint32_t)from->destination,
-                                     .bytes = from->bytes};
-        memcpy(to->first, from->part.from, sizeof to->first);
-        memcpy(to->end, from->part.to, sizeof to->end);
+    int receivers = (int)s->worlds[1];
+    return (struct meeting_list){.first = member < receivers ? member : member - receivers,
+                                 .group = s->groups[member < receivers],
+                                 .id = m->id,
+                                 .n = m->n,
+                                 .index = index,
+                                 .limit_ms = m->limit_ms,
+                                 .canceled = &s->call->canceled,
+                                 .stop = m->stop,
+                                 .ctx = m->ctx};
+}
+
+static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct err *err)
+{
+    const struct step *s = ctx;
+    const struct meeting_list list = list_of(s, m, 0, 0);
+    return meeting_hold(s->call->nested.meeting, &list, links, err);
+}
+
+static int visit(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err)
+{
+    const struct step *s = ctx;
+    const struct meeting_list list = list_of(s, m, member, index);
+    return meeting_hold(s->call->nested.meeting, &list, link, err);
+}
+
+static void name_members(struct step *s)
+{
+    size_t receivers = (size_t)s->worlds[1], n = (size_t)s->worlds[0] + receivers;
+    s->names = arena_array(&s->arena, n, sizeof *s->names);
+    for (size_t i = 0; i < n; i++)
+        s->names[i] =
+            arena_printf(&s->arena, "rank %zu of %s", i < receivers ? i : i - receivers, s->groups[i < receivers]);
+}
+
+// The steps
+
+static int begin(struct step *s, struct json_writer *out)
+{
+    s->weights->begun = s->id;
+    writer_str(out, "version", s->weights->version);
+    return 0;
+}
+
+static void write_moved(const struct reshard_result *moved, struct json_writer *out)
+{
+    writer_i64(out, "bytes", (int64_t)(moved->direct + moved->sent));
+    writer_i64(out, "direct", (int64_t)moved->direct);
+    writer_i64(out, "copied", (int64_t)moved->copied);
+    writer_list(out, "problems");
+    for (size_t i = 0; i < moved->n_problems; i++)
+        writer_str(out, NULL, moved->problems[i]);
+    writer_list_end(out);
+}
+
+// Inside of the GPU, if any weights are there.
+static int run(struct step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
+{
+    struct rank_device *rank = s->call->device.rank;
+    struct gpu_copier gpu = {NULL, NULL};
+    if (!blocks_any_on_device(&c->blocks))
+        return reshard(c, &s->arena, ret, err);
+    int r = rank ? rank_device_enter(rank, &gpu.copier, err) : err_set(err, ERR_INVALID, "this rank has no GPU");
+    if (r < 0)
+        return err_wrap(err, "weights on the device");
+    gpu.device = rank_device_of(rank);
+    c->blocks.gpu = &gpu;
+    c->stream = s->list->stream;
+    r = reshard(c, &s->arena, ret, err);
+    rank_device_leave(rank);
+    rank_device_give(rank, gpu.copier);
+    return r;
+}
+
+static int move(struct step *s, struct json_writer *out, struct err *err)
+{
+    struct cadre_weights *w = s->weights;
+    struct reshard_config c = {.id = s->id,
+                               .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
+                               .progress = &w->progress,
+                               .ways = {hold, visit, s}};
+    struct reshard_result moved;
+    int r = read_move(s, err);
+    if (r == 0 && w->begun != s->id)
+        r = err_set(err, ERR_UNAVAILABLE,
+                    "this rank has started again since the transfer began, or another transfer has "
+                    "begun: start it again");
+    w->begun = 0;
+    if (r == 0)
+        r = describe(s, &c.side, err);
+    if (r == 0)
+        r = find_blocks(s, &c.side, &c.blocks.list, err);
+    if (r < 0)
+        return r;
+    c.blocks.n = c.side.n;
+    name_members(s);
+    if (!s->sends && !w->standby)
+        w->standby = standby_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));
+    c.standby = w->standby;
+    memcpy(c.groups, s->groups, sizeof c.groups);
+    c.party = (struct party_config){.index = meeting_rank(s->call->nested.meeting) + (s->sends ? (int)s->worlds[1] : 0),
+                                    .n_receivers = (int)s->worlds[1],
+                                    .n_senders = (int)s->worlds[0],
+                                    .names = s->names,
+                                    .limit_ms = s->limit_ms,
+                                    .late_ms = PARTY_LATE_MS,
+                                    .canceled = &s->call->canceled};
+    executor_waits();
+    r = run(s, &c, &moved, err);
+    atomic_store(&w->progress.total, 0);
+    atomic_store(&w->progress.done, 0);
+    if (r < 0)
+        return r;
+    w->arrived = !s->sends && !moved.n_problems;
+    if (w->arrived)
+        memcpy(w->version, s->id_text, MIN(strlen(s->id_text) + 1, sizeof w->version));
+    write_moved(&moved, out);
+    return 0;
+}
+
+static int take_step(struct step *s, struct json_writer *out, struct err *err)
+{
+    int r = read_args(s, err);
+    if (r < 0)
+        return r;
+    writer_object(out, NULL);
+    if (json_str_is(json_get(s->args, "step"), "begin"))
+        r = begin(s, out);
+    else
+        r = move(s, out, err);
+    writer_object_end(out);
+    return r;
+}
+
+static cadre_result result_of(int code)
+{
+    switch (code) {
+    case ERR_INVALID:
+        return CADRE_INVALID_ARGUMENT;
+    case ERR_CANCELED:
+        return CADRE_CANCELED;
+    case ERR_NOMEM:
+        return CADRE_OUT_OF_MEMORY;
+    case ERR_TIMEOUT:
+    case ERR_GONE:
+    case ERR_UNAVAILABLE:
+        return CADRE_UNAVAILABLE;
+    default:
+        return CADRE_ERROR;
     }
 }
 
-cadre_transfer *cadre_transfer_plan(const cadre_transfer_side *from, const cadre_transfer_side *to, uint64_t piece_max)
+CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list)
 {
-    cadre_transfer *t = xcalloc(1, sizeof *t);
-    struct transfer_side sides[2];
-    struct transfer_plan plan = {0};
+    cadre_weight_list own = {.size = sizeof own};
+    struct step s = {.call = call, .weights = w, .list = &own};
     struct err err = ERR_INIT;
-    arena_init(&t->arena, 0);
-    int r = read_side(from, &t->arena, &sides[0], &err);
-    if (r == 0)
-        r = read_side(to, &t->arena, &sides[1], &err);
-    if (r == 0)
-        r = transfer_plan(&sides[0], &sides[1], piece_max, &t->arena, &plan, &err);
-    if (r == 0) {
-        copy_pieces(t, &plan);
-    } else if (plan.n_mismatches) {
-        t->problems = plan.mismatches;
-        t->n_problems = plan.n_mismatches;
-    } else {
-        t->problems = arena_array(&t->arena, 1, sizeof *t->problems);
-        t->problems[t->n_problems++] = arena_strdup(&t->arena, err.msg);
-    }
-    return t;
-}
-
-const char *cadre_transfer_problem(const cadre_transfer *t, size_t i)
-{
-    return i < t->n_problems ? t->problems[i] : NULL;
-}
-
-const cadre_transfer_piece *cadre_transfer_pieces(const cadre_transfer *t, size_t *ret_n)
-{
-    *ret_n = t->n;
-    return t->pieces;
-}
-
-void cadre_transfer_block(const cadre_transfer_side *side, size_t tensor, uint32_t rank, uint64_t *first, uint64_t *end)
-{
-    struct arena a = ARENA_INIT;
-    struct shard s;
-    const cadre_transfer_tensor *t = &side->tensors[tensor];
-    shard_of_rank(mesh_of(side, &a), t->split, rank, t->shape, t->n_dims, &s);
-    memcpy(first, s.from, t->n_dims * sizeof *first);
-    memcpy(end, s.to, t->n_dims * sizeof *end);
-    arena_done(&a);
-}
-
-void cadre_transfer_free(cadre_transfer *t)
-{
-    if (t)
-        arena_done(&t->arena);
-    free(t);
+    struct json_writer out;
+    if (list)
+        memcpy(&own, list, MIN(list->size, sizeof own));
+    w->arrived = false;
+    if (!call->nested.meeting)
+        return call_fail(call, CADRE_ERROR, "%s() cannot meet other ranks: this process is of no group", call->method);
+    writer_init(&out, 0);
+    int r = take_step(&s, &out, &err);
+    cadre_result result = r < 0 ? call_fail(call, result_of(r), "weights: %s", err.msg)
+                                : call_return(call, buf_str(&out.buf), out.buf.len);
+    writer_done(&out);
+    arena_done(&s.arena);
+    return result;
 }

@@ -56,8 +56,22 @@ class Request(Structure):
                 ("lazy", c_int)]
 
 
+CANCELED = ctypes.CFUNCTYPE(c_int, c_void_p)
+
+
+class TransferOptions(Structure):
+    _fields_ = [("size", c_size_t), ("source", c_char_p), ("target", c_char_p), ("source_role", c_char_p),
+                ("target_role", c_char_p), ("names", POINTER(c_char_p)), ("n_names", c_size_t), ("timeout_ms", c_int64),
+                ("via", c_char_p), ("canceled", CANCELED), ("ctx", c_void_p)]
+
+
+class Transferred(Structure):
+    _fields_ = [("bytes", c_uint64), ("version", c_char * 17), ("problems", c_void_p), ("reserved", c_uint64 * 8)]
+
+
 # Each struct's name in the header, for the test that compares the layouts.
-STRUCTS = {"cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
+STRUCTS = {"cadre_client_transfer_options": TransferOptions, "cadre_client_transferred": Transferred,
+           "cadre_client_error": ClientError, "cadre_client_output": Output, "cadre_client_options": Options,
            "cadre_client_json": Json, "cadre_client_request": Request}
 
 
@@ -107,6 +121,7 @@ FUNCTIONS = {
     "execute_name": (c_char_p, [c_int]),
     "batch_room": (c_int, [HANDLE, c_size_t, c_void_p, c_void_p]),
     "batch_free": (None, [HANDLE, c_void_p]),
+    "transfer": (c_int, [HANDLE, c_void_p, c_void_p, c_void_p]),
 }
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple, Optional
 _LIMIT_MAX = 10000  # threads, or calls of asyncio
 NAME = "__cadre__"  # the attribute of a function that was registered
 call = ContextVar("cadre call")  # what a method runs for; set by cadre.worker
+ANSWERED = object()  # what a method returns if the C library has answered its call
 
 
 class Registered(NamedTuple):

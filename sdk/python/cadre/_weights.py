@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of a group, in its ranks: what they have of each tensor, and how they send and take blocks of it."""
+"""Weights of a group, in its ranks: what they have of each tensor."""
 
+import ctypes
 import math
 
-from . import _errors, _method, _plan
-from ._value import DTYPES, Batch, Tensor, on_host, room
+from . import _method, _moves
+from ._value import DTYPES, OnGpu, Tensor, on_host, room, stream
 from ._value._tensor import module_of
 
 
@@ -58,31 +59,57 @@ def _sharded(value, mesh):
     return Sharded(value, mesh, {})
 
 
-def _write(value, piece, first, dtype, memory):
-    """Into the weight itself, wherever it lies."""
-    cells = _cells(value, piece, first)
+class _Block:
+    """Where a block of this rank is: in its own memory, or in a copy that is written back if it is to receive."""
+
+    def __init__(self, value, sends):
+        self.value, self.copy = value, None
+        t = Tensor.of(value)
+        _check_dtype(t.dtype)
+        self.dtype, self.size = t.dtype, t.data.nbytes
+        self.owner = value
+        self.on_device = type(t.data) is OnGpu and _is_in_a_row(value)
+        self.address = t.data.address if self.on_device else _address_in_place(value)
+        if self.address is None and sends:
+            self.owner, self.address = _readable(t)
+        elif self.address is None:
+            self.copy = room(max(self.size, 1))
+            self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.copy))
+
+    def write_back(self):
+        if self.copy is None or not self.size:
+            return
+        data = memoryview(self.copy)[:self.size]
+        if module_of(self.value) == "torch":
+            import torch
+
+            with torch.no_grad():
+                self.value.copy_(Tensor(self.dtype, tuple(self.value.shape), data).torch())
+        else:  # also dtypes that numpy has from another package
+            import numpy
+
+            self.value[...] = numpy.frombuffer(data, self.value.dtype).reshape(self.value.shape)
+
+
+def _is_in_a_row(value):
+    return module_of(value) != "torch" or value.is_contiguous()
+
+
+def _address_in_place(value):
+    """Of values that lie in memory of the host in a row, and may be written; None: they do not."""
     if module_of(value) == "torch":
-        import torch
-
-        with torch.no_grad():
-            cells.copy_(Tensor(dtype, cells.shape, memory).torch())
-    else:  # also dtypes that numpy has from another package
-        cells.view(_number(dtype))[...] = memory.view(_number(dtype)).reshape(cells.shape)
+        return value.data_ptr() if value.device.type == "cpu" and value.is_contiguous() and not value.is_conj() and (
+            not value.is_neg()) else None
+    is_array = module_of(value) == "numpy" and hasattr(value, "ctypes")
+    return value.ctypes.data if is_array and value.flags.c_contiguous and value.flags.writeable else None
 
 
-def _cells(array, piece, first):
-    slices = [slice(a - f, b - f) for a, b, f in zip(piece.first, piece.end, first)]
-    return array[(*slices, Ellipsis)]  # also a view where there are no dimensions
-
-
-class _Version:
-    """A transfer that has begun: nobody sees anything of it before it is whole."""
-
-    def __init__(self, said, messages, sends, rank):
-        self.said, self.sends, self.rank = said, sends, rank
-        self.messages = {pair: m for pair, m in messages.items() if pair[0 if sends else 1] == rank}
-        self.first = [_plan.block(said, i, rank)[0] for i in range(len(said["tensors"]))]
-        self.taken = {}  # (sender, number) -> the bytes of the message
+def _readable(tensor):
+    """(owner, address) of a copy, or of the memory that the tensor shows."""
+    data = on_host(tensor.data)
+    if data.readonly or not data.nbytes:
+        data = memoryview(bytearray(data) or bytearray(1))
+    return data, ctypes.addressof(ctypes.c_char.from_buffer(data))
 
 
 class Weights:
@@ -112,106 +139,30 @@ class Weights:
             b.mesh = mesh
         return {name: blocks[name] for name in sorted(blocks) if names is None or name in names}
 
-    def transfer_describe(self):
-        """For cadre.transfer(), as the methods below."""
-        blocks = self._blocks()
-        said = {"mesh": [], "tensors": []}
-        for name, b in blocks.items():
-            said["mesh"] = list(map(list, b.mesh.items()))
-            said["tensors"].append([name, _dtype_of(b.block), list(b.shape), b.row()])
-        for i, (name, b) in enumerate(blocks.items()):
-            first, end = _plan.block(said, i, _method.rank())
-            has, ought = list(b.block.shape), [e - f for f, e in zip(first, end)]
-            if has != ought:
-                raise ValueError(f"{name}: rank {_method.rank()} has a block {has} of {list(b.shape)}, and by its mesh it "
-                                 f"has {ought}")
-        return said
-
-    def transfer_begin(self, version, sends, source, target, names):
-        """[{receiver: messages}, bytes] of a sender; a text where the two sides do not fit."""
-        try:
-            messages = _plan.messages(source, target, names)
-        except _errors.Invalid as e:
-            return str(e)
-        t = _Version(source if sends else target, messages, sends, _method.rank())
-        self._transfers = {version: t}
-        if not sends:
-            return None
-        return [{str(to): len(ms) for (_, to), ms in t.messages.items()},
-                sum(p.bytes for ms in t.messages.values() for m in ms for p in m)]
-
-    def _transfer(self, version):
-        found = getattr(self, "_transfers", {}).get(version)
-        if found is None:
-            raise _errors.Conflict(f"rank {_method.rank()} knows nothing of the transfer {version}: it has started again, or "
-                                   "another transfer has begun; start it again")
-        return found
-
-    def transfer_send(self, version, to, number):
-        t = self._transfer(version)
-        blocks = list(self._blocks({name for name, *_ in t.said["tensors"]}).values())
-        pieces = t.messages[t.rank, to][number]
-        data, at = _bytes(sum(p.bytes for p in pieces)), 0
-        for piece in pieces:
-            whole = _numbers(blocks[piece.source].block, t, piece.source)
-            cells = _cells(whole, piece, t.first[piece.source])
-            data[at:at + piece.bytes].view(whole.dtype).reshape(cells.shape)[...] = cells
-            at += piece.bytes
-        return Batch({"data": data}, meta={"version": version, "from": t.rank, "number": number})
-
-    def transfer_take(self, batch):
-        sender, number = batch.meta["from"], batch.meta["number"]
-        t = self._transfer(batch.meta["version"])
-        t.taken[sender, number] = batch["data"]
-
-    def transfer_check(self, version):
-        t = self._transfer(version)
-        missing = {(pair[0], i) for pair, ms in t.messages.items() for i in range(len(ms))} - set(t.taken)
-        if missing:
-            raise _errors.Conflict(f"rank {t.rank} has not got {len(missing)} messages of the transfer {version}")
-
-    def transfer_commit(self, version):
-        t = self._transfer(version)
-        blocks = self._blocks()
-        while t.taken:
-            (sender, number), data = t.taken.popitem()
-            at = 0
-            for piece in t.messages[sender, t.rank][number]:
-                name, dtype, *_ = t.said["tensors"][piece.destination]
-                _write(blocks[name].block, piece, t.first[piece.destination], dtype, data[at:at + piece.bytes])
-                at += piece.bytes
-        self._transfers.clear()
-        self.weights_version = version
-        self.weights_arrived(version)
-
-    def transfer_end(self):
-        """Nothing of a transfer is kept."""
-        self._transfers = {}
+    def move_weights(self, **step):
+        """For cadre.transfer(), which calls this on all ranks of both groups."""
+        if not hasattr(self, "_cadre_moves"):
+            self._cadre_moves = _moves.Handle()
+        handle = self._cadre_moves
+        call = _method.call.get().handle
+        if step.get("step") != "move":
+            handle.move(call, (), ())
+            return _method.ANSWERED
+        names = step.get("names")
+        given = self._blocks(None if names is None else set(names))
+        mesh = next((list(b.mesh.values()) for b in given.values()), ())
+        blocks = {name: _Block(b.block, step.get("sends")) for name, b in given.items()}
+        said = [(name, b.dtype, given[name].shape, given[name].row(), b.address, b.size, b.on_device)
+                for name, b in blocks.items()]
+        version = handle.move(call, mesh, said, stream())
+        if version is not None:
+            for b in blocks.values():
+                b.write_back()
+            self.weights_version = version
+            self.weights_arrived(version)
+        return _method.ANSWERED
 
 
-def _bytes(size):
-    import numpy
-
-    return numpy.frombuffer(room(size), "u1") if size else numpy.empty(0, "u1")
-
-
-def _number(dtype):
-    """The type of numpy that is as long: values are moved, not looked at."""
-    bits = DTYPES[dtype][0]
-    if bits not in (8, 16, 32, 64):
-        raise TypeError(f"tensors of {dtype} do not move: values of 8, 16, 32 or 64 bits do")
-    return f"u{bits // 8}"
-
-
-def _dtype_of(block):
-    dtype = Tensor.of(block[:0] if len(block.shape) else block).dtype
-    _number(dtype)
-    return dtype
-
-
-def _numbers(block, transfer, i):
-    """The values of this rank's block, of the plan's shape."""
-    import numpy
-
-    t = Tensor.of(block)
-    return numpy.frombuffer(on_host(t.data), _number(transfer.said["tensors"][i][1])).reshape(t.shape)
+def _check_dtype(dtype):
+    if DTYPES[dtype][0] % 8:
+        raise TypeError(f"tensors of {dtype} do not move: their values have no whole bytes")

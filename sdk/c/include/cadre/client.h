@@ -9,13 +9,13 @@
 //
 //   Threads: only one thread at a time may use a client; different threads may use different clients. The library
 //   starts threads only to look up host names, and they run no code of the program. The library works, and calls
-//   callbacks, only inside cadre_client_call(), _info(), _wait(), _wait_for(), _get(), _next(), _process() and
-//   _close(). A callback may start, cancel, get and forget calls of its client, and use no other function of it. The
+//   callbacks, only inside cadre_client_call(), _info(), _wait(), _wait_for(), _get(), _next(), _transfer(),
+//   _process() and _close(). A callback may start, cancel, get and forget calls of its client, and use no other function of it. The
 //   library raises and handles no signals, and continues to wait after a signal.
 //
 //   A client that is `threaded` has its own thread: it sends calls and receives answers at any time, also while nobody
 //   waits. Several threads may use it: cadre_client_start(), _cancel(), _take(), _give_back(), _wait(), _wait_for(),
-//   _watch(), _next(), _forget(), _done(), _connected(), _pending(), _batch_room(), _batch_free(), _shut(); at the end,
+//   _watch(), _next(), _forget(), _done(), _connected(), _pending(), _transfer(), _batch_room(), _batch_free(), _shut(); at the end,
 //   one of them calls _close(). Its callbacks run on another thread and may use it; `done` may run on any thread.
 //
 //   fork(): the child may open clients of its own. It must not use clients of its parent, and not close them: this
@@ -311,6 +311,40 @@ CADRE_CLIENT_API int cadre_client_watch(cadre_client *c, uint64_t id);
 CADRE_CLIENT_API void cadre_client_forget(cadre_client *c, uint64_t id); // does not keep its answer (any longer)
 // 1: the call is answered, as far as the library has read; 0: it is open. Reads and sends nothing.
 CADRE_CLIENT_API int cadre_client_done(const cadre_client *c, uint64_t id);
+
+// Moves weights from one group to another, from rank to rank (cadre/transfer.h).
+
+typedef struct cadre_client_transfer_options {
+    size_t size;                           // cadre_client_transfer_options_init() sets it
+    const char *source, *target;           // groups of the client's namespace
+    const char *source_role, *target_role; // for groups with roles; NULL = none
+    const char *const *names;              // only these tensors; n_names 0 = all of both groups
+    size_t n_names;
+    int64_t timeout_ms;         // for the whole transfer; 0 = 10 minutes
+    const char *via;            // as in cadre_client_request
+    int (*canceled)(void *ctx); // asked several times a second, while it waits; 1: it gives up. May be NULL
+    void *ctx;
+} cadre_client_transfer_options;
+
+static inline void cadre_client_transfer_options_init(cadre_client_transfer_options *o)
+{
+    memset(o, 0, sizeof *o);
+    o->size = sizeof *o;
+}
+
+typedef struct cadre_client_transferred {
+    uint64_t bytes;   // the sum over all receivers
+    char version[17]; // of the weights that the receivers have now
+    char *problems;   // with CADRE_CLIENT_INVALID: everything that does not match; nothing was moved. The caller frees
+                      // it with free(). NULL = nothing
+    uint64_t reserved[8];
+} cadre_client_transferred;
+
+// Waits until all ranks of the target have taken the new weights, or all have kept the old ones and the error says why.
+// If ranks may differ, for example because one died at the very end, the message says so: transfer again. Do not call it
+// in a callback.
+CADRE_CLIENT_API cadre_client_code cadre_client_transfer(cadre_client *c, const cadre_client_transfer_options *options,
+                                                         cadre_client_transferred *ret, cadre_client_error *error);
 
 // For an event loop. After any other function of this client, ask for the timeout again; 0 = process at once, negative
 // = wait for the descriptor only. The descriptor is an epoll instance and belongs to the client.

@@ -118,6 +118,9 @@ CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_h
 // Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun. `cause`: a JSON
 // object of up to 48 KiB, which the caller gets as it is; NULL = none.
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
+// Instead: the call is answered by a function that answers calls of modules, such as cadre_weights_move(), with this
+// result.
+CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result);
 CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 // The values of the arguments on the GPU, if they are there, in memory of the program's own: it may write to them, and

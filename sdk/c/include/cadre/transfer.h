@@ -1,8 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a transfer of weights: two groups, each with a mesh that splits the tensors in its own way, and which
-// rank of the first sends which block to which rank of the second. Each receiver gets each of its elements once, from
-// one sender. The same arguments give the same plan in every process, so nobody has to send it around. It moves
-// nothing.
+// Weights that move from one group to another, whose mesh may split them in another way. A client begins a transfer,
+// with cadre_client_transfer() or cadre.transfer() in Python. The ranks of both groups then move the bytes among
+// themselves. All ranks of the receiving group take the new weights, or all keep the old ones, also if a rank dies.
+//
+//   A class whose weights move has a method with the name CADRE_WEIGHTS_METHOD, which only calls cadre_weights_move():
+//
+//     static cadre_result move(void *self, cadre_call *call)
+//     {
+//         struct model *m = self;
+//         const uint64_t shape[] = {1024, 4096};
+//         const int split[] = {0};                                 // tp splits the rows
+//         const uint32_t mesh[] = {4};                             // tp
+//         const cadre_weight weights[] = {{"up", "BF16", 2, shape, split, m->up, m->up_len, 0}};
+//         cadre_weight_list list;
+//         cadre_weight_list_init(&list);
+//         list.mesh = mesh, list.n_mesh = 1, list.weights = weights, list.n = 1;
+//         return cadre_weights_move(m->weights, call, &list);
+//     }
+//     ...
+//     {CADRE_WEIGHTS_METHOD, CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, move, "weights to or from another group"},
+//
+//   A rank reads the memory of ranks in the same pod directly, also from GPU to GPU (CUDA IPC), and has connections to
+//   the others. Its new weights lie beside the old ones until all ranks have theirs. Then the pages change places, or
+//   are copied on the GPU, so addresses stay the same.
 #ifndef CADRE_TRANSFER_H
 #define CADRE_TRANSFER_H
 
@@ -12,47 +32,50 @@
 extern "C" {
 #endif
 
-#define CADRE_TRANSFER_DIMS_MAX 8
+#define CADRE_WEIGHTS_METHOD "move_weights"
 
-typedef struct cadre_transfer_tensor {
+typedef struct cadre_weight {
     const char *name;
-    const char *dtype; // as in batches: "F32", "BF16", "I64", ...
-    size_t n_dims;
+    const char *dtype;     // as in batches: "F32", "BF16", "I64", ...; of elements of whole bytes
+    size_t n_dims;         // at most 8
     const uint64_t *shape; // of the whole tensor
     // For each dimension of the mesh: the dimension of the tensor that it splits; -1 = all along it have the same. A
-    // dimension of n elements is split into parts of ceil(n / ranks): the last ones are shorter, or empty.
+    // dimension of n elements is split into parts of ceil(n / ranks): the last ones are shorter, or empty. NULL = all
+    // ranks have the same.
     const int *split;
-} cadre_transfer_tensor;
+    void *data;    // this rank's block, row-major, without gaps
+    size_t len;    // bytes of it, which must be what the mesh gives this rank
+    int on_device; // 1: it is in memory of the worker's GPU (cadre_device())
+} cadre_weight;
 
-typedef struct cadre_transfer_side {
-    const char *name; // for messages: "actor"
-    size_t n_dims;
-    const uint32_t *mesh; // sizes of its dimensions, the first varies slowest; their product is the number of ranks
+typedef struct cadre_weight_list { // the same on all ranks, but the data
+    size_t size;                   // cadre_weight_list_init() sets it
+    const uint32_t *mesh;          // sizes of its dimensions, the first varies slowest; their product is the world size
+    size_t n_mesh;                 // at most 8; 0 = no tensor is split
+    const cadre_weight *weights;
     size_t n;
-    const cadre_transfer_tensor *tensors;
-} cadre_transfer_side;
+    void *stream; // a cudaStream_t: what is on it comes first; NULL = the default stream
+} cadre_weight_list;
 
-typedef struct cadre_transfer_piece {
-    uint32_t sender, receiver;                                             // ranks, each of its side
-    uint32_t source, destination;                                          // the tensor's number on each side
-    uint64_t first[CADRE_TRANSFER_DIMS_MAX], end[CADRE_TRANSFER_DIMS_MAX]; // elements of the whole tensor
-    uint64_t bytes;
-} cadre_transfer_piece;
+static inline void cadre_weight_list_init(cadre_weight_list *l)
+{
+    memset(l, 0, sizeof *l);
+    l->size = sizeof *l;
+}
 
-typedef struct cadre_transfer cadre_transfer;
+// What an object keeps from one transfer to the next: memory for the next weights, which the kernel may take back. One
+// thread uses it at a time.
+typedef struct cadre_weights cadre_weights;
 
-// Never NULL. No piece has more bytes than piece_max (0 = no limit) and than one element. For cadre_transfer_free().
-CADRE_EXPORT cadre_transfer *cadre_transfer_plan(const cadre_transfer_side *from, const cadre_transfer_side *to,
-                                                 uint64_t piece_max);
-// What is wrong, a sentence each, from number 0 on: tensors that one side does not have, or with another dtype or
-// shape. Then there are no pieces. NULL: that was all.
-CADRE_EXPORT const char *cadre_transfer_problem(const cadre_transfer *t, size_t i);
-// Those of a sender lie together. They live as long as the plan.
-CADRE_EXPORT const cadre_transfer_piece *cadre_transfer_pieces(const cadre_transfer *t, size_t *ret_n);
-// The block that a rank of a side has of its tensor: elements first[i] <= x < end[i] of each dimension.
-CADRE_EXPORT void cadre_transfer_block(const cadre_transfer_side *side, size_t tensor, uint32_t rank, uint64_t *first,
-                                       uint64_t *end);
-CADRE_EXPORT void cadre_transfer_free(cadre_transfer *t); // accepts NULL
+CADRE_EXPORT cadre_weights *cadre_weights_new(void);
+CADRE_EXPORT void cadre_weights_free(cadre_weights *w); // accepts NULL
+// Does what the client's call says, which may take as long as the transfer, and answers it. Until it returns, nothing
+// else may change the weights. On anything but CADRE_OK the message for the caller is written, so `return r;` is
+// enough.
+CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list);
+// Whether that call has brought new weights; and the transfer that they came by, "" = none.
+CADRE_EXPORT int cadre_weights_arrived(const cadre_weights *w);
+CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w);
 
 #ifdef __cplusplus
 }

@@ -35,8 +35,9 @@ typedef enum cadre_result {
     CADRE_INVALID_ARGUMENT = 2, // the client's fault
     CADRE_NOT_FOUND = 3,
     CADRE_OUT_OF_MEMORY = 4,
-    CADRE_NO_DEVICE = 5, // the driver or the GPU is missing
-    CADRE_CANCELED = 6,  // the method noticed cadre_call_canceled()
+    CADRE_NO_DEVICE = 5,   // the driver or the GPU is missing
+    CADRE_CANCELED = 6,    // the method noticed cadre_call_canceled()
+    CADRE_UNAVAILABLE = 7, // another rank was lost, or does not answer
 } cadre_result;
 
 // CADRE_ONE_TO_ALL, CADRE_ALL_TO_ALL, ...: how arguments reach the ranks, and how results reach the client. The client

@@ -243,6 +243,8 @@ class Server:
     def _answer(self, handle, method, value):
         if _forked:
             _leave(method, None)
+        if value is _method.ANSWERED:
+            return
         if inspect.isawaitable(value) and not method.is_async:
             raise TypeError(f"{method.name}() returned {value!r}, which nobody awaits: make the method itself async")
         kind, parts = _value.encode_result(value, method.name)

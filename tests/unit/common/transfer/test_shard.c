@@ -49,16 +49,32 @@ static void the_first_dimension_of_the_mesh_splits_first(void **state)
     assert_int_equal(shard_elements(&s), 8);
 }
 
-static void blocks_that_touch_do_not_overlap(void **state)
+static void copy(const struct shard *part, size_t size, const struct shard *from, const void *source,
+                 const struct shard *to, void *destination)
+{
+    struct shard_runs r;
+    for (bool more = shard_runs_first(&r, part, size, from, to); more; more = shard_runs_next(&r))
+        memcpy((char *)destination + r.to, (const char *)source + r.from, r.len);
+}
+
+static void runs_are_as_long_as_can_be(void **state)
 {
     (void)state;
-    const struct shard a = {{0, 0}, {2, 4}, 2}, b = {{2, 0}, {4, 4}, 2}, c = {{1, 1}, {3, 2}, 2};
-    struct shard both;
-    assert_false(shard_overlap(&a, &b, &both));
-    assert_true(shard_overlap(&a, &c, &both));
-    assert_int_equal(both.from[0], 1);
-    assert_int_equal(both.to[0], 2);
-    assert_int_equal(shard_elements(&both), 1);
+    const struct shard whole = {{0, 0, 0}, {3, 4, 2}, 3}, rows = {{1, 0, 0}, {3, 4, 2}, 3},
+                       columns = {{0, 1, 0}, {3, 3, 2}, 3};
+    struct shard_runs r;
+    assert_true(shard_runs_first(&r, &rows, 2, &whole, &rows));
+    assert_int_equal(r.len, 32);
+    assert_int_equal(r.from, 16);
+    assert_int_equal(r.to, 0);
+    assert_false(shard_runs_next(&r));
+    assert_true(shard_runs_first(&r, &columns, 2, &whole, &columns));
+    assert_int_equal(r.len, 8);
+    assert_true(shard_runs_next(&r));
+    assert_int_equal(r.from, 20);
+    assert_int_equal(r.to, 8);
+    assert_true(shard_runs_next(&r));
+    assert_false(shard_runs_next(&r));
 }
 
 static void a_part_is_packed_and_unpacked(void **state)
@@ -68,10 +84,10 @@ static void a_part_is_packed_and_unpacked(void **state)
     uint16_t values[24], packed[8], back[24] = {0};
     for (uint16_t i = 0; i < 24; i++)
         values[i] = i;
-    shard_copy(&part, 2, &whole, values, &part, packed);
+    copy(&part, 2, &whole, values, &part, packed);
     const uint16_t want[] = {10, 11, 12, 13, 18, 19, 20, 21};
     assert_memory_equal(packed, want, sizeof want);
-    shard_copy(&part, 2, &part, packed, &whole, back);
+    copy(&part, 2, &part, packed, &whole, back);
     for (size_t i = 0; i < 24; i++)
         assert_int_equal(back[i], (i >= 10 && i < 14) || (i >= 18 && i < 22) ? values[i] : 0);
 }
@@ -81,9 +97,9 @@ static void one_element_and_none(void **state)
     (void)state;
     const struct shard one = {.n_dims = 0}, none = {{0}, {0}, 1};
     double from = 7, to = 0;
-    shard_copy(&one, sizeof from, &one, &from, &one, &to);
+    copy(&one, sizeof from, &one, &from, &one, &to);
     assert_true(to == 7);
-    shard_copy(&none, sizeof from, &none, NULL, &none, NULL);
+    copy(&none, sizeof from, &none, NULL, &none, NULL);
 }
 
 int main(void)
@@ -91,7 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_are_those_of_torch_chunk),
         cmocka_unit_test(the_first_dimension_of_the_mesh_splits_first),
-        cmocka_unit_test(blocks_that_touch_do_not_overlap),
+        cmocka_unit_test(runs_are_as_long_as_can_be),
         cmocka_unit_test(a_part_is_packed_and_unpacked),
         cmocka_unit_test(one_element_and_none),
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans are compared with a reference that looks at one element at a time, over random meshes and splits.
-#include "common/transfer/transfer_plan.h"
+#include "common/transfer/transfer_cursor.h"
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"
@@ -142,30 +142,54 @@ static void check_elements(const struct scene *c, const struct transfer_plan *pl
     }
 }
 
-// Moves the numbers of elements as values, and finds them where they belong.
-static void check_values(const struct scene *c, const struct transfer_plan *plan)
+// The elements that a rank has of a tensor, in order, by the reference.
+static size_t list_block(const struct side *s, size_t tensor, uint32_t rank, uint64_t *out)
 {
-    static uint64_t source[ELEMENTS_MAX], packed[ELEMENTS_MAX], destination[ELEMENTS_MAX];
-    for (size_t k = 0; k < plan->n; k++) {
-        const struct transfer_piece *p = &plan->pieces[k];
-        const struct transfer_tensor *t = &c->from.tensors[p->source], *u = &c->to.tensors[p->destination];
-        struct shard whole = {.n_dims = t->n_dims}, mine, theirs;
-        uint64_t n = elements(t), at[DIMS];
-        for (size_t d = 0; d < t->n_dims; d++)
-            whole.to[d] = t->shape[d];
-        for (uint64_t i = 0; i < n; i++)
-            packed[i] = i;
-        shard_of_rank(&c->from.mesh, t->split, p->from, t->shape, t->n_dims, &mine);
-        shard_of_rank(&c->to.mesh, u->split, p->to, u->shape, u->n_dims, &theirs);
-        shard_copy(&mine, 8, &whole, packed, &mine, source);
-        shard_copy(&p->part, 8, &mine, source, &p->part, packed);
-        shard_copy(&p->part, 8, &p->part, packed, &theirs, destination);
-        shard_copy(&p->part, 8, &theirs, destination, &whole, packed);
-        for (uint64_t i = 0; i < n; i++) {
-            place_of(t, i, at);
-            if (piece_has(p, at))
-                assert_int_equal(packed[i], i);
+    const struct transfer_tensor *t = &s->tensors[tensor];
+    size_t n = 0;
+    for (uint64_t e = 0; e < elements(t); e++) {
+        uint64_t at[DIMS];
+        place_of(t, e, at);
+        if (rank_has(s, tensor, rank, at))
+            out[n++] = e;
+    }
+    return n;
+}
+
+static void fill_block(const struct side *s, uint32_t rank, uint64_t out[TENSORS][ELEMENTS_MAX], size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)list_block(s, i, rank, out[i]);
+}
+
+static void check_block(const struct side *s, uint32_t rank, uint64_t got[TENSORS][ELEMENTS_MAX], size_t n)
+{
+    static uint64_t want[ELEMENTS_MAX];
+    for (size_t i = 0; i < n; i++) {
+        size_t len = list_block(s, i, rank, want);
+        if (len)
+            assert_memory_equal(got[i], want, len * sizeof *want);
+    }
+}
+
+// Fills each sender's blocks with the numbers of the elements, and moves them as both sides walk over the pieces.
+static void check_values(const struct scene *c, const struct transfer_plan *plan, struct rand *r)
+{
+    static uint64_t source[TENSORS][ELEMENTS_MAX], destination[TENSORS][ELEMENTS_MAX];
+    for (uint32_t to = 0; to < c->to.world; to++) {
+        for (uint32_t from = 0; from < c->from.world; from++) {
+            struct transfer_cursor cursor;
+            struct transfer_chunk chunk;
+            uint64_t max = rand_below(r, 2) ? 1 + rand_below(r, 100) : UINT64_MAX;
+            fill_block(&c->from, from, source, c->n);
+            transfer_cursor_init(&cursor, &c->from.view, &c->to.view, plan, from, to);
+            while (transfer_cursor_next(&cursor, max, &chunk))
+                memcpy((char *)destination[chunk.destination] + chunk.to, (char *)source[chunk.source] + chunk.from,
+                       chunk.len);
+            assert_int_equal(cursor.left, 0);
         }
+        check_block(&c->to, to, destination, c->n);
+        memset(destination, 0xff, sizeof destination);
     }
 }
 
@@ -210,7 +234,7 @@ static void random_meshes_against_the_reference(void **state)
         }
         assert_int_equal(plan.bytes, bytes);
         check_elements(&c, &plan);
-        check_values(&c, &plan);
+        check_values(&c, &plan, &r);
         check_balance(&c, &plan);
         pieces += plan.n;
         arena_done(&a);
@@ -218,31 +242,37 @@ static void random_meshes_against_the_reference(void **state)
     assert_true(pieces > ROUNDS);
 }
 
-static void pieces_of_a_sender_lie_together_and_begin_with_another_receiver(void **state)
+static void pieces_of_a_pair_of_ranks_lie_together(void **state)
 {
     (void)state;
     const struct grid_dim dims[] = {{"dp", 4}};
     const struct grid mesh = {"m", dims, 1};
     const uint64_t shape[] = {16};
-    const struct transfer_tensor split = {"w", SAFETENSORS_F32, shape, 1, (const int[]){0}},
-                                 whole = {"w", SAFETENSORS_F32, shape, 1, (const int[]){-1}};
+    const struct transfer_tensor split[] = {{"v", SAFETENSORS_F32, shape, 1, (const int[]){0}},
+                                            {"w", SAFETENSORS_F32, shape, 1, (const int[]){0}}},
+                                 whole[] = {{"v", SAFETENSORS_F32, shape, 1, (const int[]){-1}},
+                                            {"w", SAFETENSORS_F32, shape, 1, (const int[]){-1}}};
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &mesh, &split, 1},
-                                   &(struct transfer_side){"b", &mesh, &whole, 1}, 0, &a, &plan, &err),
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &mesh, split, 2},
+                                   &(struct transfer_side){"b", &mesh, whole, 2}, 0, &a, &plan, &err),
                      0);
-    assert_int_equal(plan.n, 16);
-    for (uint32_t rank = 0; rank < 4; rank++) {
-        size_t n;
-        const struct transfer_piece *p = transfer_plan_sends(&plan, rank, &n);
-        assert_int_equal(n, 4);
-        for (uint32_t i = 0; i < n; i++)
-            assert_int_equal(p[i].to, (rank + i) % 4);
+    assert_int_equal(plan.n, 32);
+    size_t n;
+    for (uint32_t from = 0; from < 4; from++) {
+        for (uint32_t to = 0; to < 4; to++) {
+            const struct transfer_piece *p = transfer_plan_sends(&plan, from, to, &n);
+            assert_int_equal(n, 2);
+            for (uint32_t i = 0; i < n; i++) {
+                assert_int_equal(p[i].from, from);
+                assert_int_equal(p[i].to, to);
+                assert_int_equal(p[i].source, i);
+            }
+        }
     }
-    size_t none;
-    (void)transfer_plan_sends(&plan, 4, &none);
-    assert_int_equal(none, 0);
+    (void)transfer_plan_sends(&plan, 4, 0, &n);
+    assert_int_equal(n, 0);
     arena_done(&a);
 }
 
@@ -261,7 +291,7 @@ static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
                      0);
     for (uint32_t rank = 0; rank < 4; rank++) {
         size_t n;
-        (void)transfer_plan_sends(&plan, rank, &n);
+        (void)transfer_plan_sends(&plan, rank, 0, &n);
         assert_int_equal(n, 4);
     }
     arena_done(&a);
@@ -329,7 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_meshes_against_the_reference),
-        cmocka_unit_test(pieces_of_a_sender_lie_together_and_begin_with_another_receiver),
+        cmocka_unit_test(pieces_of_a_pair_of_ranks_lie_together),
         cmocka_unit_test(all_ranks_that_have_a_tensor_share_in_sending_it),
         cmocka_unit_test(every_mismatch_is_listed_and_nothing_is_planned),
         cmocka_unit_test(too_many_pieces_are_refused),

@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import cadre
-from cadre import _library, _plan
+from cadre import _library, _moves
 from cadre.worker import _host
 from python_case import ROOT, Local, environment, main
 
@@ -49,7 +49,7 @@ def imported(library, env=None):
 class Header(unittest.TestCase):
     def test_structs_lie_as_the_header_has_them(self):
         expressions, numbers = [], []
-        for name, struct in {**_library.STRUCTS, **_host.STRUCTS, **_plan.STRUCTS}.items():
+        for name, struct in {**_library.STRUCTS, **_host.STRUCTS, **_moves.STRUCTS}.items():
             expressions.append(f"sizeof({name})")
             numbers.append(_library.ctypes.sizeof(struct))
             for field in struct._fields_:

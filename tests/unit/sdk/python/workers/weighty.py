@@ -22,11 +22,15 @@ def part(array, dim, i, n):
 
 
 class Holder(cadre.Weights):
-    """mesh {"dp": 2, "tp": 2} and split {"w": {"tp": 0}} say who has what; `empty` ones have zeros."""
+    """mesh {"dp": 2, "tp": 2} and split {"w": {"tp": 0}} say who has what; `empty` ones have zeros. `strange`: blocks do
+    not lie in a row. fault: [rank, file]: that rank dies when the file says so (worker/transfer/fault.h).
+    """
 
-    def __init__(self, mesh=None, split=None, names=None, empty=False, dies=None):
-        self.mesh, self.split, self.dies = mesh or {"rank": cadre.world_size()}, split or {}, dies
-        self.arrived = []
+    def __init__(self, mesh=None, split=None, names=None, empty=False, strange=False, fault=None):
+        self.mesh, self.split = mesh or {"rank": cadre.world_size()}, split or {}
+        if fault and fault[0] == cadre.rank():
+            os.environ["CADRE_TRANSFER_FAULT"] = fault[1]
+        self.arrived, self.told_in = [], None
         at, rest = {}, cadre.rank()
         for dim, size in reversed(list(self.mesh.items())):
             rest, at[dim] = divmod(rest, size)
@@ -36,7 +40,8 @@ class Holder(cadre.Weights):
             for dim in self.mesh:
                 if dim in self.split.get(name, {}):
                     block = part(block, self.split[name][dim], at[dim], self.mesh[dim])
-            self.blocks[name] = numpy.zeros_like(block) if empty else numpy.array(block)
+            block = numpy.zeros_like(block) if empty else numpy.array(block)
+            self.blocks[name] = numpy.repeat(block, 2, -1)[..., ::2] if strange and block.ndim else block
 
     def weights(self):
         return {name: cadre.Sharded(block, self.mesh, self.split[name], SHAPES[name][0]) if name in self.split else block
@@ -44,11 +49,13 @@ class Holder(cadre.Weights):
 
     def weights_arrived(self, version):
         self.arrived.append(version)
+        if self.told_in:
+            with open(f"{self.told_in}/arrived-{cadre.rank()}", "w", encoding="utf-8") as f:
+                f.write(str(all(found is True for found in self.is_whole().values())))
 
-    def transfer_send(self, version, to, number):
-        if self.dies == cadre.rank():
-            os._exit(7)
-        return super().transfer_send(version, to, number)
+    def tell_arrival(self, folder):
+        """From now on, a file there says of each rank that weights have come, and whether they are whole."""
+        self.told_in = folder
 
     def is_whole(self, names=None):
         """Of each tensor: True where all of it came, False where nothing did; else the block itself."""
@@ -62,6 +69,9 @@ class Holder(cadre.Weights):
     def times(self):
         return len(self.arrived)
 
+    def pid(self):
+        return os.getpid()
+
 
 class Differing(Holder):
     def weights(self):
@@ -71,3 +81,34 @@ class Differing(Holder):
 class Other(Holder):
     def weights(self):
         return {"w": numpy.zeros((8, 7), "float32"), "bias": numpy.zeros(4, "float32"), "more": numpy.zeros(1)}
+
+
+class Many(Holder):
+    def weights(self):
+        return {f"layers.{i}": numpy.zeros(1, "float32") for i in range(200)}
+
+
+class Short(Holder):
+    def weights(self):
+        return {"w": cadre.Sharded(whole("w")[:, :3][:6], {"tp": 2}, {"tp": 1}, (8, 6))}
+
+
+class Mirror(cadre.Weights):
+    """The weights of examples/weights, split by columns."""
+
+    def __init__(self):
+        self.matrix = numpy.zeros((256, 1024 // cadre.world_size()), "float32")
+        self.vector = numpy.zeros(10, "float32")
+
+    def weights(self):
+        return {"matrix": cadre.Sharded(self.matrix, {"tp": cadre.world_size()}, {"tp": 1}), "vector": self.vector}
+
+    def add(self, x):
+        self.matrix += x
+        self.vector += x
+
+    def total(self):
+        return float(self.matrix.sum() + self.vector.sum())
+
+    def version(self):
+        return self.weights_version

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The bytes that one rank sends to another, in order: both sides walk over the same pieces, so the bytes need no names.
+// Pure.
+#pragma once
+
+#include "common/transfer/transfer_plan.h"
+
+struct transfer_chunk {
+    size_t source, destination; // the tensor's number on each side
+    uint64_t from, to, len;     // bytes: places in the block of the sender and of the receiver
+};
+
+struct transfer_cursor { // stays where it is
+    uint64_t left;       // bytes
+    // private
+    const struct transfer_side *sides[2];
+    const struct transfer_piece *pieces;
+    size_t n, i;
+    struct shard blocks[2];
+    struct shard_runs runs;
+    uint64_t done; // of the run
+};
+
+// Over the pieces of this pair of ranks. Sides and plan are borrowed.
+void transfer_cursor_init(struct transfer_cursor *c, const struct transfer_side *from, const struct transfer_side *to,
+                          const struct transfer_plan *plan, uint32_t sender, uint32_t receiver);
+// The next bytes that lie together on both sides, `max` at most. False: that was all.
+bool transfer_cursor_next(struct transfer_cursor *c, uint64_t max, struct transfer_chunk *ret);

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers between processes: what arrives, and what is said if nothing does.
+#include "worker/transfer/reshard.h"
+
+#include "common/base/mem.h"
+#include "tests/unit/support/folder.h"
+#include "tests/unit/worker/transfer/troop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+static void all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code)
+{
+    for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
+        if (strcmp(said[i].code, code) != 0)
+            fail_msg("%s: %s, not %s: %s", troop_names[i], said[i].code, code, said[i].text);
+        assert_string_equal(said[i].weights, i < c->n_receivers ? weights : "any");
+    }
+}
+
+static void values_arrive_by_memory_and_by_connections(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    for (int direct = 0; direct < 2; direct++) {
+        struct troop_scene c = troop_plain;
+        c.direct = direct;
+        troop_run(&c, said);
+        all_have(&c, said, "new", "OK");
+        for (int i = 0; i < c.n_receivers; i++) {
+            assert_int_equal(said[i].direct, direct);
+            assert_int_equal(said[i].sent, !direct);
+        }
+    }
+}
+
+// The stand-in for the driver keeps what is on GPUs, and its control file, in a folder.
+static void with_stand_in(const struct troop_scene *c, const char *control, struct troop_said *said)
+{
+    char folder[64];
+    folder_new(folder);
+    folder_write(folder, "control", control);
+    setenv("GPU_STAND_IN", folder, 1);
+    troop_run(c, said);
+    unsetenv("GPU_STAND_IN");
+    folder_free(folder);
+}
+
+static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    const char *const controls[] = {"", "export 1\n", "import 1\n", ""};
+    for (size_t k = 0; k < ARRAY_LEN(controls); k++) {
+        struct troop_scene c = troop_plain;
+        c.on_device[0] = c.on_device[1] = true;
+        c.direct = k != 3;
+        with_stand_in(&c, controls[k], said);
+        all_have(&c, said, "new", "OK");
+        for (int i = 0; i < c.n_receivers; i++)
+            assert_int_equal(said[i].direct, k == 0);
+    }
+}
+
+static void between_gpus_and_memory_of_the_host(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    for (int direct = 0; direct < 2; direct++)
+        for (int side = 0; side < 2; side++) {
+            struct troop_scene c = troop_plain;
+            c.on_device[side] = true;
+            c.direct = direct;
+            with_stand_in(&c, "", said);
+            all_have(&c, said, "new", "OK");
+        }
+}
+
+static void a_gpu_without_room_keeps_the_old_weights(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.on_device[1] = true;
+    with_stand_in(&c, "memory 2000000\n", said);
+    for (int i = 0; i < c.n_receivers; i++)
+        assert_string_equal(said[i].weights, "old");
+    assert_string_equal(said[0].code, "NOMEM");
+}
+
+static void one_to_one_and_one_to_many(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    const int sizes[][2] = {{1, 1}, {1, 3}, {3, 1}};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        struct troop_scene c = troop_plain;
+        c.n_receivers = sizes[i][0];
+        c.n_senders = sizes[i][1];
+        c.direct = i != 1;
+        troop_run(&c, said);
+        all_have(&c, said, "new", "OK");
+    }
+}
+
+static void what_does_not_match_is_said_and_nothing_moves(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.mismatch = true;
+    troop_run(&c, said);
+    all_have(&c, said, "old", "OK");
+    for (int i = 0; i < 5; i++)
+        assert_non_null(strstr(said[i].text, "'narrow' has shape (64, 16384) in actor and (30, 7) in rollout"));
+}
+
+static void ranks_of_a_group_that_differ_are_named(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.differs = true;
+    troop_run(&c, said);
+    all_have(&c, said, "old", "INVALID");
+    for (int i = 0; i < 5; i++)
+        assert_non_null(strstr(said[i].text, "says other weights than rank 0"));
+}
+
+static void who_does_not_come_is_named(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.late = 4;
+    c.limit_ms = TROOP_SHORT_MS;
+    do { // on a busy machine others are late, too
+        troop_run(&c, said);
+        for (int i = 0; i < 4; i++)
+            assert_string_not_equal(said[i].code, "OK");
+        c.limit_ms *= 2;
+    } while (!strstr(said[0].text, "rank 1 of actor did not arrive within"));
+}
+
+static void who_is_canceled_says_so_to_all(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.canceled = true;
+    troop_run(&c, said);
+    all_have(&c, said, "old", "CANCELED");
+    assert_non_null(strstr(said[1].text, "rank 0 of actor: canceled"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_arrive_by_memory_and_by_connections),
+        cmocka_unit_test(from_gpu_to_gpu_by_handles_or_by_connections),
+        cmocka_unit_test(between_gpus_and_memory_of_the_host),
+        cmocka_unit_test(a_gpu_without_room_keeps_the_old_weights),
+        cmocka_unit_test(one_to_one_and_one_to_many),
+        cmocka_unit_test(what_does_not_match_is_said_and_nothing_moves),
+        cmocka_unit_test(ranks_of_a_group_that_differ_are_named),
+        cmocka_unit_test(who_does_not_come_is_named),
+        cmocka_unit_test(who_is_canceled_says_so_to_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers in which a process dies or stands still at any moment: all receivers have the new weights, or all the old
+// ones.
+#include "worker/transfer/reshard.h"
+
+#include "common/base/mem.h"
+#include "tests/unit/worker/transfer/troop.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <string.h>
+
+static void check_agreement(const struct troop_scene *c, const struct troop_said *said)
+{
+    const char *weights = NULL;
+    for (int i = 0; i < c->n_receivers; i++) {
+        if (said[i].died)
+            continue;
+        if (!weights)
+            weights = said[i].weights;
+        if (strcmp(said[i].weights, weights) != 0 || strcmp(weights, "MIXED") == 0)
+            fail_msg("victim %d, %s, signal %d: receiver %d has %s weights, another one %s (%s)", c->victim, c->fault,
+                     c->signal, i, said[i].weights, weights, said[i].text);
+    }
+}
+
+static void one_victim(int signal, bool direct, int n_receivers, int victim, const char *phase)
+{
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.n_receivers = n_receivers;
+    c.direct = direct;
+    c.victim = victim;
+    c.fault = phase;
+    c.signal = signal;
+    c.limit_ms = signal == SIGSTOP ? TROOP_SHORT_MS : TROOP_LONG_MS;
+    while (!troop_run(&c, said)) { // its time was over before it got there
+        check_agreement(&c, said);
+        c.limit_ms *= 2;
+    }
+    check_agreement(&c, said);
+    if (signal == SIGKILL)
+        assert_true(said[victim].died);
+    for (int k = 0; signal == SIGKILL && k < n_receivers; k++)
+        if (k != victim && strcmp(said[k].weights, "old") == 0 && !strstr(said[k].text, troop_names[victim]))
+            fail_msg("%s died (%s), and %s says: %s", troop_names[victim], c.fault, troop_names[k], said[k].text);
+}
+
+static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
+
+// Each of those victims in each phase; of senders there are three phases.
+static void victims(int signal, bool direct, int n_receivers, const bool *which)
+{
+    for (int victim = 0; victim < n_receivers + troop_plain.n_senders; victim++)
+        for (size_t i = 0; which[victim] && i < (victim < n_receivers ? ARRAY_LEN(phases) : 3); i++)
+            one_victim(signal, direct, n_receivers, victim, phases[i]);
+}
+
+static const bool all[] = {true, true, true, true, true}, deciding_of_two[] = {true, false, true, false},
+                  others_of_three[] = {false, true, false, false, true}, center[] = {true, false, false, false, false};
+
+static void all_or_none_have_new_weights_whoever_dies_at_any_moment(void **state)
+{
+    (void)state;
+    victims(SIGKILL, true, 3, all);
+}
+
+static void so_it_is_with_connections_and_with_two_receivers(void **state)
+{
+    (void)state;
+    victims(SIGKILL, false, 3, others_of_three);
+    victims(SIGKILL, true, 2, deciding_of_two);
+}
+
+static void all_or_none_have_new_weights_whoever_stands_still_at_any_moment(void **state)
+{
+    (void)state;
+    victims(SIGSTOP, true, 3, center);
+    victims(SIGSTOP, true, 3, others_of_three);
+    victims(SIGSTOP, false, 2, deciding_of_two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_or_none_have_new_weights_whoever_dies_at_any_moment),
+        cmocka_unit_test(so_it_is_with_connections_and_with_two_receivers),
+        cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

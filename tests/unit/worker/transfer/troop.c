@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/unit/worker/transfer/troop.h"
+
+#include "common/base/clock.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "tests/unit/support/folder.h"
+#include "worker/transfer/reshard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TENSORS = 4 };
+
+static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = {1000}, nothing[] = {0, 3};
+const char *troop_names[TROOP_MAX];
+
+const struct troop_scene troop_plain = {
+    .n_receivers = 3, .n_senders = 2, .direct = true, .limit_ms = TROOP_LONG_MS, .victim = -1, .late = -1};
+
+static void name_members(const struct troop_scene *c)
+{
+    static const char *const all[2][3] = {{"rank 0 of rollout", "rank 1 of rollout", "rank 2 of rollout"},
+                                          {"rank 0 of actor", "rank 1 of actor", "rank 2 of actor"}};
+    for (int i = 0; i < c->n_receivers + c->n_senders; i++)
+        troop_names[i] = i < c->n_receivers ? all[0][i] : all[1][i - c->n_receivers];
+}
+
+// Members meet at sockets that have their names out of the meeting's id.
+
+static socklen_t socket_name(uint64_t id, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    int n = snprintf(ret->sun_path + 1, sizeof ret->sun_path - 1, "cadre-test-%d-%llx", (int)getppid(),
+                     (unsigned long long)id);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static bool goes_on(const struct reshard_meeting *m, int64_t until)
+{
+    return clock_mono_ms(&clock_system) < until && !(m->stop && m->stop(m->ctx));
+}
+
+static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct err *err)
+{
+    struct sockaddr_un at;
+    socklen_t len = socket_name(m->id, &at);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int64_t until = clock_mono_ms(&clock_system) + m->limit_ms;
+    (void)ctx;
+    if (bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, 64) != 0)
+        return err_set(err, ERR_IO, "%s", strerror(errno));
+    for (int i = 0; i < m->n; i++)
+        links[i] = -1;
+    for (int came = 1; came < m->n && goes_on(m, until);) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        char index;
+        if (poll(&p, 1, 20) != 1)
+            continue;
+        int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        if (one >= 0 && read(one, &index, 1) == 1) {
+            links[(int)index] = one;
+            came++;
+        }
+    }
+    close(fd);
+    return 0;
+}
+
+static int visit(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err)
+{
+    struct sockaddr_un at;
+    socklen_t len = socket_name(m->id, &at);
+    int64_t until = clock_mono_ms(&clock_system) + m->limit_ms;
+    char own = (char)index;
+    (void)ctx;
+    while (goes_on(m, until)) {
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fd, (struct sockaddr *)&at, len) == 0 && write(fd, &own, 1) == 1) {
+            *link = fd;
+            return 0;
+        }
+        close(fd);
+        usleep(2000);
+    }
+    return err_set(err, ERR_TIMEOUT, "%s was not found", troop_names[member]);
+}
+
+// Weights: each element has its number, plus one if it is new.
+
+struct weights {
+    struct grid_dim dim;
+    struct grid mesh;
+    struct transfer_tensor tensors[TENSORS];
+    struct block blocks[TENSORS];
+    void *host[TENSORS]; // the same values where they can be looked at
+    struct transfer_side side;
+    struct gpu_copier gpu;
+};
+
+static const int by_rows[] = {0}, by_columns[] = {1}, alike[] = {-1};
+
+static void value_blocks(const struct weights *w, uint32_t rank, bool check, bool *ret_new, bool *ret_old)
+{
+    *ret_new = *ret_old = true;
+    for (size_t i = 0; i < w->side.n; i++) {
+        const struct transfer_tensor *t = &w->tensors[i];
+        struct shard s, whole = {.n_dims = t->n_dims};
+        struct shard_runs r;
+        size_t size = safetensors_dtype_bits(t->dtype) / 8;
+        for (size_t d = 0; d < t->n_dims; d++)
+            whole.to[d] = t->shape[d];
+        shard_of_rank(&w->mesh, t->split, rank, t->shape, t->n_dims, &s);
+        for (bool more = shard_runs_first(&r, &s, size, &whole, &s); more; more = shard_runs_next(&r)) {
+            for (uint64_t k = 0; k < r.len / size; k++) {
+                uint64_t number = r.from / size + k;
+                char *at = (char *)w->host[i] + r.to + k * size;
+                uint16_t new_ = (uint16_t)(number * 7 + 1), got;
+                if (!check)
+                    memcpy(at, &new_, sizeof new_);
+                memcpy(&got, at, sizeof got);
+                *ret_new = *ret_new && got == new_;
+                *ret_old = *ret_old && got == 0xffff;
+            }
+        }
+    }
+}
+
+// All but the last, which stays in memory of the host.
+static void put_on_device(struct weights *w)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(device_open_gpu(&w->gpu.device, &err), 0);
+    assert_int_equal(device_enter(w->gpu.device, &err), 0);
+    assert_int_equal(copier_new(w->gpu.device, &w->gpu.copier, &err), 0);
+    for (size_t i = 0; i + 1 < TENSORS; i++) {
+        size_t len = w->blocks[i].len;
+        w->blocks[i].on_device = true;
+        assert_int_equal(device_alloc(w->gpu.device, MAX(len, (size_t)1), &w->blocks[i].data, &err), 0);
+        assert_int_equal(copier_upload(w->gpu.copier, w->blocks[i].data, w->host[i], len, NULL, &err), 0);
+    }
+}
+
+static void make_weights(const struct troop_scene *c, int index, struct weights *w)
+{
+    bool sends = index >= c->n_receivers;
+    uint32_t rank = (uint32_t)(sends ? index - c->n_receivers : index);
+    const int *split = sends ? by_rows : by_columns;
+    bool ignored;
+    *w = (struct weights){.dim = {"tp", (uint32_t)(sends ? c->n_senders : c->n_receivers)}};
+    w->mesh = (struct grid){sends ? "actor" : "rollout", &w->dim, 1};
+    const struct transfer_tensor tensors[TENSORS] = {{"matrix", SAFETENSORS_F32, matrix, 2, split},
+                                                     {"narrow", SAFETENSORS_F64, narrow, 2, split},
+                                                     {"none", SAFETENSORS_F32, nothing, 2, alike},
+                                                     {"vector", SAFETENSORS_BF16, vector, 1, alike}};
+    memcpy(w->tensors, tensors, sizeof tensors);
+    if (c->mismatch && sends)
+        w->tensors[1].shape = matrix;
+    if (c->differs && index == c->n_receivers + 1)
+        w->tensors[1].dtype = SAFETENSORS_I64;
+    w->side = (struct transfer_side){w->mesh.name, &w->mesh, w->tensors, TENSORS};
+    for (size_t i = 0; i < TENSORS; i++) {
+        struct shard s;
+        const struct transfer_tensor *t = &w->tensors[i];
+        shard_of_rank(&w->mesh, t->split, rank, t->shape, t->n_dims, &s);
+        w->blocks[i].len = shard_elements(&s) * safetensors_dtype_bits(t->dtype) / 8;
+        w->host[i] = w->blocks[i].data = xmalloc(w->blocks[i].len + 1);
+        memset(w->host[i], 0xff, w->blocks[i].len);
+    }
+    if (sends)
+        value_blocks(w, rank, false, &ignored, &ignored);
+    if (c->on_device[!sends])
+        put_on_device(w);
+}
+
+static void free_weights(struct weights *w)
+{
+    for (size_t i = 0; i < TENSORS; i++) {
+        if (w->blocks[i].on_device)
+            device_free(w->gpu.device, w->blocks[i].data);
+        free(w->host[i]);
+    }
+    copier_free(w->gpu.copier);
+    if (w->gpu.device) {
+        device_leave(w->gpu.device);
+        device_close(w->gpu.device);
+    }
+}
+
+static void report(int out, const struct troop_scene *c, int index, const struct weights *w, int code,
+                   const struct reshard_result *result, const struct err *err)
+{
+    bool is_new = true, is_old = true;
+    struct err ignored = ERR_INIT;
+    for (size_t i = 0; i < TENSORS; i++)
+        if (w->blocks[i].on_device)
+            (void)copier_download(w->gpu.copier, w->host[i], w->blocks[i].data, w->blocks[i].len, NULL, &ignored);
+    if (index < c->n_receivers)
+        value_blocks(w, (uint32_t)index, true, &is_new, &is_old);
+    dprintf(out, "%s %s %d %d %s%s\n",
+            is_new && is_old ? "any"
+            : is_new         ? "new"
+            : is_old         ? "old"
+                             : "MIXED",
+            err_name(code), result->direct > 0, result->sent > 0, result->n_problems ? result->problems[0] : "",
+            code ? err->msg : "");
+}
+
+static int be_member(const struct troop_scene *c, int index, int out)
+{
+    struct weights w;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct reshard_result result;
+    struct mover_progress progress = {0};
+    atomic_bool canceled = c->canceled && index == c->n_receivers;
+    make_weights(c, index, &w);
+    struct standby *standby = standby_new(true);
+    const struct reshard_config config = {.id = 4711,
+                                          .party = {.index = index,
+                                                    .n_receivers = c->n_receivers,
+                                                    .n_senders = c->n_senders,
+                                                    .names = troop_names,
+                                                    .limit_ms = c->limit_ms,
+                                                    .late_ms = c->limit_ms,
+                                                    .canceled = &canceled},
+                                          .side = w.side,
+                                          .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
+                                          .standby = standby,
+                                          .direct = c->direct,
+                                          .groups = {"actor", "rollout"},
+                                          .progress = &progress,
+                                          .ways = {hold, visit, NULL}};
+    int code = reshard(&config, &a, &result, &err);
+    report(out, c, index, &w, code, &result, &err);
+    if (code == 0 && !result.n_problems && index < c->n_receivers)
+        assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));
+    standby_free(standby);
+    free_weights(&w);
+    arena_done(&a);
+    return 0;
+}
+
+struct troop {
+    pid_t pids[TROOP_MAX];
+    int says[TROOP_MAX], n;
+};
+
+static void start(struct troop *t, const struct troop_scene *c, const char *fault_file)
+{
+    t->n = c->n_receivers + c->n_senders;
+    for (int i = 0; i < t->n; i++) {
+        int out[2];
+        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+        t->says[i] = out[0];
+        t->pids[i] = i == c->late ? 0 : fork();
+        if (i != c->late && t->pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            if (i == c->victim)
+                setenv("CADRE_TRANSFER_FAULT", fault_file, 1);
+            exit(be_member(c, i, out[1]));
+        }
+        close(out[1]);
+    }
+}
+
+static void hear(struct troop *t, int i, struct troop_said *ret)
+{
+    char line[TROOP_LINE] = "";
+    size_t n = 0;
+    *ret = (struct troop_said){.died = true};
+    while (n + 1 < sizeof line && read(t->says[i], line + n, 1) == 1 && line[n] != '\n')
+        n++;
+    line[n] = '\0';
+    if (n) {
+        char *rest = line, *words[4];
+        for (size_t k = 0; k < ARRAY_LEN(words); k++)
+            words[k] = strsep(&rest, " ");
+        ret->died = false;
+        snprintf(ret->weights, sizeof ret->weights, "%s", words[0]);
+        snprintf(ret->code, sizeof ret->code, "%s", words[1]);
+        ret->direct = *words[2] - '0';
+        ret->sent = *words[3] - '0';
+        snprintf(ret->text, sizeof ret->text, "%s", rest);
+    }
+    close(t->says[i]);
+}
+
+// By a signal, and not because a sanitizer looks at it.
+static bool stands_still(pid_t pid)
+{
+    char path[32], state = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 0;
+    if (f)
+        fclose(f);
+    return state == 'T';
+}
+
+// Until it has ended: it may stand still only now.
+static void let_go_on(struct troop *t, int i)
+{
+    struct pollfd p = {.fd = t->says[i], .events = POLLIN};
+    do
+        if (stands_still(t->pids[i]))
+            kill(t->pids[i], SIGCONT);
+    while (poll(&p, 1, 50) == 0);
+}
+
+bool troop_run(const struct troop_scene *c, struct troop_said *said)
+{
+    struct troop t;
+    char folder[64], fault[32];
+    folder_new(folder);
+    _cleanup_(free_p) char *file = xasprintf("%s/fault", folder);
+    snprintf(fault, sizeof fault, "%s %d\n", c->fault ? c->fault : "", c->signal);
+    if (c->victim >= 0)
+        folder_write(folder, "fault", fault);
+    name_members(c);
+    start(&t, c, file);
+    for (int i = 0; i < t.n; i++)
+        if (i != c->victim)
+            hear(&t, i, &said[i]);
+    if (c->victim >= 0)
+        let_go_on(&t, c->victim);
+    if (c->victim >= 0)
+        hear(&t, c->victim, &said[c->victim]);
+    for (int i = 0; i < t.n; i++) {
+        int state = 0;
+        if (t.pids[i])
+            assert_int_equal(waitpid(t.pids[i], &state, 0), t.pids[i]);
+        if (i != c->victim)
+            assert_int_equal(state, 0);
+    }
+    bool happened = access(file, F_OK) != 0;
+    folder_free(folder);
+    return happened;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes of a test that move weights: receivers and senders, whose tensors are split by columns and by rows.
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { TROOP_MAX = 8, TROOP_LONG_MS = 600 * 1000, TROOP_SHORT_MS = 150, TROOP_LINE = 512 };
+
+struct troop_scene {
+    int n_receivers, n_senders;
+    bool direct;
+    int64_t limit_ms;
+    int victim; // -1 = none
+    const char *fault;
+    int signal;
+    bool mismatch, differs;
+    int late; // a member that does not come, -1 = none
+    bool canceled;
+    bool on_device[2]; // senders, receivers: their weights are on GPUs
+};
+
+struct troop_said { // by a member at its end
+    char weights[8], code[16], text[TROOP_LINE];
+    int direct, sent;
+    bool died;
+};
+
+extern const struct troop_scene troop_plain; // nothing happens
+extern const char *troop_names[TROOP_MAX];   // of the members of the last run: "rank 1 of actor"
+
+// Each member's words are in said[]. If a victim stands still, the others end before it goes on. Whether the fault has
+// happened: on a machine that is too busy, a short limit ends before.
+bool troop_run(const struct troop_scene *c, struct troop_said *said);

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the members of a transfer say to each other. Member 0, the center, has a connection to each other member; the
+// witness has one to each receiver, too.
+//
+//   member -> center     HELLO     u64 hash of its side, its place, and of rank 0 of a group: the side
+//   center -> member     ALL       u32 length of the senders' side, that, u32 length of the receivers' side, that, the
+//                                  places of all members
+//   receiver -> center   NEEDS     a byte for each sender: 1 = it needs a connection to it
+//   center -> member     GO        u32 witness (a member), the NEEDS of all receivers
+//   receiver -> center   READY     it has all of its weights
+//   member -> center     FAILED    u32 code, text: it gives up
+//   center -> witness    PROPOSE   to take them
+//   receiver -> witness  ASK       what was decided?
+//   center -> member, witness -> center or receiver   DECISION   u32 enum commit_decision, u32 code, text: why not
+#pragma once
+
+#include "common/base/err.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum dialog_kind {
+    DIALOG_LOST = 0, // not sent: the connection has ended
+    DIALOG_HELLO = 32,
+    DIALOG_ALL,
+    DIALOG_NEEDS,
+    DIALOG_GO,
+    DIALOG_READY,
+    DIALOG_FAILED,
+    DIALOG_PROPOSE,
+    DIALOG_ASK,
+    DIALOG_DECISION,
+};
+
+struct dialog {
+    int *links; // of each member, -1 = none
+    int n;
+};
+
+struct dialog_event {
+    int member;
+    enum dialog_kind kind;
+    char *body; // NUL behind it; for free()
+    size_t len;
+};
+
+void dialog_init(struct dialog *c, int n);
+void dialog_done(struct dialog *c); // closes what is open
+// The next thing that a member says. It waits for so many ms at most, and only as long as none of the other descriptors
+// is ready. False: nothing was said.
+bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int timeout_ms, struct dialog_event *ret);
+void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void *body, size_t len);

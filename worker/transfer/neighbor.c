@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/transfer/neighbor.h"
+
+#include "common/base/mem.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+// A piece of the other memory costs about as much time as GAP bytes. So short runs that lie closer together are read
+// with what is between them, and picked out here.
+enum { PIECES_MAX = 512, GAP = 1024, SPAN_MAX = 64 << 10, SPANS_MAX = 16 };
+
+struct pick { // bytes of a span, which belong into a block
+    size_t block;
+    uint64_t at;
+    const char *from;
+    size_t len;
+};
+
+struct neighbor {
+    pid_t pid;
+    int process; // a pidfd
+    uint64_t window, word[2];
+    struct window_block *blocks;
+    struct device_mapping *mappings; // of blocks on its GPU
+    size_t n;
+    const struct blocks *to;
+    bool any_on_device; // of `to`
+    // of a read
+    struct iovec here[PIECES_MAX], there[PIECES_MAX];
+    struct pick picks[PIECES_MAX * 16];
+    size_t n_pieces, n_picks, n_spans;
+    char *span; // room for SPANS_MAX of them
+};
+
+static int read_at(const struct neighbor *n, uint64_t at, void *out, size_t len)
+{
+    struct iovec here = {out, len}, there = {(void *)(uintptr_t)at, len};
+    return process_vm_readv(n->pid, &here, 1, &there, 1, 0) == (ssize_t)len ? 0 : ERR_GONE;
+}
+
+static int read_lease(struct neighbor *n, size_t blocks, struct err *err)
+{
+    struct window head;
+    if (read_at(n, n->window, &head, sizeof head) < 0)
+        return err_set(err, ERR_UNAVAILABLE, "its memory cannot be read: %s", strerror(errno));
+    if (memcmp(head.word, n->word, sizeof n->word) != 0 || head.n != blocks)
+        return err_set(err, ERR_UNAVAILABLE, "process %d is another one", (int)n->pid);
+    n->blocks = xcalloc(blocks + 1, sizeof *n->blocks);
+    n->mappings = xcalloc(blocks + 1, sizeof *n->mappings);
+    n->n = blocks;
+    if (blocks && read_at(n, n->window + sizeof head, n->blocks, blocks * sizeof *n->blocks) < 0)
+        return err_set(err, ERR_UNAVAILABLE, "its memory cannot be read: %s", strerror(errno));
+    return 0;
+}
+
+static int open_handles(struct neighbor *n, const bool *wanted, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n->n; i++) {
+        const struct window_block *b = &n->blocks[i];
+        if (!wanted[i] || b->kind == WINDOW_MEMORY)
+            continue;
+        if (b->kind != WINDOW_HANDLE || !n->to->gpu)
+            return err_set(err, ERR_UNAVAILABLE, "memory of its GPU cannot be opened here");
+        r = device_import(n->to->gpu->device, &b->handle, &n->mappings[i], err);
+    }
+    return r;
+}
+
+static bool is_near(const struct window_place *where, const struct window_place *here)
+{
+    static const char nowhere[WINDOW_HOST_SIZE];
+    return where->window && memcmp(where->host, here->host, sizeof here->host) == 0 && where->pids == here->pids &&
+           memcmp(where->host, nowhere, sizeof nowhere) != 0;
+}
+
+int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t blocks,
+                 const struct blocks *to, struct neighbor **ret, struct err *err)
+{
+    *ret = NULL;
+    if (!is_near(where, here))
+        return err_set(err, ERR_UNAVAILABLE, "it is not in this machine and container");
+    struct neighbor *n = xcalloc(1, sizeof *n);
+    n->pid = (pid_t)where->pid;
+    n->window = where->window;
+    n->to = to;
+    n->any_on_device = blocks_any_on_device(to);
+    memcpy(n->word, where->word, sizeof n->word);
+    n->process = (int)syscall(SYS_pidfd_open, n->pid, 0);
+    int r = n->process < 0 ? err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno)) : read_lease(n, blocks, err);
+    if (r == 0)
+        r = open_handles(n, wanted, err);
+    if (r < 0) {
+        neighbor_free(n);
+        return r;
+    }
+    n->span = xmalloc((size_t)SPANS_MAX * SPAN_MAX);
+    *ret = n;
+    return 0;
+}
+
+static void close_handles(struct neighbor *n)
+{
+    for (size_t i = 0; i < n->n && n->to->gpu; i++)
+        device_unimport(n->to->gpu->device, &n->mappings[i]);
+}
+
+void neighbor_free(struct neighbor *n)
+{
+    if (!n)
+        return;
+    if (n->process >= 0)
+        close(n->process);
+    close_handles(n);
+    free(n->mappings);
+    free(n->blocks);
+    free(n->span);
+    free(n);
+}
+
+// Behind the last piece, or so close to it that both are one span.
+static bool joins_last(const struct neighbor *n, uint64_t at, const char *to)
+{
+    if (!n->n_pieces)
+        return false;
+    const struct iovec *there = &n->there[n->n_pieces - 1], *here = &n->here[n->n_pieces - 1];
+    return (uint64_t)(uintptr_t)there->iov_base + there->iov_len == at && (char *)here->iov_base + here->iov_len == to;
+}
+
+static bool is_span(const struct neighbor *n)
+{
+    const char *to = n->n_pieces ? n->here[n->n_pieces - 1].iov_base : NULL;
+    return to && n->span && to >= n->span && to < n->span + (size_t)SPANS_MAX * SPAN_MAX;
+}
+
+// The last span can grow by what is at `at`.
+static bool reaches(const struct neighbor *n, uint64_t at, size_t len)
+{
+    const struct iovec *there = &n->there[n->n_pieces - 1];
+    uint64_t from = (uintptr_t)there->iov_base, end = from + there->iov_len;
+    return is_span(n) && at >= end && at - end < GAP && at + len - from <= SPAN_MAX;
+}
+
+static bool has_room(const struct neighbor *n)
+{
+    return n->n_pieces < PIECES_MAX && n->n_picks < ARRAY_LEN(n->picks) && n->n_spans < SPANS_MAX;
+}
+
+static void add(struct neighbor *n, const struct transfer_chunk *k)
+{
+    const struct block *block = &n->to->list[k->destination];
+    char *to = (char *)block->data + k->to;
+    uint64_t at = n->blocks[k->source].at + k->from;
+    if (!block->on_device && joins_last(n, at, to)) {
+        n->here[n->n_pieces - 1].iov_len += k->len;
+        n->there[n->n_pieces - 1].iov_len += k->len;
+        return;
+    }
+    bool picked = k->len < GAP || block->on_device, grows = picked && n->n_pieces && reaches(n, at, k->len);
+    if (!grows) {
+        char *where = picked ? n->span + n->n_spans++ * SPAN_MAX : to;
+        n->there[n->n_pieces] = (struct iovec){(void *)(uintptr_t)at, k->len};
+        n->here[n->n_pieces++] = (struct iovec){where, k->len};
+    }
+    struct iovec *there = &n->there[n->n_pieces - 1], *here = &n->here[n->n_pieces - 1];
+    uint64_t from = (uintptr_t)there->iov_base;
+    if (grows)
+        there->iov_len = here->iov_len = at + k->len - from;
+    if (picked)
+        n->picks[n->n_picks++] = (struct pick){k->destination, k->to, (char *)here->iov_base + (at - from), k->len};
+}
+
+static int put_picks(struct neighbor *n, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n->n_picks; i++) {
+        const struct pick *p = &n->picks[i];
+        const struct block *block = &n->to->list[p->block];
+        if (block->on_device)
+            r = blocks_upload(n->to, p->block, p->at, p->from, p->len, err);
+        else
+            memcpy((char *)block->data + p->at, p->from, p->len);
+    }
+    return r;
+}
+
+static int read_pieces(struct neighbor *n, struct err *err)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n->n_pieces; i++)
+        len += n->here[i].iov_len;
+    ssize_t got = process_vm_readv(n->pid, n->here, n->n_pieces, n->there, n->n_pieces, 0);
+    if (got != (ssize_t)len)
+        return err_set(err, ERR_GONE, "reading its memory: %s", got < 0 ? strerror(errno) : "a part is not there");
+    return put_picks(n, err);
+}
+
+// Out of its GPU.
+static int copy_chunk(struct neighbor *n, const struct transfer_chunk *k, struct err *err)
+{
+    const struct gpu_copier *gpu = n->to->gpu;
+    const char *from = (char *)n->mappings[k->source].memory + k->from;
+    const struct block *block = &n->to->list[k->destination];
+    char *to = (char *)block->data + k->to;
+    return block->on_device ? device_copy(gpu->device, to, from, k->len, copier_stream(gpu->copier), err)
+                            : copier_download(gpu->copier, to, from, k->len, NULL, err);
+}
+
+int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, struct err *err)
+{
+    uint64_t until = c->left > bytes ? c->left - bytes : 0;
+    struct transfer_chunk k;
+    int r = 0;
+    n->n_pieces = n->n_picks = n->n_spans = 0;
+    while (r == 0 && c->left > until && has_room(n) &&
+           transfer_cursor_next(c, n->any_on_device ? SPAN_MAX : c->left - until, &k)) {
+        if (n->blocks[k.source].kind == WINDOW_MEMORY)
+            add(n, &k);
+        else
+            r = copy_chunk(n, &k, err);
+    }
+    return r == 0 && n->n_pieces ? read_pieces(n, err) : r;
+}
+
+int neighbor_end(struct neighbor *n, struct err *err)
+{
+    uint64_t word[2] = {0};
+    struct pollfd p = {.fd = n->process, .events = POLLIN}; // readable when it has ended
+    int r = blocks_settle(n->to, err);
+    if (r == 0 && (read_at(n, n->window, word, sizeof word) < 0 || memcmp(word, n->word, sizeof word) != 0 ||
+                   poll(&p, 1, 0) != 0))
+        r = err_set(err, ERR_GONE, "it has ended, or given up");
+    close_handles(n);
+    return r;
+}

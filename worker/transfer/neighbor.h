@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sender in the same machine, whose memory this process reads: one copy, from there to where the values belong. From
+// GPU to GPU, the driver copies (CUDA IPC).
+#pragma once
+
+#include "common/base/err.h"
+#include "common/transfer/transfer_cursor.h"
+#include "worker/transfer/window.h"
+
+#include <stdbool.h>
+
+struct neighbor;
+
+// ERR_UNAVAILABLE: it is elsewhere, or this process may not read its memory, or its GPU's. `wanted`: which of
+// its n blocks are to be read. `to`: the blocks of the receiver.
+int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t n,
+                 const struct blocks *to, struct neighbor **ret, struct err *err);
+void neighbor_free(struct neighbor *n); // accepts NULL
+// Reads about as many bytes of those that the cursor has left. ERR_GONE: it has died.
+int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, struct err *err);
+// After the last read: what was read was the sender's all the time, and is there. ERR_GONE. Nothing is read any more.
+int neighbor_end(struct neighbor *n, struct err *err);

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/transfer/party.h"
+
+#include "common/base/clock.h"
+#include "common/base/le.h"
+#include "common/base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { PATIENCE = 7 };
+
+bool party_is_patient(const struct party *p)
+{
+    return p->waited * PARTY_SLICE_MS <= PATIENCE * p->config.late_ms;
+}
+
+void party_init(struct party *p, const struct party_config *config)
+{
+    int n = config->n_receivers + config->n_senders;
+    *p = (struct party){.config = *config, .witness = -1};
+    dialog_init(&p->dialog, n);
+    p->said = xcalloc((size_t)n, sizeof *p->said);
+    p->until = clock_mono_ms(&clock_system) + config->limit_ms;
+    commit_center_init(&p->center, config->n_receivers);
+    commit_receiver_init(&p->receiver, false);
+}
+
+void party_done(struct party *p)
+{
+    int n = p->config.n_receivers + p->config.n_senders;
+    dialog_done(&p->dialog);
+    for (int i = 0; i < n; i++) {
+        free(p->said[i].hello);
+        free(p->said[i].needs);
+    }
+    free(p->said);
+    free(p->all);
+    free(p->go);
+}
+
+bool party_is_center(const struct party *p)
+{
+    return p->config.index == 0;
+}
+
+bool party_is_receiver(const struct party *p)
+{
+    return p->config.index < p->config.n_receivers;
+}
+
+int64_t party_left_ms(const struct party *p)
+{
+    return MAX(p->until - clock_mono_ms(&clock_system), (int64_t)0);
+}
+
+// Deciding
+
+static void set_reason(struct party *p, int code, const char *text)
+{
+    if (p->code)
+        return;
+    p->code = code;
+    snprintf(p->reason, sizeof p->reason, "%s", text);
+}
+
+static void say_decision(struct party *p, int member, enum commit_decision decision)
+{
+    char body[8 + PARTY_REASON_SIZE];
+    size_t len = decision == COMMIT_KEEP ? strlen(p->reason) : 0;
+    le_put_u32(body, decision);
+    le_put_u32(body + 4, (uint32_t)-p->code);
+    memcpy(body + 8, p->reason, len);
+    dialog_say(&p->dialog, member, DIALOG_DECISION, body, 8 + len);
+}
+
+static void follow_center(struct party *p, enum commit_next next)
+{
+    if (next == COMMIT_PROPOSE)
+        dialog_say(&p->dialog, p->witness, DIALOG_PROPOSE, "", 0);
+    if (next != COMMIT_SAY_TAKE && next != COMMIT_SAY_KEEP)
+        return;
+    p->decided = p->center.decision;
+    for (int i = 1; i < p->dialog.n; i++)
+        say_decision(p, i, p->decided);
+}
+
+static void follow_receiver(struct party *p, enum commit_next next)
+{
+    if (next == COMMIT_SAY_READY)
+        dialog_say(&p->dialog, 0, DIALOG_READY, "", 0);
+    if (next == COMMIT_ASK)
+        dialog_say(&p->dialog, p->witness, DIALOG_ASK, "", 0);
+    p->decided = p->receiver.decision;
+    if (!p->receiver.certain)
+        set_reason(p, ERR_UNAVAILABLE,
+                   "neither the first rank of the receivers nor the witness says whether the others have taken the new "
+                   "weights; this rank keeps the old ones: transfer again");
+}
+
+void party_witness(struct party *p, int witness)
+{
+    p->witness = witness;
+    if (party_is_receiver(p) && !party_is_center(p))
+        commit_receiver_init(&p->receiver, witness >= 0);
+}
+
+void party_ready(struct party *p)
+{
+    if (p->decided != COMMIT_OPEN)
+        return;
+    p->said[p->config.index].ready = true;
+    if (party_is_center(p))
+        follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
+    else
+        follow_receiver(p, commit_receiver_pulled(&p->receiver));
+}
+
+static void say_failed(struct party *p, const struct err *err)
+{
+    char body[4 + sizeof err->msg];
+    size_t len = strlen(err->msg);
+    le_put_u32(body, (uint32_t)-err->code);
+    memcpy(body + 4, err->msg, len);
+    dialog_say(&p->dialog, 0, DIALOG_FAILED, body, 4 + len);
+}
+
+void party_fail(struct party *p, const struct err *err)
+{
+    if (p->decided != COMMIT_OPEN)
+        return;
+    if (party_is_center(p)) {
+        char text[PARTY_REASON_SIZE];
+        snprintf(text, sizeof text, "%s: %s", p->config.names[0], err->msg);
+        set_reason(p, err->code, text);
+        follow_center(p, commit_center_failed(&p->center));
+        return;
+    }
+    set_reason(p, err->code, err->msg);
+    say_failed(p, err);
+    p->decided = COMMIT_KEEP;
+}
+
+// What the others say
+
+static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_len)
+{
+    *count += *to == NULL;
+    free(*to);
+    *to = TAKE_PTR(e->body);
+    *to_len = e->len;
+}
+
+static void lose_member(struct party *p, int member)
+{
+    char text[PARTY_REASON_SIZE];
+    if (p->decided != COMMIT_OPEN)
+        return;
+    snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[member]);
+    if (member != p->witness || !p->center.proposed)
+        set_reason(p, ERR_UNAVAILABLE, text);
+    enum commit_next next = member == p->witness ? commit_center_alone(&p->center) : commit_center_failed(&p->center);
+    if (member == p->witness)
+        p->witness = -1;
+    follow_center(p, next);
+}
+
+static void take_failure(struct party *p, const struct dialog_event *e)
+{
+    char text[PARTY_REASON_SIZE];
+    if (e->len < 4 || p->decided != COMMIT_OPEN)
+        return;
+    snprintf(text, sizeof text, "%s: %s", p->config.names[e->member], e->body + 4);
+    set_reason(p, -(int)le_get_u32(e->body), text);
+    follow_center(p, commit_center_failed(&p->center));
+}
+
+static enum commit_decision read_decision(struct party *p, const struct dialog_event *e)
+{
+    uint32_t decision = e->len >= 8 ? le_get_u32(e->body) : COMMIT_KEEP;
+    if (decision != COMMIT_TAKE)
+        set_reason(p, e->len >= 8 ? -(int)le_get_u32(e->body + 4) : ERR_PROTO, e->len >= 8 ? e->body + 8 : "");
+    return decision == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
+}
+
+static void tell_center(struct party *p, struct dialog_event *e)
+{
+    struct party_said *said = &p->said[e->member];
+    if (e->kind == DIALOG_LOST) {
+        lose_member(p, e->member);
+    } else if (e->kind == DIALOG_HELLO) {
+        keep_body(e, &p->n_hello, &said->hello, &said->hello_len);
+    } else if (e->kind == DIALOG_NEEDS) {
+        keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
+    } else if (e->kind == DIALOG_FAILED) {
+        take_failure(p, e);
+    } else if (e->kind == DIALOG_READY && !said->ready && e->member < p->config.n_receivers) {
+        said->ready = true;
+        follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
+    } else if (e->kind == DIALOG_DECISION && e->member == p->witness) {
+        follow_center(p, commit_center_answered(&p->center, read_decision(p, e)));
+    }
+}
+
+static void tell_receiver(struct party *p, struct dialog_event *e)
+{
+    if (e->kind == DIALOG_DECISION) {
+        commit_receiver_told(&p->receiver, read_decision(p, e));
+        p->decided = p->receiver.decision;
+    } else if (e->kind == DIALOG_LOST && e->member == 0) {
+        char text[PARTY_REASON_SIZE];
+        follow_receiver(p, commit_receiver_center_lost(&p->receiver));
+        snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[0]);
+        if (p->decided == COMMIT_KEEP)
+            set_reason(p, ERR_UNAVAILABLE, text);
+    } else if (e->kind == DIALOG_LOST) {
+        follow_receiver(p, commit_receiver_witness_lost(&p->receiver));
+    }
+}
+
+// The center may have died, or have given up, since it has made the proposal: then nobody knows of it.
+static bool center_is_there(const struct party *p)
+{
+    char byte;
+    return p->dialog.links[0] >= 0 && recv(p->dialog.links[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
+}
+
+static void tell_sender(struct party *p, struct dialog_event *e)
+{
+    char text[PARTY_REASON_SIZE];
+    bool open = p->decided == COMMIT_OPEN;
+    if (e->kind == DIALOG_DECISION && open) {
+        p->decided = read_decision(p, e);
+    } else if (e->kind == DIALOG_LOST && e->member == 0 && open) {
+        snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[0]);
+        p->decided = p->at_witness == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
+        if (p->decided == COMMIT_KEEP)
+            set_reason(p, ERR_UNAVAILABLE, text);
+    } else if (e->kind == DIALOG_PROPOSE && center_is_there(p)) {
+        say_decision(p, 0, commit_witness_proposed(&p->at_witness));
+    } else if (e->kind == DIALOG_ASK) {
+        set_reason(p, ERR_UNAVAILABLE, "the first rank of the receivers was lost, or stands still");
+        say_decision(p, e->member, commit_witness_asked(&p->at_witness));
+        if (p->at_witness == COMMIT_KEEP) // it shall not decide alone if this rank ends
+            say_decision(p, 0, COMMIT_KEEP);
+    }
+}
+
+static void take_event(struct party *p, struct dialog_event *e)
+{
+    if (!party_is_center(p) && e->kind == DIALOG_ALL && !p->all) {
+        p->all = TAKE_PTR(e->body);
+        p->all_len = e->len;
+    } else if (!party_is_center(p) && e->kind == DIALOG_GO && !p->go) {
+        p->go = TAKE_PTR(e->body);
+        p->go_len = e->len;
+    } else if (party_is_center(p)) {
+        tell_center(p, e);
+    } else if (party_is_receiver(p)) {
+        tell_receiver(p, e);
+    } else {
+        tell_sender(p, e);
+    }
+    free(TAKE_PTR(e->body));
+}
+
+// Time
+
+static void name_late(const struct party *p, struct err *err)
+{
+    int late = -1, n = 0;
+    for (int i = 0; i < p->dialog.n; i++) {
+        bool is_late = i < p->config.n_receivers ? !p->said[i].ready : i && !p->said[i].hello;
+        n += is_late;
+        late = is_late && late < 0 ? i : late;
+    }
+    if (late < 0)
+        err_set(err, ERR_TIMEOUT, "the witness, %s, does not answer", p->config.names[MAX(p->witness, 0)]);
+    else
+        err_set(err, ERR_TIMEOUT, "%s%s not ready within %" PRId64 " ms", p->config.names[late],
+                n > 1 ? " and others are" : " is", p->config.limit_ms);
+}
+
+static void be_late(struct party *p)
+{
+    struct err err = ERR_INIT;
+    int64_t over = clock_mono_ms(&clock_system) - p->until;
+    if (over < 0 || p->decided != COMMIT_OPEN)
+        return;
+    if (party_is_center(p)) {
+        name_late(p, &err);
+        if (!p->center.proposed)
+            party_fail(p, &err);
+        else if (!party_is_patient(p)) {
+            set_reason(p, err.code, err.msg);
+            follow_center(p, commit_center_gives_up(&p->center));
+        }
+        return;
+    }
+    if (over < p->config.late_ms)
+        return;
+    err_set(&err, ERR_TIMEOUT, "%s says nothing within %" PRId64 " ms: it stands still, or cannot be reached",
+            p->config.names[0], p->config.limit_ms);
+    if (!party_is_receiver(p)) {
+        party_fail(p, &err);
+    } else {
+        follow_receiver(p, commit_receiver_late(&p->receiver));
+        if (p->decided == COMMIT_OPEN && !party_is_patient(p))
+            commit_receiver_gives_up(&p->receiver);
+        follow_receiver(p, COMMIT_WAIT);
+        if (p->decided == COMMIT_KEEP)
+            set_reason(p, err.code, err.msg);
+    }
+}
+
+// What it has promised it does not take back.
+static bool may_be_canceled(const struct party *p)
+{
+    if (p->decided != COMMIT_OPEN)
+        return false;
+    if (party_is_center(p))
+        return !p->center.proposed;
+    return party_is_receiver(p) ? !p->receiver.ready : p->at_witness == COMMIT_OPEN;
+}
+
+void party_attend(struct party *p, struct pollfd *others, size_t n_others, int timeout_ms)
+{
+    struct dialog_event e;
+    int wait = MIN(timeout_ms, (int)PARTY_SLICE_MS);
+    bool idle = wait == PARTY_SLICE_MS;
+    while (dialog_next(&p->dialog, others, n_others, wait, &e)) {
+        take_event(p, &e);
+        idle = false;
+        wait = 0;
+    }
+    p->waited += idle && !party_left_ms(p);
+    if (may_be_canceled(p) && atomic_load(p->config.canceled)) {
+        struct err err = ERR_INIT;
+        err_set(&err, ERR_CANCELED, "canceled");
+        party_fail(p, &err);
+    }
+    be_late(p);
+}
+
+int party_outcome(const struct party *p, struct err *err)
+{
+    if (p->decided == COMMIT_TAKE)
+        return 0;
+    return err_set(err, p->code ? p->code : ERR_INTERNAL, "%s", p->reason);
+}

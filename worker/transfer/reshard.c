@@ -1,0 +1,509 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/transfer/reshard.h"
+
+#include "common/base/le.h"
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/transfer/transfer_plan.h"
+#include "worker/transfer/mishap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE_MAX = 32 << 20, HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE };
+
+struct run {
+    const struct reshard_config *c;
+    struct arena *arena;
+    struct party party;
+    struct window *window;
+    struct window_place here;
+    struct window_place *places; // of all members
+    struct transfer_side sides[2];
+    struct transfer_plan plan;
+    struct blocks ends; // where its bytes come from, or go to
+    struct mover *mover;
+};
+
+static uint32_t rank_of(const struct run *r)
+{
+    const struct party_config *p = &r->c->party;
+    return (uint32_t)(p->index < p->n_receivers ? p->index : p->index - p->n_receivers);
+}
+
+static bool is_open(const struct run *r)
+{
+    return r->party.decided == COMMIT_OPEN;
+}
+
+// For meetings.
+static bool is_over(void *ctx)
+{
+    struct run *r = ctx;
+    party_attend(&r->party, NULL, 0, 0);
+    return !is_open(r);
+}
+
+static void fail(struct run *r, const struct err *err)
+{
+    party_fail(&r->party, err);
+}
+
+// All meet at the center
+
+static int meet(struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    const struct reshard_ways *ways = &r->c->ways;
+    struct dialog *dialog = &r->party.dialog;
+    const struct reshard_meeting m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
+    int code = p->index ? ways->visit(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
+                        : ways->hold(ways->ctx, &m, dialog->links, err);
+    if (code < 0)
+        return code;
+    for (int i = 1; i < dialog->n && p->index == 0; i++)
+        if (dialog->links[i] < 0) {
+            err_set(err, ERR_TIMEOUT, "%s did not arrive within %lld ms", p->names[i], (long long)p->limit_ms);
+            fail(r, err);
+            return err->code;
+        }
+    return 0;
+}
+
+static int say_hello(struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    struct buf text = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX);
+    char head[HELLO_HEAD] = {0};
+    buf_append(&text, head, sizeof head);
+    int code = transfer_side_write(&r->c->side, &text, err);
+    if (code == 0) {
+        le_put_u64(text.data, str_hash(text.data + HELLO_HEAD, text.len - HELLO_HEAD));
+        window_place_write(&r->here, text.data + 8);
+        size_t len = rank_of(r) ? HELLO_HEAD : text.len;
+        if (p->index) {
+            dialog_say(&r->party.dialog, 0, DIALOG_HELLO, text.data, len);
+        } else {
+            r->party.said[0].hello_len = text.len;
+            r->party.said[0].hello = buf_take(&text);
+            r->party.n_hello++;
+        }
+    }
+    buf_done(&text);
+    return code;
+}
+
+static const struct party_said *first_of(const struct run *r, bool receivers)
+{
+    return &r->party.said[receivers ? 0 : r->c->party.n_receivers];
+}
+
+// All ranks of a group must say the same of their weights.
+static int check_hellos(const struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    for (int i = 0; i < r->party.dialog.n; i++) {
+        const struct party_said *said = &r->party.said[i], *first = first_of(r, i < p->n_receivers);
+        if (said->hello_len < HELLO_HEAD)
+            return err_set(err, ERR_PROTO, "%s says nothing about its weights", p->names[i]);
+        if (memcmp(said->hello, first->hello, 8) != 0)
+            return err_set(
+                err, ERR_INVALID,
+                "%s says other weights than rank 0: all ranks of a group need the same names, dtypes, shapes "
+                "and meshes",
+                p->names[i]);
+    }
+    return 0;
+}
+
+static void spread(struct run *r)
+{
+    struct party *p = &r->party;
+    struct buf all = BUF_INIT((size_t)3 * TRANSFER_SIDE_MAX);
+    char len[4];
+    for (int receivers = 0; receivers < 2; receivers++) {
+        const struct party_said *s = first_of(r, receivers);
+        le_put_u32(len, (uint32_t)(s->hello_len - HELLO_HEAD));
+        buf_append(&all, len, sizeof len);
+        buf_append(&all, s->hello + HELLO_HEAD, s->hello_len - HELLO_HEAD);
+    }
+    for (int i = 0; i < p->dialog.n; i++)
+        buf_append(&all, p->said[i].hello + 8, WINDOW_PLACE_SIZE);
+    for (int i = 1; i < p->dialog.n; i++)
+        dialog_say(&p->dialog, i, DIALOG_ALL, all.data, all.len);
+    p->all_len = all.len;
+    p->all = buf_take(&all);
+}
+
+static int read_all(struct run *r, struct err *err)
+{
+    const char *at = r->party.all;
+    size_t left = r->party.all_len, n = (size_t)r->party.dialog.n;
+    for (int receivers = 0; receivers < 2; receivers++) {
+        uint32_t len = left >= 4 ? le_get_u32(at) : UINT32_MAX;
+        if (len > left - 4)
+            return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+        int code = transfer_side_read(at + 4, len, r->c->groups[receivers], r->arena, &r->sides[receivers], err);
+        if (code < 0)
+            return code;
+        at += 4 + len;
+        left -= 4 + len;
+    }
+    if (left != n * WINDOW_PLACE_SIZE)
+        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    r->places = arena_array(r->arena, n, sizeof *r->places);
+    for (size_t i = 0; i < n; i++)
+        window_place_read(at + i * WINDOW_PLACE_SIZE, &r->places[i]);
+    return 0;
+}
+
+// Every member then knows both sides, and where everybody is.
+static int introduce(struct run *r, struct err *err)
+{
+    struct party *p = &r->party;
+    int code = say_hello(r, err);
+    while (code == 0 && is_open(r) && (party_is_center(p) ? p->n_hello < p->dialog.n : !p->all))
+        party_attend(p, NULL, 0, PARTY_SLICE_MS);
+    if (code == 0 && party_is_center(p) && is_open(r) && (code = check_hellos(r, err)) == 0)
+        spread(r);
+    return code == 0 && p->all ? read_all(r, err) : code;
+}
+
+static int check_worlds(const struct run *r, struct err *err)
+{
+    for (int receivers = 0; receivers < 2; receivers++) {
+        uint32_t has = transfer_side_world(&r->sides[receivers]);
+        uint32_t ought = (uint32_t)(receivers ? r->c->party.n_receivers : r->c->party.n_senders);
+        if (has != ought)
+            return err_set(err, ERR_INVALID, "the mesh of %s has %u ranks, and the group has %u",
+                           r->c->groups[receivers], has, ought);
+    }
+    return 0;
+}
+
+// 1: tensors do not match, as all members find by themselves.
+static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
+{
+    int code = check_worlds(r, err);
+    if (code == 0)
+        code = transfer_plan(&r->sides[0], &r->sides[1], PIECE_MAX, r->arena, &r->plan, err);
+    if (code == ERR_INVALID && r->plan.n_mismatches) {
+        ret->problems = r->plan.mismatches;
+        ret->n_problems = r->plan.n_mismatches;
+        return 1;
+    }
+    return code;
+}
+
+// Connections
+
+static int make_mover(struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    bool receives = party_is_receiver(&r->party);
+    r->ends = r->c->blocks;
+    if (receives && standby_lay(r->c->standby, &r->c->blocks, err) < 0)
+        return err->code;
+    if (receives) {
+        struct block *rooms = arena_array(r->arena, r->ends.n, sizeof *rooms);
+        for (size_t i = 0; i < r->ends.n; i++) {
+            rooms[i] = r->c->blocks.list[i];
+            rooms[i].data = standby_at(r->c->standby, i);
+        }
+        r->ends.list = rooms;
+    }
+    r->mover = mover_new(&(struct mover_config){.from = &r->sides[0],
+                                                .to = &r->sides[1],
+                                                .plan = &r->plan,
+                                                .rank = rank_of(r),
+                                                .sends = !receives,
+                                                .blocks = &r->ends,
+                                                .places = r->places + p->n_receivers,
+                                                .here = &r->here,
+                                                .names = receives ? p->names + p->n_receivers : p->names,
+                                                .progress = r->c->progress});
+    return 0;
+}
+
+static void say_needs(struct run *r)
+{
+    const struct party_config *p = &r->c->party;
+    char *needs = xcalloc((size_t)p->n_senders, 1);
+    for (int i = 0; i < p->n_senders; i++)
+        needs[i] = mover_needs(r->mover, (uint32_t)i);
+    if (p->index) {
+        dialog_say(&r->party.dialog, 0, DIALOG_NEEDS, needs, (size_t)p->n_senders);
+        free(needs);
+    } else {
+        r->party.said[0].needs = needs;
+        r->party.said[0].needs_len = (size_t)p->n_senders;
+        r->party.n_needs++;
+    }
+}
+
+// A sender on another machine than the center, if there is one: both shall not be lost together.
+static int choose_witness(const struct run *r)
+{
+    const struct party_config *p = &r->c->party;
+    for (int i = p->n_receivers; i < r->party.dialog.n; i++)
+        if (memcmp(r->places[i].host, r->places[0].host, WINDOW_HOST_SIZE) != 0)
+            return i;
+    return p->n_receivers;
+}
+
+static int say_go(struct run *r, struct err *err)
+{
+    struct party *p = &r->party;
+    size_t senders = (size_t)r->c->party.n_senders, receivers = (size_t)r->c->party.n_receivers;
+    p->go_len = 4 + senders * receivers;
+    p->go = xcalloc(1, p->go_len);
+    le_put_u32(p->go, (uint32_t)choose_witness(r));
+    for (size_t i = 0; i < receivers; i++) {
+        if (p->said[i].needs_len != senders)
+            return err_set(err, ERR_PROTO, "%s says nonsense", r->c->party.names[i]);
+        memcpy(p->go + 4 + i * senders, p->said[i].needs, senders);
+    }
+    for (int i = 1; i < p->dialog.n; i++)
+        dialog_say(&p->dialog, i, DIALOG_GO, p->go, p->go_len);
+    return 0;
+}
+
+static int agree_on_connections(struct run *r, struct err *err)
+{
+    struct party *p = &r->party;
+    if (party_is_receiver(p))
+        say_needs(r);
+    while (is_open(r) && (party_is_center(p) ? p->n_needs < r->c->party.n_receivers : !p->go))
+        party_attend(p, NULL, 0, PARTY_SLICE_MS);
+    if (!is_open(r))
+        return 0;
+    if (party_is_center(p) && say_go(r, err) < 0)
+        return err->code;
+    if (p->go_len != 4 + (size_t)r->c->party.n_senders * (size_t)r->c->party.n_receivers)
+        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    return 0;
+}
+
+static bool needs(const struct run *r, int receiver, int sender)
+{
+    return r->party.go[4 + (size_t)receiver * (size_t)r->c->party.n_senders + (size_t)sender];
+}
+
+static struct reshard_meeting meeting(struct run *r, int number, int n)
+{
+    return (struct reshard_meeting){r->c->id + 1 + (uint64_t)number, n, party_left_ms(&r->party), is_over, r};
+}
+
+// Of a sender: its receivers come, in the order of their ranks.
+static int receive_visitors(struct run *r, struct err *err)
+{
+    const struct reshard_ways *ways = &r->c->ways;
+    int receivers = r->c->party.n_receivers, own = (int)rank_of(r), n = 0, code = 0;
+    _cleanup_(free_p) int *links = xcalloc((size_t)receivers + 1, sizeof *links);
+    for (int i = 0; i < receivers; i++)
+        n += needs(r, i, own);
+    if (n) {
+        const struct reshard_meeting m = meeting(r, 1 + own, n + 1);
+        code = ways->hold(ways->ctx, &m, links, err);
+    }
+    for (int i = 0, k = 1; code == 0 && i < receivers; i++) {
+        if (!needs(r, i, own))
+            continue;
+        if (links[k] >= 0)
+            mover_connect(r->mover, (uint32_t)i, links[k]);
+        else
+            err_set(err, ERR_TIMEOUT, "%s did not come", r->c->party.names[i]);
+        k++;
+    }
+    return err->code;
+}
+
+static int visit_senders(struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    for (int s = 0; s < p->n_senders; s++) {
+        int index = 1, n = 1, link = -1;
+        for (int i = 0; i < p->n_receivers; i++) {
+            index += i < p->index && needs(r, i, s);
+            n += needs(r, i, s);
+        }
+        if (!needs(r, p->index, s))
+            continue;
+        const struct reshard_meeting m = meeting(r, 1 + s, n);
+        int code = r->c->ways.visit(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
+        if (code < 0)
+            return code;
+        mover_connect(r->mover, (uint32_t)s, link);
+    }
+    return 0;
+}
+
+// The witness has a connection to each receiver but the center.
+static int meet_witness(struct run *r, struct err *err)
+{
+    const struct party_config *p = &r->c->party;
+    const struct reshard_ways *ways = &r->c->ways;
+    struct dialog *dialog = &r->party.dialog;
+    int witness = (int)le_get_u32(r->party.go), code = 0;
+    if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
+        return 0;
+    const struct reshard_meeting m = meeting(r, 0, p->n_receivers);
+    if (p->index == witness) {
+        _cleanup_(free_p) int *links = xcalloc((size_t)p->n_receivers, sizeof *links);
+        code = ways->hold(ways->ctx, &m, links, err);
+        for (int i = 1; code == 0 && i < p->n_receivers; i++)
+            dialog->links[i] = links[i];
+    } else if (p->index && p->index < p->n_receivers) {
+        code = ways->visit(ways->ctx, &m, witness, p->index, &dialog->links[witness], err);
+    }
+    if (code == 0)
+        party_witness(&r->party, witness);
+    return code;
+}
+
+static int connect_all(struct run *r, struct err *err)
+{
+    int code = agree_on_connections(r, err);
+    if (code == 0 && is_open(r))
+        code = meet_witness(r, err);
+    if (code == 0 && is_open(r))
+        code = party_is_receiver(&r->party) ? visit_senders(r, err) : receive_visitors(r, err);
+    return code;
+}
+
+// Moving
+
+// The other end of a connection may have gone because a third one was lost: the center knows.
+static void fail_moving(struct run *r, const struct err *err)
+{
+    for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
+        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
+    fail(r, err);
+}
+
+static void attend_moving(struct run *r, bool idle)
+{
+    struct pollfd *polled;
+    size_t n;
+    bool waits = mover_waits(r->mover, &polled, &n);
+    party_attend(&r->party, polled, idle ? 0 : n, waits ? PARTY_SLICE_MS : 0);
+}
+
+static void pull(struct run *r)
+{
+    struct err err = ERR_INIT;
+    int moved = 0;
+    mishap_at(MISHAP_BEGUN);
+    while (is_open(r) && moved == 0) {
+        attend_moving(r, false);
+        if (is_open(r))
+            moved = mover_step(r->mover, &err);
+        mishap_at(MISHAP_MOVING);
+    }
+    if (moved > 0)
+        moved = mover_end(r->mover, &err);
+    if (moved < 0)
+        fail_moving(r, &err);
+    if (!is_open(r))
+        return;
+    mishap_at(MISHAP_MOVED);
+    party_ready(&r->party);
+    mishap_at(MISHAP_READY);
+    while (is_open(r))
+        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
+}
+
+// A sender stays until all is decided; the witness until nobody can ask it any more.
+static bool is_needed(const struct run *r)
+{
+    const struct party_config *p = &r->c->party;
+    bool asked = false;
+    for (int i = 1; i < p->n_receivers; i++)
+        asked = asked || (i != p->index && r->party.dialog.links[i] >= 0);
+    return is_open(r) || (asked && party_is_patient(&r->party));
+}
+
+static void serve(struct run *r)
+{
+    struct err err = ERR_INIT;
+    int moved = 0;
+    mishap_at(MISHAP_BEGUN);
+    while (is_needed(r)) {
+        attend_moving(r, moved != 0 || !is_open(r));
+        if (is_open(r) && moved == 0)
+            moved = mover_step(r->mover, &err);
+        if (moved < 0)
+            fail_moving(r, &err);
+        mishap_at(MISHAP_MOVING);
+    }
+}
+
+static int move(struct run *r, struct reshard_result *ret, struct err *err)
+{
+    int code = 0;
+    if (!party_is_receiver(&r->party)) {
+        serve(r);
+        return 0;
+    }
+    pull(r);
+    mishap_at(MISHAP_DECIDED);
+    if (r->party.decided == COMMIT_TAKE)
+        code = standby_swap(r->c->standby, &r->c->blocks, &ret->copied, err);
+    mishap_at(MISHAP_TAKEN);
+    ret->direct = mover_bytes(r->mover, true);
+    ret->sent = mover_bytes(r->mover, false);
+    return code < 0 ? err_wrap(err, "the new weights were decided for, and cannot be written") : 0;
+}
+
+static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
+{
+    int code = meet(r, err);
+    if (code < 0)
+        return code;
+    mishap_at(MISHAP_MET);
+    code = introduce(r, err);
+    if (code == 0 && r->party.all) // also if the center has gone, because it knows what does not match
+        code = make_plan(r, ret, err);
+    if (code == 0 && is_open(r))
+        code = make_mover(r, err);
+    if (code == 0 && is_open(r))
+        code = connect_all(r, err);
+    if (code < 0 && is_open(r))
+        fail(r, err);
+    return code;
+}
+
+// What the program has put on its GPU comes before anybody reads it.
+static int settle(const struct reshard_config *c, struct err *err)
+{
+    const struct gpu_copier *gpu = c->blocks.gpu;
+    int code = gpu ? copier_join(gpu->copier, c->stream, err) : 0;
+    return code < 0 ? code : blocks_settle(&c->blocks, err);
+}
+
+int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err)
+{
+    struct run r = {.c = config, .arena = a};
+    *ret = (struct reshard_result){.direct = 0};
+    if (settle(config, err) < 0)
+        return err->code;
+    party_init(&r.party, &config->party);
+    bool receives = party_is_receiver(&r.party);
+    if (config->direct && !receives)
+        r.window = window_new(&config->blocks);
+    window_place(r.window, &r.here);
+    int code = prepare(&r, ret, err);
+    if (code == 0 && is_open(&r))
+        code = move(&r, ret, err);
+    window_end(r.window); // before this rank changes its weights
+    mover_free(r.mover);
+    if (receives)
+        standby_rest(config->standby, &config->blocks);
+    if (code == 0)
+        code = party_outcome(&r.party, err);
+    else if (code < 0 && r.party.code) // what all have heard
+        code = err_set(err, r.party.code, "%s", r.party.reason);
+    party_done(&r.party);
+    return code > 0 ? 0 : code;
+}

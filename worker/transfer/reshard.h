@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// One transfer of weights, on one of the ranks that take part in it: all ranks of the group that receives, and of the
+// group that sends. Every rank calls it with the same id. It returns when the rank has its new weights, or keeps the
+// old ones: so do all other receivers (common/transfer/commit.h).
+//
+// A receiver reads the memory of senders in the same machine and container. To others it has connections. New weights
+// lie beside the old ones until all receivers have all of theirs (standby.h).
+#pragma once
+
+#include "common/transfer/transfer_side.h"
+#include "worker/transfer/mover.h"
+#include "worker/transfer/party.h"
+#include "worker/transfer/standby.h"
+
+struct reshard_meeting { // of members at one of them: those that come have indexes 1 to n - 1
+    uint64_t id;
+    int n;
+    int64_t limit_ms;
+    bool (*stop)(void *ctx); // asked several times a second: it is of no use any more
+    void *ctx;
+};
+
+struct reshard_ways { // how members reach each other; errors as of a communicator
+    // Here: links[1] to links[n - 1], -1 where somebody has not come.
+    int (*hold)(void *ctx, const struct reshard_meeting *m, int *links, struct err *err);
+    int (*visit)(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err);
+    void *ctx;
+};
+
+struct reshard_config {
+    uint64_t id; // the ids behind it are also used, one for each sender and one more
+    struct party_config party;
+    struct transfer_side side; // of the group of this rank
+    struct blocks blocks;      // of this rank, one for each tensor of the side
+    void *stream;              // of the program, whose work on the GPU comes first; NULL = the default one
+    struct standby *standby;   // of a receiver
+    bool direct;               // of a sender: others may read its memory
+    const char *groups[2];     // names: the sender's, the receiver's
+    struct mover_progress *progress;
+    struct reshard_ways ways;
+};
+
+struct reshard_result {
+    uint64_t direct, sent; // bytes that this receiver has read from memory, and got over connections
+    size_t copied;         // of them, bytes that were copied once more in the end
+    const char **problems; // tensors do not match: all that is wrong; nothing was moved
+    size_t n_problems;
+};
+
+// `ret` is in the arena. 0: the weights have arrived, or there are problems.
+int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err);

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/transfer/standby.h"
+
+#include "common/base/mem.h"
+#include "worker/transfer/own_pages.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64 };
+
+struct room {
+    struct block block;
+    char *at;
+    bool swaps; // its own mapping: from the page of `at` to the page of its end
+};
+
+struct standby {
+    struct room *rooms;
+    size_t n;
+    char *small; // of all rooms of the host that have no mapping of their own
+    size_t small_len, page;
+    bool may_swap;
+};
+
+struct standby *standby_new(bool swaps)
+{
+    struct standby *s = xcalloc(1, sizeof *s);
+    s->may_swap = swaps;
+    s->page = (size_t)sysconf(_SC_PAGESIZE);
+    return s;
+}
+
+static char *page_of(const struct standby *s, const void *at)
+{
+    return (char *)((uintptr_t)at & ~(uintptr_t)(s->page - 1));
+}
+
+static size_t mapped_len(const struct standby *s, const char *at, size_t len)
+{
+    return (size_t)(page_of(s, at + len + s->page - 1) - page_of(s, at));
+}
+
+static void drop(struct standby *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rooms[i].swaps)
+            munmap(page_of(s, s->rooms[i].at), mapped_len(s, s->rooms[i].at, s->rooms[i].block.len));
+    if (s->small_len)
+        munmap(s->small, s->small_len);
+    free(s->rooms);
+    *s = (struct standby){.page = s->page, .may_swap = s->may_swap};
+}
+
+void standby_free(struct standby *s)
+{
+    if (!s)
+        return;
+    drop(s);
+    free(s);
+}
+
+// Memory for `len` bytes at an address that is like `like` within a huge page, so that the kernel exchanges whole huge
+// pages. `access`: of mmap(). NULL: there is none.
+static char *map_like(const struct standby *s, const char *like, size_t len, int access)
+{
+    size_t offset = (uintptr_t)like & (HUGE_PAGE - 1), size = offset + len + HUGE_PAGE;
+    char *all = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+        return NULL;
+    char *begin = (char *)(((uintptr_t)all + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1)), *at = begin + offset;
+    char *first = page_of(s, at), *end = page_of(s, at + len + s->page - 1);
+    if (first > all)
+        munmap(all, (size_t)(first - all));
+    if (all + size > end)
+        munmap(end, (size_t)(all + size - end));
+    return at;
+}
+
+static bool is_same(const struct standby *s, const struct blocks *b)
+{
+    bool same = b->n == s->n;
+    for (size_t i = 0; same && i < b->n; i++) {
+        const struct block *was = &s->rooms[i].block, *is = &b->list[i];
+        same = is->data == was->data && is->len == was->len && is->on_device == was->on_device;
+    }
+    return same;
+}
+
+static int lay_long(struct standby *s, struct room *r, struct err *err)
+{
+    r->at = map_like(s, r->block.data, r->block.len, PROT_READ | PROT_WRITE);
+    if (!r->at)
+        return err_set(err, ERR_NOMEM, "no memory for %zu bytes of new weights beside the old ones: %s", r->block.len,
+                       strerror(errno));
+    r->swaps = true;
+    (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_HUGEPAGE); // an image may not have them
+    return 0;
+}
+
+static size_t small_len_of(const struct block *b)
+{
+    return (b->len + ALIGN_SMALL - 1) & ~(size_t)(ALIGN_SMALL - 1);
+}
+
+static int lay_small(struct standby *s, size_t len, struct err *err)
+{
+    size_t at = 0;
+    if (!len)
+        return 0;
+    s->small = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (s->small == MAP_FAILED)
+        return err_set(err, ERR_NOMEM, "no memory for %zu bytes of new weights beside the old ones: %s", len,
+                       strerror(errno));
+    s->small_len = len;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->rooms[i].swaps || s->rooms[i].block.on_device)
+            continue;
+        s->rooms[i].at = s->small + at;
+        at += small_len_of(&s->rooms[i].block);
+    }
+    return 0;
+}
+
+static int lay_host(struct standby *s, const struct blocks *b, struct err *err)
+{
+    size_t small = 0, swaps = 0;
+    int r = 0;
+    drop(s);
+    s->rooms = xcalloc(b->n + 1, sizeof *s->rooms);
+    s->n = b->n;
+    struct own_pages *own = own_pages_read();
+    for (size_t i = 0; r == 0 && i < b->n; i++) {
+        const struct block *block = &b->list[i];
+        s->rooms[i].block = *block;
+        if (block->on_device)
+            continue;
+        if (s->may_swap && block->len >= STANDBY_SWAP_MIN && swaps < STANDBY_SWAPS_MAX &&
+            own_pages_have(own, block->data, block->len)) {
+            swaps++;
+            r = lay_long(s, &s->rooms[i], err);
+        } else {
+            small += small_len_of(block);
+        }
+    }
+    own_pages_free(own);
+    return r < 0 ? r : lay_small(s, small, err);
+}
+
+int standby_lay(struct standby *s, const struct blocks *b, struct err *err)
+{
+    int r = is_same(s, b) ? 0 : lay_host(s, b, err);
+    for (size_t i = 0; r == 0 && i < b->n; i++)
+        if (b->list[i].on_device && b->list[i].len)
+            r = device_alloc(b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
+    if (r < 0) {
+        standby_rest(s, b);
+        drop(s);
+    }
+    return r;
+}
+
+void *standby_at(const struct standby *s, size_t i)
+{
+    return s->rooms[i].at;
+}
+
+// The whole pages of the block change places with those of the room, whose address is another one afterwards. Other
+// threads never see a hole in the block. False: nothing was changed, or only the room has: it must be copied.
+static bool swap_pages(struct standby *s, struct room *r, char *first, size_t len)
+{
+    size_t before = (size_t)(first - (char *)r->block.data);
+    char *from = r->at + before, *to = map_like(s, r->block.data, r->block.len, PROT_NONE);
+    if (!to)
+        return false;
+    // The old pages go to a new place, and leave empty memory behind.
+    if (mremap(first, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to + before) == MAP_FAILED) {
+        munmap(page_of(s, to), mapped_len(s, to, r->block.len));
+        return false;
+    }
+    if (mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, first) == MAP_FAILED) {
+        memcpy(first, from, len);
+        munmap(page_of(s, to), mapped_len(s, to, r->block.len));
+        return true;
+    }
+    // What shares a page with something else stays where it is in the block; the room needs memory there again.
+    char *end = to + before + len, *last = page_of(s, to + r->block.len + s->page - 1);
+    if (to + before > page_of(s, to))
+        (void)mprotect(page_of(s, to), s->page, PROT_READ | PROT_WRITE);
+    if (last > end)
+        (void)mprotect(end, s->page, PROT_READ | PROT_WRITE);
+    if (from > page_of(s, r->at))
+        munmap(page_of(s, r->at), s->page);
+    if (page_of(s, r->at + r->block.len + s->page - 1) > from + len)
+        munmap(from + len, s->page);
+    r->at = to;
+    return true;
+}
+
+static size_t swap_room(struct standby *s, struct room *r)
+{
+    char *data = r->block.data, *end = data + r->block.len;
+    char *first = page_of(s, data + s->page - 1), *last = page_of(s, end);
+    if (!r->swaps) {
+        if (r->block.len)
+            memcpy(data, r->at, r->block.len);
+        return r->block.len;
+    }
+    // The ends first: the room goes with its pages.
+    memcpy(data, r->at, (size_t)(first - data));
+    memcpy(last, r->at + (last - data), (size_t)(end - last));
+    if (swap_pages(s, r, first, (size_t)(last - first)))
+        return (size_t)(first - data) + (size_t)(end - last);
+    memcpy(first, r->at + (first - data), (size_t)(last - first));
+    return r->block.len;
+}
+
+int standby_swap(struct standby *s, const struct blocks *b, size_t *ret_copied, struct err *err)
+{
+    int r = 0;
+    *ret_copied = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct room *room = &s->rooms[i];
+        if (!room->block.on_device)
+            *ret_copied += swap_room(s, &s->rooms[i]);
+        else if (r == 0 && room->block.len)
+            r = device_copy(b->gpu->device, room->block.data, room->at, room->block.len, copier_stream(b->gpu->copier),
+                            err);
+    }
+    return r < 0 ? r : blocks_settle(b, err);
+}
+
+void standby_rest(struct standby *s, const struct blocks *b)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct room *r = &s->rooms[i];
+        if (r->swaps)
+            (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_FREE);
+        if (r->block.on_device)
+            device_free(b->gpu->device, TAKE_PTR(r->at));
+    }
+}

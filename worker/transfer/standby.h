@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory for new weights beside the old ones. When they are whole, both change places: the pages of long blocks are
+// exchanged, and only what shares a page with something else is copied. So nobody has to be told of a new address, and
+// the old pages are there for the next transfer, which then finds memory that needs no page faults.
+//
+// Pages are exchanged if they are private memory of no file, readable and writable. Shared memory, mapped files and the
+// heap of brk() are copied. Blocks on the device have their room there, which is freed after the transfer.
+#pragma once
+
+#include "worker/transfer/blocks.h"
+
+enum {
+    STANDBY_SWAP_MIN = 1 << 20, // shorter blocks are copied
+    STANDBY_SWAPS_MAX = 8192,   // each takes up to four of the kernel's 65,530 mappings of a process
+};
+
+struct standby;
+
+struct standby *standby_new(bool swaps); // false: everything is copied
+void standby_free(struct standby *s);    // accepts NULL
+// Room for each block, which stays as it is until the swap. The same blocks as last time get what they had. ERR_NOMEM.
+int standby_lay(struct standby *s, const struct blocks *b, struct err *err);
+void *standby_at(const struct standby *s, size_t i);
+// The blocks have what was written to the room. Returns the bytes that were copied. Of the host it cannot fail; of the
+// device with ERR_GONE and others of device.h, and then the GPU is lost.
+int standby_swap(struct standby *s, const struct blocks *b, size_t *ret_copied, struct err *err);
+// The kernel may take the memory of the host back, until the next standby_lay(). Memory of the device is freed.
+void standby_rest(struct standby *s, const struct blocks *b);
