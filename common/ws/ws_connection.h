@@ -4,5 +4,6 @@
 
 #include "common/ws/ws_server_state.h"
 
-void ws_connection_adopt(struct ws_listener *l, int fd); // the socket is libwebsockets' to close from here on
-void ws_connection_known(struct ws_connection *c);       // it has a request, or has ended
+// The socket is libwebsockets' to close from here on. `refused`: the path of its request is not taken.
+void ws_connection_adopt(struct ws_listener *l, int fd, bool refused);
+void ws_connection_known(struct ws_connection *c); // it has a request, or has ended

@@ -67,7 +67,7 @@ static void on_acceptable(void *ctx, int events)
         }
         socket_tune(fd, l->unix_path);
         if (l->unix_path)
-            ws_connection_adopt(l, fd);
+            ws_connection_adopt(l, fd, false); // everything there is its user's own
         else if (!ws_porch_take(l, fd))
             close(fd);
     }

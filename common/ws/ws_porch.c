@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where connections wait until they say something. libwebsockets keeps those without a request in lists that it walks
-// for each new one, so thousands that say nothing would stall the loop. Here one of them costs a descriptor and a few
-// bytes, in no list that anybody walks. Who waits for too long, or takes the place of others, is dropped, oldest first:
-// a client sends its request at once, so those that have been silent longest are the least likely to want something.
+// Where connections wait until the first line of their request is there; with TLS, until they begin a handshake.
+// libwebsockets keeps those without a request in lists that it walks for each new one, so thousands that say nothing
+// would stall the loop. Here one of them costs a descriptor and a few bytes, in no list that anybody walks. Who waits
+// for too long, or takes the place of others, is dropped, oldest first: a client sends its request at once, so those
+// that have been silent longest are the least likely to want something.
+//
+// libwebsockets decodes a path and takes "/../" out of it, and does not say what was sent. So the line is read here
+// first, without taking it: from the socket, or, once the handshake with TLS is done, from the OpenSSL object. A client
+// sends it in one piece; over TLS it has to be in one record.
 #include "common/ws/ws_porch.h"
 
 #include "common/base/mem.h"
+#include "common/wire/request_line.h"
 #include "common/ws/ws_connection.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -24,11 +32,16 @@ enum {
     SHARE = 4, // a part of all connections, and an address's part of those
 };
 
+#define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
+#define ADOPTED ((uint64_t)1)                    // of what an event is about: a ws_connection
+
 struct ws_porch {
     struct ws_server *server;
     int epoll;
     struct loop_poll *poll;
     struct loop_timer *late;
+    struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; 0: it has ended meanwhile
+    int n_ready;
     struct list waiting, of[BUCKETS]; // oldest first
     unsigned n, n_of[BUCKETS];
 };
@@ -131,9 +144,9 @@ bool ws_porch_take(struct ws_listener *l, int fd)
     else if (p->n >= max)
         ws_porch_drop_oldest(p);
     struct waiting *w = xcalloc(1, sizeof *w);
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = w};
+    struct epoll_event e = {.events = ARRIVES, .data.u64 = (uintptr_t)w};
     *w = (struct waiting){
-        .listener = l, .fd = fd, .bucket = bucket, .until_ms = now(p) + l->server->config.first_byte_ms};
+        .listener = l, .fd = fd, .bucket = bucket, .until_ms = now(p) + l->server->config.first_line_ms};
     if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
         free(w);
         return false;
@@ -158,30 +171,108 @@ static void make_room(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-static void take(struct ws_porch *p, struct waiting *w)
+static void take(struct ws_porch *p, struct waiting *w, bool ends)
 {
     struct ws_listener *l = w->listener;
-    char first;
-    ssize_t n = recv(w->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    char text[REQUEST_LINE_MAX];
+    ssize_t n = recv(w->fd, text, l->tls ? 1 : sizeof text, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    enum request_line line = l->tls || n <= 0 ? REQUEST_LINE_GOOD : request_line_check(text, (size_t)n);
+    if (line == REQUEST_LINE_MORE && !ends)
+        return;
     int fd = let_go(p, w);
-    if (n <= 0) {
+    if (n <= 0 || line == REQUEST_LINE_MORE) {
         close(fd);
         return;
     }
     make_room(p->server);
-    ws_connection_adopt(l, fd);
+    ws_connection_adopt(l, fd, line == REQUEST_LINE_BAD);
+}
+
+// TLS: the line is read between the handshake and libwebsockets' first read, which is held back for so long.
+
+static int owner_index(void)
+{
+    static int index = -1;
+    if (index < 0)
+        index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    return index;
+}
+
+static void on_handshake(const SSL *ssl, int where, int ret)
+{
+    struct ws_connection *c = SSL_get_ex_data(ssl, owner_index());
+    (void)ret;
+    if (!(where & SSL_CB_HANDSHAKE_DONE) || c->greeted || c->expected)
+        return;
+    struct ws_porch *p = c->server->porch;
+    struct epoll_event e = {.events = ARRIVES, .data.u64 = (uintptr_t)c | ADOPTED};
+    c->expected = p && epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->fd, &e) == 0;
+    if (c->expected)
+        lws_rx_flow_control(c->wsi, 0);
+    else // no room in the kernel, or the server ends
+        shutdown(c->fd, SHUT_RDWR);
+}
+
+void ws_porch_expect(struct ws_connection *c)
+{
+    SSL *ssl = lws_get_ssl(c->wsi);
+    SSL_set_ex_data(ssl, owner_index(), c);
+    SSL_set_info_callback(ssl, on_handshake);
+}
+
+void ws_porch_forget(struct ws_connection *c)
+{
+    struct ws_porch *p = c->server->porch;
+    for (int i = 0; p && i < p->n_ready; i++)
+        if (p->ready[i].data.u64 == ((uintptr_t)c | ADOPTED))
+            p->ready[i].data.u64 = 0;
+}
+
+// OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request, and
+// the connection may have ended in between.
+static void let_read(const struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
+{
+    int fd = c->fd;
+    for (int i = 0; i < 2 && e->data.u64; i++)
+        lws_service_fd(p->server->context, &(struct lws_pollfd){.fd = fd, .events = LWS_POLLIN, .revents = LWS_POLLIN});
+}
+
+static void read_line(struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
+{
+    char text[REQUEST_LINE_MAX];
+    SSL *ssl = lws_get_ssl(c->wsi);
+    ERR_clear_error();
+    int n = SSL_peek(ssl, text, sizeof text);
+    int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl, n);
+    ERR_clear_error(); // libwebsockets looks at the same list
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+        return;
+    c->greeted = true;
+    c->refused = n > 0 && request_line_check(text, (size_t)n) != REQUEST_LINE_GOOD;
+    epoll_ctl(p->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+    lws_rx_flow_control(c->wsi, 1);
+    let_read(p, c, e);
+}
+
+static void on_event(struct ws_porch *p, const struct epoll_event *e)
+{
+    void *about = (void *)(uintptr_t)(e->data.u64 & ~ADOPTED);
+    if (e->data.u64 & ADOPTED)
+        read_line(p, about, e);
+    else if (about)
+        take(p, about, e->events & (EPOLLRDHUP | EPOLLHUP));
 }
 
 static void on_ready(void *ctx, int events)
 {
     struct ws_porch *p = ctx;
-    struct epoll_event ready[READY_MAX];
     (void)events;
-    int n = epoll_wait(p->epoll, ready, READY_MAX, 0);
-    for (int i = 0; i < n; i++)
-        take(p, ready[i].data.ptr);
+    p->n_ready = epoll_wait(p->epoll, p->ready, READY_MAX, 0);
+    for (int i = 0; i < p->n_ready; i++)
+        on_event(p, &p->ready[i]);
+    p->n_ready = 0;
 }
 
 unsigned ws_porch_count(const struct ws_porch *p)

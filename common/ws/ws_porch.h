@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that have sent nothing yet. They are counted and limited here, before libwebsockets gets them, because it
-// walks lists of all its connections.
+// walks lists of all its connections. And the first line of each request, before libwebsockets reads it.
 #pragma once
 
 #include "common/ws/ws_server_state.h"
@@ -11,3 +11,7 @@ void ws_porch_clear(struct ws_porch *p);
 unsigned ws_porch_count(const struct ws_porch *p);
 bool ws_porch_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
 bool ws_porch_drop_oldest(struct ws_porch *p);     // false: there is none
+
+// With TLS: reads the first line of the request behind the handshake, which has not ended.
+void ws_porch_expect(struct ws_connection *c);
+void ws_porch_forget(struct ws_connection *c); // it ends

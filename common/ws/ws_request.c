@@ -234,6 +234,8 @@ static int bad(struct err *err, int status, const char *what)
     return err_set(err, ERR_PROTO, "%s", what);
 }
 
+static const char no_path[] = "the path of a request has no %, no empty segments, and none of \".\" or \"..\"\n";
+
 static int upgrade_check(struct ws_request *r, struct err *err)
 {
     const char *version = ws_request_header(r, "sec-websocket-version"),
@@ -241,6 +243,8 @@ static int upgrade_check(struct ws_request *r, struct err *err)
     const char *offered = ws_request_header(r, "sec-websocket-protocol");
     char http[16] = "";
     lws_hdr_copy(r->connection->wsi, http, sizeof http, WSI_TOKEN_HTTP);
+    if (r->connection->refused)
+        return bad(err, 400, no_path);
     if (!str_starts(http, "HTTP/1.1"))
         return bad(err, 400, "a websocket handshake needs HTTP/1.1");
     if (!str_eq(r->method, "GET") || !key || strlen(key) != HANDSHAKE_KEY_SIZE - 1 || !ws_request_header(r, "host"))
@@ -356,6 +360,8 @@ int ws_request_begin(struct ws_connection *c)
     struct ws_request *r = request_new(c);
     if (header_too_long(c))
         return answer_short(r, 431, too_long);
+    if (c->refused)
+        return answer_short(r, 400, no_path);
     if (!read_line(r))
         return answer_short(r, 405, "only GET and POST are supported\n");
     const char *given = ws_request_header(r, "content-length");

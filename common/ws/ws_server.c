@@ -77,6 +77,7 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         end_connection(c);
         lws_set_opaque_user_data(wsi, NULL);
         ws_connection_known(c);
+        ws_porch_forget(c);
         list_remove(&c->link);
         c->server->counters.connections--;
         free(c);
@@ -167,8 +168,8 @@ static void set_defaults(struct ws_server_config *config)
     if (!config->read_size)
         config->read_size = WS_WAVE;
     config->read_size = MAX(config->read_size, READ_SIZE_MIN);
-    if (!config->first_byte_ms)
-        config->first_byte_ms = 5000;
+    if (!config->first_line_ms)
+        config->first_line_ms = 5000;
     if (!config->ping_ms)
         config->ping_ms = 20000;
 }

@@ -28,7 +28,7 @@ struct ws_server_config {
     // 0 = 16384; the process's soft limit of open files becomes this plus 1024, and this is lowered where it cannot. A
     // quarter of them, at most 4096, may have said nothing, and 1024 may have no whole request: then the oldest go.
     unsigned max_connections;
-    int64_t first_byte_ms; // that a connection may say nothing, unless to a Unix socket; 0 = 5 s
+    int64_t first_line_ms; // until the first line of a request (with TLS: a byte), unless by a Unix socket; 0 = 5 s
     size_t max_message;    // a longer one is refused with 1009; 0 = 64 MiB
     size_t message_room;   // bytes that are free in front of a message that came in several reads; 0 = none
     size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB

@@ -58,6 +58,9 @@ struct ws_connection {
     bool is_unix;
     struct list stranger; // in the server's list until there is a request
     bool known;           // it is not in it
+    bool expected;        // its handshake is done, and the first line of its request is to be read ...
+    bool greeted;         // ... and was (ws_porch.h)
+    bool refused;         // it has a path that is not taken
     struct ws_session *session;
     struct ws_request *request;
 };

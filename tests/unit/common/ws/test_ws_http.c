@@ -440,7 +440,7 @@ static void who_has_not_begun_does_not_hold_up_the_end(void **state)
     dial();
     int begun = fd;
     fd = -1;
-    assert_int_equal(send(begun, "POST / HT", 9, MSG_NOSIGNAL), 9);
+    assert_int_equal(send(begun, "POST / HTTP/1.1\r\nHo", 19, MSG_NOSIGNAL), 19);
     dial();
     say("GET /a HTTP/1.1\r\nHost: h\r\n\r\n", 29);
     WS_UNTIL(&f, f.request && ws_server_counters(f.server)->connections == 2); // the idle one is not among them

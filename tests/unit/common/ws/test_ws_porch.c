@@ -67,7 +67,7 @@ static void connections_that_say_nothing_stay_out_and_take_nobody_s_place(void *
     open_peer();
     assert_int_equal(n->connections, 1);
     // The one that came last may still say something.
-    assert_int_equal(send(fds[ARRAY_LEN(fds) - 1], "GET /", 5, MSG_NOSIGNAL), 5);
+    assert_int_equal(send(fds[ARRAY_LEN(fds) - 1], "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
     WS_UNTIL(&f, n->connections == 2);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         close(fds[i]);
@@ -83,7 +83,7 @@ static void requests_that_never_end_go_for_new_ones(void **state)
     n = ws_server_counters(f.server);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = silent_connection();
-        assert_int_equal(send(fds[i], "GET /", 5, MSG_NOSIGNAL), 5);
+        assert_int_equal(send(fds[i], "GET / HTTP/1.1\r\n", 16, MSG_NOSIGNAL), 16);
         uint64_t before = n->turned_away;
         WS_UNTIL(&f, n->connections == i + 1 || n->turned_away > before || n->connections >= 8);
     }
@@ -96,7 +96,7 @@ static void requests_that_never_end_go_for_new_ones(void **state)
 static void who_says_nothing_in_time_goes(void **state)
 {
     (void)state;
-    ws_fixture_start(&f, &(struct ws_server_config){.first_byte_ms = 10});
+    ws_fixture_start(&f, &(struct ws_server_config){.first_line_ms = 10});
     ws_fixture_listen(&f, "127.0.0.1:0", false);
     int fd = silent_connection();
     WS_UNTIL(&f, ws_server_counters(f.server)->turned_away == 1);

@@ -543,6 +543,27 @@ static int chosen(void **state)
     return 0;
 }
 
+// libwebsockets decodes a path, and takes dot segments out of it, before anybody can look at it.
+static void a_path_that_can_be_read_in_two_ways_is_refused(void **state)
+{
+    static const char *const paths[] = {"/v1/namespaces/ml%2f..%2fkube", "/v1/namespaces/ml/../kube", "/v1//connect",
+                                        "/v1/%63onnect"};
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        for (int upgrade = 0; upgrade < 2; upgrade++) {
+            _cleanup_(free_p) char *request =
+                upgrade ? xasprintf("GET %s%s", paths[i], REQUEST + strlen("GET /"))
+                        : xasprintf("POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", paths[i]);
+            shake_hands_with(request, strlen(request));
+            assert_non_null(strstr(buf_str(&got), "HTTP/1.1 400 "));
+            hang_up();
+            buf_reset(&got);
+            ended = false;
+        }
+    assert_string_equal(buf_str(&f.trace), ""); // nobody was bothered
+    shake_hands();
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -565,6 +586,7 @@ int main(void)
         T(a_peer_that_hangs_up_is_noticed),
         T(who_is_paused_is_not_read),
         T(a_long_message_is_read_to_where_it_belongs),
+        T(a_path_that_can_be_read_in_two_ways_is_refused),
         T(short_messages_are_read_in_waves_so_that_what_came_of_one_goes_out_before_the_next),
     };
     return cmocka_run_group_tests_name("ws_receive", tests, choose_plain, chosen) +
