@@ -12,6 +12,8 @@
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
 
+extern const size_t record_item_cost; // bytes of bookkeeping for each body that is queued
+
 struct share;
 
 struct record_writer {
@@ -29,8 +31,8 @@ struct record_writer {
 void record_writer_init(struct record_writer *w, size_t max_bytes);
 void record_writer_done(struct record_writer *w);
 // Who pays for what is queued from now on: the bookkeeping and what is copied, because bodies in blobs are their
-// owner's. NULL = nobody. What the quota has no room for is queued all the same, and counts as `uncharged` until it is
-// out: who set the quota makes the peer wait.
+// owner's. Once; until then nobody pays. What the quota has no room for is queued all the same, and counts as
+// `uncharged` until it is out: who set the quota makes the peer wait.
 void record_writer_charge(struct record_writer *w, struct quota *quota);
 
 // Queues a body made of the parts, one after the other; takes references. h->len and RECORD_MORE are not looked at.
@@ -49,31 +51,11 @@ size_t record_parts_cost(const struct record_part *parts, size_t n); // how many
 // has to be told by a CANCEL (or an ERROR for that rank).
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);
 
-// The CALL with this id waits here, and nothing of it is out.
-bool record_writer_unsent(const struct record_writer *w, uint32_t call);
-// The body of such a call, copied; NULL: there is none.
+// The body of the CALL with this id, copied; NULL: it does not wait here, or something of it is out.
 struct blob *record_writer_body(const struct record_writer *w, uint32_t call);
 
 // The peer wants no more of this body for now (or again): only of one that has begun. False: there is none.
 bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold);
-
-// A body that is queued as it comes, to be ended by one of the two last functions. It forgets itself when all of it is
-// out, or the writer is done: then adding to it does nothing.
-struct record_stream {
-    struct record_writer *writer;
-    struct record_item *item; // NULL: none, or it is out
-};
-
-// With its first part, which must not be empty. Errors as of record_writer_push(). `s` must stay where it is.
-int record_stream_begin(struct record_stream *s, struct record_writer *w, const struct record_header *h,
-                        const struct record_part *parts, size_t n, struct err *err);
-int record_stream_add(struct record_stream *s, const struct record_part *parts, size_t n, struct err *err);
-void record_stream_end(struct record_stream *s); // that was all
-// Nothing that waits of it is sent any more, where it was not ended. As record_writer_drop() returns.
-bool record_stream_drop(struct record_stream *s);
-size_t record_stream_waits(const struct record_stream *s); // bytes of it
-// The owner goes. One that was not ended is dropped.
-void record_stream_forget(struct record_stream *s);
 
 // Takes the next body out, whole, for an owner who does not send records: *ret, which has to be empty. Only where
 // nothing is filled, and there are no streams. False: nothing waits.

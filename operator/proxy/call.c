@@ -8,17 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t cost_of(uint32_t n_slots)
+static size_t size_of(uint32_t n_slots)
 {
     return sizeof(struct call) + n_slots * sizeof(struct call_slot);
 }
 
-struct call *call_new(struct session *s, const struct request *q, struct group *g)
+struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied)
 {
     uint32_t n = request_ranks(q);
-    if (!quota_charge(s->quota, cost_of(n)))
+    size_t size = size_of(n), charged = size + n * record_item_cost + copied;
+    if (!quota_charge(s->quota, charged))
         return NULL;
-    struct call *c = n == 1 ? reuse_take(&s->router->calls, cost_of(n)) : xmalloc(cost_of(n));
+    struct call *c = n == 1 ? reuse_take(&s->router->calls, size) : xmalloc(size);
     memset(c, 0, offsetof(struct call, req));
     c->req = *q;
     c->router = s->router;
@@ -29,6 +30,8 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     c->order = s->order;
     c->group = g;
     c->n_slots = n;
+    c->charged = charged;
+    c->copies = copied;
     stats_begin(&c->stat, &g->stats, stats_find(&g->stats, q->role, q->method));
     s->order->refs++;
     list_append(&s->open, &c->open);
@@ -42,6 +45,16 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
         deadlines_add(&s->router->deadlines, &c->deadline, c->begun_ms + q->timeout_ms);
     }
     return c;
+}
+
+bool call_pays_copies(struct call *c, size_t bytes)
+{
+    size_t more = bytes - MIN(bytes, c->copies);
+    if (more && !quota_charge(c->quota, more))
+        return false;
+    c->charged += more;
+    c->copies += more;
+    return true;
 }
 
 static bool waits_in(enum call_state state)
@@ -120,7 +133,7 @@ void call_free_if_over(struct call *c)
     c->router->n_calls--;
     c->order->lasting -= c->lasting;
     session_order_unref(c->order);
-    quota_refund(c->quota, cost_of(c->n_slots));
+    quota_refund(c->quota, c->charged);
     quota_unref(c->quota);
     c->tenant->n_calls--;
     tenant_unref(c->tenant);

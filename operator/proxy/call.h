@@ -4,6 +4,7 @@
 // answered, too, so that a late answer cannot be taken for the answer of another call.
 #pragma once
 
+#include "common/wire/record_stream.h"
 #include "operator/proxy/body.h"
 #include "operator/proxy/request.h"
 #include "operator/proxy/session_state.h"
@@ -82,6 +83,7 @@ struct call {
     struct dispatch_plan *plan; // of the modes that need one, from when it is sent until it is answered
     uint32_t n, left;           // ranks that have it; those that have not answered
     uint32_t n_slots;
+    size_t charged, copies; // for all of this, and for its place in the queues of its ranks; of that, for copies
     struct stats_call stat; // until it is answered
     struct request req;     // what is above it begins as 0
     struct call_slot slots[];
@@ -90,8 +92,9 @@ struct call {
 // Stretches of router.marks
 enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MARK_NULL_LEN = 4 };
 
-// NULL: over the session's memory.
-struct call *call_new(struct session *s, const struct request *q, struct group *g);
+// `copied`: bytes of its body, where that has to be copied. NULL: over the session's memory.
+struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
+bool call_pays_copies(struct call *c, size_t bytes); // of its body, until it is over. False: no room
 // The next state. It leaves the list in which it waits; the caller that lets it wait puts it into another.
 void call_become(struct call *c, enum call_state next);
 

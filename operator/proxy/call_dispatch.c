@@ -58,11 +58,9 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_CODE;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
-    record_writer_charge(m->peer.out, c->quota);
     int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
-            : copied                   ? record_writer_copy(m->peer.out, &h, copied->data, copied->len, err)
-                                       : record_writer_push(m->peer.out, &h, parts, n, err);
-    record_writer_charge(m->peer.out, NULL);
+            : copied ? record_stream_copy(&slot->args, m->peer.out, &h, copied->data, copied->len, err)
+                     : record_stream_push(&slot->args, m->peer.out, &h, parts, n, err);
     if (r < 0)
         return r;
     c->n++;
@@ -77,8 +75,8 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
 {
     struct blob *shared = NULL;
-    bool copied = c->state == CALL_RUNNING && !body->blob &&
-                  (n == 1 || (body->len <= COPY_MAX && n * body->len <= quota_left(c->quota)));
+    bool copied = c->state == CALL_RUNNING && !body->blob && (n == 1 || body->len <= COPY_MAX) &&
+                  call_pays_copies(c, n * body->len);
     size_t cost = body->blob && body->blob->area ? 0 : body->len;
     int r = 0;
     for (uint32_t i = 0; i < n && r == 0; i++)

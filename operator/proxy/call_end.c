@@ -80,13 +80,11 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
 // A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
 static bool withdraw(struct call_slot *slot)
 {
-    struct member *m = slot->member;
     struct call *c = slot->call;
-    if (!record_writer_unsent(m->peer.out, c->id))
+    if (!record_stream_withdraw(&slot->args))
         return false;
     c->stat.failed = true;
     stats_end(&c->stat); // the rank has not answered
-    (void)record_writer_drop(m->peer.out, c->id, false);
     slot->unsent = true;
     call_slot_ends(slot);
     return true;

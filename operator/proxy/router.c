@@ -96,7 +96,7 @@ static void note_unsent(struct member *m)
 {
     LIST_FOREACH(l, &m->pending) {
         struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        slot->unsent = slot->unsent || (m->peer.out && record_writer_unsent(m->peer.out, slot->call->id));
+        slot->unsent = slot->unsent || record_stream_unsent(&slot->args);
     }
 }
 
@@ -404,7 +404,7 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
     if (!slot)
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
-    if (slot->args.item)
+    if (slot->args.item && !slot->args.whole)
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
     return take_answer(slot, rec);
 }

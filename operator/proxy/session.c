@@ -18,7 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEAD_STEP = 64 }; // by so much more is waited for until the head of a call is there
+enum {
+    HEAD_STEP = 64, // by so much more is waited for until the head of a call is there
+    COPIED = 1024,  // bytes of a body that its call pays for at once
+};
 
 #define OUTPUT_METHOD "group.output"
 
@@ -324,7 +327,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     request_read(&rec->h, &head, g, &q);
     if (piece && !call_decide(s, g, &q, &body, &start, &s->peer.want))
         return ROUTER_COLLECT;
-    struct call *c = call_new(s, &q, g);
+    struct call *c = call_new(s, &q, g, piece || rec->blob || rec->len > COPIED ? 0 : rec->len);
     if (!c) {
         if (piece)
             call_start_forget(&start);

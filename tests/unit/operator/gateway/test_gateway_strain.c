@@ -2,6 +2,7 @@
 // Over real sockets: peers that are there and do nothing, answer twice or never, and bodies of a gigabyte. Who has part
 // in it gets one clear answer, memory stays bounded, and others do not notice.
 #include "common/base/mem.h"
+#include "common/wire/record_stream.h"
 #include "tests/unit/support/gateway_fixture.h"
 
 #include <setjmp.h>

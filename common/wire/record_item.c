@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record_item.h"
+
+#include "common/base/mem.h"
+#include "common/base/small.h"
+#include "common/wire/record_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const size_t record_item_cost = sizeof(struct record_item);
+
+bool record_is_answer(unsigned type)
+{
+    return type == RECORD_RESULT || type == RECORD_ERROR;
+}
+
+bool record_item_is_of(const struct record_item *it, uint32_t call, bool answers)
+{
+    return it->h.call == call && record_is_answer(it->h.type) == answers;
+}
+
+bool record_item_can_go(const struct record_item *it)
+{
+    return !it->held && (it->sent < it->len || !it->open);
+}
+
+static void pay(struct record_writer *w, struct record_item *it)
+{
+    size_t size = sizeof *it + it->behind;
+    it->paid = quota_charge(w->quota, size);
+    it->owed = !it->paid;
+    w->uncharged += it->owed ? size : 0;
+}
+
+static void take_back(struct record_writer *w, const struct record_item *it)
+{
+    if (it->paid)
+        quota_refund(w->quota, sizeof *it + it->behind);
+    else if (it->owed)
+        w->uncharged -= sizeof *it + it->behind;
+}
+
+static struct record_item *item_new(struct record_writer *w, const struct record_header *h, size_t len, size_t behind,
+                                    size_t cost)
+{
+    struct record_item *it = small_new(sizeof *it + behind);
+    *it = (struct record_item){.h = *h, .len = len, .cost = cost, .behind = behind};
+    if (w->quota)
+        pay(w, it);
+    it->h.flags &= (uint8_t)~RECORD_MORE;
+    list_init(&it->link);
+    list_init(&it->begun);
+    list_init(&it->followers);
+    return it;
+}
+
+bool record_item_free(struct record_writer *w, struct record_item *it)
+{
+    bool sent = it->sent > 0;
+    w->bytes -= it->cost;
+    w->n_items--;
+    list_remove(&it->link);
+    list_remove(&it->begun);
+    for (size_t i = it->part; i < it->n_parts; i++)
+        blob_unref(it->parts[i].blob);
+    if (it->size_parts)
+        free(it->parts);
+    if (it->stream)
+        it->stream->item = NULL;
+    take_back(w, it);
+    small_free(it, sizeof *it + it->behind);
+    return sent;
+}
+
+static int check_room(const struct record_writer *w, const struct record_header *h, size_t cost, struct err *err)
+{
+    if (cost <= record_writer_room(w))
+        return 0;
+    return err_set(err, ERR_LIMIT, "cannot queue a %s of call %u: %zu bytes wait already, the peer reads too slowly",
+                   record_type_name(h->type), h->call, w->bytes);
+}
+
+static void enqueue(struct record_writer *w, struct record_item *it)
+{
+    struct list *at = &w->items;
+    LIST_FOREACH(l, &w->stalled) {
+        struct record_item *first = CONTAINER_OF(l, struct record_item, begun);
+        if (record_item_is_of(first, it->h.call, record_is_answer(it->h.type)))
+            at = &first->followers;
+    }
+    list_append(at, &it->link);
+    w->n_items++;
+    w->bytes += it->cost;
+}
+
+static size_t length_of(const struct record_part *parts, size_t n)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < n; i++)
+        len += parts[i].len;
+    return len;
+}
+
+struct record_item *record_item_push(struct record_writer *w, const struct record_header *h,
+                                     const struct record_part *parts, size_t n, struct err *err)
+{
+    size_t cost = sizeof(struct record_item) + record_parts_cost(parts, n);
+    if (check_room(w, h, cost, err) < 0)
+        return NULL;
+    struct record_item *it = item_new(w, h, length_of(parts, n), n * sizeof *parts, cost);
+    it->parts = (struct record_part *)(it + 1);
+    it->n_parts = n;
+    for (size_t i = 0; i < n; i++) {
+        it->parts[i] = parts[i];
+        blob_ref(parts[i].blob);
+    }
+    enqueue(w, it);
+    return it;
+}
+
+struct record_item *record_item_copy(struct record_writer *w, const struct record_header *h, const void *body,
+                                     size_t len, struct err *err)
+{
+    size_t cost = sizeof(struct record_item) + len;
+    if (check_room(w, h, cost, err) < 0)
+        return NULL;
+    struct record_item *it = item_new(w, h, len, len, cost);
+    it->copy = (char *)(it + 1);
+    if (len)
+        memcpy(it->copy, body, len);
+    enqueue(w, it);
+    return it;
+}
+
+struct record_item *record_item_begin(struct record_writer *w, const struct record_header *h)
+{
+    struct record_item *it = item_new(w, h, 0, 0, sizeof *it);
+    enqueue(w, it);
+    return it;
+}
+
+// Room for n parts more, where those that are out have made place or in a larger block.
+static void reserve_parts(struct record_item *it, size_t n)
+{
+    if (it->part > it->n_parts / 2) {
+        it->n_parts -= it->part;
+        memmove(it->parts, it->parts + it->part, it->n_parts * sizeof *it->parts);
+        it->part = 0;
+    }
+    if (it->n_parts + n <= it->size_parts)
+        return;
+    it->size_parts = MAX(it->n_parts + n, it->size_parts * 2);
+    it->parts = xrealloc(it->parts, it->size_parts, sizeof *it->parts);
+}
+
+int record_item_add(struct record_writer *w, struct record_item *it, const struct record_part *parts, size_t n,
+                    struct err *err)
+{
+    size_t cost = record_parts_cost(parts, n);
+    int r = check_room(w, &it->h, cost, err);
+    if (r < 0)
+        return r;
+    reserve_parts(it, n);
+    for (size_t i = 0; i < n; i++) {
+        it->parts[it->n_parts++] = parts[i];
+        blob_ref(parts[i].blob);
+        it->len += parts[i].len;
+    }
+    it->cost += cost;
+    w->bytes += cost;
+    return 0;
+}
+
+void record_item_unpark(struct record_writer *w, struct record_item *it)
+{
+    if (!it->parked || !record_item_can_go(it))
+        return;
+    it->parked = false;
+    list_remove(&it->link);
+    list_append(&w->items, &it->link);
+}

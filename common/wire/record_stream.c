@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/record_stream.h"
+
+#include "common/wire/record_item.h"
+
+static int follow(struct record_stream *s, struct record_writer *w, struct record_item *it, const struct err *err)
+{
+    if (!it)
+        return err->code;
+    it->stream = s;
+    *s = (struct record_stream){.writer = w, .item = it, .whole = true};
+    return 0;
+}
+
+int record_stream_push(struct record_stream *s, struct record_writer *w, const struct record_header *h,
+                       const struct record_part *parts, size_t n, struct err *err)
+{
+    return follow(s, w, record_item_push(w, h, parts, n, err), err);
+}
+
+int record_stream_copy(struct record_stream *s, struct record_writer *w, const struct record_header *h,
+                       const void *body, size_t len, struct err *err)
+{
+    return follow(s, w, record_item_copy(w, h, body, len, err), err);
+}
+
+bool record_stream_unsent(const struct record_stream *s)
+{
+    return s->item && s->item->sent == 0;
+}
+
+bool record_stream_withdraw(struct record_stream *s)
+{
+    if (!record_stream_unsent(s))
+        return false;
+    record_item_free(s->writer, s->item);
+    return true;
+}
+
+int record_stream_begin(struct record_stream *s, struct record_writer *w, const struct record_header *h,
+                        const struct record_part *parts, size_t n, struct err *err)
+{
+    struct record_item *it = record_item_begin(w, h);
+    int r = record_item_add(w, it, parts, n, err);
+    if (r < 0) {
+        record_item_free(w, it);
+        return r;
+    }
+    it->open = true;
+    it->stream = s;
+    *s = (struct record_stream){.writer = w, .item = it};
+    return 0;
+}
+
+int record_stream_add(struct record_stream *s, const struct record_part *parts, size_t n, struct err *err)
+{
+    if (!s->item)
+        return 0;
+    int r = record_item_add(s->writer, s->item, parts, n, err);
+    if (r == 0)
+        record_item_unpark(s->writer, s->item);
+    return r;
+}
+
+void record_stream_end(struct record_stream *s)
+{
+    if (!s->item)
+        return;
+    s->item->open = false;
+    record_item_unpark(s->writer, s->item);
+}
+
+bool record_stream_drop(struct record_stream *s)
+{
+    if (!s->item || !s->item->open)
+        return false;
+    struct list *front = s->writer->items.next;
+    LIST_FOREACH(l, &s->item->followers) {
+        list_remove(l);
+        list_insert_before(front, l);
+    }
+    return record_item_free(s->writer, s->item);
+}
+
+size_t record_stream_waits(const struct record_stream *s)
+{
+    return s->item ? s->item->len - s->item->sent : 0;
+}
+
+void record_stream_forget(struct record_stream *s)
+{
+    (void)record_stream_drop(s);
+    if (s->item)
+        s->item->stream = NULL;
+    *s = (struct record_stream){0};
+}
