@@ -10,13 +10,14 @@
 //   Threads: only one thread at a time may use a client; different threads may use different clients. The library
 //   starts threads only to look up host names, and they run no code of the program. The library works, and calls
 //   callbacks, only inside cadre_client_call(), _info(), _wait(), _wait_for(), _get(), _next(), _transfer(),
-//   _process() and _close(). A callback may start, cancel, get and forget calls of its client, and use no other function of it. The
-//   library raises and handles no signals, and continues to wait after a signal.
+//   _process() and _close(). A callback may start, cancel, get and forget calls of its client, and use no other
+//   function of it. The library raises and handles no signals, and continues to wait after a signal.
 //
-//   A client that is `threaded` has its own thread: it sends calls and receives answers at any time, also while nobody
-//   waits. Several threads may use it: cadre_client_start(), _cancel(), _take(), _give_back(), _wait(), _wait_for(),
-//   _watch(), _next(), _forget(), _done(), _connected(), _pending(), _transfer(), _batch_room(), _batch_free(), _shut(); at the end,
-//   one of them calls _close(). Its callbacks run on another thread and may use it; `done` may run on any thread.
+//   A client that is `threaded` has its own thread: it sends calls and receives answers at any time, also while
+//   nobody waits. Several threads may use it: cadre_client_start(), _cancel(), _take(), _give_back(), _wait(),
+//   _wait_for(), _watch(), _next(), _forget(), _done(), _connected(), _pending(), _transfer(), _batch_room(),
+//   _batch_free(), _shut(); at the end, one of them calls _close(). Its callbacks run on another thread and may use
+//   it; `done` may run on any thread.
 //
 //   fork(): the child may open clients of its own. It must not use clients of its parent, and not close them: this
 //   would end the parent's connection. exec closes all descriptors.
