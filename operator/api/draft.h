@@ -29,8 +29,8 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
 // Which object {"group": NAME} or {"placementGroup": NAME} is about; `method` has these arguments. ERR_INVALID.
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err);
-// What group.restart is about: {"group": NAME}, *ret_worker is NULL; or {"workerGroup": {the manifest of the group of its
-// name}}, whose spec.worker, JSON, the group is to have from now on, and *ret_manifest is all of it. ERR_INVALID.
+// What group.restart is about: {"group": NAME}, *ret_worker is NULL; or {"workerGroup": {the manifest of the group of
+// its name}}, whose spec.worker, JSON, the group is to have from now on, and *ret_manifest is all of it. ERR_INVALID.
 int draft_read_restart(const char *args, struct arena *a, const char **ret_name, const char **ret_worker,
                        const char **ret_manifest, struct err *err);
 

@@ -51,7 +51,8 @@ void request_describe(const struct request *r, char *ret, size_t size)
 
 static bool verb_names_object(enum verb v)
 {
-    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY || v == VERB_DELETE;
+    return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY ||
+           v == VERB_DELETE;
 }
 
 static bool verb_has_object_body(enum verb v)

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANIFEST_MAX = 1024 * 1024 };
-
 struct used_bundle {        // of a replica
     const struct entry *on; // the PlacementGroup; NULL = it is gone
     int32_t bundle;
@@ -162,6 +160,16 @@ static void wait_for(struct entry *e, const char *why)
     }
     free(e->waits);
     e->waits = xstrdup(why);
+}
+
+static int place_or_wait(struct entry *e, struct err *err)
+{
+    int r = place(e, err);
+    if (r != ERR_UNAVAILABLE || e->placed)
+        return r;
+    wait_for(e, err->msg);
+    *err = (struct err)ERR_INIT;
+    return 0;
 }
 
 static void place_waiting(struct desk *d)
@@ -326,15 +334,11 @@ static int take_bundles(const struct desk *d, const char *ns, const struct worke
 static int make_group(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
                       struct err *err)
 {
-    struct buf text = BUF_INIT(MANIFEST_MAX);
     struct manifest manifest;
     struct used_bundles used = {NULL, 0};
-    buf_puts(&text, draft->manifest);
-    int r = manifest_parse(&text, NULL, d->map, &manifest, err);
-    buf_done(&text);
-    if (r == 0 && (r = take_bundles(d, p->ns, manifest.group, &used, err)) < 0) {
+    int r = manifest_parse(draft->manifest, d->map, &manifest, err);
+    if (r == 0 && (r = take_bundles(d, p->ns, manifest.group, &used, err)) < 0)
         manifest_done(&manifest);
-    }
     if (r < 0)
         return err_wrap(err, "%s", draft->name);
     const struct local_job job = {p->ns, draft->name, manifest.processes, manifest.command, manifest};
@@ -361,29 +365,12 @@ static int make(struct desk *d, const struct provision *p, const struct draft *d
 static int begin(struct entry *e, struct err *err)
 {
     struct err why = ERR_INIT;
-    int r = place(e, &why);
-    if (r == ERR_UNAVAILABLE && !e->placed) {
-        wait_for(e, why.msg);
-        return 0;
-    }
+    int r = place_or_wait(e, &why);
     if (r < 0) {
         err_set(err, r, "%s: %s", e->name, why.msg);
         delete_entry(e);
     }
     return r;
-}
-
-static int check_name(const char *name, struct err *err)
-{
-    size_t n = strlen(name);
-    bool ok = n > 0 && n <= 63 && name[0] != '-' && name[n - 1] != '-';
-    for (size_t i = 0; i < n && ok; i++)
-        ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= '0' && name[i] <= '9') || name[i] == '-';
-    return ok ? 0
-              : err_set(err, ERR_INVALID,
-                        "the group %.100s: a name has 1 to 63 characters (a to z, 0 to 9, -), and does not begin or "
-                        "end with -",
-                        name);
 }
 
 static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
@@ -398,7 +385,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
                     "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or "
                     "open a websocket");
     if (r == 0)
-        r = check_name(draft.name, &err);
+        r = manifest_check_name(p->ns, draft.name, &err);
     if (r == 0 && d->stopping)
         r = err_set(&err, ERR_UNAVAILABLE, "%s: this run is ending and starts no more groups", draft.name);
     struct entry *e = r == 0 ? find(d, draft.kind, p->ns, draft.name) : NULL;
@@ -443,11 +430,8 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
 
 static int change(const struct desk *d, const struct entry *e, const char *text, struct err *err)
 {
-    struct buf buf = BUF_INIT(MANIFEST_MAX);
     struct manifest manifest;
-    buf_puts(&buf, text);
-    int r = manifest_parse(&buf, NULL, d->map, &manifest, err);
-    buf_done(&buf);
+    int r = manifest_parse(text, d->map, &manifest, err);
     if (r < 0)
         return err_wrap(err, "%s", e->name);
     const struct local_job job = {.processes = manifest.processes, .command = manifest.command, .manifest = manifest};
@@ -463,10 +447,7 @@ static void start_again(const struct desk *d, struct entry *e, struct err *err)
         return;
     nodes_leave(d->nodes, e->uid);
     e->placed = false; // it has ended, so others may have its place now
-    if (place(e, err) == ERR_UNAVAILABLE && !e->placed) {
-        wait_for(e, err->msg);
-        *err = (struct err)ERR_INIT;
-    }
+    (void)place_or_wait(e, err);
 }
 
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)

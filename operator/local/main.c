@@ -6,7 +6,6 @@
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
 #include "operator/gateway/gateway.h"
-#include "operator/gateway/target.h"
 #include "operator/local/desk.h"
 #include "operator/local/local_group.h"
 #include "operator/local/local_options.h"
@@ -273,20 +272,6 @@ static int start(struct local *l, struct err *err)
     return r == 0 && !l->desk ? start_group(l, &run, err) : r;
 }
 
-// What callers ask for has to lead here; and the names are part of the socket's name.
-static int check_path(const struct options *o, struct err *err)
-{
-    struct err ignored = ERR_INIT;
-    struct target target;
-    _cleanup_(free_p) char *path = xasprintf("/v1/namespaces/%s/workergroups/%s", o->ns, o->group);
-    if (target_parse(path, &target, &ignored) == 0 && str_eq(target.group, o->group) && str_eq(target.ns, o->ns))
-        return 0;
-    return err_set(err, ERR_INVALID,
-                   "the group %.100s of the namespace %.100s: a name has 1 to 63 characters (a to z, 0 to 9, -), and "
-                   "does not begin or end with -",
-                   o->group, o->ns);
-}
-
 // What the manifest says, where the command line does not.
 static int use_manifest(struct local *l, struct err *err)
 {
@@ -303,7 +288,7 @@ static int use_manifest(struct local *l, struct err *err)
     }
     o->group = o->group ? o->group : "local";
     o->ns = o->ns ? o->ns : "default";
-    return check_path(o, err);
+    return manifest_check_name(o->ns, o->group, err);
 }
 
 static void done(struct local *l)

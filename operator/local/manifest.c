@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/manifest.h"
 
+#include "common/base/buf.h"
 #include "common/base/file.h"
 #include "common/base/json.h"
 #include "common/base/mem.h"
@@ -8,6 +9,7 @@
 #include "operator/api/launch.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/yaml.h"
+#include "operator/gateway/target.h"
 #include "operator/local/container.h"
 #include "operator/reconcile/accept.h"
 
@@ -180,14 +182,14 @@ static int choose(const char *const *texts, size_t n, const char *name, struct a
     return err_set(err, ERR_INVALID, "name one of its WorkerGroups with --group: %s", names);
 }
 
-static int read_group(const struct buf *text, const char *name, struct arena *a, const struct workergroup **ret,
+static int read_group(const char *text, size_t len, const char *name, struct arena *a, const struct workergroup **ret,
                       struct err *err)
 {
     const char *const *texts;
     const char *json = NULL;
     const struct object *o = NULL;
     size_t n;
-    int r = yaml_to_json(buf_str(text), text->len, a, &texts, &n, err); // JSON is YAML, too
+    int r = yaml_to_json(text, len, a, &texts, &n, err); // JSON is YAML, too
     if (r == 0)
         r = choose(texts, n, name, a, &json, err);
     if (r == 0)
@@ -199,10 +201,10 @@ static int read_group(const struct buf *text, const char *name, struct arena *a,
     return r;
 }
 
-int manifest_parse(const struct buf *text, const char *name, const char *map, struct manifest *ret, struct err *err)
+static int parse(const char *text, size_t len, const char *name, const char *map, struct manifest *ret, struct err *err)
 {
     *ret = (struct manifest){.group = NULL};
-    int r = read_group(text, name, &ret->arena, &ret->group, err);
+    int r = read_group(text, len, name, &ret->arena, &ret->group, err);
     if (r == 0)
         r = check(ret->group, &ret->arena, err);
     if (r == 0)
@@ -210,6 +212,11 @@ int manifest_parse(const struct buf *text, const char *name, const char *map, st
     if (r < 0)
         manifest_done(ret);
     return r;
+}
+
+int manifest_parse(const char *text, const char *map, struct manifest *ret, struct err *err)
+{
+    return parse(text, strlen(text), NULL, map, ret, err);
 }
 
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err)
@@ -220,8 +227,21 @@ int manifest_read(const char *file, const char *name, const char *map, struct ma
     int r = file_read(str_eq(file, "-") ? "/dev/stdin" : file, &text, err);
     if (r < 0)
         return r;
-    r = manifest_parse(&text, name, map, ret, &why);
+    r = parse(buf_str(&text), text.len, name, map, ret, &why);
     return r < 0 ? err_set(err, r, "%s: %s", file, why.msg) : 0;
+}
+
+int manifest_check_name(const char *ns, const char *name, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+    struct target target;
+    _cleanup_(free_p) char *path = xasprintf("/v1/namespaces/%s/workergroups/%s", ns, name);
+    if (target_parse(path, &target, &ignored) == 0 && str_eq(target.group, name) && str_eq(target.ns, ns))
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "the group %.100s of the namespace %.100s: a name has 1 to 63 characters (a to z, 0 to 9, -), and "
+                   "does not begin or end with -",
+                   name, ns);
 }
 
 void manifest_done(struct manifest *m)

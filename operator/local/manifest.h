@@ -2,7 +2,7 @@
 // The WorkerGroup of a manifest as processes of this machine. Fields about pods and their life have no effect.
 #pragma once
 
-#include "common/base/buf.h"
+#include "common/base/arena.h"
 #include "operator/api/workergroup.h"
 
 struct manifest {
@@ -18,6 +18,8 @@ struct manifest {
 // one there. `map`: "PREFIX=DIRECTORY", what lies under that path of the image is in this directory here; NULL = paths
 // are the same. The message of an error names the file. After an error there is nothing to be done with *ret.
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err);
-// Likewise, of text that is here.
-int manifest_parse(const struct buf *text, const char *name, const char *map, struct manifest *ret, struct err *err);
+// Likewise, of text that has one WorkerGroup.
+int manifest_parse(const char *text, const char *map, struct manifest *ret, struct err *err);
+// Calls and the socket of a run use these names. ERR_INVALID.
+int manifest_check_name(const char *ns, const char *name, struct err *err);
 void manifest_done(struct manifest *m); // all zero is fine

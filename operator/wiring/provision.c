@@ -356,7 +356,7 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
-// Whoever brings other code is who has made it, for those who ask where it comes from.
+// The user who changes the code of a group counts as its author from then on.
 static char *write_change(const struct object *group, const char *user, const char *worker)
 {
     struct json_writer w;

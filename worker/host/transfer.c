@@ -265,7 +265,9 @@ static int run(struct step *s, struct reshard_config *c, struct reshard_result *
     struct gpu_copier gpu = {NULL, NULL};
     if (!blocks_any_on_device(&c->blocks))
         return reshard(c, &s->arena, ret, err);
-    int r = rank ? rank_device_enter(rank, &gpu.copier, err) : err_set(err, ERR_INVALID, "this rank has no GPU");
+    int r = rank ? rank_device_enter(rank, err) : err_set(err, ERR_INVALID, "this rank has no GPU");
+    if (r == 0 && (r = rank_device_lend(rank, false, &gpu.copier, err)) < 0)
+        rank_device_leave(rank);
     if (r < 0)
         return err_wrap(err, "weights on the device");
     gpu.device = rank_device_of(rank);

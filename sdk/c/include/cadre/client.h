@@ -342,8 +342,8 @@ typedef struct cadre_client_transferred {
 } cadre_client_transferred;
 
 // Waits until all ranks of the target have taken the new weights, or all have kept the old ones and the error says why.
-// If ranks may differ, for example because one died at the very end, the message says so: transfer again. Do not call it
-// in a callback.
+// If ranks may differ, for example because one died at the very end, the message says so: transfer again. Do not call
+// it in a callback.
 CADRE_CLIENT_API cadre_client_code cadre_client_transfer(cadre_client *c, const cadre_client_transfer_options *options,
                                                          cadre_client_transferred *ret, cadre_client_error *error);
 

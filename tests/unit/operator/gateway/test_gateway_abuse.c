@@ -417,7 +417,8 @@ static void test_slow_reader(void **state)
     GATEWAY_UNTIL(&f, ws_client_queued(worker.client) == 0);
     assert_false(worker.closed || good.closed);
     ws_client_resume(p.client);
-    gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"the client reads its answers too slowly");
+    gateway_peer_is_closed(&p, 1013,
+                           "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"the client reads its answers too slowly");
 }
 
 // Calls and does not read until so many bytes are held here, beyond what the sockets hold. Returns the last call.

@@ -279,16 +279,19 @@ static void it_is_restarted_with_another_worker(void **state)
     store_put_json(t.stores[KIND_WORKERGROUP],
                    "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"1\","
                    "\"annotations\":{\"cadre.dev/created-by\":\"bob\"}},\"spec\":{\"worker\":{\"python\":\"train\"}}}");
-    ask(t.p.restart, "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
+    ask(t.p.restart,
+        "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
     struct stub_call *call = next(VERB_PATCH_JSON, KIND_WORKERGROUP);
-    assert_string_equal(call->request.body,
-                        "[{\"op\":\"replace\",\"path\":\"/spec/worker\",\"value\":{\"python\":\"other\"}},"
-                        "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
+    assert_string_equal(
+        call->request.body,
+        "[{\"op\":\"replace\",\"path\":\"/spec/worker\",\"value\":{\"python\":\"other\"}},"
+        "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
     stub_answer(call, 200, "{}");
     assert_string_equal(t.json, "null");
     put_group("\"worker\":{\"python\":\"train\"}"); // which somebody has applied
-    ask(t.p.restart, "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
+    ask(t.p.restart,
+        "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
     call = next(VERB_PATCH_JSON, KIND_WORKERGROUP);
     assert_null(strstr(call->request.body, "created-by"));

@@ -148,7 +148,7 @@ static void put_on_device(struct weights *w)
     struct err err = ERR_INIT;
     assert_int_equal(device_open_gpu(&w->gpu.device, &err), 0);
     assert_int_equal(device_enter(w->gpu.device, &err), 0);
-    assert_int_equal(copier_new(w->gpu.device, &w->gpu.copier, &err), 0);
+    assert_int_equal(copier_new(w->gpu.device, false, &w->gpu.copier, &err), 0);
     for (size_t i = 0; i + 1 < TENSORS; i++) {
         size_t len = w->blocks[i].len;
         w->blocks[i].on_device = true;
