@@ -61,7 +61,7 @@ static void every_type_is_known_by_number_and_name(void **state)
                  {18, "STARTED", 0}, {19, "EXITED", 0},    {20, "HEARTBEAT", 0}, {21, "OUTPUT", 0},
                  {22, "PREPARE", 0}, {23, "PREPARED", 0},  {24, "RESTART", 0},   {25, "STOPPED", 0},
                  {26, "REFUSED", 0}, {27, "FREE", 0},      {28, "MEMORY", 0},    {29, "RETURN", 0},
-                 {30, "KILL", 0},    {31, "SIGHTINGS", 0}, {32, "PLACE", 0}};
+                 {30, "KILL", 0},    {31, "SIGHTINGS", 0}, {32, "PLACE", 0},     {33, "ARCHIVE", 0}};
     size_t known = 0;
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         assert_string_equal(record_type_name(types[i].type), types[i].name);
