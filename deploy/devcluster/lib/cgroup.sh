@@ -65,6 +65,24 @@ cgroup_kill() {
     done
 }
 
+# cgroup_freeze PATH on|off: no process of it runs until it is off, so that what is killed meanwhile dies together: none
+# sees another one die. A v1 freezer needs a moment, and waits for system calls that take long. They do not hold it up.
+cgroup_freeze() {
+    local dir tries
+    while read -r dir; do
+        if [[ -e $dir/freezer.state ]]; then
+            [[ $2 == on ]] || { echo THAWED >"$dir/freezer.state"; continue; }
+            for ((tries = 0; tries < 100; tries++)); do
+                echo FROZEN >"$dir/freezer.state"
+                [[ $(<"$dir/freezer.state") != FROZEN ]] || break
+                sleep 0.02
+            done
+        elif [[ -e $dir/cgroup.freeze ]]; then
+            if [[ $2 == on ]]; then echo 1; else echo 0; fi >"$dir/cgroup.freeze"
+        fi
+    done < <(cgroup_dirs "$1")
+}
+
 cgroup_remove() { # PATH
     local dirs end=$((SECONDS + GONE_S))
     [[ -n $1 ]] || die "cgroup_remove without a path"

@@ -203,7 +203,13 @@ nodes_start() { # NAME...: together, as far as they allow it
     done
 }
 
-node_stop() { # NAME: as if its power were cut
+node_stop() { # NAME: as if its power were cut: no agent reports how its ranks end, no kubelet how its pods do
+    local pids
+    cgroup_freeze "$CGROUP/$1" on
+    pids=$(cgroup_pids "$CGROUP/$1")
+    # shellcheck disable=SC2086
+    [[ -z $pids ]] || kill -KILL $pids 2>/dev/null || true
+    cgroup_freeze "$CGROUP/$1" off
     cgroup_kill "$CGROUP/$1"
     services_route
 }
