@@ -15,14 +15,15 @@ done)
 if [[ ${1:-} == --write ]]; then
     exec clang-format -i "${files[@]}"
 fi
-# All at once, which takes seconds; one by one only to show what is different.
-if printf '%s\0' "${files[@]}" | xargs -0 -P 2 -n 50 clang-format --dry-run --Werror 2>/dev/null; then
+# All at once; what is different is shown of those alone that this run names.
+if said=$(printf '%s\0' "${files[@]}" | xargs -0 -P 2 -n 50 clang-format --dry-run --Werror 2>&1); then
     echo "${#files[@]} files are formatted"
     exit 0
 fi
-wrong=0
-for file in "${files[@]}"; do
-    diff -u --label "$file" --label "formatted (make format)" "$file" <(clang-format "$file") || wrong=$((wrong + 1))
+mapfile -t wrong < <(cut -sd : -f 1 <<<"$said" | sort -u | grep -Fxf <(printf '%s\n' "${files[@]}"))
+[[ ${#wrong[@]} -gt 0 ]] || echo "$said"
+for file in "${wrong[@]}"; do
+    diff -u --label "$file" --label "formatted (make format)" "$file" <(clang-format "$file") || true
 done
-echo "$wrong of ${#files[@]} files are not formatted"
-[[ $wrong -eq 0 ]]
+echo "${#wrong[@]} of ${#files[@]} files are not formatted"
+exit 1
