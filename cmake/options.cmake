@@ -10,6 +10,14 @@ target_compile_options(
   INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
             $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> -Wformat=2 -Wvla -Wundef -Wpointer-arith -Wwrite-strings
             -Wno-missing-field-initializers -fvisibility=hidden -fno-strict-aliasing)
+# For a struct of a few hundred bytes, gcc's choice (rep stos) takes longer than the stores themselves. Gain: a tenth of
+# the proxy's time for a small call (bench/calls).
+include(CheckCCompilerFlag)
+set(CADRE_ZERO_STRUCTS -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign)
+check_c_compiler_flag(${CADRE_ZERO_STRUCTS} CADRE_HAS_MEMSET_STRATEGY)
+if(CADRE_HAS_MEMSET_STRATEGY)
+  target_compile_options(project_options INTERFACE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:C>>:${CADRE_ZERO_STRUCTS}>)
+endif()
 if(CADRE_WERROR)
   target_compile_options(project_options INTERFACE -Werror)
 endif()

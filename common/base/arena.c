@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/arena.h"
 
+#include "common/base/fiber.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -78,7 +79,9 @@ static void *take(struct arena *a, size_t size, size_t align)
 
 void *arena_alloc(struct arena *a, size_t size)
 {
-    return memset(take(a, size, ARENA_ALIGN), 0, size);
+    void *p = take(a, size, ARENA_ALIGN);
+    fiber_zero(p, size);
+    return p;
 }
 
 void *arena_array(struct arena *a, size_t n, size_t size)
@@ -102,15 +105,14 @@ const char *arena_clip(struct arena *a, const char *s, size_t max)
 void *arena_memdup(struct arena *a, const void *p, size_t n)
 {
     void *copy = take(a, n, ARENA_ALIGN);
-    if (n)
-        memcpy(copy, p, n);
+    fiber_copy(copy, p, n);
     return copy;
 }
 
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
     char *copy = take(a, n + 1, 1); // many are short
-    memcpy(copy, s, n);
+    fiber_copy(copy, s, n);
     copy[n] = '\0';
     return copy;
 }

@@ -2,6 +2,7 @@
 #include "common/base/buf.h"
 
 #include "common/base/err.h"
+#include "common/base/fiber.h"
 #include "common/base/mem.h"
 #include "common/base/small.h"
 
@@ -51,8 +52,7 @@ int buf_append(struct buf *b, const void *p, size_t n)
     int r = buf_reserve(b, n);
     if (r < 0)
         return r;
-    if (n)
-        memcpy(b->data + b->len, p, n);
+    fiber_copy(b->data + b->len, p, n);
     b->len += n;
     b->data[b->len] = '\0';
     return 0;

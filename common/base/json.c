@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json_scan.h"
 #include "common/base/str.h"
 
 #include <string.h>
+
+enum { VALUE_UNITS = 64 }; // that a value costs, besides its bytes
 
 struct parser {
     const char *begin, *p, *end;
@@ -24,8 +27,12 @@ static int fail(struct parser *ps, const char *what)
 
 static void skip_space(struct parser *ps)
 {
-    while (ps->p < ps->end && json_is_space(*ps->p))
-        ps->p++;
+    const char *stop;
+    do {
+        stop = fiber_step(ps->p, ps->end);
+        while (ps->p < stop && json_is_space(*ps->p))
+            ps->p++;
+    } while (fiber_goes_on(ps->p, stop, ps->end));
 }
 
 static int hex4(const char *p, const char *end, unsigned *ret)
@@ -80,12 +87,19 @@ static int parse_escape(struct parser *ps)
 // Moves behind the closing quote.
 static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
 {
-    const char *open = ps->p++;
+    const char *open = ps->p++, *rest = ps->p; // what was not spent
     *ret_escaped = false;
     for (;;) {
-        ps->p = json_plain_end(ps->p, ps->end);
+        const char *stop = fiber_step(ps->p, ps->end);
+        ps->p = json_plain_end(ps->p, stop);
+        if (ps->p - rest >= FIBER_STEP) {
+            fiber_spend((size_t)(ps->p - rest));
+            rest = ps->p;
+        }
         if (ps->p == ps->end)
             return fail(ps, "unterminated string");
+        if (ps->p == stop)
+            continue;
         unsigned char c = (unsigned char)*ps->p;
         if (c == '"')
             break;
@@ -98,13 +112,17 @@ static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_
                 return r;
         } else if (c >= 0x80) {
             const char *run = ps->p;
-            while (ps->p < ps->end && (unsigned char)*ps->p >= 0x80)
+            stop = fiber_step(run, ps->end);
+            while (ps->p < stop && (unsigned char)*ps->p >= 0x80)
                 ps->p++;
+            for (int i = 0; i < 3 && ps->p == stop && stop < ps->end && ((unsigned char)*stop & 0xc0) == 0x80; i++)
+                stop = ++ps->p; // not in the middle of a character
             if (!str_utf8_valid(run, (size_t)(ps->p - run)))
                 return fail(ps, "not UTF-8");
         }
     }
     ps->p++;
+    fiber_spend((size_t)(ps->p - rest));
     *ret_text = open;
     *ret_len = (uint32_t)(ps->p - open);
     return 0;
@@ -112,9 +130,12 @@ static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_
 
 static bool parse_digits(struct parser *ps)
 {
-    const char *from = ps->p;
-    while (ps->p < ps->end && *ps->p >= '0' && *ps->p <= '9')
-        ps->p++;
+    const char *from = ps->p, *stop;
+    do {
+        stop = fiber_step(ps->p, ps->end);
+        while (ps->p < stop && *ps->p >= '0' && *ps->p <= '9')
+            ps->p++;
+    } while (fiber_goes_on(ps->p, stop, ps->end));
     return ps->p > from;
 }
 
@@ -165,7 +186,11 @@ static bool pruned(struct parser *ps, const struct json *v)
 static size_t unescape(const char *p, const char *end, char *out)
 {
     char *o = out;
-    while (p < end) {
+    for (const char *rest = p; p < end;) {
+        if (p - rest >= FIBER_STEP) {
+            fiber_spend((size_t)(p - rest));
+            rest = p;
+        }
         if (*p != '\\') {
             *o++ = *p++;
             continue;
@@ -335,6 +360,7 @@ static int parse_value(struct parser *ps, struct json *v, bool keep)
         return fail(ps, "unexpected end");
     const char *from = ps->p;
     int r;
+    fiber_spend(VALUE_UNITS);
     switch (*ps->p) {
     case '"':
         v->type = JSON_STRING;

@@ -3,9 +3,13 @@
 // backslashes. The parity of the quotes before a byte says whether it is in a string.
 #include "common/base/json_scan.h"
 
+#include "common/base/fiber.h"
+
 #include <string.h>
 
 enum { FIRST, LATER, OVER };
+
+enum { ITEM_UNITS = 16 }; // that an element costs, besides its bytes
 
 // The byte behind the closing quote; NULL if it is not there.
 static const char *rest_of_string(const char *p, const char *end, bool *escaped)
@@ -40,8 +44,12 @@ static const bool ends_word[256] = {
 
 static inline const char *word_end(const char *p, const char *end)
 {
-    while (p < end && !ends_word[(unsigned char)*p])
-        p++;
+    const char *stop;
+    do {
+        stop = fiber_step(p, end);
+        while (p < stop && !ends_word[(unsigned char)*p])
+            p++;
+    } while (fiber_goes_on(p, stop, end));
     return p;
 }
 
@@ -221,14 +229,24 @@ size_t json_skip_feed(struct json_skip *s, const char *bytes, size_t n, bool *re
 
 static void skip_space(struct json_scan *s)
 {
-    while (s->p < s->end && json_is_space(*s->p))
-        s->p++;
+    const char *stop;
+    do {
+        stop = fiber_step(s->p, s->end);
+        while (s->p < stop && json_is_space(*s->p))
+            s->p++;
+    } while (fiber_goes_on(s->p, stop, s->end));
 }
 
 static bool skip_quoted(struct json_scan *s)
 {
-    const char *behind = json_string_end(s->p, s->end);
-    s->p = behind ? behind : s->end;
+    bool escaped = false;
+    const char *p = s->p + 1, *stop, *behind;
+    do {
+        stop = fiber_step(p, s->end);
+        behind = rest_of_string(p, stop, &escaped);
+        p = behind ? behind : stop;
+    } while (!behind && fiber_goes_on(p, stop, s->end));
+    s->p = p;
     return behind;
 }
 
@@ -238,7 +256,11 @@ static bool skip_nested(struct json_scan *s)
     struct json_skip skip;
     json_skip_start(&skip, *s->p);
     skip.paired = !s->counts;
-    s->p += json_skip_feed(&skip, s->p, (size_t)(s->end - s->p), &ended);
+    const char *stop;
+    do {
+        stop = fiber_step(s->p, s->end);
+        s->p += json_skip_feed(&skip, s->p, (size_t)(stop - s->p), &ended);
+    } while (!ended && fiber_goes_on(s->p, stop, s->end));
     return ended;
 }
 
@@ -295,6 +317,7 @@ static int next_key(struct json_scan *s, struct json_item *ret)
 
 int json_scan_next(struct json_scan *s, struct json_item *ret)
 {
+    const char *from = s->p;
     *ret = (struct json_item){0};
     skip_space(s);
     if (s->state == OVER || s->p == s->end)
@@ -313,6 +336,7 @@ int json_scan_next(struct json_scan *s, struct json_item *ret)
     if (!skip_value(s))
         return -1;
     ret->len = (size_t)(s->p - ret->text);
+    fiber_spend(ITEM_UNITS + (size_t)(s->p - from) % FIBER_STEP); // the steps are spent
     return 1;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json_writer.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json_scan.h"
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
@@ -51,14 +52,18 @@ static void put_plain(struct buf *b, const char *s, size_t n)
 
 static void put_string(struct buf *b, const char *s, size_t n)
 {
-    size_t plain = 0; // bytes before i that wait to be appended
-    if (json_plain_end(s, s + n) == s + n) {
+    size_t plain = 0, rest = 0; // bytes before i that wait to be appended; up to there all was spent
+    if (n <= FIBER_STEP && json_plain_end(s, s + n) == s + n) {
         put_plain(b, s, n);
         return;
     }
     buf_putc(b, '"');
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
+        if (i - rest >= FIBER_STEP) {
+            fiber_spend(i - rest);
+            rest = i;
+        }
         if (c >= 0x20 && c < 0x80 && c != '"' && c != '\\') {
             plain++;
             continue;
@@ -144,7 +149,7 @@ void writer_str(struct json_writer *w, const char *key, const char *s)
         return;
     }
     put_lead(w, key);
-    put_string(&w->buf, s, strlen(s));
+    put_string(&w->buf, s, fiber_strlen(s));
 }
 
 void writer_str_max(struct json_writer *w, const char *key, const char *s, size_t max)

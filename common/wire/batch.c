@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/batch.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { COMPARE_UNITS = 32 }; // that a comparison of names costs
 
 bool batch_is_safetensors(const char *data, size_t len)
 {
@@ -18,15 +21,37 @@ static int no_json(const struct json_scan *s, const char *text, struct err *err)
     return err_set(err, ERR_INVALID, "not valid JSON at byte %zu", (size_t)(s->p - text));
 }
 
+// Room for one cell more. Long columns grow block by block: nothing long is moved.
+static void grow(struct batch_column *c, struct arena *a)
+{
+    enum { FIRST = 16 };
+    if (c->n % BATCH_BLOCK == 0) {
+        size_t n = c->n_blocks;
+        if ((n & (n - 1)) == 0) { // 0 and powers of two
+            struct batch_cell **blocks = arena_array(a, MAX(2 * n, (size_t)1), sizeof *blocks);
+            fiber_copy(blocks, c->blocks, n * sizeof *blocks);
+            c->blocks = blocks;
+        }
+        c->room = n ? BATCH_BLOCK : FIRST;
+        c->blocks[c->n_blocks++] = arena_array(a, c->room, sizeof(struct batch_cell));
+    } else if (c->n % BATCH_BLOCK == c->room) {
+        struct batch_cell **last = &c->blocks[c->n_blocks - 1], *cells = arena_array(a, 2 * c->room, sizeof *cells);
+        memcpy(cells, *last, c->room * sizeof *cells);
+        *last = cells;
+        c->room *= 2;
+    }
+}
+
 // `text` is what offsets of cells count from.
 static int read_column(const struct json_item *member, const char *text, size_t max, struct arena *a,
                        struct batch_column *ret, struct err *err)
 {
-    struct batch_cell *cells = NULL;
     struct json_scan s;
     struct json_item item;
-    size_t size = 0;
     int got = 0;
+    if (member->key_len > BATCH_NAME_MAX)
+        return err_set(err, ERR_LIMIT, "the name of a column has %zu bytes; at most %zu", member->key_len,
+                       BATCH_NAME_MAX);
     ret->name = arena_strndup(a, member->key, member->key_len);
     if (memchr(member->key, '\0', member->key_len))
         return err_set(err, ERR_INVALID, "not valid JSON: the name of a column has a byte 0");
@@ -35,14 +60,11 @@ static int read_column(const struct json_item *member, const char *text, size_t 
                        "'%.64s' is not a list; in a batch everything is a list with one value per row", ret->name);
     while (ret->n <= max && (got = json_scan_next(&s, &item)) > 0) {
         uint32_t begin = (uint32_t)(item.text - text);
-        if (ret->n == size) {
-            size = MAX(size * 2, (size_t)16);
-            cells = xrealloc(cells, size, sizeof *cells);
-        }
-        cells[ret->n++] = (struct batch_cell){begin, begin + (uint32_t)item.len};
+        grow(ret, a);
+        ret->blocks[ret->n / BATCH_BLOCK][ret->n % BATCH_BLOCK] =
+            (struct batch_cell){begin, begin + (uint32_t)item.len};
+        ret->n++;
     }
-    ret->cells = cells ? arena_memdup(a, cells, ret->n * sizeof *cells) : NULL;
-    free(cells);
     if (ret->n > max)
         return err_set(err, ERR_LIMIT, "more than %zu values in columns; send so many values as a tensor",
                        BATCH_CELLS_MAX);
@@ -51,6 +73,7 @@ static int read_column(const struct json_item *member, const char *text, size_t 
 
 static int by_name(const void *a, const void *b)
 {
+    fiber_spend(COMPARE_UNITS);
     return strcmp((*(const struct batch_column *const *)a)->name, (*(const struct batch_column *const *)b)->name);
 }
 
@@ -147,7 +170,7 @@ static int check_meta(const struct safetensors *doc, struct err *err)
 {
     struct json_scan s;
     const char *text = safetensors_meta_get(doc, BATCH_META);
-    size_t len = text ? strlen(text) : 0;
+    size_t len = text ? fiber_strlen(text) : 0;
     if (!text || (json_scan_begin(&s, text, len) && s.close == '}' && json_scan_one(text, len)))
         return 0;
     return err_set(err, ERR_INVALID, "%s must be a JSON object, but is: %.64s", BATCH_META, text);
@@ -165,7 +188,7 @@ static int read_tensors(const char *data, size_t len, bool whole, struct arena *
     const char *columns = r < 0 ? NULL : safetensors_meta_get(&b->doc, BATCH_COLUMNS);
     if (!columns)
         return r;
-    r = read_columns(columns, strlen(columns), a, b, err);
+    r = read_columns(columns, fiber_strlen(columns), a, b, err);
     for (size_t i = 0; i < b->n_columns; i++)
         b->columns[i].text = columns;
     return r < 0 ? err_wrap(err, "%s", BATCH_COLUMNS) : 0;
@@ -191,6 +214,15 @@ bool batch_in_order(const struct batch *b)
         if (safetensors_dtype_bits(b->doc.tensors[i].dtype) > safetensors_dtype_bits(b->doc.tensors[i - 1].dtype))
             return false;
     return true;
+}
+
+int batch_check_parts(const struct batch *b, size_t n, struct err *err)
+{
+    size_t each = b->json ? b->n_columns : b->doc.n_tensors;
+    return n * each <= BATCH_PARTS_MAX
+               ? 0
+               : err_set(err, ERR_LIMIT, "%zu batches of %zu %s each; all together may have at most %zu", n, each,
+                         b->json ? "columns" : "tensors", BATCH_PARTS_MAX);
 }
 
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err)
@@ -235,7 +267,7 @@ static void add_cells(struct scatter *out, const struct batch_column *c, size_t 
 {
     if (!n)
         return;
-    size_t begin = c->cells[from].begin, len = c->cells[from + n - 1].end - begin;
+    size_t begin = batch_cell(c, from)->begin, len = batch_cell(c, from + n - 1)->end - begin;
     if (c->text)
         scatter_own(out, c->text + begin, len);
     else
@@ -260,27 +292,44 @@ static void add_columns(const struct batch *b, const struct range *range, struct
     scatter_own(out, "}", 1);
 }
 
-// The metadata of a piece: all of the batch's, with the columns cut.
-static struct safetensors_meta *cut_meta(const struct batch *b, const struct range *range, struct arena *a)
+// Rows of padding may repeat what is long, so it has a bound of its own.
+static int cut_columns(const struct batch *b, const struct range *range, struct arena *a, const char **ret,
+                       struct err *err)
 {
-    struct safetensors_meta *meta = arena_array(a, b->doc.n_meta, sizeof *meta);
-    for (size_t i = 0; i < b->doc.n_meta; i++) {
+    struct scatter text;
+    scatter_init(&text);
+    text.own.cap = SAFETENSORS_HEAD_MAX;
+    add_columns(b, range, &text);
+    bool fits = !text.own.over;
+    if (fits)
+        *ret = arena_strndup(a, buf_str(&text.own), text.own.len);
+    scatter_done(&text);
+    return fits ? 0
+                : err_set(err, ERR_LIMIT, "the columns of a piece, with its padding, have more than %zu bytes",
+                          SAFETENSORS_HEAD_MAX);
+}
+
+// The metadata of a piece: all of the batch's, with the columns cut.
+static int cut_meta(const struct batch *b, const struct range *range, struct arena *a, struct safetensors_meta **ret,
+                    struct err *err)
+{
+    struct safetensors_meta *meta = *ret = arena_array(a, b->doc.n_meta, sizeof *meta);
+    int r = 0;
+    for (size_t i = 0; i < b->doc.n_meta && r == 0; i++) {
         meta[i] = b->doc.meta[i];
-        if (str_eq(meta[i].key, BATCH_COLUMNS)) {
-            struct scatter text;
-            scatter_init(&text);
-            add_columns(b, range, &text);
-            meta[i].value = arena_strndup(a, buf_str(&text.own), text.own.len);
-            scatter_done(&text);
-        }
+        if (str_eq(meta[i].key, BATCH_COLUMNS))
+            r = cut_columns(b, range, a, &meta[i].value, err);
     }
-    return meta;
+    return r;
 }
 
 static int cut_tensors(const struct batch *b, const struct range *range, struct arena *a, struct scatter *out,
                        struct err *err)
 {
     size_t n = b->doc.n_tensors;
+    struct safetensors_meta *meta;
+    if (cut_meta(b, range, a, &meta, err) < 0)
+        return err->code;
     struct safetensors_tensor *tensors = arena_array(a, n, sizeof *tensors);
     for (size_t i = 0; i < n; i++) {
         tensors[i] = b->doc.tensors[i];
@@ -289,7 +338,7 @@ static int cut_tensors(const struct batch *b, const struct range *range, struct 
         tensors[i].shape = shape;
     }
     safetensors_sort(tensors, n);
-    int r = safetensors_write_head(out, tensors, n, cut_meta(b, range, a), b->doc.n_meta, err);
+    int r = safetensors_write_head(out, tensors, n, meta, b->doc.n_meta, err);
     for (size_t i = 0; i < n && r == 0; i++)
         add_tensor(b, safetensors_find(&b->doc, tensors[i].name), range, out);
     return r;

@@ -16,8 +16,10 @@
 
 #define BATCH_COLUMNS "cadre.columns"
 #define BATCH_META "cadre.meta"
-#define BATCH_OBJECT "cadre.object"       // in the metadata of what is not a batch: a pickled object of Python
-#define BATCH_CELLS_MAX ((size_t)4 << 20) // values in columns: 8 bytes of memory for 2 of text
+#define BATCH_OBJECT "cadre.object"        // in the metadata of what is not a batch: a pickled object of Python
+#define BATCH_PARTS_MAX ((size_t)32 << 10) // tensors, or columns of JSON, of all pieces or results together
+#define BATCH_NAME_MAX ((size_t)1024)      // bytes of the name of a column, as of a tensor
+#define BATCH_CELLS_MAX ((size_t)4 << 20)  // values in columns: 8 bytes of memory for 2 of text
 
 struct batch_cell {
     uint32_t begin, end; // of one value, in the column's text
@@ -26,9 +28,18 @@ struct batch_cell {
 struct batch_column {
     const char *name; // as JSON has it between the quotes, escapes as they are
     const char *text; // what the cells lie in; NULL = the document
-    struct batch_cell *cells;
     size_t n;
+    // private
+    struct batch_cell **blocks; // of BATCH_BLOCK cells each; the last one has room for those that it has, and more
+    size_t n_blocks, room;      // room: of the last one
 };
+
+enum { BATCH_BLOCK = 4096 };
+
+static inline const struct batch_cell *batch_cell(const struct batch_column *c, size_t row)
+{
+    return &c->blocks[row / BATCH_BLOCK][row % BATCH_BLOCK];
+}
 
 struct batch {
     bool json;
@@ -56,6 +67,8 @@ size_t batch_metadata(const char *columns, const char *meta, struct safetensors_
 
 const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
 
+// Whether it is not too many stretches, in so many pieces or results like this: ERR_LIMIT.
+int batch_check_parts(const struct batch *b, size_t n, struct err *err);
 // How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the
 // rows cannot be cut evenly and `pad` is false.
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/batch_join.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
@@ -11,7 +12,8 @@
 
 // Metadata. Peers choose the names, so they are brought together by sorting, not hashing.
 
-enum { METRICS_DEPTH = 3 }; // the object, a list of metrics, one of them: what is deeper is compared as text
+enum { COMPARE_UNITS = 32 }; // that a comparison costs, besides the bytes
+enum { METRICS_DEPTH = 3 };  // the object, a list of metrics, one of them: what is deeper is compared as text
 
 struct entry {
     const char *key;
@@ -40,17 +42,18 @@ static void entries_add(struct entries *e, struct entry entry)
 
 static bool same_key(const struct entry *a, const struct entry *b)
 {
-    return a->key_len == b->key_len && memcmp(a->key, b->key, a->key_len) == 0;
+    return a->key_len == b->key_len && fiber_equal(a->key, b->key, a->key_len);
 }
 
 static bool same_value(const struct entry *a, const struct entry *b)
 {
-    return a->len == b->len && memcmp(a->value, b->value, a->len) == 0;
+    return a->len == b->len && fiber_equal(a->value, b->value, a->len);
 }
 
 static int by_key(const void *a, const void *b)
 {
     const struct entry *x = a, *y = b;
+    fiber_spend(COMPARE_UNITS + MIN(x->key_len, y->key_len));
     int c = memcmp(x->key, y->key, MIN(x->key_len, y->key_len));
     if (c)
         return c;
@@ -62,6 +65,7 @@ static int by_key(const void *a, const void *b)
 static int by_first(const void *a, const void *b)
 {
     const struct entry *x = *(const struct entry *const *)a, *y = *(const struct entry *const *)b;
+    fiber_spend(COMPARE_UNITS);
     return x->order < y->order ? -1 : 1;
 }
 
@@ -112,7 +116,7 @@ static int add_members(struct entries *members, struct entries *metrics, const c
                        struct arena *a, struct err *err)
 {
     struct json *root;
-    int r = json_parse_values(text, strlen(text), METRICS_DEPTH, a, &root, err);
+    int r = json_parse_values(text, fiber_strlen(text), METRICS_DEPTH, a, &root, err);
     if (r < 0)
         return err_wrap(err, "%s of rank %u", BATCH_META, rank);
     JSON_FOREACH(m, root) {
@@ -197,8 +201,8 @@ static int join_meta(const struct batch_result *results, size_t n, struct arena 
         for (size_t k = 0; k < doc->n_meta; k++) {
             const struct safetensors_meta *m = &doc->meta[k];
             if (!str_eq(m->key, BATCH_META) && !str_eq(m->key, BATCH_COLUMNS))
-                entries_add(&e,
-                            (struct entry){m->key, strlen(m->key), m->value, strlen(m->value), results[i].rank, 0, 0});
+                entries_add(&e, (struct entry){m->key, strlen(m->key), m->value, fiber_strlen(m->value),
+                                               results[i].rank, 0, 0});
         }
     }
     const struct entry **first = entries_by_name(&e, a, &names);
@@ -319,7 +323,7 @@ static void join_column(const struct batch_result *results, size_t n, size_t k, 
         size_t rows = rows_of(&results[i]);
         if (!rows)
             continue;
-        size_t begin = c->cells[0].begin, len = c->cells[rows - 1].end - begin;
+        size_t begin = batch_cell(c, 0)->begin, len = batch_cell(c, rows - 1)->end - begin;
         scatter_own(out, ",", comma);
         comma = true;
         if (c->text)
@@ -390,6 +394,8 @@ int batch_join(const struct batch_result *results, size_t n, size_t given, struc
     if (!n)
         return err_set(err, ERR_INVALID, "there are no results to join");
     int r = check_all(results, n, err);
+    if (r == 0)
+        r = batch_check_parts(results[0].batch, n, err);
     if (r == 0)
         r = check_padding(results, n, given, err);
     if (r < 0)

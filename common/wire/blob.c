@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/blob.h"
 
+#include "common/base/fiber.h"
 #include "common/base/mem.h"
 #include "common/base/small.h"
 #include "common/wire/area.h"
@@ -69,7 +70,7 @@ static void move(struct blob *b, size_t room)
         data = xrealloc(b->data, room, 1); // which moves pages, not bytes
     } else {
         data = data ? data : spare_new(room);
-        memcpy(data, b->data, b->len);
+        fiber_copy(data, b->data, b->len);
         if (!b->inside)
             spare_give(spare, b->data, b->room);
     }

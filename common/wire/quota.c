@@ -53,7 +53,7 @@ void quota_unref(struct quota *q)
 static size_t room(const struct quota *q)
 {
     if (!q->weight)
-        return q->max - MIN(q->max, q->used);
+        return q->max - q->used;
     size_t left = (q->parent->max - q->parent->used) * q->weight;
     return (left - MIN(left, q->used)) / (q->weight + 1); // what it takes is no longer left
 }
@@ -62,7 +62,7 @@ static size_t room(const struct quota *q)
 static bool fits(const struct quota *q, size_t n)
 {
     if (!q->weight)
-        return n <= q->max - MIN(q->max, q->used);
+        return n <= q->max - q->used;
     size_t left = q->parent->max - q->parent->used;
     return n <= left && q->used + n <= (left - n) * q->weight;
 }

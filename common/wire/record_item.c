@@ -28,6 +28,11 @@ bool record_item_can_go(const struct record_item *it)
 static void pay(struct record_writer *w, struct record_item *it)
 {
     size_t size = sizeof *it + it->behind;
+    it->paid = size <= w->credit;
+    if (it->paid) {
+        w->credit -= size;
+        return;
+    }
     it->paid = quota_charge(w->quota, size);
     it->owed = !it->paid;
     w->uncharged += it->owed ? size : 0;

@@ -41,11 +41,6 @@ void record_writer_done(struct record_writer *w)
     quota_unref(TAKE_PTR(w->quota));
 }
 
-size_t record_writer_room(const struct record_writer *w)
-{
-    return w->max_bytes - MIN(w->bytes, w->max_bytes);
-}
-
 size_t record_parts_cost(const struct record_part *parts, size_t n)
 {
     size_t cost = n * sizeof *parts;

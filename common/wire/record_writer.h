@@ -22,6 +22,7 @@ struct record_writer {
     struct list parked;  // bodies that cannot go on now: more is to come, or the peer wants no more for now
     struct share *share; // set by the owner: what can go by reference does so; NULL = nothing
     struct quota *quota; // see record_writer_charge()
+    size_t credit;       // bytes that are charged to it already, for what is queued next
     size_t uncharged;    // bytes that it had no room for
     size_t n_items;
     size_t bytes; // that wait, bookkeeping included; not what lies in shared memory, which is its owner's
@@ -45,7 +46,10 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
 // Queues a record without a body, also where max_bytes wait already: for the few that must not get lost, at most one
 // for each body that was queued before.
 void record_writer_insist(struct record_writer *w, const struct record_header *h);
-size_t record_writer_room(const struct record_writer *w);            // bytes until max_bytes wait
+static inline size_t record_writer_room(const struct record_writer *w) // bytes until max_bytes wait
+{
+    return w->max_bytes - (w->bytes < w->max_bytes ? w->bytes : w->max_bytes);
+}
 size_t record_parts_cost(const struct record_part *parts, size_t n); // how many of them a body of these takes
 // Forgets what is queued of a call's arguments (or its answers). True: something of it is out already, so that the peer
 // has to be told by a CANCEL (or an ERROR for that rank).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/ref.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -13,7 +14,7 @@
 #define PREFIX "cadre:"
 #define VERSION "1:"
 #define MEMBER "\"$ref\""
-enum { CHECK_LEN = 8 };
+enum { CHECK_LEN = 8, PART_UNITS = 256 }; // PART_UNITS: what it costs to read or write a part
 
 // Writing
 
@@ -30,6 +31,7 @@ void ref_write(const struct ref *r, struct buf *out)
     buf_printf(out, PREFIX VERSION "%s:%c:", r->uid, r->form);
     for (uint32_t i = 0; i < r->n; i++) {
         const struct ref_part *p = &r->parts[i];
+        fiber_spend(PART_UNITS);
         buf_printf(out, "%s%" PRIu32 ".%" PRIu32 ".%016" PRIx64 ".%" PRIu64 ".%c", i ? "," : "", p->rank, p->attempt,
                    p->id, p->bytes, p->kind);
     }
@@ -93,6 +95,7 @@ static bool take_number(struct cursor *c, uint64_t max, uint64_t *ret)
 static bool take_part(struct cursor *c, struct ref_part *ret)
 {
     uint64_t rank, attempt;
+    fiber_spend(PART_UNITS);
     if (!take_number(c, UINT32_MAX - 1, &rank) || !take(c, '.') || !take_number(c, UINT32_MAX, &attempt) ||
         !take(c, '.') || c->end - c->p < REF_ID_SIZE - 1 || !ref_id_read(c->p, REF_ID_SIZE - 1, &ret->id))
         return false;

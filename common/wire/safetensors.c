@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/safetensors.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
@@ -13,6 +14,8 @@
 #define HEAD_ALIGN 8
 #define VALUES_MAX (SIZE_MAX / 4) // all together: offsets fit JSON's numbers, and what is around them a size_t
 #define NAME_SHOWN 128            // of a name in a message; the %.*s of it
+#define TENSOR_UNITS 256          // that a tensor costs each time that it is read or written
+#define COMPARE_UNITS 32          // that a comparison costs
 
 static const struct {
     const char *name;
@@ -91,8 +94,18 @@ static int read_offsets(const struct json *v, struct safetensors_tensor *t, stru
     return 0;
 }
 
+static int check_name(const struct json *v, struct err *err)
+{
+    return v->key_len <= SAFETENSORS_NAME_MAX ? 0
+                                              : err_set(err, ERR_LIMIT, "a name of %u bytes, '%.*s...'; at most %zu",
+                                                        v->key_len, NAME_SHOWN, v->key, SAFETENSORS_NAME_MAX);
+}
+
 static int read_tensor(const struct json *v, struct safetensors_tensor *t, struct arena *a, struct err *err)
 {
+    if (check_name(v, err) < 0)
+        return err->code;
+    fiber_spend(TENSOR_UNITS);
     t->name = arena_strndup(a, v->key, v->key_len);
     if (v->type != JSON_OBJECT)
         return err_set(err, ERR_INVALID, "tensor '%.*s' is described by a JSON %s instead of an object", NAME_SHOWN,
@@ -105,6 +118,7 @@ static int read_tensor(const struct json *v, struct safetensors_tensor *t, struc
 
 static int by_key(const void *a, const void *b)
 {
+    fiber_spend(COMPARE_UNITS);
     return strcmp(((const struct safetensors_meta *)a)->key, ((const struct safetensors_meta *)b)->key);
 }
 
@@ -115,6 +129,8 @@ static int read_meta(const struct json *v, struct safetensors *s, struct arena *
     s->meta = arena_array(a, json_count(v), sizeof *s->meta);
     JSON_FOREACH(item, v) {
         struct safetensors_meta *m = &s->meta[s->n_meta++];
+        if (check_name(item, err) < 0)
+            return err->code;
         m->key = arena_strndup(a, item->key, item->key_len);
         m->value = json_str(item, a);
         if (!m->value)
@@ -131,6 +147,7 @@ static int read_meta(const struct json *v, struct safetensors *s, struct arena *
 static int by_offset(const void *a, const void *b)
 {
     const struct safetensors_tensor *x = a, *y = b;
+    fiber_spend(COMPARE_UNITS);
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
     if (x->len != y->len) // empty ones first, so that each begins where the one before has ended
@@ -140,6 +157,7 @@ static int by_offset(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
+    fiber_spend(COMPARE_UNITS);
     return strcmp((*(const struct safetensors_tensor *const *)a)->name,
                   (*(const struct safetensors_tensor *const *)b)->name);
 }
@@ -278,6 +296,7 @@ void safetensors_sort(struct safetensors_tensor *tensors, size_t n)
 
 static void write_tensor(struct json_writer *w, const struct safetensors_tensor *t)
 {
+    fiber_spend(TENSOR_UNITS);
     writer_key(w, t->name, strlen(t->name));
     writer_object(w, NULL);
     writer_str(w, "dtype", dtypes[t->dtype].name);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/scatter.h"
 
+#include "common/base/fiber.h"
 #include "common/base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+enum { PART_UNITS = 16 }; // that a part costs
 
 void scatter_init(struct scatter *s)
 {
@@ -23,6 +26,7 @@ void scatter_add(struct scatter *s, uint32_t source, size_t offset, size_t len)
     struct scatter_part *last = s->n_parts ? &s->parts[s->n_parts - 1] : NULL;
     if (!len)
         return;
+    fiber_spend(PART_UNITS);
     s->len += len;
     if (last && last->source == source && last->offset + last->len == offset) {
         last->len += len;

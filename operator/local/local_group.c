@@ -10,7 +10,7 @@
 #include "operator/local/tee.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
-#include "operator/proxy/remote_object.h"
+#include "operator/proxy/reference.h"
 #include "operator/wiring/meshes.h"
 
 #include <errno.h>
@@ -360,7 +360,7 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
                               .attempt = FIRST_ATTEMPT};
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
-    snprintf(g->uid, sizeof g->uid, OBJECT_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
+    snprintf(g->uid, sizeof g->uid, REFERENCE_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
     const struct reins_events events = {on_exited, on_stopped, on_kill_refused, g};
     _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
     g->tee = tee_new(run->loop, prefix, on_line, g);

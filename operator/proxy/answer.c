@@ -46,6 +46,22 @@ int answer_keep(struct call_slot *slot, const struct call_body *body, struct err
     return keep(slot, body) ? 0 : answer_no_room(slot->call, err);
 }
 
+// The call is over once its answer is queued. What it was charged for pays for the answer's place there, as far as it
+// goes.
+static void lend(struct call *c)
+{
+    if (c->session->peer.out)
+        c->session->peer.out->credit = c->charged;
+}
+
+static void take_back(struct call *c)
+{
+    if (c->session->peer.out) {
+        c->charged = c->session->peer.out->credit;
+        c->session->peer.out->credit = 0;
+    }
+}
+
 int answer_send(struct call *c, const struct record_part *parts, size_t n, struct err *err)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
@@ -57,7 +73,9 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) // its other calls have no part in it
         return answer_no_room(c, err);
     c->stat.bytes_out += len;
+    lend(c);
     session_send(c->session, &h, parts, n);
+    take_back(c);
     c->router->n_results++;
     return 0;
 }
@@ -68,6 +86,7 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
     if (body->blob && !blob_recharge(body->blob, c->quota))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
+    lend(c);
     if (body->blob) {
         struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
         session_send(c->session, &h, &part, 1);
@@ -76,13 +95,16 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
     } else {
         session_copy(c->session, &h, "null", 4);
     }
+    take_back(c);
     c->router->n_results++;
     return 0;
 }
 
 void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
 {
+    lend(c);
     session_copy(c->session, h, body, len);
+    take_back(c);
     c->router->n_results++;
 }
 

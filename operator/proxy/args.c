@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FETCH_MAX ((size_t)1 << 20)  // bytes that are copied in a turn of the loop
 #define REFERENCE_COST ((size_t)256) // what one to shared memory is charged, and what comes between two of them
 
 // What follows args.body, from the first piece on that lies in shared memory.
@@ -44,15 +45,25 @@ static void charge(struct call *c, size_t bytes)
     c->args.charged = bytes;
 }
 
+struct call_body args_body(const struct call *c)
+{
+    struct blob *b = c->args.body;
+    return (struct call_body){b->data + c->args.before, b->len - c->args.before - c->args.behind, b, NULL, 0, false};
+}
+
 void args_wait(struct call *c)
 {
-    charge(c, c->args.body->len);
+    charge(c, args_body(c).len);
 }
 
 bool args_keep(struct call *c, const struct call_body *body)
 {
-    c->args.body = body_keep(body, c->quota);
-    return c->args.body != NULL;
+    struct blob *b = c->args.body = body_keep(body, c->quota);
+    if (body->blob && b) {
+        c->args.before = (size_t)(body->data - b->data);
+        c->args.behind = b->len - c->args.before - body->len;
+    }
+    return b != NULL;
 }
 
 // Told however full the queue is: nothing else would make the sender go on.
@@ -69,7 +80,9 @@ void args_pause(struct call *c, bool pause)
 
 bool args_park(struct call *c, const struct call_body *first)
 {
-    c->args.body = blob_copy(first->data, first->len, c->quota);
+    struct blob *b = first->blob;
+    bool all = b && !b->area && first->data == b->data && first->len == b->len;
+    c->args.body = all ? body_keep(first, c->quota) : blob_copy(first->data, first->len, c->quota);
     if (!c->args.body)
         return false;
     c->args.partial = true;
@@ -148,12 +161,12 @@ static int refer(struct call *c, const struct call_body *piece, struct err *err)
     return 0;
 }
 
-// What comes between references: one blob, in however many pieces.
+// What comes between references, and behind a body that others look at: one blob, in however many pieces.
 static int keep(struct call *c, const struct call_body *piece, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
-    struct record_part *at = &rest->parts[rest->n - 1];
-    if (at->blob->area)
+    struct record_part *at = rest->n > rest->first ? &rest->parts[rest->n - 1] : NULL;
+    if (!at || at->blob->area)
         at = add_part(rest, &(struct record_part){.blob = blob_new(0, c->quota)});
     int r = append(c, at->blob, piece->data, piece->len, err);
     if (r == 0) {
@@ -166,15 +179,15 @@ static int keep(struct call *c, const struct call_body *piece, struct err *err)
 static int take(struct call *c, const struct call_body *piece, struct err *err)
 {
     bool shared = piece->blob && piece->blob->area;
+    if (!piece->len)
+        return 0;
     if (!shared && check_length(c, piece->len, err) < 0)
         return err->code;
-    if (!shared && !c->args.rest)
+    if (!shared && !c->args.rest && c->args.body->refs == 1)
         return append(c, c->args.body, piece->data, piece->len, err);
     if (!c->args.rest)
         c->args.rest = rest_new(c->quota);
-    if (shared)
-        return refer(c, piece, err);
-    return piece->len ? keep(c, piece, err) : 0;
+    return shared ? refer(c, piece, err) : keep(c, piece, err);
 }
 
 int args_add(struct call *c, const struct call_body *piece, bool last, struct err *err)
@@ -201,7 +214,7 @@ static int fetch_part(struct call *c, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
     struct record_part *part = &rest->parts[rest->first];
-    size_t n = MIN(part->len, c->args.want - c->args.body->len);
+    size_t n = MIN(MIN(part->len, c->args.want - c->args.body->len), FETCH_MAX);
     int r = part->blob->area ? check_length(c, n, err) : 0;
     if (r == 0)
         r = append(c, c->args.body, part->blob->data + part->offset, n, err);
@@ -219,8 +232,9 @@ static int fetch_part(struct call *c, struct err *err)
 
 int args_fetch(struct call *c, struct err *err)
 {
+    size_t before = c->args.body->len;
     int r = 0;
-    while (c->args.rest && c->args.body->len < c->args.want && r == 0) {
+    while (c->args.rest && c->args.body->len < c->args.want && c->args.body->len - before < FETCH_MAX && r == 0) {
         r = fetch_part(c, err);
         if (c->args.rest->first == c->args.rest->n) {
             c->args.partial = !c->args.rest->complete;
@@ -228,7 +242,7 @@ int args_fetch(struct call *c, struct err *err)
         }
     }
     charge(c, held_bytes(c));
-    return r;
+    return r < 0 ? r : c->args.rest && c->args.body->len < c->args.want;
 }
 
 const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last)
@@ -349,10 +363,13 @@ void args_abort(struct call *c)
     end(c);
 }
 
-struct blob *args_take(struct call *c)
+struct call_body args_take(struct call *c)
 {
+    struct call_body body = args_body(c);
     charge(c, 0);
-    return TAKE_PTR(c->args.body);
+    c->args.body = NULL;
+    c->args.before = c->args.behind = 0;
+    return body;
 }
 
 void args_done(struct call *c)

@@ -37,15 +37,18 @@ struct dispatch_plan;
 struct wait_queue;
 struct split_stream;
 struct args_rest;
+struct preparation;
 struct join;
+struct collection;
 
 // Its arguments (args.h). Nothing of them is left once they are sent or the call is answered.
 struct args {
-    bool partial;           // parked: a part of them is in `body`
-    bool paused;            // the client was told to send no more of them for now
-    bool refs;              // there are references in them, which the ranks look up ...
-    bool ref_pieces;        // ... and one is all of them, with a part for each piece
-    struct blob *body;      // while they wait
+    bool partial;                    // parked: a part of them is in `body`
+    bool paused;                     // the client was told to send no more of them for now
+    bool refs;                       // there are references in them, which the ranks look up
+    struct blob *body;               // while they wait ...
+    size_t before, behind;           // ... and bytes in it that are something else
+    struct preparation *preparation; // of long ones (delivery.h)
     struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
     size_t want;            // parked: so many bytes of them will do
     size_t charged;         // to the session, while they wait
@@ -54,10 +57,11 @@ struct args {
 
 // What there is of its answer (answer.h), until its client has it.
 struct answer {
-    struct record_stream stream; // of a single rank, or joined, on its way to the client
-    struct join *join;           // of results that are joined as they come; NULL = none has come so
-    struct blob *gathered;       // results that came in a reader's input, one behind the other
-    size_t parked;               // bytes of results that wait for those of other ranks
+    struct record_stream stream;   // of a single rank, or joined, on its way to the client
+    struct join *join;             // of results that are joined as they come; NULL = none has come so
+    struct blob *gathered;         // results that came in a reader's input, one behind the other
+    struct collection *collection; // of long ones that are being joined (collect.h)
+    size_t parked;                 // bytes of results that wait for those of other ranks
 };
 
 struct call {

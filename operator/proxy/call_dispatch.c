@@ -5,8 +5,8 @@
 #include "common/wire/mode.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_end.h"
+#include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/remote_object.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
@@ -115,21 +115,6 @@ static int send_pieces(struct call *c, const struct split *s, struct err *err)
     return r;
 }
 
-static int send_split(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
-{
-    struct split s;
-    int r = split_make(c, body, parts, &s, err);
-    if (r == 0)
-        r = send_pieces(c, &s, err);
-    split_done(&s);
-    return r;
-}
-
-static bool is_whole(const struct request *q, const struct dispatch_plan *d)
-{
-    return q->single || ((d ? d->d.form : mode_of(q->dispatch)->pieces) == MODE_WHOLE);
-}
-
 // Which it is among the stats is known once the ranks are there that have declared it.
 static void name_stats(struct call *c)
 {
@@ -157,29 +142,49 @@ static void set_out(struct call *c, enum call_state state, size_t len)
     c->group->last_any += c->req.execute == RECORD_ANY;
 }
 
-static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
+static int send_body(struct call *c, const struct call_body *body, struct err *err)
 {
     set_out(c, CALL_RUNNING, body->len);
-    return is_whole(&c->req, c->plan) ? send_same(c, body, c->req.single ? 1 : c->req.world, err)
-                                      : send_split(c, body, parts, err);
+    return send_same(c, body, c->req.single ? 1 : c->req.world, err);
+}
+
+// What is known of a batch now, for its results.
+static int send_split(struct call *c, const struct split *s, size_t len, struct err *err)
+{
+    if (c->plan) {
+        c->plan->rows = s->rows;
+        c->plan->each = s->each;
+        c->plan->added = s->added;
+    }
+    set_out(c, CALL_RUNNING, len);
+    return send_pieces(c, s, err);
+}
+
+static int send_args(struct call *c, const struct call_body *body, const struct record_call *parts, struct err *err)
+{
+    struct delivery d;
+    if (delivery_is_plain(c, parts))
+        return send_body(c, body, err);
+    int r = delivery_make(c, body, parts, &d, err);
+    c->args.refs = d.refs;
+    if (r == 0 && !d.whole)
+        r = send_split(c, &d.split, body->len, err);
+    else if (r == 0)
+        r = send_body(c, d.made ? &(struct call_body){d.made->data, d.made->len, d.made, NULL, 0, false} : body, err);
+    delivery_done(&d);
+    return r;
 }
 
 static void send_call(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     struct record_call parts;
-    struct blob *made = NULL; // the arguments with references looked up
     name_stats(c);
     int r = record_call_decode(body->data, body->len, &parts, &err);
     if (r == 0)
         r = dispatch_plan_make(&c->req, c->group, &parts, c->quota, &c->plan, &err);
     if (r == 0)
-        r = object_arguments(c, &parts, is_whole(&c->req, c->plan), &made, &err);
-    if (r == 0 && made)
-        r = record_call_decode(made->data, made->len, &parts, &err);
-    if (r == 0)
-        r = send_args(c, made ? &(struct call_body){made->data, made->len, made} : body, &parts, &err);
-    blob_unref(made);
+        r = send_args(c, body, &parts, &err);
     if (r < 0)
         call_fail_err(c, &err);
 }
@@ -190,21 +195,22 @@ static void queue_task(struct call *c)
     list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
-// With all of its arguments, or the first piece. It fails where there is no room for them.
-static void call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
+// With all of its arguments, or the first piece. False: there is no room for them, and it has failed.
+static bool call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
     if (!(all ? args_keep(c, body) : args_park(c, body))) {
         call_refuse(c, ERR_LIMIT, "%s() of %s cannot wait: too many calls of this client wait already", c->req.method,
                     c->group->key);
-        return;
+        return false;
     }
     args_wait(c);
     if (queued) {
         queue_task(c);
-        return;
+        return true;
     }
     call_become(c, CALL_WAITING);
     c->queue = wait_queue_add(c->group, c->session, &c->link);
+    return true;
 }
 
 static void refuse_waiting(struct call *c)
@@ -215,18 +221,28 @@ static void refuse_waiting(struct call *c)
     buf_done(&why);
 }
 
+// Only by an earlier call of its client whose arguments are made ready.
+static bool is_held_up(const struct call *c)
+{
+    const struct list *first = wait_queue_first(c->group, c->session);
+    return first && delivery_awaited(CONTAINER_OF(first, struct call, link));
+}
+
 void call_submit(struct call *c, const struct call_body *body)
 {
     struct err err = ERR_INIT;
     int r = request_resolve(&c->req, c->group, c->session, false, &err);
-    if (r == VERDICT_GO) {
+    if (r == VERDICT_GO && delivery_is_long(c, body)) {
+        if (call_wait(c, body, true, false))
+            delivery_prepare(c);
+    } else if (r == VERDICT_GO) {
         send_call(c, body);
     } else if (r < 0) {
         call_fail_err(c, &err);
-    } else if (c->req.refuse && r == VERDICT_WAIT) {
+    } else if (c->req.refuse && r == VERDICT_WAIT && !is_held_up(c)) {
         refuse_waiting(c);
     } else {
-        call_wait(c, body, true, r == VERDICT_QUEUE);
+        (void)call_wait(c, body, true, r == VERDICT_QUEUE);
     }
 }
 
@@ -280,10 +296,32 @@ static bool needs_no_look(const struct router *r, const struct call_body *first,
     return false;
 }
 
+// The batch is split as it comes, if it can be. `c`: NULL = there is no call yet. False: more of it has to be there.
+static bool plan_rows(struct session *s, struct call *c, const struct request *q, const struct record_call *parts,
+                      struct call_start *ret, size_t *want)
+{
+    struct err *err = &ret->err;
+    size_t head;
+    if (!split_stream_ready(parts, &head, want)) {
+        *want += *want ? 4 + parts->head_len : 0;
+        return false;
+    }
+    int got = c ? delivery_take_head(c, ret->plan, &ret->split, err) : 0;
+    ret->prepare = got == 0 && delivery_head_is_long(head);
+    if (got == 0 && !ret->prepare) {
+        got = split_stream_make(q->method, ret->plan->d.n_chunks, q->pad, parts, s->quota, &ret->split, err);
+        if (ret->split && split_stream_aim(ret->split, q->method, ret->plan, err) < 0)
+            got = err->code;
+    }
+    ret->verdict = got < 0 ? got : ret->verdict;
+    *want = 0;
+    return got < 0 || ret->split || ret->prepare;
+}
+
 // Plans who gets what of the arguments, as far as can be told from their beginning. False: more of the body has to be
 // there, *want bytes or all (0).
-static bool plan(const struct session *s, const struct group *g, const struct request *q, const struct call_body *first,
-                 struct call_start *ret, size_t *want)
+static bool plan(struct session *s, const struct group *g, struct call *c, const struct request *q,
+                 const struct call_body *first, struct call_start *ret, size_t *want)
 {
     struct record_call parts;
     struct err *err = &ret->err;
@@ -293,17 +331,9 @@ static bool plan(const struct session *s, const struct group *g, const struct re
         ret->verdict = err->code;
         return true;
     }
-    if (is_whole(q, ret->plan))
+    if (dispatch_plan_is_whole(q, ret->plan))
         return needs_no_look(s->router, first, &parts, want);
-    if (!ret->plan || ret->plan->d.form != MODE_ROWS)
-        return false;
-    if (split_stream_begin(q, ret->plan, &parts, s->quota, &ret->split, want, err) < 0) {
-        ret->verdict = err->code;
-        return true;
-    }
-    if (*want)
-        *want += 4 + parts.head_len;
-    return ret->split != NULL;
+    return ret->plan && ret->plan->d.form == MODE_ROWS && plan_rows(s, c, q, &parts, ret, want);
 }
 
 void call_start_forget(struct call_start *start)
@@ -320,8 +350,8 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     ret->verdict = request_resolve(q, g, s, false, &ret->err);
     if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // until the group is ready nobody knows
         return true;
-    bool enough = plan(s, g, q, first, ret, want);
-    if (!enough || ret->verdict < 0)
+    bool enough = plan(s, g, NULL, q, first, ret, want);
+    if (!enough || ret->verdict < 0 || ret->prepare)
         call_start_forget(ret);
     return enough;
 }
@@ -352,32 +382,44 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
     take_plan(c, start);
     if (start->verdict < 0)
         call_fail_err(c, &start->err);
-    else if (start->verdict == VERDICT_WAIT && c->req.refuse)
+    else if (start->prepare && start->verdict == VERDICT_GO) {
+        if (call_wait(c, first, false, false))
+            delivery_prepare_head(c);
+    } else if (start->verdict == VERDICT_WAIT && c->req.refuse && !is_held_up(c))
         refuse_waiting(c);
     else if (start->verdict == VERDICT_GO)
         (void)begin_stream(c, first);
     else
-        call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
+        (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
 // Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
 static bool suffices(struct call *c, struct call_start *ret)
 {
     for (bool planned = false; !planned;) {
-        int r = args_fetch(c, &ret->err);
+        int r = delivery_awaited(c) ? 0 : args_fetch(c, &ret->err);
         if (r < 0)
             ret->verdict = r;
         if (r < 0 || !c->args.partial) // an error, or all of it is there
             return true;
+        if (r > 0)
+            router_look_again(c->router, c->group);
+        if (r > 0 || delivery_awaited(c))
+            return false;
         if (c->args.body->len < c->args.want) {
             args_pause(c, false);
             return false;
         }
         struct call_body here = {c->args.body->data, c->args.body->len, c->args.body, NULL, 0, false};
         here.next = args_peek(c, &here.next_len, &here.next_last);
-        planned = plan(c->session, c->group, &c->req, &here, ret, &c->args.want);
-        if (!planned || ret->verdict < 0)
+        planned = plan(c->session, c->group, c, &c->req, &here, ret, &c->args.want);
+        if (!planned || ret->verdict < 0 || ret->prepare)
             call_start_forget(ret);
+        if (ret->prepare) {
+            args_pause(c, true);
+            delivery_prepare_head(c);
+            return false;
+        }
         if (!planned && !c->args.want)
             c->args.want = SIZE_MAX;
         if (!planned && c->args.want == here.len) { // whatever comes next
@@ -399,8 +441,7 @@ static void pass_parked(struct call *c)
 
 static void send_kept(struct call *c)
 {
-    struct blob *kept = args_take(c);
-    const struct call_body body = {kept->data, kept->len, kept};
+    const struct call_body body = args_take(c);
     if (!c->args.partial) {
         send_call(c, &body);
     } else {
@@ -408,7 +449,19 @@ static void send_kept(struct call *c)
         if (begin_stream(c, &body))
             pass_parked(c);
     }
-    blob_unref(kept);
+    blob_unref(body.blob);
+}
+
+// False: it waits on until its arguments are ready.
+static bool is_ready(struct call *c)
+{
+    if (delivery_awaited(c))
+        return false;
+    const struct call_body body = args_body(c);
+    if (c->args.partial || !delivery_is_long(c, &body))
+        return true;
+    delivery_prepare(c);
+    return !delivery_awaited(c);
 }
 
 void call_resubmit(struct call *c)
@@ -420,6 +473,10 @@ void call_resubmit(struct call *c)
         return;
     }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
+    if (start.verdict == VERDICT_WAIT && c->req.refuse) { // it was held up, and the group is not ready any more
+        refuse_waiting(c);
+        return;
+    }
     if (start.verdict == VERDICT_WAIT && c->args.partial)
         args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
@@ -428,6 +485,10 @@ void call_resubmit(struct call *c)
         return;
     if (start.verdict < 0) {
         call_fail_err(c, &start.err);
+        return;
+    }
+    if (start.verdict == VERDICT_GO && !is_ready(c)) {
+        call_start_forget(&start);
         return;
     }
     take_plan(c, &start);

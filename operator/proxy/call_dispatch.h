@@ -9,7 +9,8 @@ void call_submit(struct call *c, const struct call_body *body);
 void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
 // What is decided of a call before it is made, by the first piece of its body.
 struct call_start {
-    int verdict; // enum verdict; negative: it fails, with `err`
+    int verdict;  // enum verdict; negative: it fails, with `err`
+    bool prepare; // the head of its batch is long: it waits until that is ready (delivery.h)
     struct dispatch_plan *plan;
     struct split_stream *split;
     struct err err;

@@ -3,6 +3,8 @@
 
 #include "operator/proxy/answer.h"
 #include "operator/proxy/args.h"
+#include "operator/proxy/collect.h"
+#include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/remote_object.h"
 #include "operator/proxy/task.h"
@@ -23,6 +25,7 @@ void call_settle(struct call *c)
     call_abort(c);
     call_parks(c, 0);
     args_done(c);
+    delivery_forget(c);
     call_become(c, CALL_ANSWERED);
     struct session *s = TAKE_PTR(c->session);
     stats_end(&c->stat);
@@ -32,6 +35,7 @@ void call_settle(struct call *c)
     deadlines_del(&c->router->deadlines, &c->deadline);
     if (c->req.keep)
         object_discard_all(c);
+    collect_forget(c);
     answer_done(c);
     dispatch_plan_free(TAKE_PTR(c->plan));
     c->group = NULL;
@@ -142,7 +146,10 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
         buf_puts(out, "its arguments have not arrived completely");
         break;
     case CALL_WAITING:
-        request_explain_wait(&c->req, c->group, out);
+        if (delivery_awaited(c))
+            buf_puts(out, "its arguments are long, and are still being split for its ranks");
+        else
+            request_explain_wait(&c->req, c->group, out);
         break;
     case CALL_QUEUED:
         task_explain(c->group, c->req.lane, out);
@@ -153,6 +160,10 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
         break;
     case CALL_RUNNING:
     case CALL_ANSWERED:
+        if (!c->left) {
+            buf_puts(out, "all ranks have answered, and their results are long, and are still being joined");
+            break;
+        }
         buf_printf(out, "no answer from rank%s", c->left == 1 ? "" : "s");
         name_late_ranks(c, late, out);
         tell_ranks(c);

@@ -110,6 +110,11 @@ void dispatch_plan_free(struct dispatch_plan *d)
     free(d);
 }
 
+bool dispatch_plan_is_whole(const struct request *q, const struct dispatch_plan *d)
+{
+    return q->single || ((d ? d->d.form : mode_of(q->dispatch)->pieces) == MODE_WHOLE);
+}
+
 bool dispatch_plan_wants(const struct dispatch_plan *d, uint32_t rank)
 {
     return !d || d->wanted[rank];

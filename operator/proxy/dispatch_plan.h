@@ -25,4 +25,5 @@ int dispatch_plan_make(const struct request *q, const struct group *g, const str
                        struct quota *quota, struct dispatch_plan **ret, struct err *err);
 void dispatch_plan_free(struct dispatch_plan *d); // accepts NULL
 
-bool dispatch_plan_wants(const struct dispatch_plan *d, uint32_t rank); // d NULL: all
+bool dispatch_plan_is_whole(const struct request *q, const struct dispatch_plan *d); // each rank gets all arguments
+bool dispatch_plan_wants(const struct dispatch_plan *d, uint32_t rank);              // d NULL: all

@@ -1,29 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/join.h"
 
+#include "common/base/fiber.h"
+#include "common/base/mem.h"
 #include "common/wire/batch.h"
 #include "common/wire/batch_join.h"
 #include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/job.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct source { // a result that is wanted
-    bool begun; // its head is there
+    uint32_t rank;
+    size_t padding; // rows of it
+    bool begun;     // its head is there, ...
+    bool read;      // ... and was read
     struct batch batch;
     struct record_part *parts; // what waits, from `next` on
     size_t next, n, size;
     size_t waits;     // bytes of them
     size_t at, got;   // of the document: where they begin; how much has come at all
+    bool complete;    // that was all
     struct blob *all; // where it is put together whole
 };
 
 struct join {
+    struct job job;       // that reads long heads, and joins them
+    bool working, over;   // it was begun; it is over
+    bool unwanted;        // the call has ended
+    char *method, *group; // of it, for messages
+    struct quota *quota;
+    struct err err;
     struct arena memory; // of the heads
     size_t charged;      // of it
     size_t cells;
+    size_t each; // rows that each rank was given, where some of them are padding; else 0
     uint32_t n, begun;
     bool started, whole; // whole: sources are put together, nothing goes out yet
+    bool in_order;       // stretches of each source follow each other as they lie in it
     struct scatter doc;  // what is to be sent: stretches of the sources in turn
     struct blob *own;
     size_t part, part_sent;
@@ -38,10 +53,36 @@ static struct source *source_of(const struct call *c, uint32_t rank)
                : NULL;
 }
 
-static int no_room(const struct call *c, struct err *err)
+static int no_room(const struct join *j, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s() of %s ran, but all results together exceed the memory of this client",
-                   c->req.method, c->group->key);
+                   j->method, j->group);
+}
+
+static void drop_all(struct source *s)
+{
+    while (s->next < s->n)
+        blob_unref(s->parts[s->next++].blob);
+    s->at += s->waits;
+    s->waits = 0;
+}
+
+static void free_all(struct join *j)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        drop_all(&j->sources[i]);
+        free(j->sources[i].parts);
+        blob_unref(j->sources[i].all);
+    }
+    scatter_done(&j->doc);
+    quota_refund(j->quota, j->charged);
+    quota_unref(j->quota);
+    arena_done(&j->memory);
+    blob_unref(j->own);
+    free(j->method);
+    free(j->group);
+    free(j->index);
+    free(j);
 }
 
 // Taking in
@@ -64,6 +105,10 @@ static struct join *join_new(const struct call *c)
 {
     const struct dispatch *d = &c->plan->d;
     struct join *j = xcalloc(1, sizeof *j + d->n_keep * sizeof *j->sources);
+    j->method = xstrdup(c->req.method);
+    j->group = xstrdup(c->group->key);
+    j->quota = quota_ref(c->quota);
+    j->each = c->plan->added ? c->plan->each : 0;
     j->n = d->n_keep;
     j->index = xmalloc(d->world * sizeof *j->index);
     memset(j->index, 0xff, d->world * sizeof *j->index);
@@ -107,17 +152,9 @@ static void drop(struct source *s, size_t n)
     }
 }
 
-static void drop_all(struct source *s)
+static int unfit(const struct join *j, uint32_t rank, struct err *err)
 {
-    while (s->next < s->n)
-        blob_unref(s->parts[s->next++].blob);
-    s->at += s->waits;
-    s->waits = 0;
-}
-
-static int unfit(const struct call *c, uint32_t rank, struct err *err)
-{
-    return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank, c->req.method);
+    return err_wrap(err, "rank %u ran %s(), but its result cannot be joined with the others", rank, j->method);
 }
 
 static int count_cells(struct join *j, const struct batch *b, struct err *err)
@@ -129,36 +166,58 @@ static int count_cells(struct join *j, const struct batch *b, struct err *err)
                          BATCH_CELLS_MAX);
 }
 
-static int charge(const struct call *c, struct err *err)
+static int charge(struct join *j, struct err *err)
 {
-    struct join *j = c->answer.join;
-    if (!quota_charge(c->quota, j->memory.used - j->charged))
-        return no_room(c, err);
+    if (!quota_charge(j->quota, j->memory.used - j->charged))
+        return no_room(j, err);
     j->charged = j->memory.used;
     return 0;
 }
 
-static int begin(const struct call *c, struct source *s, const struct record_part *part, struct err *err)
+// The head of one that comes, or all of one that came in one piece.
+static int read_source(struct join *j, struct source *s, struct err *err)
 {
-    struct join *j = c->answer.join;
-    int r = batch_read_head(part->blob->data + part->offset, part->len, &j->memory, &s->batch, err);
+    const struct record_part part = s->next < s->n ? s->parts[s->next] : (struct record_part){0};
+    const char *data = part.len ? part.blob->data + part.offset : "";
+    int r = s->begun ? batch_read_head(data, part.len, &j->memory, &s->batch, err)
+                     : batch_read(data, part.len, &j->memory, &s->batch, err);
+    s->read = true;
+    return r < 0 ? r : count_cells(j, &s->batch, err);
+}
+
+static int begin(struct join *j, struct source *s, const struct record_part *part, struct err *err)
+{
+    struct err ignored = ERR_INIT;
+    size_t head = 0;
     s->begun = true;
     j->begun++;
-    if (r == 0)
-        r = count_cells(j, &s->batch, err);
-    return r < 0 ? r : charge(c, err);
+    (void)safetensors_head_len(part->blob->data + part->offset, &head, &ignored);
+    if (head > JOB_STEP) // it is read with the others
+        return 0;
+    int r = read_source(j, s, err);
+    return r < 0 ? r : charge(j, err);
 }
 
 // Behind what there is of it.
-static int append(const struct call *c, struct source *s, const struct record_part *part, struct err *err)
+static int append(const struct join *j, struct source *s, const struct record_part *part, struct err *err)
 {
     if (!s->all)
-        s->all = blob_new(0, c->quota);
+        s->all = blob_new(0, j->quota);
     if (!blob_reserve(s->all, part->len))
-        return no_room(c, err);
+        return no_room(j, err);
     memcpy(s->all->data + s->all->len, part->blob->data + part->offset, part->len);
     s->all->len += part->len;
     return 0;
+}
+
+// Whether as much has come as its head says. `last`: nothing more will.
+static int check_length(const struct source *s, bool last, struct err *err)
+{
+    size_t len = s->batch.doc.len;
+    if (s->got <= len && (!last || s->got == len))
+        return 0;
+    return err_set(err, ERR_INVALID, "safetensors: a document of %s%zu bytes, but its tensors end at byte %zu",
+                   last ? "" : "more than ", last ? s->got : len, len);
 }
 
 int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err)
@@ -172,39 +231,22 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
     }
     struct join *j = c->answer.join;
     struct source *s = source_of(c, rank);
-    int r = s->begun ? 0 : begin(c, s, part, err);
-    if (r < 0)
-        return unfit(c, rank, err);
+    bool first = !s->begun;
     push(s, part);
-    if (s->got > s->batch.doc.len || (last && s->got < s->batch.doc.len)) {
-        err_set(err, ERR_INVALID, "safetensors: a document of %s%zu bytes, but its tensors end at byte %zu",
-                last ? "" : "more than ", last ? s->got : s->batch.doc.len, s->batch.doc.len);
-        return unfit(c, rank, err);
-    }
+    int r = first ? begin(j, s, part, err) : 0;
+    if (r == 0 && s->read)
+        r = check_length(s, last, err);
+    s->complete = last;
+    if (r < 0)
+        return unfit(j, rank, err);
     if (j->whole) {
-        r = append(c, s, part, err);
+        r = append(j, s, part, err);
         drop_all(s);
     }
     return r;
 }
 
 // Beginning
-
-// One that came in one piece, as all of it.
-static int take_whole(struct call *c, uint32_t i, struct err *err)
-{
-    const struct call_slot *slot = &c->slots[c->plan->d.keep[i]];
-    struct join *j = c->answer.join;
-    struct source *s = &j->sources[i];
-    struct record_part part = call_slot_result(slot);
-    int r = batch_read(part.len ? part.blob->data + part.offset : "", part.len, &j->memory, &s->batch, err);
-    if (r == 0)
-        r = count_cells(j, &s->batch, err);
-    if (r < 0)
-        return unfit(c, c->plan->d.keep[i], err);
-    push(s, &part);
-    return 0;
-}
 
 // Whether stretches of each source follow each other as they lie in it.
 static bool in_order(const struct join *j)
@@ -222,15 +264,14 @@ static bool in_order(const struct join *j)
     return good;
 }
 
-static int make_whole(struct call *c, struct err *err)
+static int make_whole(struct join *j, struct err *err)
 {
-    struct join *j = c->answer.join;
     int r = 0;
     j->whole = true;
     for (uint32_t i = 0; i < j->n && r == 0; i++) {
         struct source *s = &j->sources[i];
         for (size_t k = s->next; k < s->n && s->begun && r == 0; k++)
-            r = append(c, s, &s->parts[k], err);
+            r = append(j, s, &s->parts[k], err);
         drop_all(s);
     }
     return r;
@@ -258,30 +299,98 @@ static bool all_begun(const struct call *c)
     return n == j->n;
 }
 
-static int start(struct call *c, struct err *err)
+// Of all sources, once each has begun or is there. It uses nothing but the join. Long work (fiber.h).
+static int put_together(struct join *j, struct err *err)
 {
-    struct join *j = c->answer.join;
-    const struct dispatch_plan *d = c->plan;
     struct batch_result *results = arena_array(&j->memory, j->n, sizeof *results);
     int r = 0;
-    j->started = true;
     for (uint32_t i = 0; i < j->n && r == 0; i++) {
-        uint32_t rank = d->d.keep[i];
-        if (!j->sources[i].begun)
-            r = take_whole(c, i, err);
-        results[i] = (struct batch_result){&j->sources[i].batch, rank,
-                                           d->added ? batch_padding(d->rows, d->each, d->d.chunk[rank]) : 0};
+        struct source *s = &j->sources[i];
+        if (!s->read && read_source(j, s, err) < 0)
+            r = unfit(j, s->rank, err);
+        results[i] = (struct batch_result){&s->batch, s->rank, s->padding};
     }
+    if (r == 0 && batch_join(results, j->n, j->each, &j->memory, &j->doc, err) < 0)
+        r = err_wrap(err, "%s() of %s ran", j->method, j->group);
     if (r < 0)
         return r;
-    r = batch_join(results, j->n, d->added ? d->each : 0, &j->memory, &j->doc, err);
-    if (r < 0)
-        return err_wrap(err, "%s() of %s ran", c->req.method, c->group->key);
-    r = charge(c, err);
-    if (r < 0 || !in_order(j))
-        return r < 0 ? r : make_whole(c, err);
-    j->own = blob_copy(j->doc.own.data, j->doc.own.len, c->quota);
-    return j->own ? 0 : no_room(c, err);
+    j->in_order = in_order(j);
+    j->own = blob_new(j->doc.own.len, j->quota);
+    if (!j->own)
+        return no_room(j, err);
+    fiber_copy(j->own->data, j->doc.own.data, j->doc.own.len);
+    return 0;
+}
+
+static void on_work(struct job *job)
+{
+    struct join *j = CONTAINER_OF(job, struct join, job);
+    if (!j->unwanted)
+        (void)put_together(j, &j->err);
+}
+
+static void on_done(struct job *job)
+{
+    struct join *j = CONTAINER_OF(job, struct join, job);
+    j->over = true;
+    if (j->unwanted)
+        free_all(j);
+}
+
+// Those that came in one piece, as all of it. Returns how much is to be read.
+static size_t take_whole(const struct call *c, struct join *j)
+{
+    const struct dispatch_plan *d = c->plan;
+    size_t len = 0, head = 0;
+    struct err ignored = ERR_INIT;
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct source *s = &j->sources[i];
+        s->rank = d->d.keep[i];
+        s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
+        if (!s->begun) {
+            const struct record_part part = call_slot_result(&c->slots[s->rank]);
+            if (part.len)
+                push(s, &part);
+            len += part.len;
+        } else if (safetensors_head_len(s->parts[s->next].blob->data + s->parts[s->next].offset, &head, &ignored) ==
+                   0) {
+            len += head;
+        }
+    }
+    return len;
+}
+
+// How the sources go on is known.
+static int finish_start(struct join *j, struct err *err)
+{
+    int r = charge(j, err);
+    for (uint32_t i = 0; i < j->n && r == 0; i++) {
+        const struct source *s = &j->sources[i];
+        if (s->begun && check_length(s, s->complete, err) < 0)
+            r = unfit(j, s->rank, err);
+    }
+    return r < 0 || j->in_order ? r : make_whole(j, err);
+}
+
+static int start(const struct call *c, struct join *j, struct err *err)
+{
+    j->started = true;
+    j->working = take_whole(c, j) > JOB_STEP;
+    if (j->working) {
+        j->job = (struct job){.work = on_work, .done = on_done};
+        job_begin(&j->job, c->tenant);
+        return 0;
+    }
+    int r = put_together(j, err);
+    return r < 0 ? r : finish_start(j, err);
+}
+
+// Once the job is over.
+static int go_on(struct join *j, struct err *err)
+{
+    j->working = false;
+    *err = j->err;
+    return err->code ? err->code : finish_start(j, err);
 }
 
 // Going on
@@ -352,13 +461,15 @@ static size_t all_waits(const struct join *j)
 int join_advance(struct call *c, struct err *err)
 {
     struct join *j = c->answer.join;
-    int r = j->started || !all_begun(c) ? 0 : start(c, err);
-    if (r == 0 && j->started && !j->whole)
+    int r = j->started || !all_begun(c) ? 0 : start(c, j, err);
+    if (r == 0 && j->working && j->over)
+        r = go_on(j, err);
+    if (r == 0 && j->started && !j->working && !j->whole)
         r = pump(c, err);
     if (r < 0)
         return r;
     call_parks(c, all_waits(j));
-    if (c->left || !j->started)
+    if (c->left || !j->started || j->working)
         return JOIN_GOES_ON;
     if (j->whole) {
         give_whole(c);
@@ -378,15 +489,7 @@ void join_free(struct call *c)
     struct join *j = TAKE_PTR(c->answer.join);
     if (!j)
         return;
-    for (uint32_t i = 0; i < j->n; i++) {
-        drop_all(&j->sources[i]);
-        free(j->sources[i].parts);
-        blob_unref(j->sources[i].all);
-    }
-    scatter_done(&j->doc);
-    quota_refund(c->quota, j->charged);
-    arena_done(&j->memory);
-    blob_unref(j->own);
-    free(j->index);
-    free(j);
+    j->unwanted = true;
+    if (!j->working || j->over)
+        free_all(j);
 }

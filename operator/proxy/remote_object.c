@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/reference.h"
 #include "operator/proxy/tenant.h"
 
 #include <stdio.h>
@@ -194,171 +195,6 @@ void object_session_ends(struct session *s)
     map_done(&s->objects);
 }
 
-// References in arguments get what it takes to fetch the objects.
-
-static void write_owner(const struct member *m, const struct group *g, struct json_writer *w)
-{
-    char text[256];
-    snprintf(text, sizeof text, "rank %u of %s%s%s", m->rank, g->key, m->pod ? " in pod " : "", m->pod ? m->pod : "");
-    for (char *p = text; *p; p++)
-        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // its readers look for no escapes
-            *p = '?';
-    writer_str(w, "owner", text);
-}
-
-static void write_place(const struct call *c, const struct member *m, const struct ref_part *p, struct json_writer *w)
-{
-    char at[96], key[REF_KEY_SIZE];
-    int64_t until = clock_wall_ms(c->router->config.clock) + OBJECT_KEY_MS + c->req.timeout_ms;
-    if (!m->secret || !member_at(m, at, sizeof at))
-        return;
-    ref_key(m->secret, p->id, until, key);
-    writer_str(w, "at", at);
-    writer_str(w, "key", key);
-    writer_i64(w, "until", until);
-}
-
-static int write_part(const struct call *c, const struct ref *ref, uint32_t i, struct buf *out, struct err *err)
-{
-    struct group *g;
-    struct member *m;
-    int r = object_group(c->session, ref, &g, err);
-    if (r == 0)
-        r = object_member(g, &ref->parts[i], &m, err);
-    if (r < 0)
-        return err_wrap(err, "%s()", c->req.method);
-    struct ref one = {.form = REF_ONE, .n = 1, .parts = &ref->parts[i]};
-    struct buf text = BUF_INIT(512);
-    struct json_writer w;
-    memcpy(one.uid, ref->uid, sizeof one.uid);
-    ref_write(&one, &text);
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "$ref", buf_str(&text));
-    write_owner(m, g, &w);
-    write_place(c, m, &ref->parts[i], &w);
-    writer_object_end(&w);
-    buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
-    buf_done(&text);
-    return out->over ? err_set(err, ERR_LIMIT, "%s(): too many references in its arguments", c->req.method) : 0;
-}
-
-int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
-                       struct err *err)
-{
-    int r = 0;
-    if (n == 1)
-        return write_part(c, ref, first, out, err);
-    buf_puts(out, REF_JOIN "[");
-    for (uint32_t i = 0; r == 0 && i < n; i++) {
-        if (i)
-            buf_putc(out, ',');
-        r = write_part(c, ref, first + i, out, err);
-    }
-    buf_puts(out, "]}");
-    return r;
-}
-
-// `all`: the arguments are nothing else.
-static int write_one(const struct call *c, const struct ref_found *f, bool all, struct buf *out, struct err *err)
-{
-    struct arena a = ARENA_INIT;
-    struct ref ref;
-    int r = ref_parse(f->text, f->text_len, &a, &ref, err);
-    bool joined = all && ref.form == REF_JOINED;
-    if (r == 0 && ref.n > 1 && !joined)
-        r = err_set(err, ERR_INVALID,
-                    "%s(): the reference has %u parts, and each rank can only get one of them here: pass it as the "
-                    "only argument of a call with %u pieces, or get it first",
-                    c->req.method, ref.n, ref.n);
-    if (r == 0)
-        r = object_write_parts(c, &ref, 0, ref.n, out, err);
-    arena_done(&a);
-    return r;
-}
-
-int object_arguments(struct call *c, const struct record_call *parts, bool whole, struct blob **ret, struct err *err)
-{
-    struct ref_found f;
-    size_t at = 0, done = 0;
-    int r = 0;
-    *ret = NULL;
-    if (strncmp(c->req.method, "object.", 7) == 0 || !ref_mentioned(parts->args, parts->args_len))
-        return 0;
-    bool all = ref_is(parts->args, parts->args_len, &f);
-    if (!whole && all) {
-        c->args.refs = c->args.ref_pieces = true;
-        return 0;
-    }
-    struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
-    while (r == 0 && ref_next(parts->args, parts->args_len, &at, &f)) {
-        size_t from = (size_t)(f.json - parts->args);
-        (void)buf_append(&args, parts->args + done, from - done);
-        r = write_one(c, &f, all, &args, err);
-        done = from + f.len;
-    }
-    if (r == 0 && done) {
-        (void)buf_append(&args, parts->args + done, parts->args_len - done);
-        size_t head = 4 + parts->head_len;
-        struct blob *b = args.over ? NULL : blob_new(head + args.len, c->quota);
-        if (b) {
-            memcpy(b->data, parts->head - 4, head);
-            memcpy(b->data + head, args.data, args.len);
-            c->args.refs = true;
-        } else {
-            r = err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
-        }
-        *ret = b;
-    }
-    buf_done(&args);
-    return r;
-}
-
-// Who has what a reference names, and the methods object.*.
-
-// Who has a part
-
-int object_group(const struct session *s, const struct ref *ref, struct group **ret, struct err *err)
-{
-    struct group *g = map_get(&s->router->by_uid, ref->uid);
-    if (!g && str_starts(ref->uid, OBJECT_LOCAL_UID))
-        return err_set(err, ERR_GONE,
-                       "ReferenceLost: the object is of another local run (its group has UID %s), and a reference is "
-                       "good in calls to its own run only",
-                       ref->uid);
-    if (!g)
-        return err_set(err, ERR_GONE,
-                       "ReferenceLost: the WorkerGroup with UID %s, whose processes kept the object, is "
-                       "gone, or not known here",
-                       ref->uid);
-    if (!str_eq(g->ns, s->tenant->ns))
-        return err_set(err, ERR_FORBIDDEN,
-                       "a reference to an object in namespace %s; this connection is for the groups "
-                       "of %s",
-                       g->ns, s->tenant->ns);
-    *ret = g;
-    return 0;
-}
-
-int object_member(const struct group *g, const struct ref_part *p, struct member **ret, struct err *err)
-{
-    if (p->rank >= g->world)
-        return err_set(err, ERR_GONE, "ReferenceLost: %s has no rank %u any more, which kept the object", g->key,
-                       p->rank);
-    struct member *m = g->ranks[p->rank].member;
-    if (m && m->attempt == p->attempt) {
-        *ret = m;
-        return 0;
-    }
-    if (p->attempt < MAX(g->oldest, m ? m->attempt : 0))
-        return err_set(err, ERR_GONE,
-                       "ReferenceLost: rank %u of %s kept the object in attempt %u, which is over: it is at attempt %u",
-                       p->rank, g->key, p->attempt, MAX(g->attempt, m ? m->attempt : 0));
-    return err_set(err, ERR_GONE, "ReferenceLost: rank %u of %s, attempt %u, which kept the object, is not connected",
-                   p->rank, g->key, p->attempt);
-}
-
 // object.get, object.pin, object.free
 
 static int read_ref(const struct head *head, const struct record_call *parts, struct arena *a, struct ref *ret,
@@ -421,9 +257,9 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
                        (int)head->method_len, head->method);
     int r = read_ref(head, parts, a, &ref, &found, err);
     if (r == 0)
-        r = object_group(s, &ref, &g, err);
+        r = reference_group(s->router, s->tenant->ns, &ref, &g, err);
     for (uint32_t i = 0; r == 0 && i < ref.n; i++)
-        r = object_member(g, &ref.parts[i], &m, err);
+        r = reference_member(g, &ref.parts[i], &m, err);
     if (r == 0)
         r = make_body(s, head, g, &ref, &found, ret, err);
     if (r < 0)

@@ -7,9 +7,7 @@
 #include "common/wire/ref.h"
 #include "operator/proxy/call.h"
 
-enum { OBJECT_SESSION_PARTS = 65536 };            // that a session may have made and not freed
-#define OBJECT_KEY_MS ((int64_t)24 * 3600 * 1000) // so long a key fits for a call without a deadline
-#define OBJECT_LOCAL_UID "local-"                 // UIDs of groups of local runs begin so; a run knows only its own
+enum { OBJECT_SESSION_PARTS = 65536 }; // that a session may have made and not freed
 
 // Whether the call may be made: members of the head that go together, room for another object. Of object.put the modes
 // are chosen; the other methods of this kind, which have a reference as their argument, become calls to the ranks that
@@ -17,13 +15,6 @@ enum { OBJECT_SESSION_PARTS = 65536 };            // that a session may have mad
 // body must be here whole for that.
 int object_begin(struct session *s, struct record *rec, struct head *head, struct record_call *parts, struct blob **ret,
                  struct err *err);
-
-// References in the arguments of a call that is about to be sent get what it takes to fetch them. `whole`: each rank
-// gets the same. *ret: the new body, NULL = there are none, or one that is split (c->args.ref_pieces).
-int object_arguments(struct call *c, const struct record_call *parts, bool whole, struct blob **ret, struct err *err);
-// Parts of a reference, for the worker that gets them: {"$ref": ..., "at": ...}, or several that it joins.
-int object_write_parts(const struct call *c, const struct ref *ref, uint32_t first, uint32_t n, struct buf *out,
-                       struct err *err);
 
 // Sends the reference to what ranks have kept of their results, or one has. ERR_LIMIT, ERR_INTERNAL.
 int object_collect(struct call *c, struct err *err);
@@ -34,7 +25,3 @@ void object_discard_all(struct call *c);
 
 void object_session_ends(struct session *s);
 void object_forget(struct session *s, const char *text, uint32_t n); // a reference of n parts, which was freed
-
-// The group of a reference, and the process that has one of its parts. ERR_GONE: lost; ERR_FORBIDDEN.
-int object_group(const struct session *s, const struct ref *ref, struct group **ret, struct err *err);
-int object_member(const struct group *g, const struct ref_part *p, struct member **ret, struct err *err);

@@ -26,7 +26,10 @@ static void collect_all(struct call *c)
 {
     struct err err = ERR_INIT;
     int r = collect(c, &err);
-    end(c, r, &err);
+    if (r != COLLECT_LATER)
+        end(c, r, &err);
+    else if (list_empty(&c->flowing))
+        list_append(&c->router->flowing, &c->flowing);
 }
 
 // False: the call is answered, and may be gone.
@@ -48,6 +51,10 @@ static bool advance(struct call *c)
 
 void call_flow(struct call *c)
 {
+    if (c->answer.collection) {
+        collect_all(c);
+        return;
+    }
     if (c->answer.join && !advance(c))
         return;
     args_flow(c);

@@ -4,6 +4,7 @@
 #include "common/base/last_words.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
+#include "operator/proxy/job.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/place_answer.h"
@@ -19,7 +20,7 @@
 
 static bool is_behind(const struct router *r)
 {
-    return !list_empty(&r->ended) || !list_empty(&r->gone) || !list_empty(&r->stale);
+    return !list_empty(&r->ended) || !list_empty(&r->gone) || !list_empty(&r->stale) || jobs_wait(r);
 }
 
 static void begin_work(struct router *r)
@@ -52,6 +53,7 @@ void router_init(struct router *r, const struct router_config *config)
     begin_work(r);
     list_init(&r->flowing);
     list_init(&r->spenders);
+    list_init(&r->employers);
     r->marks = blob_copy("[,]null", 7, NULL);
 }
 
@@ -70,7 +72,7 @@ void router_done(struct router *r)
     size_t i = 0;
     while (!list_empty(&r->leaving))
         router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
-    while (!list_empty(&r->ended) || !list_empty(&r->gone))
+    while (!list_empty(&r->ended) || !list_empty(&r->gone) || jobs_wait(r))
         router_turn(r);
     while (map_next(&r->by_uid, &i, &key, &g)) {
         free_group(g);
@@ -445,6 +447,7 @@ void router_waits(struct router *r)
 void router_turn(struct router *r)
 {
     begin_work(r);
+    jobs_go_on(r);
     sessions_go_on_ending(r);
     end_gone(r);
     release_stale(r);

@@ -47,6 +47,9 @@ struct router {
     struct map by_uid, by_key;
     struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
     struct list spenders;     // of them: those that have used something of this turn of the loop
+    struct list employers;    // likewise: those with long work to be done (job.h)
+    struct job *job;          // that is at work, and ...
+    struct fiber *fiber;      // ... how far
     uint64_t n_group_changes; // of those
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over

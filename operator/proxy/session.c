@@ -392,9 +392,9 @@ static void release_blocked(struct session *s, uint64_t unfinished)
         struct call *c = CONTAINER_OF(s->blocked_calls.next, struct call, link);
         if (c->seq > unfinished)
             return;
-        struct blob *kept = args_take(c);
-        call_submit(c, &(struct call_body){kept->data, kept->len, kept});
-        blob_unref(kept);
+        const struct call_body kept = args_take(c);
+        call_submit(c, &kept);
+        blob_unref(kept.blob);
     }
 }
 

@@ -22,12 +22,15 @@ void session_flow(struct session *s)
     if (!s->peer.out)
         return;
     const struct router_config *config = &s->router->config;
+    size_t charged = quota_used(s->quota), queued = s->peer.out->bytes;
+    bool over = s->peer.out->uncharged; // its answers, or those of others of its namespace, fill the share
+    if (s->peer.read && !over && MAX(charged, queued) <= config->high_mark) // nearly always
+        return;
     // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
     // wait for groups: the other calls are heard all the same, and that one is canceled.
     size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
-    size_t charged = quota_used(s->quota), waiting = s->parked + MIN(s->waiting, LET_IN * body);
-    size_t used = MAX(charged - MIN(charged, waiting), s->peer.out->bytes);
-    bool over = s->peer.out->uncharged; // its answers, or those of others of its namespace, fill the share
+    size_t waiting = s->parked + MIN(s->waiting, LET_IN * body);
+    size_t used = MAX(charged - MIN(charged, waiting), queued);
     if (s->peer.read ? !over && used <= config->high_mark + let_in : over || used >= config->low_mark + let_in)
         return;
     s->peer.read = !s->peer.read;

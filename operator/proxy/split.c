@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/split.h"
 
+#include "common/base/fiber.h"
 #include "common/base/json_scan.h"
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "common/wire/mode.h"
-#include "operator/proxy/remote_object.h"
+#include "operator/proxy/call.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 enum { COLUMNS_MAX = 64 };
 
 struct splitting {
-    struct call *c;
+    const struct split_order *o;
     const struct record_call *parts;
     struct split *s;
     size_t args_at; // where the arguments begin in s->body
@@ -22,26 +23,25 @@ struct splitting {
 
 static int no_json(const struct splitting *p, const struct json_scan *s, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->c->req.method,
+    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->o->of->method,
                    (size_t)(s->p - p->parts->args));
 }
 
 static int wrong_count(const struct splitting *p, const char *what, uint32_t found, bool more, struct err *err)
 {
-    const struct call *c = p->c;
-    if (!c->plan)
+    if (!p->o->planned)
         return err_set(
             err, ERR_INVALID,
             "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments must have one element per rank",
-            c->req.method, what, more ? "more than " : "", found, c->group->key, p->s->n);
-    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", c->req.method, what,
+            p->o->of->method, what, more ? "more than " : "", found, p->o->group, p->s->n);
+    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", p->o->of->method, what,
                    more ? "more than " : "", found, p->s->n);
 }
 
 static int no_room(const struct splitting *p, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
-                   p->c->req.method);
+                   p->o->of->method);
 }
 
 // Parts
@@ -77,7 +77,7 @@ static int split_list(const struct splitting *p, struct json_scan *scan, struct 
 {
     struct json_item item;
     struct split *s = p->s;
-    struct blob *marks = p->c->router->marks;
+    struct blob *marks = p->o->marks;
     uint32_t n = 0;
     int got;
     for (; (got = json_scan_next(scan, &item)) > 0 && n < s->n; n++) {
@@ -99,7 +99,7 @@ static int split_bodies(const struct splitting *p, struct err *err)
     struct scatter_source body;
     int r = body_list_read(p->parts->args, p->parts->args_len, &l, err);
     if (r < 0)
-        return err_wrap(err, "%s(): the arguments", p->c->req.method);
+        return err_wrap(err, "%s(): the arguments", p->o->of->method);
     if (l.n != p->s->n)
         return wrong_count(p, "the list of arguments", l.n, false, err);
     for (uint32_t i = 0; body_list_next(&l, &body); i++) {
@@ -115,7 +115,7 @@ static bool put(struct blob *b, const char *text, size_t len)
 {
     if (!blob_reserve(b, len))
         return false;
-    memcpy(b->data + b->len, text, len);
+    fiber_copy(b->data + b->len, text, len);
     b->len += len;
     return true;
 }
@@ -146,19 +146,18 @@ static int no_column(const struct splitting *p, const struct json_item *m, uint3
     char what[96];
     name_column(m, i, what);
     return err_set(err, ERR_INVALID, "%s(): %s must be a list with one element per %s, because the call is %s",
-                   p->c->req.method, what, p->c->plan ? "piece" : "rank", mode_dispatch_name(p->c->req.dispatch));
+                   p->o->of->method, what, p->o->planned ? "piece" : "rank", mode_dispatch_name(p->o->dispatch));
 }
 
 static int read_columns(const struct splitting *p, struct json_scan *s, struct column *columns, uint32_t *ret_n,
                         struct err *err)
 {
-    const struct call *c = p->c;
     struct json_item item;
     uint32_t n = 0;
     int got;
     while ((got = json_scan_next(s, &item)) > 0) {
         if (n == COLUMNS_MAX)
-            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", c->req.method, COLUMNS_MAX);
+            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", p->o->of->method, COLUMNS_MAX);
         columns[n].member = item;
         if (!json_scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return no_column(p, &item, n, err);
@@ -210,7 +209,7 @@ static int split_columns(const struct splitting *p, struct json_scan *s, struct 
 
 static int split_elements(const struct splitting *p, struct err *err)
 {
-    const struct call *c = p->c;
+    const struct split_order *o = p->o;
     const char *args = p->parts->args;
     size_t len = p->parts->args_len;
     struct json_scan s;
@@ -218,13 +217,13 @@ static int split_elements(const struct splitting *p, struct err *err)
         return split_bodies(p, err);
     if (batch_is_safetensors(args, len))
         return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
-                       c->req.method, mode_dispatch_name(c->req.dispatch));
+                       o->of->method, mode_dispatch_name(o->dispatch));
     if (!json_scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
-                       c->req.method, mode_dispatch_name(c->req.dispatch), p->s->n, c->plan ? "pieces" : "ranks",
-                       c->group->key);
-    return s.close == ']' && !c->req.positional ? split_list(p, &s, err) : split_columns(p, &s, err);
+                       o->of->method, mode_dispatch_name(o->dispatch), p->s->n, o->planned ? "pieces" : "ranks",
+                       o->group);
+    return s.close == ']' && !o->positional ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
 
 // Rows
@@ -233,7 +232,7 @@ static int too_many_heads(const struct splitting *p, struct err *err)
 {
     return err_set(err, ERR_LIMIT,
                    "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns",
-                   p->c->req.method, p->s->n, SPLIT_MADE_MAX);
+                   p->o->of->method, p->s->n, SPLIT_MADE_MAX);
 }
 
 static int add_piece(const struct splitting *p, uint32_t i, const struct scatter *doc, struct err *err)
@@ -261,7 +260,7 @@ static int cut_pieces(const struct splitting *p, const struct batch *b, struct e
         struct arena a = ARENA_INIT;
         struct scatter doc;
         scatter_init(&doc);
-        r = batch_slice(b, i * p->c->plan->each, p->c->plan->each, &a, &doc, err);
+        r = batch_slice(b, i * p->s->each, p->s->each, &a, &doc, err);
         if (r == 0)
             r = add_piece(p, i, &doc, err);
         scatter_done(&doc);
@@ -272,22 +271,24 @@ static int cut_pieces(const struct splitting *p, const struct batch *b, struct e
 
 static int split_rows(const struct splitting *p, struct err *err)
 {
-    struct call *c = p->c;
-    struct dispatch_plan *d = c->plan;
+    const struct split_order *o = p->o;
+    struct split *s = p->s;
     struct arena a = ARENA_INIT;
     struct batch b;
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
         r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and cuts it",
-                    mode_dispatch_name(c->req.dispatch));
+                    mode_dispatch_name(o->dispatch));
     if (r == 0)
         r = batch_read(p->parts->args, p->parts->args_len, &a, &b, err);
     if (r == 0)
-        r = batch_pieces(b.rows, p->s->n, c->req.pad, &d->each, &d->added, err);
+        r = batch_check_parts(&b, s->n, err);
+    if (r == 0)
+        r = batch_pieces(b.rows, s->n, o->pad, &s->each, &s->added, err);
     if (r < 0) {
-        err_wrap(err, "%s()", c->req.method);
+        err_wrap(err, "%s()", o->of->method);
     } else {
-        d->rows = b.rows;
+        s->rows = b.rows;
         r = cut_pieces(p, &b, err);
     }
     arena_done(&a);
@@ -302,7 +303,7 @@ static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint3
     struct split *s = p->s;
     struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
     size_t base = s->made->len, first = s->n_parts;
-    int r = object_write_parts(p->c, ref, i * each, each, &text, err);
+    int r = reference_write(p->o->of, ref, i * each, each, &text, err);
     if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
         r = no_room(p, err);
     buf_done(&text);
@@ -311,53 +312,53 @@ static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint3
 }
 
 // Parts lie on their ranks, and only those see rows.
-static int wrong_parts(const struct call *c, const struct ref *ref, uint32_t pieces, struct err *err)
+static int wrong_parts(const struct split_order *o, const struct ref *ref, struct err *err)
 {
     bool joined = ref->form == REF_JOINED;
     return err_set(
         err, ERR_INVALID,
         "%s(): the reference has %u part%s, the call has %u pieces, and Cadre does not split parts. Either produce it "
         "in %u pieces%s (with a split), %sor call object.get and pass the value, which the proxy splits",
-        c->req.method, ref->n, ref->n == 1 ? "" : "s", pieces, pieces, joined ? " or a multiple" : "",
+        o->of->method, ref->n, ref->n == 1 ? "" : "s", o->n, o->n, joined ? " or a multiple" : "",
         joined || ref->n == 1 ? "or pass it to a ONE_TO_ALL method, where every rank gets all of it, " : "");
 }
 
 static int split_ref(const struct splitting *p, struct err *err)
 {
-    const struct call *c = p->c;
+    const struct split_order *o = p->o;
     struct ref_found f;
     struct ref ref;
     struct arena a = ARENA_INIT;
     int r = 0;
-    if (c->req.pad)
+    if (o->pad)
         r = err_set(err, ERR_INVALID, "%s(): the parts of a reference are passed on unchanged and cannot be padded",
-                    c->req.method);
+                    o->of->method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
     if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
-        r = wrong_parts(c, &ref, p->s->n, err);
+        r = wrong_parts(o, &ref, err);
     for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
         r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
     arena_done(&a);
     return r;
 }
 
-int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
-               struct err *err)
+int split_make(const struct split_order *o, const struct call_body *body, const struct record_call *parts,
+               struct split *ret, struct err *err)
 {
-    *ret = (struct split){.n = c->plan ? c->plan->d.n_chunks : c->req.world, .quota = c->quota};
-    struct splitting p = {.c = c, .parts = parts, .s = ret};
+    *ret = (struct split){.n = o->n, .quota = o->quota};
+    struct splitting p = {.o = o, .parts = parts, .s = ret};
     ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
-    ret->body = body_keep(body, c->quota);
-    ret->made = blob_new(0, c->quota);
+    ret->body = body_keep(body, o->quota);
+    ret->made = blob_new(0, o->quota);
     if (!ret->body || !ret->made)
         return no_room(&p, err);
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
     ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
     p.args_at = at + ret->head.len;
-    if (c->args.ref_pieces)
+    if (o->ref)
         return split_ref(&p, err);
-    return c->plan && c->plan->d.form == MODE_ROWS ? split_rows(&p, err) : split_elements(&p, err);
+    return o->rows ? split_rows(&p, err) : split_elements(&p, err);
 }
 
 void split_done(struct split *s)

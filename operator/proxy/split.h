@@ -11,10 +11,25 @@
 // written again (heads, names).
 #pragma once
 
-#include "operator/proxy/call.h"
-#include "operator/proxy/dispatch_plan.h"
+#include "common/wire/record.h"
+#include "operator/proxy/body.h"
+#include "operator/proxy/reference.h"
 
 #define SPLIT_MADE_MAX ((size_t)64 << 20) // bytes of heads and names that are written again for all pieces together
+
+// What it depends on, besides the arguments. All pointers are borrowed; it does not know the call, which may end while
+// long arguments are split (job.h).
+struct split_order {
+    const char *group;  // the key, for messages
+    uint32_t n;         // pieces
+    bool planned, rows; // there is a dispatch plan; of a batch's rows, else of elements
+    bool positional, pad;
+    uint8_t dispatch;
+    bool ref;                        // the arguments are one reference, and a piece is some of its parts
+    const struct reference_call *of; // the call
+    struct quota *quota;
+    struct blob *marks; // of the router
+};
 
 struct split_piece {
     size_t first, n; // of the parts
@@ -26,15 +41,15 @@ struct split {
     size_t n_parts, size;
     struct split_piece *pieces;
     uint32_t n;
+    size_t rows, each, added; // of a batch: its rows, those of a piece; and rows of padding, 0 = there is none
     // private
     struct blob *body, *made; // what the parts lie in
-    struct quota *quota;      // borrowed from the call
+    struct quota *quota;      // borrowed
     size_t charged;
 };
 
-// c->plan says into how many pieces, and of what form; without one there is an element for each rank. What is known of
-// a batch goes into the plan. ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up.
-// split_done() in any case.
-int split_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct split *ret,
-               struct err *err);
+// ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up. split_done() in any case. Long
+// work (fiber.h).
+int split_make(const struct split_order *o, const struct call_body *body, const struct record_call *parts,
+               struct split *ret, struct err *err);
 void split_done(struct split *s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/split_stream.h"
 
+#include "common/base/fiber.h"
 #include "common/wire/batch.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/split.h"
@@ -13,6 +14,8 @@ struct split_stream {
     struct batch batch;
     size_t head, at;          // bytes of the document: its head; what comes next
     size_t tensor;            // that it belongs to
+    uint32_t n;               // pieces
+    size_t each, added;       // rows of a piece; of padding in all
     uint32_t *ranks;          // by the piece that they get ...
     uint32_t *first;          // ... those of piece i from this one on, up to the first of i + 1
     struct blob *heads;       // of the pieces, one behind the other
@@ -23,10 +26,10 @@ struct split_stream {
     size_t charged;
 };
 
-static int no_room(const struct request *q, struct err *err)
+static int no_room(const char *method, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
-                   q->method);
+                   method);
 }
 
 // Who gets which piece
@@ -57,22 +60,21 @@ static int add_to_piece(struct call *c, size_t piece, const struct record_part *
 
 // Heads
 
-static int make_head(const struct request *q, const struct dispatch_plan *d, struct split_stream *s, uint32_t i,
-                     struct err *err)
+static int make_head(const char *method, struct split_stream *s, uint32_t i, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct scatter doc;
     scatter_init(&doc);
-    int r = batch_slice(&s->batch, i * d->each, d->each, &a, &doc, err);
+    int r = batch_slice(&s->batch, i * s->each, s->each, &a, &doc, err);
     size_t len = doc.own.len;
     if (r == 0 && len > SPLIT_MADE_MAX - s->heads->len)
         r = err_set(err, ERR_LIMIT,
-                    "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns",
-                    q->method, d->d.n_chunks, SPLIT_MADE_MAX);
+                    "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns", method,
+                    s->n, SPLIT_MADE_MAX);
     if (r == 0 && !blob_reserve(s->heads, len))
-        r = no_room(q, err);
+        r = no_room(method, err);
     if (r == 0) {
-        memcpy(s->heads->data + s->heads->len, doc.own.data, len);
+        fiber_copy(s->heads->data + s->heads->len, doc.own.data, len);
         s->heads->len += len;
         s->heads_at[i + 1] = s->heads->len;
     }
@@ -81,14 +83,13 @@ static int make_head(const struct request *q, const struct dispatch_plan *d, str
     return r;
 }
 
-static int make_heads(const struct request *q, const struct dispatch_plan *d, struct split_stream *s, struct err *err)
+static int make_heads(const char *method, struct split_stream *s, struct err *err)
 {
-    uint32_t n = d->d.n_chunks;
     int r = 0;
     s->heads = blob_new(0, s->quota);
-    s->heads_at = arena_array(&s->memory, (size_t)n + 1, sizeof *s->heads_at);
-    for (uint32_t i = 0; i < n && r == 0; i++)
-        r = make_head(q, d, s, i, err);
+    s->heads_at = arena_array(&s->memory, (size_t)s->n + 1, sizeof *s->heads_at);
+    for (uint32_t i = 0; i < s->n && r == 0; i++)
+        r = make_head(method, s, i, err);
     return r;
 }
 
@@ -106,55 +107,69 @@ size_t split_stream_head_len(const struct call *c)
 
 // Beginning
 
-static int read_batch(const struct request *q, struct dispatch_plan *d, struct split_stream *s,
-                      const struct record_call *args, struct err *err)
+static int read_batch(const char *method, struct split_stream *s, bool pad, const struct record_call *args,
+                      struct err *err)
 {
     int r = batch_read_head(args->args, args->args_len, &s->memory, &s->batch, err);
     if (r == 0)
-        r = batch_pieces(s->batch.rows, d->d.n_chunks, q->pad, &d->each, &d->added, err);
-    d->rows = s->batch.rows;
-    return r < 0 ? err_wrap(err, "%s()", q->method) : 0;
+        r = batch_check_parts(&s->batch, s->n, err);
+    if (r == 0)
+        r = batch_pieces(s->batch.rows, s->n, pad, &s->each, &s->added, err);
+    return r < 0 ? err_wrap(err, "%s()", method) : 0;
 }
 
-// How much of the arguments has to be there; 0 = all of them.
-static size_t needed(const struct record_call *args, size_t *ret_head)
+bool split_stream_ready(const struct record_call *args, size_t *ret_head, size_t *want)
 {
     struct err err = ERR_INIT;
+    *ret_head = 0;
+    *want = SAFETENSORS_PREFIX;
     if (args->args_len < SAFETENSORS_PREFIX)
-        return SAFETENSORS_PREFIX;
-    if (!batch_is_safetensors(args->args, args->args_len) || safetensors_head_len(args->args, ret_head, &err) < 0)
-        return 0;
-    return *ret_head;
+        return false;
+    *want = batch_is_safetensors(args->args, args->args_len) && safetensors_head_len(args->args, ret_head, &err) == 0
+                ? *ret_head
+                : 0;
+    return *want && args->args_len >= *want;
 }
 
-int split_stream_begin(const struct request *q, struct dispatch_plan *d, const struct record_call *args,
-                       struct quota *quota, struct split_stream **ret, size_t *want, struct err *err)
+static int charge(const char *method, struct split_stream *s, struct err *err)
 {
-    size_t head = 0;
+    if (!quota_charge(s->quota, s->memory.used - s->charged))
+        return no_room(method, err);
+    s->charged = s->memory.used;
+    return 0;
+}
+
+int split_stream_make(const char *method, uint32_t n, bool pad, const struct record_call *args, struct quota *quota,
+                      struct split_stream **ret, struct err *err)
+{
+    size_t want;
     *ret = NULL;
-    *want = needed(args, &head);
-    if (!*want || args->args_len < *want)
-        return 0;
     struct split_stream *s = xcalloc(1, sizeof *s);
     s->quota = quota;
-    s->head = s->at = head;
-    *want = 0;
-    int r = read_batch(q, d, s, args, err);
+    s->n = n;
+    (void)split_stream_ready(args, &s->head, &want);
+    s->at = s->head;
+    int r = read_batch(method, s, pad, args, err);
     bool fits = r == 0 && batch_in_order(&s->batch);
-    if (fits) {
-        sort_ranks(&d->d, s);
-        r = make_heads(q, d, s, err);
-    }
-    if (fits && r == 0 && !quota_charge(quota, s->memory.used))
-        r = no_room(q, err);
-    else if (fits && r == 0)
-        s->charged = s->memory.used;
+    if (fits)
+        r = make_heads(method, s, err);
+    if (fits && r == 0)
+        r = charge(method, s, err);
     if (!fits || r < 0) {
         split_stream_free(s);
         return r;
     }
     *ret = s;
     return 0;
+}
+
+int split_stream_aim(struct split_stream *s, const char *method, struct dispatch_plan *d, struct err *err)
+{
+    d->rows = s->batch.rows;
+    d->each = s->each;
+    d->added = s->added;
+    sort_ranks(&d->d, s);
+    return charge(method, s, err);
 }
 
 static void drop_last(struct split_stream *s)

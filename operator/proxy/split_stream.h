@@ -7,11 +7,15 @@
 
 #include "operator/proxy/call.h"
 
-// The plan says into how many pieces, and gets what is known of the batch. `args` are the arguments as far as they have
-// come. *ret NULL: more is to be there before, *want bytes of the arguments, 0 = all, because this is not a batch that
-// can be split so. ERR_INVALID and ERR_LIMIT as of split_make(). The quota is borrowed.
-int split_stream_begin(const struct request *q, struct dispatch_plan *d, const struct record_call *args,
-                       struct quota *quota, struct split_stream **ret, size_t *want, struct err *err);
+// Whether so much of the arguments has come that it can be made, *ret_head bytes; else *want says how much has to be
+// there, 0 = all, because this is not a batch that can be split so.
+bool split_stream_ready(const struct record_call *args, size_t *ret_head, size_t *want);
+// Into `n` pieces. *ret NULL: this batch cannot be split so; it has to be here whole. ERR_INVALID and ERR_LIMIT as of
+// split_make(). The quota is borrowed. Long work (fiber.h).
+int split_stream_make(const char *method, uint32_t n, bool pad, const struct record_call *args, struct quota *quota,
+                      struct split_stream **ret, struct err *err);
+// For the ranks of that plan, which has `n` pieces, and gets what is known of the batch. ERR_LIMIT.
+int split_stream_aim(struct split_stream *s, const char *method, struct dispatch_plan *d, struct err *err);
 void split_stream_free(struct split_stream *s); // accepts NULL
 
 // The head of the document for that rank: of its own, behind the head of the call.

@@ -13,6 +13,8 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     *t = (struct tenant){
         .router = r, .ns = xstrdup(ns), .refs = 1, .weight = weight, .quota = quota_new_fair(r->bytes, weight)};
     list_init(&t->spender);
+    list_init(&t->jobs);
+    list_init(&t->employer);
     map_set(&r->tenants, ns, t);
     return t;
 }

@@ -20,8 +20,10 @@ struct tenant {
     struct quota *quota;
     uint32_t n_calls; // answered ones that a worker still has included
     uint32_t n_sessions;
-    uint32_t spent;      // of this turn, and more that it owes
-    struct list spender; // in the router's list while it has spent something
+    uint32_t spent;       // of this turn, and more that it owes
+    struct list spender;  // in the router's list while it has spent something
+    struct list jobs;     // job.h, not begun
+    struct list employer; // in the router's list while it has some
 };
 
 struct tenant *tenant_get(struct router *r, const char *ns); // a reference

@@ -46,6 +46,12 @@ void wait_queue_leave(struct wait_queue *q, struct list *call)
     free_if_over(q);
 }
 
+const struct list *wait_queue_first(const struct group *g, const struct session *s)
+{
+    const struct wait_queue *q = find(g, s);
+    return q && !list_empty(&q->calls) ? q->calls.next : NULL;
+}
+
 bool wait_queue_exists(const struct group *g, const struct session *s)
 {
     return find(g, s) != NULL;

@@ -17,6 +17,8 @@ struct wait_queue {
 // The last in the queue of this client and group, which is made for the first. The queue goes with the last one.
 struct wait_queue *wait_queue_add(struct group *g, struct session *s, struct list *call);
 void wait_queue_leave(struct wait_queue *q, struct list *call);
+// The first that waits there; NULL = none.
+const struct list *wait_queue_first(const struct group *g, const struct session *s);
 // Whether a call of this client would have to queue up behind another.
 bool wait_queue_exists(const struct group *g, const struct session *s);
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as verl's examples have them, what is wrong with wrong ones, and random batches, whose rows must be
-// found again wherever it was cut and joined.
+// Batches as verl's examples have them, and what is wrong with wrong ones.
+#include "tests/unit/common/wire/batch_docs.h"
 
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
-#include "common/base/rand.h"
 #include "common/base/str.h"
-#include "common/wire/batch_join.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,168 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct arena arena;
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
-
-// A document in an allocation of just its size, and what was read out of it.
-struct doc {
-    char *data;
-    size_t len;
-    struct batch batch;
-};
-
-static struct doc doc_read(struct doc d)
-{
-    struct err err = ERR_INIT;
-    if (batch_read(d.data, d.len, &arena, &d.batch, &err) < 0)
-        fail_msg("%s", err.msg);
-    return d;
-}
-
-static struct doc doc_of(const struct scatter *s, const struct doc *sources, size_t n)
-{
-    struct scatter_source *list = arena_array(&arena, n, sizeof *list);
-    struct doc d = {.data = xmalloc(s->len), .len = s->len};
-    for (size_t i = 0; i < n; i++)
-        list[i] = (struct scatter_source){sources[i].data, sources[i].len};
-    scatter_gather(s, list, d.data);
-    return doc_read(d);
-}
-
-static struct doc json_doc(const char *text)
-{
-    struct doc d = {.data = xmalloc(strlen(text)), .len = strlen(text)};
-    memcpy(d.data, text, d.len);
-    return doc_read(d);
-}
-
-// Tensors of U8 whose values count up from `first`.
-static struct doc tensor_doc(const char *name, enum safetensors_dtype dtype, size_t rows, size_t width, uint8_t first,
-                             const char *columns, const char *meta)
-{
-    const uint64_t shape[] = {rows, width};
-    struct safetensors_tensor t = {.name = name, .dtype = dtype, .n_dims = 2, .shape = shape};
-    struct safetensors_meta m[2];
-    size_t n_meta = 0;
-    struct scatter s;
-    struct err err = ERR_INIT;
-    if (columns)
-        m[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, columns};
-    if (meta)
-        m[n_meta++] = (struct safetensors_meta){BATCH_META, meta};
-    scatter_init(&s);
-    assert_int_equal(safetensors_write_head(&s, &t, name != NULL, m, n_meta, &err), 0);
-    uint8_t *values = xmalloc(t.len);
-    for (size_t i = 0; i < t.len; i++)
-        values[i] = (uint8_t)(first + i);
-    scatter_add(&s, 0, 0, t.len);
-    struct doc source = {.data = (char *)values, .len = t.len}, d = doc_of(&s, &source, 1);
-    free(values);
-    scatter_done(&s);
-    return d;
-}
-
-static struct doc doc_slice(const struct doc *d, size_t from, size_t rows)
-{
-    struct scatter s;
-    struct err err = ERR_INIT;
-    scatter_init(&s);
-    if (batch_slice(&d->batch, from, rows, &arena, &s, &err) < 0)
-        fail_msg("%s", err.msg);
-    struct doc piece = doc_of(&s, d, 1);
-    scatter_done(&s);
-    return piece;
-}
-
-// Of pieces in their order, of `rows` rows and `added` of padding.
-static int doc_join(const struct doc *docs, size_t n, size_t rows, size_t added, struct doc *ret, struct err *err)
-{
-    size_t each = (rows + added) / n;
-    struct batch_result *results = arena_array(&arena, n, sizeof *results);
-    struct scatter s;
-    scatter_init(&s);
-    *err = ERR_INIT;
-    *ret = (struct doc){0};
-    for (size_t i = 0; i < n; i++)
-        results[i] = (struct batch_result){&docs[i].batch, (uint32_t)i * 10, added ? batch_padding(rows, each, i) : 0};
-    int r = batch_join(results, n, added ? each : 0, &arena, &s, err);
-    assert_int_equal(r, err->code);
-    if (r == 0)
-        *ret = doc_of(&s, docs, n);
-    scatter_done(&s);
-    return r;
-}
-
-static void text_is(const struct doc *d, const char *want)
-{
-    char *text = xcalloc(1, d->len + 1);
-    memcpy(text, d->data, d->len);
-    assert_string_equal(text, want);
-    free(text);
-}
-
-static const uint8_t *row(const struct doc *d, const char *name, size_t i, size_t *ret_len)
-{
-    const struct safetensors_tensor *t = safetensors_find(&d->batch.doc, name);
-    assert_non_null(t);
-    assert_in_range(i, 0, t->shape[0] - 1);
-    *ret_len = t->len / t->shape[0];
-    return (const uint8_t *)d->data + t->offset + i * *ret_len;
-}
-
-static char *cell(const struct doc *d, const struct batch_column *c, size_t i)
-{
-    const char *text = c->text ? c->text : d->data;
-    assert_in_range(i, 0, c->n - 1);
-    return arena_strndup(&arena, text + c->cells[i].begin, c->cells[i].end - c->cells[i].begin);
-}
-
-// Row i of a is row k of b, in every tensor and column.
-static void rows_equal(const struct doc *a, size_t i, const struct doc *b, size_t k)
-{
-    assert_int_equal(a->batch.doc.n_tensors, b->batch.doc.n_tensors);
-    assert_int_equal(a->batch.n_columns, b->batch.n_columns);
-    for (size_t t = 0; t < a->batch.doc.n_tensors; t++) {
-        size_t len, other;
-        const uint8_t *one = row(a, a->batch.doc.tensors[t].name, i, &len);
-        const uint8_t *two = row(b, a->batch.doc.tensors[t].name, k, &other);
-        assert_int_equal(len, other);
-        if (len)
-            assert_memory_equal(one, two, len);
-    }
-    for (size_t c = 0; c < a->batch.n_columns; c++) {
-        const struct batch_column *one = &a->batch.columns[c], *two = batch_column(&b->batch, one->name);
-        assert_non_null(two);
-        assert_string_equal(cell(a, one, i), cell(b, two, k));
-    }
-}
-
-// The same but for rows: names, dtypes, dimensions, metadata.
-static void kinds_equal(const struct doc *a, const struct doc *b)
-{
-    assert_int_equal(a->batch.json, b->batch.json);
-    assert_int_equal(a->batch.doc.n_meta, b->batch.doc.n_meta);
-    for (size_t t = 0; t < a->batch.doc.n_tensors; t++) {
-        const struct safetensors_tensor *one = &a->batch.doc.tensors[t];
-        const struct safetensors_tensor *two = safetensors_find(&b->batch.doc, one->name);
-        assert_non_null(two);
-        assert_int_equal(one->dtype, two->dtype);
-        assert_int_equal(one->n_dims, two->n_dims);
-        for (size_t i = 1; i < one->n_dims; i++)
-            assert_int_equal(one->shape[i], two->shape[i]);
-    }
-    for (size_t i = 0; i < a->batch.doc.n_meta; i++)
-        if (!str_eq(a->batch.doc.meta[i].key, BATCH_COLUMNS))
-            assert_string_equal(a->batch.doc.meta[i].value,
-                                safetensors_meta_get(&b->batch.doc, a->batch.doc.meta[i].key));
-}
 
 static void json_is_told_from_safetensors(void **state)
 {
@@ -214,7 +50,7 @@ static void a_piece_points_into_the_document(void **state)
     struct scatter s;
     struct err err = ERR_INIT;
     scatter_init(&s);
-    assert_int_equal(batch_slice(&d.batch, 2, 2, &arena, &s, &err), 0);
+    assert_int_equal(batch_slice(&d.batch, 2, 2, &batch_memory, &s, &err), 0);
     assert_int_equal(s.n_parts, 2);
     assert_int_equal(s.parts[0].source, SCATTER_OWN);
     assert_int_equal(s.parts[1].source, 0);
@@ -369,7 +205,7 @@ static void refused(const char *text, size_t len, const char *why)
     struct err err = ERR_INIT;
     char *exact = xmalloc(len);
     memcpy(exact, text, len);
-    if (batch_read(exact, len, &arena, &b, &err) == 0)
+    if (batch_read(exact, len, &batch_memory, &b, &err) == 0)
         fail_msg("accepted, but it should say: %s", why);
     if (!strstr(err.msg, why))
         fail_msg("\"%s\" does not say \"%s\"", err.msg, why);
@@ -383,7 +219,7 @@ static void refused_json(const char *text, const char *why)
 
 static void refused_head(const char *head, size_t values, const char *why)
 {
-    char doc[512] = {0};
+    char doc[4096] = {0};
     doc[0] = (char)(strlen(head) % 256);
     doc[1] = (char)(strlen(head) / 256);
     memcpy(doc + 8, head, strlen(head));
@@ -402,6 +238,11 @@ static void what_is_no_batch_is_refused(void **state)
     refused("{\"abc\0\":[1]}", 12, "has a byte 0");
     refused_json("{\"a\":[1],\"b\":[]}", "'b' has 0 rows, but 'a' has 1");
     refused_json("{\"a\":[1],\"a\":[2]}", "two columns 'a'");
+    refused_json(arena_printf(&batch_memory, "{\"%02000d\":[1]}", 0),
+                 "the name of a column has 2000 bytes; at most 1024");
+    refused_head(
+        arena_printf(&batch_memory, "{\"%02000d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 0), 1,
+        "a name of 2000 bytes");
     refused_head("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]}}", 1, "tensor 'a' is a single number");
     refused_head("{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
                  "\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}",
@@ -438,163 +279,20 @@ static void two_ranks_add_their_rank(void **state)
     free(d.data);
 }
 
-static void random_value(struct rand *r, struct buf *out)
-{
-    static const char *const values[] = {"1",       "-2.5e3",          "\"\"", "\"a\\\"],{\"", "null",
-                                         "[1,[2]]", "{\"k\":[\"}\"]}", "true", "\"\xc3\xa4\"", "[]",
-                                         "{}"};
-    buf_puts(out, values[rand_below(r, ARRAY_LEN(values))]);
-}
-
-static char *random_columns(struct rand *r, size_t rows)
-{
-    struct buf text = BUF_INIT(1 << 16);
-    size_t n = rand_below(r, 4);
-    buf_puts(&text, "{");
-    for (size_t c = 0; c < n; c++) {
-        buf_printf(&text, "%s\"c%zu\":[", c ? ", " : "", c);
-        for (size_t i = 0; i < rows; i++) {
-            buf_puts(&text, i ? "," : "");
-            buf_puts(&text, rand_below(r, 4) ? "" : " ");
-            random_value(r, &text);
-        }
-        buf_puts(&text, "]");
-    }
-    buf_puts(&text, "}");
-    char *copy = arena_strdup(&arena, buf_str(&text));
-    buf_done(&text);
-    return copy;
-}
-
-static struct doc random_doc(struct rand *r, size_t rows)
-{
-    struct safetensors_tensor tensors[6];
-    struct safetensors_meta meta[] = {
-        {BATCH_COLUMNS, random_columns(r, rows)}, {BATCH_META, "{\"t\":1}"}, {"format", "pt"}};
-    size_t n = rand_below(r, 6), len = 0;
-    struct scatter s;
-    struct err err = ERR_INIT;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *shape = arena_array(&arena, 3, sizeof *shape);
-        shape[0] = rows;
-        shape[1] = rand_below(r, 4) * 8; // so that rows of less than a byte an element are whole bytes
-        shape[2] = rand_below(r, 3);
-        tensors[i] =
-            (struct safetensors_tensor){.name = arena_printf(&arena, "t%zu", i),
-                                        .dtype = (enum safetensors_dtype)rand_below(r, SAFETENSORS_DTYPE_COUNT),
-                                        .n_dims = 2 + rand_below(r, 2),
-                                        .shape = shape};
-    }
-    scatter_init(&s);
-    assert_int_equal(safetensors_write_head(&s, tensors, n, meta, rand_below(r, 4), &err),
-                     0); // in any order: unaligned
-    for (size_t i = 0; i < n; i++)
-        len += tensors[i].len;
-    char *values = xmalloc(len);
-    for (size_t i = 0; i < len; i++)
-        values[i] = (char)rand_u64(r);
-    scatter_add(&s, 0, 0, len);
-    struct doc source = {.data = values, .len = len}, d = doc_of(&s, &source, 1);
-    free(values);
-    scatter_done(&s);
-    return d;
-}
-
-static struct doc random_json(struct rand *r, size_t rows)
-{
-    return json_doc(random_columns(r, rows));
-}
-
-// Whatever they were before.
-static void values_are_aligned(const struct safetensors *s)
-{
-    for (size_t i = 0; i < s->n_tensors; i++) {
-        unsigned bits = safetensors_dtype_bits(s->tensors[i].dtype);
-        assert_int_equal(bits % 8 || !s->tensors[i].len ? 0 : s->tensors[i].offset % (bits / 8), 0);
-    }
-}
-
-static void cut_and_join(const struct doc *d, size_t n)
-{
-    struct doc pieces[16], back;
-    size_t each, added, rows = d->batch.rows;
-    struct err err = ERR_INIT;
-    assert_int_equal(batch_pieces(rows, n, true, &each, &added, &err), 0);
-    for (size_t i = 0; i < n; i++) {
-        pieces[i] = doc_slice(d, i * each, each);
-        kinds_equal(d, &pieces[i]);
-        values_are_aligned(&pieces[i].batch.doc);
-        assert_int_equal(pieces[i].batch.rows, each);
-        for (size_t k = 0; k < each; k++)
-            rows_equal(&pieces[i], k, d, MIN(i * each + k, rows - 1));
-    }
-    if (doc_join(pieces, n, rows, added, &back, &err) < 0)
-        fail_msg("%s", err.msg);
-    kinds_equal(d, &back);
-    assert_int_equal(back.batch.rows, rows);
-    assert_int_equal(back.batch.doc.n_tensors, d->batch.doc.n_tensors);
-    assert_int_equal(back.batch.n_columns, d->batch.n_columns);
-    for (size_t k = 0; k < rows; k++)
-        rows_equal(&back, k, d, k);
-    free(back.data);
-    for (size_t i = 0; i < n; i++)
-        free(pieces[i].data);
-}
-
-static void random_batches_are_the_same_after_cutting_and_joining(void **state)
-{
-    (void)state;
-    struct rand r;
-    rand_seed(&r, 1);
-    for (int round = 0; round < 400; round++) {
-        size_t rows = rand_below(&r, 12);
-        struct doc d = round % 4 ? random_doc(&r, rows) : random_json(&r, rows);
-        cut_and_join(&d, 1 + rand_below(&r, 8));
-        free(d.data);
-        arena_done(&arena);
-    }
-}
-
-static void pieces_of_any_size_join(void **state)
-{
-    (void)state;
-    struct rand r;
-    rand_seed(&r, 2);
-    for (int round = 0; round < 100; round++) {
-        size_t rows = rand_below(&r, 12), at = 0, n = 0;
-        struct doc d = round % 4 ? random_doc(&r, rows) : random_json(&r, rows), pieces[16], back;
-        struct err err;
-        rows = d.batch.rows;
-        for (; n < 15; at += pieces[n++].batch.rows)
-            pieces[n] = doc_slice(&d, at, n == 14 ? rows - at : rand_below(&r, rows - at + 1));
-        assert_int_equal(doc_join(pieces, n, rows, 0, &back, &err), 0);
-        assert_int_equal(back.batch.rows, rows);
-        for (size_t k = 0; k < rows; k++)
-            rows_equal(&back, k, &d, k);
-        for (size_t i = 0; i < n; i++)
-            free(pieces[i].data);
-        free(back.data);
-        free(d.data);
-        arena_done(&arena);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(json_is_told_from_safetensors, teardown),
-        cmocka_unit_test_teardown(rows_go_where_they_belong, teardown),
-        cmocka_unit_test_teardown(a_piece_points_into_the_document, teardown),
-        cmocka_unit_test_teardown(json_batches_are_cut_alike, teardown),
-        cmocka_unit_test_teardown(pieces_are_equal, teardown),
-        cmocka_unit_test_teardown(padding_repeats_the_last_row_and_is_taken_off, teardown),
-        cmocka_unit_test_teardown(padding_that_cannot_be_told_is_refused, teardown),
-        cmocka_unit_test_teardown(metadata_must_agree_and_metrics_are_merged, teardown),
-        cmocka_unit_test_teardown(results_that_differ_are_not_joined, teardown),
-        cmocka_unit_test_teardown(what_is_no_batch_is_refused, teardown),
-        cmocka_unit_test_teardown(two_ranks_add_their_rank, teardown),
-        cmocka_unit_test_teardown(random_batches_are_the_same_after_cutting_and_joining, teardown),
-        cmocka_unit_test_teardown(pieces_of_any_size_join, teardown),
+        cmocka_unit_test_teardown(json_is_told_from_safetensors, batch_teardown),
+        cmocka_unit_test_teardown(rows_go_where_they_belong, batch_teardown),
+        cmocka_unit_test_teardown(a_piece_points_into_the_document, batch_teardown),
+        cmocka_unit_test_teardown(json_batches_are_cut_alike, batch_teardown),
+        cmocka_unit_test_teardown(pieces_are_equal, batch_teardown),
+        cmocka_unit_test_teardown(padding_repeats_the_last_row_and_is_taken_off, batch_teardown),
+        cmocka_unit_test_teardown(padding_that_cannot_be_told_is_refused, batch_teardown),
+        cmocka_unit_test_teardown(metadata_must_agree_and_metrics_are_merged, batch_teardown),
+        cmocka_unit_test_teardown(results_that_differ_are_not_joined, batch_teardown),
+        cmocka_unit_test_teardown(what_is_no_batch_is_refused, batch_teardown),
+        cmocka_unit_test_teardown(two_ranks_add_their_rank, batch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

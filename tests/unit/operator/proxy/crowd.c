@@ -116,7 +116,7 @@ size_t values_of(const char *data, size_t len, int64_t *values, struct arena *a)
     if (t)
         memcpy(values, data + t->offset, t->len);
     for (size_t i = 0; !t && i < b.rows; i++)
-        values[i] = strtoll(data + c->cells[i].begin, NULL, 10);
+        values[i] = strtoll(data + batch_cell(c, i)->begin, NULL, 10);
     return b.rows;
 }
 
@@ -134,6 +134,7 @@ void crowd_sends(struct crowd *w, const struct mode *m, const struct body *args)
                                         .args_len = args->len},
                     &err) < 0)
         fail_msg("%s", err.msg);
+    fixture_turns(&w->f);
 }
 
 struct body text_body(const char *text)
@@ -162,6 +163,7 @@ void crowd_says(struct crowd *w, uint32_t rank, uint32_t id, const struct body *
     struct err err = ERR_INIT;
     if (worker_answer_bytes(&w->f, &w->workers[rank], id, RECORD_RESULT, b->data, b->len, &err) < 0)
         fail_msg("%s", err.msg);
+    fixture_turns(&w->f);
 }
 
 struct body crowd_hears(struct crowd *w)

@@ -89,6 +89,16 @@ void fixture_pass(struct proxy_fixture *f, int64_t ms)
     router_turn(&f->router);
 }
 
+unsigned fixture_turns(struct proxy_fixture *f)
+{
+    unsigned n = 0;
+    for (; router_wait_ms(&f->router) == 0; n++) {
+        router_tick(&f->router);
+        router_turn(&f->router);
+    }
+    return n;
+}
+
 static void wire_init(struct wire *w)
 {
     record_writer_init(&w->out, 8 << 20);

@@ -50,6 +50,7 @@ void fixture_done(struct proxy_fixture *f);
 void fixture_group(struct proxy_fixture *f, uint32_t world, uint32_t attempt, const char *refusal);
 void fixture_meshes(struct proxy_fixture *f, uint32_t world, const struct grid *meshes, size_t n); // attempt 1
 void fixture_pass(struct proxy_fixture *f, int64_t ms);                                            // time
+unsigned fixture_turns(struct proxy_fixture *f); // until nothing is left for a later turn; how many there were
 
 // add is ONE_TO_ALL, each ALL_TO_ALL, first RANK_ZERO, or what `hello` says; on node n<rank>, pod llama-<rank>-0.
 int worker_dial_as(struct proxy_fixture *f, struct worker *w, uint32_t rank, uint32_t attempt, const char *hello,

@@ -167,6 +167,7 @@ static const char *takes(struct world *w, uint32_t rank, size_t *ret_len, struct
 {
     struct record_call parts;
     struct err err = ERR_INIT;
+    fixture_turns(&w->f);
     struct wire_record *r = wire_next(&w->workers[rank].wire);
     assert_non_null(r);
     assert_int_equal(r->h.type, RECORD_CALL);
