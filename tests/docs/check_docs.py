@@ -4,8 +4,8 @@
 
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
-pages on calls and the protocol. make targets and paths in documents. Links between documents. The tests of the table of
-failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+pages on calls and the protocol. The walks and the states of a call in docs/architecture.md. make targets and paths in
+documents. Links between documents. The tests of the table of failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -195,6 +195,20 @@ def check_documents():
     )
 
 
+def check_architecture():
+    """The two walks name at most twelve files each, which exist. The picture has the states of a call that the code has,
+    and no other; a new call is its beginning."""
+    text, paths = read("docs/architecture.md"), tree()
+    for walk in ("## A pod in twelve files", "## A call in twelve files"):
+        files = re.findall(r"^\| `([\w/]+\.c)` \|", section(text, walk), re.M)
+        check(f"docs/architecture.md: {walk[3:]}", ([] if 6 < len(files) <= 12 else [f"{len(files)} files"]) +
+              [f"no {f}" for f in files if f not in paths])
+    drawn = set(re.findall(r"\w+", re.sub(r":.*", "", text.partition("stateDiagram-v2\n")[2].partition("```")[0])))
+    states = {state.capitalize() for state in re.findall(r"^    CALL_(\w+),", re.search(
+        r"enum call_state \{.*?\};", read("operator/proxy/call.h"), re.S)[0], re.M)} - {"New"}
+    check("docs/architecture.md draws every state of a call", difference(states, drawn, "call.h", "the picture"))
+
+
 def answers_at_once(script):
     """Its manual, and a refusal: with no compiler and no cluster to be found."""
     for argument, code in (("--help", 0), ("--no-such-option", 2)):
@@ -236,6 +250,7 @@ def main():
     check_reasons()
     check_modes()
     check_documents()
+    check_architecture()
     check_outages()
     check_benchmarks()
     print(f"1..{count}")

@@ -33,9 +33,9 @@ enum { TURN_MS = 5, HEAD_MAX = 512 };
 static char folder[64];
 
 struct question { // for the borrower
-    char at[64];
     uint64_t id, bytes;
     int64_t until;
+    char at[64];
     char key[REF_KEY_SIZE];
 };
 
