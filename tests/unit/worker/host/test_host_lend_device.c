@@ -33,9 +33,9 @@ enum { TURN_MS = 5, HEAD_MAX = 512 };
 static char folder[64];
 
 struct question { // for the borrower
+    char at[64];
     uint64_t id, bytes;
     int64_t until;
-    char at[64];
     char key[REF_KEY_SIZE];
 };
 
@@ -99,7 +99,7 @@ static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *
     struct err err = ERR_INIT;
     static atomic_bool canceled;
     pthread_t thread;
-    if (w->canceled && pthread_create(&thread, NULL, cancel_late, &canceled) != 0)
+    if (w->canceled && (pthread_create(&thread, NULL, cancel_late, &canceled) != 0 || pthread_detach(thread) != 0))
         _exit(6);
     if (w->device)
         setenv("CADRE_DEVICE", w->device, 1);
@@ -158,9 +158,10 @@ static void keep(struct fixture *f)
     struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
     assert_int_equal(store_put(f->store, &what, f, &o, &err), 0);
     assert_int_equal(store_used(f->store), head.own.len + STORE_OBJECT_COST); // of the host
-    f->question = (struct question){.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
-    snprintf(f->question.at, sizeof f->question.at, "127.0.0.1:%d", lender_port(f->lender));
-    ref_key(SECRET, o->id, f->question.until, f->question.key);
+    struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
+    snprintf(q.at, sizeof q.at, "127.0.0.1:%d", lender_port(f->lender));
+    ref_key(SECRET, o->id, q.until, q.key);
+    f->question = q;
     blob_unref(what.blob);
     region_unref(what.values);
     scatter_done(&head);
