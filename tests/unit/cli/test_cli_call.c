@@ -83,7 +83,7 @@ static void prints_json(const char *line, const char *begin)
     cli_world_line(&world, line);
     assert_int_equal(world.status, 1);
     assert_ptr_equal(strstr(buf_str(&world.out), begin), buf_str(&world.out));
-    assert_non_null(strstr(buf_str(&world.err), "() ran, and its result is not known to be one for each rank"));
+    assert_non_null(strstr(buf_str(&world.err), "() ran, but kubectl-cadre cannot tell whether there is one result per rank"));
 }
 
 static void a_line_for_each_rank_wants_a_result_of_each(void **state)
@@ -93,7 +93,7 @@ static void a_line_for_each_rank_wants_a_result_of_each(void **state)
     fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --dispatch dp-compute-proto" REACH, 2,
           "-o ranks is for modes that return one result per rank");
     fails("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks" REACH, 1,
-          "add() was not called: it was registered with a mode whose results are not one for each rank");
+          "add() was not called: it has a mode that does not return one result per rank");
     fails("call llama sub '{\"a\":[1,2,3,4]}' --role critic -o ranks" REACH, 1, "sub() was not called");
     prints("call llama add '{\"a\":[1,2,3,4]}' --role actor -o ranks --execute rank-zero" REACH,
            "0: {\"a\": [1, 2, 3, 4]}\n");

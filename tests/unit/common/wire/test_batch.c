@@ -128,7 +128,7 @@ static void padding_that_cannot_be_told_is_refused(void **state)
     struct doc p[] = {json_doc("{\"x\":[1]}"), json_doc("{\"x\":[2]}")}, back;
     struct err err;
     assert_int_equal(doc_join(p, 2, 3, 1, &back, &err), ERR_INVALID);
-    assert_non_null(strstr(err.msg, "rank 0 was given 2 rows and returned 1"));
+    assert_non_null(strstr(err.msg, "rank 0 got 2 rows and returned 1"));
     assert_int_equal(doc_join(p, 2, 3, 0, &back, &err), 0); // without padding a method may return what it likes
     text_is(&back, "{\"x\":[1,2]}");
     free(back.data);

@@ -205,7 +205,7 @@ static void three_d_modes(void **state)
     gives(RECORD_3D_PROTO, NULL, "{\"join\":false}", 4, "train: dp2 tp2", NULL, "2: 0 0 1 1 > 0 2 a list");
     gives(RECORD_3D_PROTO, "{\"mesh\":\"b\"}", NULL, 4, "a: dp4", "b: tp4", "1: 0 0 0 0 > 0 joined");
     gives(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 ep1 tp2", NULL, "2: 0 0 1 1 > 0 2 joined");
-    refused(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 ep2", NULL, "mesh 'train' has 'ep' too");
+    refused(RECORD_3D_PROTO, NULL, NULL, 4, "train: dp2 ep2", NULL, "mesh 'train' has 'ep', too");
     refused(RECORD_3D_PROTO, NULL, NULL, 4, NULL, NULL, "the call needs a mesh");
     refused(RECORD_3D_PROTO, "{\"mesh\":\"x\"}", NULL, 4, "train: dp4", NULL, "no mesh 'x'");
 }
@@ -276,8 +276,8 @@ static void rules_that_are_wrong(void **state)
     refused(RECORD_SPLIT, "{\"index\":[0,1,2,4]}", NULL, 4, m, NULL, "rank 3 gets piece 4");
     refused(RECORD_SPLIT, "{\"index\":[0,0,2,2]}", NULL, 4, m, NULL, "no rank gets piece 1");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"x\":0}}", 4, m, NULL, "collect: mesh 'm' has no dimension 'x'");
-    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":2}}", 4, m, NULL, "has 2 coordinates, 2 is none");
-    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":-3}}", 4, m, NULL, "-3 is none");
+    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":2}}", 4, m, NULL, "has 2 coordinates, and 2 is not one of them");
+    refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":-3}}", 4, m, NULL, "and -3 is not one of them");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":0,\"dp\":1}}", 4, m, NULL, "'dp' twice");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":0.5}}", 4, m, NULL, "an object of coordinates");
     refused(RECORD_SPLIT, NULL, "{\"at\":{},\"ranks\":[1]}", 4, m, NULL, "not both");
@@ -287,10 +287,10 @@ static void rules_that_are_wrong(void **state)
     refused(RECORD_SPLIT, NULL, "{\"join\":0}", 4, m, NULL, "no member 'join'");
     refused(RECORD_SPLIT, "{\"elements\":1}", NULL, 4, m, NULL, "split.elements must be true or false");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":\"middle\"}}", 4, m, NULL, "an object of coordinates");
-    refused(RECORD_3D_PROTO, "{\"dims\":[\"dp\"]}", NULL, 4, m, NULL, "the 3D modes know themselves who gets what");
-    refused(RECORD_3D_PP_ONLY, NULL, "{\"ranks\":[1]}", 4, m, NULL, "the 3D modes know themselves who gets what");
-    refused(RECORD_ONE_TO_ALL, NULL, "{\"ranks\":[1]}", 4, m, NULL, "go with dispatch mode SPLIT and the 3D modes");
-    refused(RECORD_DP_COMPUTE_PROTO, "{\"elements\":true}", NULL, 4, m, NULL, "go with dispatch mode SPLIT");
+    refused(RECORD_3D_PROTO, "{\"dims\":[\"dp\"]}", NULL, 4, m, NULL, "the 3D modes use only `mesh`, `elements` and `join`");
+    refused(RECORD_3D_PP_ONLY, NULL, "{\"ranks\":[1]}", 4, m, NULL, "the 3D modes use only `mesh`, `elements` and `join`");
+    refused(RECORD_ONE_TO_ALL, NULL, "{\"ranks\":[1]}", 4, m, NULL, "need dispatch mode SPLIT or a 3D mode");
+    refused(RECORD_DP_COMPUTE_PROTO, "{\"elements\":true}", NULL, 4, m, NULL, "need dispatch mode SPLIT");
     refused(RECORD_DISPATCH_DEFAULT, NULL, NULL, 4, m, NULL, "no dispatch mode 0");
 }
 

@@ -188,8 +188,8 @@ static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
     gateway_client(&p, &f);
     send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1);
     send_record(&p, RECORD_CANCEL, 0, "", 0);
-    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 7 - {\"code\":\"CANCELED\",\"message\":\"the call was canceled by "
-                                           "its client before all of it had come"));
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 7 - {\"code\":\"CANCELED\",\"message\":\"the client canceled the "
+                                           "call before all of it had arrived"));
     buf_reset(&p.got);
     send_record(&p, RECORD_CANCEL, 0, "", 0);                         // it was answered
     send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1); // the id is free again

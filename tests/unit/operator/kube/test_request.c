@@ -18,7 +18,8 @@
 
 static enum verb verb_of(const char *name)
 {
-    static const char *const names[] = {"GET", "LIST", "WATCH", "CREATE", "UPDATE", "PATCH_MERGE", "APPLY", "DELETE"};
+    static const char *const names[] = {"GET",         "LIST",       "WATCH", "CREATE", "UPDATE",
+                                        "PATCH_MERGE", "PATCH_JSON", "APPLY", "DELETE"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (str_eq(names[i], name))
             return (enum verb)i;

@@ -114,8 +114,8 @@ refuses "spec.worker.meshes: the sizes of mesh m (dp 3) do not multiply to the w
 printf 'apiVersion: cadre.dev/v2\nkind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
 exit_code 65 "apiVersion must be cadre.dev/v1alpha1" "${socket[@]}" -f "$work/bad.yaml"
 printf 'kind: WorkerGroup\nmetadata: {name: ../a}\nspec: {worker: {command: ["true"]}}\n' >"$work/bad.yaml"
-exit_code 65 "the group ../a of the namespace default: names have" "${socket[@]}" -f "$work/bad.yaml"
-exit_code 65 "the group A of the namespace default: names have" "${socket[@]}" --group A -- true
+exit_code 65 "the group ../a of the namespace default: a name has" "${socket[@]}" -f "$work/bad.yaml"
+exit_code 65 "the group A of the namespace default: a name has" "${socket[@]}" --group A -- true
 exit_code 3 "yes and 0 of 1" "${socket[@]}" -f - --group shell <"$work/group.yaml"
 printf 'kind: WorkerGroup\nspec: [\n' >"$work/bad.yaml"
 exit_code 65 "bad.yaml: line " "${socket[@]}" -f "$work/bad.yaml"

@@ -62,7 +62,7 @@ got=$("$cli" call acc get_value --namespace lab)
 if "$cli" call acc get_value --namespace lab --server "ws://127.0.0.1:$port" --token x >"$work/refused.out" 2>&1; then
     fail "kubectl cadre with a wrong token is answered"
 fi
-grep -qF "not the token of this run" "$work/refused.out" || fail "it does not say why"
+grep -qF "this token is not valid for this run" "$work/refused.out" || fail "it does not say why"
 local_stop
 [[ ! -e $token_file ]] || fail "the token outlives the run"
 echo "ok"

@@ -335,7 +335,7 @@ static void results_that_do_not_fit_name_ranks_and_keys(void **state)
     crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
         crowd_says(w, rank, crowd_takes(w, rank, &got), &json);
-    assert_non_null(strstr(client_hears(&w->c), "rank 0 was given 2 rows and returned 1"));
+    assert_non_null(strstr(client_hears(&w->c), "rank 0 got 2 rows and returned 1"));
     crowd_free(w);
 }
 
@@ -362,7 +362,7 @@ static void what_is_wrong_reaches_no_rank(void **state)
     crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"collect\":{\"ranks\":[9]}"}, "{}", "INVALID",
                   "there is no rank 9");
     crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"split\":{\"elements\":true}"}, "{}", "INVALID",
-                  "go with dispatch mode SPLIT and the 3D modes only");
+                  "`split` and `collect` need dispatch mode SPLIT or a 3D mode");
     crowd_refused(w, &(struct mode){RECORD_SPLIT, .more = ",\"split\":{\"a\":[1}"}, "{}", "INVALID", "not valid JSON");
     crowd_refused(w, &(struct mode){.more = ",\"pad\":1"}, "{}", "INVALID", "\"pad\" must be true or false");
     crowd_refused(w, &(struct mode){.execute = RECORD_RANK_ZERO, .more = ",\"pad\":true"}, "{}", "INVALID",

@@ -135,7 +135,7 @@ static void a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted(void **stat
                                 .head = "{\"method\":\"add\",\"split\":{\"index\":[0,1,2,2]}}",
                                 .args = text}); // no rank sees whole rows of three pieces
     hears_about(w, "4 ERROR INVALID ",
-                "the reference has 4 parts, the call deals out 3 pieces, and parts are not cut again");
+                "the reference has 4 parts, the call has 3 pieces, and Cadre does not split parts");
     arena_done(&a);
 }
 
@@ -204,9 +204,10 @@ static void numbers_that_do_not_fit_are_refused(void **state)
     sends_cut(w, 1, "{\"method\":\"add\"}", one);
     hears_about(
         w, "1 ERROR INVALID ",
-        "the reference has 1 part, the call deals out 4 pieces, and parts are not cut again on their way from rank to "
-        "rank. Either keep it in 4 pieces where it is made (a split of that many), or pass it to a ONE_TO_ALL method, "
-        "where every rank gets all of it, or object.get it and pass the value, which is cut here");
+        "the reference has 1 part, the call has 4 pieces, and Cadre does not split parts. Either produce it in 4 "
+        "pieces "
+        "(with a split), or pass it to a ONE_TO_ALL method, where every rank gets all of it, or call object.get and "
+        "pass the value, which the proxy splits");
     sends_group(w, 2, "{\"method\":\"add\"}", all);
     hears_about(w, "2 ERROR INVALID ", "the reference has 4 parts, and each rank can only get one of them here");
     sends_cut(w, 3, "{\"method\":\"add\",\"pad\":true}", all);

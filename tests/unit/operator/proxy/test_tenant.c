@@ -58,8 +58,8 @@ static void a_namespace_holds_no_more_bytes_than_are_left_to_others(void **state
     }
     assert_int_equal(quota_used(w->f.router.bytes), fixture_limits.total_bytes / 2);
     sends_group(w, 1, ADD, "[]");
-    hears(w, "1 ERROR THROTTLED the calls and answers of namespace ml take 33554432 bytes here, and its share has room "
-             "for no more; *");
+    hears(w, "1 ERROR THROTTLED the calls and answers of namespace ml take 33554432 bytes here, and may take no "
+             "more; *");
     client_open_in(&w->f, &other, "web", "llama"); // has room all the same
     assert_int_equal(client_send(&other, &call, &err), 0);
     assert_null(client_hears(&other));
@@ -116,7 +116,8 @@ static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
     }
     assert_string_equal(got,
                         "1 ERROR THROTTLED the clients of namespace ml have 600 calls in progress here, which is its "
-                        "share of the 600 that are free; wait for some of them, or give it more (--namespace-weights)");
+                        "part of the 600 that are free; wait for some of them, or give it a higher weight "
+                        "(--namespace-weights)");
     assert_int_equal(w->f.router.n_calls, share);
     client_open_in(&w->f, &other, "web", "llama");
     assert_null(fills(&other, "[]", fixture_limits.session_calls));
@@ -209,9 +210,8 @@ static void a_namespace_has_no_more_connections_than_are_left_to_others(void **s
         client_open_in(&f, &c[i], "ml", NULL);
     }
     assert_int_equal(tenant_check_sessions(&f.router, "ml", &err), ERR_THROTTLED);
-    assert_string_equal(err.msg,
-                        "the clients of namespace ml have 6 connections here, which is its share of the 6 that "
-                        "are free; close some of them, or give it more (--namespace-weights)");
+    assert_string_equal(err.msg, "the clients of namespace ml have 6 connections here, which is its part of the 6 that "
+                                 "are free; close some of them, or give it a higher weight (--namespace-weights)");
     err = ERR_INIT;
     for (int i = 6; i < 11; i++) { // until they have three times what is left
         assert_int_equal(tenant_check_sessions(&f.router, "heavy", &err), 0);

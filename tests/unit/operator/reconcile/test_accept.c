@@ -100,11 +100,11 @@ static void what_is_refused_is_named(void **state)
          "spec.worker.env sets RANK"},
         {WORKER(MODULE) AGENT_POD("\"volumes\":[{\"name\":\"a\"},{\"name\":\"cadre-token\"}],"
                                   "\"containers\":[{\"name\":\"a\"}]"),
-         REASON_INVALID_TEMPLATE, "spec.template.spec.volumes[1].name is taken by cadre-agent"},
+         REASON_INVALID_TEMPLATE, "spec.template.spec.volumes[1].name belongs to cadre-agent"},
         {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\"},{\"name\":\"cadre-agent\"}]"),
-         REASON_INVALID_TEMPLATE, "spec.template.spec.containers[1].name is taken"},
+         REASON_INVALID_TEMPLATE, "spec.template.spec.containers[1].name belongs to cadre-agent"},
         {WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre/\"}]}]"),
-         REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath is taken"},
+         REASON_INVALID_TEMPLATE, "containers[0].volumeMounts[0].mountPath belongs to"},
         {WORKER(MODULE ",\"gpus\":4") GPU_POD("\"limits\"", "2"), REASON_INVALID_TEMPLATE,
          "spec.worker.gpus is 4, but a pod of spec.template requests 2 nvidia.com/gpu: lower gpus, or raise the "
          "limits"},

@@ -251,20 +251,20 @@ static void it_is_deleted_if_the_caller_could(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
-static void put_group(const char *spec)
+static void put_group(const char *version, const char *spec)
 {
     char json[512];
     snprintf(json, sizeof json,
-             "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"1\"},"
+             "{\"metadata\":{\"name\":\"llama\",\"namespace\":\"ml\",\"uid\":\"u-1\",\"resourceVersion\":\"%s\"},"
              "\"spec\":{%s}}",
-             spec);
+             version, spec);
     store_put_json(t.stores[KIND_WORKERGROUP], json);
 }
 
 static void it_is_restarted_by_another_text_in_its_worker(void **state)
 {
     (void)state;
-    put_group("\"worker\":{\"python\":\"train\"}");
+    put_group("1", "\"worker\":{\"python\":\"train\"}");
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
     struct stub_call *call = next(VERB_PATCH_MERGE, KIND_WORKERGROUP);
@@ -289,7 +289,7 @@ static void it_is_restarted_with_another_worker(void **state)
         "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
     stub_answer(call, 200, "{}");
     assert_string_equal(t.json, "null");
-    put_group("\"worker\":{\"python\":\"train\"}"); // which somebody has applied
+    put_group("2", "\"worker\":{\"python\":\"train\"}"); // which somebody has applied
     ask(t.p.restart,
         "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
@@ -305,7 +305,7 @@ static void one_without_a_worker_is_not(void **state)
     (void)state;
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
     assert_int_equal(t.err.code, ERR_NOT_FOUND);
-    put_group("\"runtime\":\"Plain\"");
+    put_group("1", "\"runtime\":\"Plain\"");
     ask(t.p.restart, "{\"group\":\"llama\"}", NULL);
     assert_int_equal(t.err.code, ERR_INVALID);
     assert_true(stub_quiet(t.client));

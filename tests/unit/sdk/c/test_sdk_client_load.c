@@ -109,7 +109,7 @@ static void no_more_than_max_calls(void **state)
     open_client(f);
     start_many(f, 10);
     assert_int_equal(start(f, "echo", "[1]", 3), CADRE_CLIENT_LIMIT);
-    assert_non_null(strstr(f->error.message, "10 calls are not answered"));
+    assert_non_null(strstr(f->error.message, "10 calls have no answer yet"));
     wait_all(f);
     start_many(f, 10);
     wait_all(f);

@@ -125,7 +125,7 @@ static void kept_answers_count_for_the_limits(void **state)
         wait_for_all(f);
     }
     assert_int_equal(cadre_client_start(f->client, &r, NULL, &f->error), CADRE_CLIENT_LIMIT);
-    assert_non_null(strstr(f->error.message, "0 calls are not answered, and 2 answers are kept"));
+    assert_non_null(strstr(f->error.message, "0 calls have no answer yet and 2 answers are kept"));
     assert_int_equal(cadre_client_get(f->client, ids[1], NULL, &f->error), CADRE_CLIENT_LIMIT);
     assert_int_equal(f->error.may_have_run, 1);
     assert_int_equal(cadre_client_get(f->client, ids[0], NULL, &f->error), CADRE_CLIENT_OK);
@@ -289,9 +289,9 @@ static void questions_that_make_no_sense_are_refused(void **state)
     says(f, twice, 3, 1, " is given twice");
     says(f, wrong, 2, 1, "77 is not the id of a call of this client");
     says(f, zero, 1, 1, "0 is not the id of a call of this client");
-    says(f, good, 2, 0, "to wait for 0 of 2 calls");
-    says(f, good, 2, 3, "to wait for 3 of 2 calls");
-    says(f, good, 0, 0, "to wait for 0 of 0 calls");
+    says(f, good, 2, 0, "cannot wait for 0 of 2 calls");
+    says(f, good, 2, 3, "cannot wait for 3 of 2 calls");
+    says(f, good, 0, 0, "cannot wait for 0 of 0 calls");
 }
 
 // Inside of a callback nothing waits.

@@ -82,7 +82,7 @@ static void options_may_be_longer_or_shorter(void **state)
     cadre_client_close(client);
     newer.novelty[3] = 1;
     assert_int_equal(cadre_client_open(&newer.o, &client, &error), CADRE_CLIENT_INVALID);
-    assert_non_null(strstr(error.message, "asks for what this version of the library"));
+    assert_non_null(strstr(error.message, "uses options that this version of the library"));
     newer.o.size = offsetof(cadre_client_options, token);
     newer.o.token = (const char *)1; // behind the end
     assert_int_equal(cadre_client_open(&newer.o, &client, &error), CADRE_CLIENT_OK);

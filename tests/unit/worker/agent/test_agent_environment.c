@@ -229,10 +229,10 @@ static void more_than_there_is_is_refused(void **state)
     const struct gpus_worker alone = {.local_world_size = 1};
     struct gpus g = {.per_worker = 3, .nvidia_visible = "a,b"};
     assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
-    assert_string_equal(err.msg, "each process is to have 3 GPUs (spec.worker.gpus, or --gpus), and there are 2 here");
+    assert_string_equal(err.msg, "each process should get 3 GPUs (spec.worker.gpus, or --gpus), but there are 2 here");
     g = (struct gpus){.per_worker = 1, .count = 4, .indices = fifth, .n_indices = 1};
     assert_int_equal(gpus_view(&g, &alone, &arena, &view, &err), ERR_INVALID);
-    assert_string_equal(err.msg, "the group was given GPU 5 of a pod that has 4");
+    assert_string_equal(err.msg, "the group got GPU 5 of a pod that has 4 GPUs");
 }
 
 static void a_worker_in_python_finds_what_was_brought(void **state)

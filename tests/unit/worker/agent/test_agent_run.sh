@@ -91,7 +91,7 @@ gpus_are_shared() {
         'echo "sees $CUDA_VISIBLE_DEVICES, device $CADRE_DEVICE"' &&
         said "[rank 0] sees 0, device 0" "[rank 1] sees 1, device 0" &&
         NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b runs 126 run --gpus 3 -- true &&
-        said "each process is to have 3 GPUs (spec.worker.gpus, or --gpus), and there are 2 here" &&
+        said "each process should get 3 GPUs (spec.worker.gpus, or --gpus), but there are 2 here" &&
         CUDA_VISIBLE_DEVICES=5,7,8 runs 0 run --processes 3 --gpu-visibility own --process-gpus '1,2;-;0' -- sh -c \
             'echo "sees $CUDA_VISIBLE_DEVICES, device $CADRE_DEVICE"' &&
         said "[rank 0] sees 7,8, device 0" "[rank 1] sees , device -1" "[rank 2] sees 5, device 0" &&

@@ -208,7 +208,7 @@ static void what_json_has_no_number_for_is_an_error(void **state)
 {
     (void)state;
     assert_false(run(not_a_number, ""));
-    assert_non_null(strstr(answer, "nan, which JSON has no number for"));
+    assert_non_null(strstr(answer, "nan, which is not a number in JSON"));
 }
 
 static cadre_result greet(void *self, cadre_call *call)
