@@ -280,7 +280,7 @@ static void a_group_without_pods(void **state)
     put_file("pods.json", "{\"items\":[]}");
     fails("logs llama", 1, "Error from server (NotFound): workergroups.cadre.dev \"llama\" not found\n");
     put_file("workergroups.json", "{\"spec\":{\"placement\":{\"groups\":[{\"name\":\"pool\"}]}}}");
-    fails("logs llama", 1, "error: group ml/llama has no pods; 'kubectl cadre why llama' tells why\n");
+    fails("logs llama", 1, "error: group ml/llama has no pods; 'kubectl cadre why llama' says why\n");
 }
 
 static void why_reads_group_pods_and_events(void **state)

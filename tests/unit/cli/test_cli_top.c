@@ -131,7 +131,7 @@ static void one_that_no_connection_leads_to_is_named(void **state)
     snprintf(port, sizeof port, "%d", world.gateway.port);
     lead_to(port);
     SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
-          "Without calls through replica op-b, which did not answer: none of 18 connections led to it\n");
+          "Without calls through replica op-b, which did not answer: none of 18 connections reached it\n");
     assert_null(strstr(buf_str(&world.out), " other "));
     cli_world_line(&world, "top llama --interval 50ms -o json");
     assert_non_null(strstr(buf_str(&world.out), "\"add\""));
@@ -145,7 +145,7 @@ static void what_goes_wrong_on_the_way_is_told(void **state)
     snprintf(ports, sizeof ports, "%d %d %d 1", world.gateway.port, world.gateway.port, world.gateway.port);
     lead_to(ports); // nobody listens at the last one
     SHOWS("top llama --interval 50ms", " add ", "Calls through replica op-a.\n",
-          " connections led to it, and some failed: ");
+          " connections reached it, and some failed: ");
 }
 
 static void one_that_is_alone_says_so_or_that_it_does_not_know(void **state)

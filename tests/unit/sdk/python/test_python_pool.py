@@ -89,7 +89,7 @@ class Pools(RunCase):
             pool = client.Pool([2], name="pool")
             with self.assertRaisesRegex(cadre.Invalid, "names 2 bundles for 3 replicas"):
                 client.Group(ADD, pool=pool, replicas=3)
-            with self.assertRaisesRegex(cadre.Invalid, "spec.worker.gpus is 2, but the place of replica 0 has 1"):
+            with self.assertRaisesRegex(cadre.Invalid, "spec.worker.gpus is 2, but replica 0 has 1 "):
                 client.Group(ADD, pool=pool, gpus=2)
             with self.assertRaisesRegex(TypeError, "image= is the pool's"):
                 client.Group(ADD, pool=pool, image="x")
