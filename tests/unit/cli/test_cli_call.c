@@ -83,7 +83,8 @@ static void prints_json(const char *line, const char *begin)
     cli_world_line(&world, line);
     assert_int_equal(world.status, 1);
     assert_ptr_equal(strstr(buf_str(&world.out), begin), buf_str(&world.out));
-    assert_non_null(strstr(buf_str(&world.err), "() ran, but kubectl-cadre cannot tell whether there is one result per rank"));
+    assert_non_null(
+        strstr(buf_str(&world.err), "() ran, but kubectl-cadre cannot tell whether there is one result per rank"));
 }
 
 static void a_line_for_each_rank_wants_a_result_of_each(void **state)

@@ -287,8 +287,10 @@ static void rules_that_are_wrong(void **state)
     refused(RECORD_SPLIT, NULL, "{\"join\":0}", 4, m, NULL, "no member 'join'");
     refused(RECORD_SPLIT, "{\"elements\":1}", NULL, 4, m, NULL, "split.elements must be true or false");
     refused(RECORD_SPLIT, NULL, "{\"at\":{\"dp\":\"middle\"}}", 4, m, NULL, "an object of coordinates");
-    refused(RECORD_3D_PROTO, "{\"dims\":[\"dp\"]}", NULL, 4, m, NULL, "the 3D modes use only `mesh`, `elements` and `join`");
-    refused(RECORD_3D_PP_ONLY, NULL, "{\"ranks\":[1]}", 4, m, NULL, "the 3D modes use only `mesh`, `elements` and `join`");
+    refused(RECORD_3D_PROTO, "{\"dims\":[\"dp\"]}", NULL, 4, m, NULL,
+            "the 3D modes use only `mesh`, `elements` and `join`");
+    refused(RECORD_3D_PP_ONLY, NULL, "{\"ranks\":[1]}", 4, m, NULL,
+            "the 3D modes use only `mesh`, `elements` and `join`");
     refused(RECORD_ONE_TO_ALL, NULL, "{\"ranks\":[1]}", 4, m, NULL, "need dispatch mode SPLIT or a 3D mode");
     refused(RECORD_DP_COMPUTE_PROTO, "{\"elements\":true}", NULL, 4, m, NULL, "need dispatch mode SPLIT");
     refused(RECORD_DISPATCH_DEFAULT, NULL, NULL, 4, m, NULL, "no dispatch mode 0");
