@@ -12,6 +12,7 @@
 #include "common/wire/safetensors.h"
 #include "sdk/c/include/cadre/collective.h"
 #include "worker/collective/backend.h"
+#include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
@@ -181,7 +182,7 @@ int main(int argc, char **argv)
     struct bench b = {.calls = CALLS, .pairs = PAIRS};
     struct err err = ERR_INIT;
     parse(&b, argc, argv);
-    check(device_open_gpu(&b.device, &err), &err);
+    check(cuda_open(&b.device, &err), &err);
     check(device_enter(b.device, &err), &err);
     check(device_alloc(b.device, BYTES, &b.in, &err), &err);
     check(device_alloc(b.device, BYTES, &b.out, &err), &err);

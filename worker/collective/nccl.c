@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
+#include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
@@ -186,7 +187,7 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     *s = (struct self){.index = config->index, .n = config->n, .names = config->names, .limit_ms = config->limit_ms};
     int r = load(&s->f, err);
     if (r == 0)
-        r = device_open_gpu(&s->device, err);
+        r = cuda_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
         r = device_stream_new(s->device, &s->stream, err);
         if (r == 0)

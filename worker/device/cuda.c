@@ -3,7 +3,6 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "worker/device/device_backend.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -3,25 +3,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
-#include "worker/device/cuda.h"
-#include "worker/device/device_backend.h"
-#include "worker/device/host_device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
 enum { SPINS = 2000, PAUSE_NS = 20 * 1000 }; // a small copy is done before a sleep would end
-
-int device_open_gpu(struct device **ret, struct err *err)
-{
-    return cuda_open(ret, err);
-}
-
-struct device *device_open_host(void)
-{
-    return host_device_open();
-}
 
 void device_close(struct device *d)
 {
@@ -45,11 +32,6 @@ void device_uuid_text(const unsigned char uuid[DEVICE_UUID_SIZE], char ret[DEVIC
     for (int i = 0; i < DEVICE_UUID_SIZE; i++)
         n += (size_t)snprintf(ret + n, DEVICE_UUID_TEXT - n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
                               uuid[i]);
-}
-
-int device_check_thread(struct err *err)
-{
-    return cuda_check_thread(err);
 }
 
 int device_enter(struct device *d, struct err *err)

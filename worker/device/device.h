@@ -14,26 +14,17 @@
 //   ERR_IO        any other failure of the driver
 #pragma once
 
-#include "common/base/err.h"
+#include "worker/device/device_backend.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 
-enum { DEVICE_UUID_SIZE = 16, DEVICE_UUID_TEXT = 48, DEVICE_HANDLE_SIZE = 72 };
+enum { DEVICE_UUID_TEXT = 48 };
 
-struct device;
-
-// The GPU whose context the calling thread has, else the one that CADRE_DEVICE names (the agent sets it). ERR_INVALID:
-// there is no driver, it is too old, or this rank has no GPU.
-int device_open_gpu(struct device **ret, struct err *err);
-struct device *device_open_host(void);
 void device_close(struct device *d); // accepts NULL
 bool device_is_gpu(const struct device *d);
 const unsigned char *device_uuid(const struct device *d); // zeros where it is no GPU
 void device_uuid_text(const unsigned char uuid[DEVICE_UUID_SIZE], char ret[DEVICE_UUID_TEXT]); // "GPU-3f0c9a52-..."
-// Of programs that use CUDA themselves: ERR_GONE if the GPU is lost to the calling thread. Loads nothing.
-int device_check_thread(struct err *err);
 
 int device_enter(struct device *d, struct err *err);
 void device_leave(struct device *d);
@@ -67,14 +58,7 @@ int device_event_wait(struct device *d, void *event, int64_t limit_ms, const ato
 int device_event_await(struct device *d, void *event, void *stream, struct err *err);
 
 // Memory for another process of the same machine (CUDA IPC). Its owner frees it after the other one has closed it.
-struct device_handle {
-    unsigned char bytes[DEVICE_HANDLE_SIZE];
-};
 // `memory` may lie inside of an allocation, also of another library. ERR_INVALID: memory of this kind is not shared.
 int device_export(struct device *d, const void *memory, struct device_handle *ret, struct err *err);
-struct device_mapping {
-    void *memory; // NULL = none
-    void *base;   // private
-};
 int device_import(struct device *d, const struct device_handle *handle, struct device_mapping *ret, struct err *err);
 void device_unimport(struct device *d, struct device_mapping *m); // accepts one of nothing

@@ -2,7 +2,23 @@
 // What a back end of device.h has, function by function. The first member of each back end's own device.
 #pragma once
 
-#include "worker/device/device.h"
+#include "common/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { DEVICE_UUID_SIZE = 16, DEVICE_HANDLE_SIZE = 72 };
+
+struct device;
+
+struct device_handle {
+    unsigned char bytes[DEVICE_HANDLE_SIZE];
+};
+
+struct device_mapping {
+    void *memory; // NULL = none
+    void *base;   // private
+};
 
 struct device_backend {
     void (*close)(struct device *d);

@@ -2,7 +2,6 @@
 #include "worker/device/host_device.h"
 
 #include "common/base/mem.h"
-#include "worker/device/device_backend.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,6 @@
 // shares nothing with other processes.
 #pragma once
 
-#include "worker/device/device.h"
+#include "worker/device/device_backend.h"
 
 struct device *host_device_open(void);

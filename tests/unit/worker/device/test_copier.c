@@ -4,6 +4,8 @@
 
 #include "common/base/mem.h"
 #include "tests/unit/support/folder.h"
+#include "worker/device/cuda.h"
+#include "worker/device/host_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,9 +39,9 @@ static void begin(struct fixture *f, bool gpu, const char *control)
     folder_clear(folder);
     folder_write(folder, "control", control);
     if (gpu)
-        ok(device_open_gpu(&f->device, &err), &err);
+        ok(cuda_open(&f->device, &err), &err);
     else
-        f->device = device_open_host();
+        f->device = host_device_open();
     ok(device_enter(f->device, &err), &err);
     ok(copier_new(f->device, false, &f->copier, &err), &err);
     ok(device_alloc(f->device, BIG, &f->memory, &err), &err);

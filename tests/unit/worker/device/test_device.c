@@ -5,6 +5,8 @@
 #include "common/base/mem.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
+#include "worker/device/cuda.h"
+#include "worker/device/host_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,8 +30,8 @@ static struct device *open_one(bool gpu)
     struct err err = ERR_INIT;
     struct device *d;
     if (!gpu)
-        d = device_open_host();
-    else if (device_open_gpu(&d, &err) < 0)
+        d = host_device_open();
+    else if (cuda_open(&d, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(device_enter(d, &err), 0);
     return d;
@@ -180,7 +182,7 @@ static void after_an_illegal_address_every_call_says_so(void **state)
     pid_t child = fork(); // its context cannot be repaired
     if (child == 0) {
         struct device *d = open_one(true);
-        ok(device_check_thread(&err), &err);
+        ok(cuda_check_thread(&err), &err);
         ok(device_stream_new(d, &stream, &err), &err);
         ok(device_alloc(d, 8, &memory, &err), &err);
         ok(device_pin(d, 8, &in, &err), &err);
@@ -190,7 +192,7 @@ static void after_an_illegal_address_every_call_says_so(void **state)
                     strcmp(err.msg, "the GPU: its stream: CUDA_ERROR_ILLEGAL_ADDRESS (700)") == 0;
         folder_write(folder, "control", "");
         said = said && device_alloc(d, 8, &memory, &err) == ERR_GONE;
-        said = said && device_check_thread(&err) == ERR_GONE &&
+        said = said && cuda_check_thread(&err) == ERR_GONE &&
                strcmp(err.msg, "the GPU: it is lost to this process: CUDA_ERROR_ILLEGAL_ADDRESS (700)") == 0;
         _exit(said ? 0 : 1);
     }
@@ -204,7 +206,7 @@ static void refuses(const char *lines, const char *what)
     struct err err = ERR_INIT;
     struct device *d;
     folder_write(folder, "control", lines);
-    assert_int_equal(device_open_gpu(&d, &err), ERR_INVALID);
+    assert_int_equal(cuda_open(&d, &err), ERR_INVALID);
     assert_null(d);
     assert_string_equal(err.msg, what);
 }
@@ -235,9 +237,9 @@ static void the_gpu_of_the_thread_goes_before_the_one_of_the_environment(void **
     assert_non_null(symbol);
     memcpy(&choose, &symbol, sizeof symbol);
     setenv("CADRE_DEVICE", "7", 1); // which there is not
-    assert_int_equal(device_open_gpu(&d, &err), ERR_INVALID);
+    assert_int_equal(cuda_open(&d, &err), ERR_INVALID);
     choose(&err);
-    ok(device_open_gpu(&d, &err), &err);
+    ok(cuda_open(&d, &err), &err);
     device_close(d);
     choose(NULL);
 }
