@@ -255,14 +255,30 @@ static int suffer(const struct team_member *m, void *ctx)
     return 0;
 }
 
+// False, and nothing of it is left: it was not ready within its own limit.
+static bool is_ready(struct team *t)
+{
+    char line[1024];
+    bool ready = true;
+    for (int i = 0; i < t->n; i++) {
+        team_hear(t, i, line, sizeof line);
+        ready = ready && strcmp(line, "ready") == 0;
+    }
+    for (int i = 0; i < t->n && !ready; i++) {
+        kill(t->pids[i], SIGKILL);
+        (void)team_wait(t, i);
+    }
+    return ready;
+}
+
+// On a busy machine the limit is as long as the machine needs.
 static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, const char *want)
 {
     struct team t;
     char line[1024];
-    team_start(&t, n, limit_ms, suffer, trouble);
-    for (int i = 0; i < n; i++) {
-        team_hear(&t, i, line, sizeof line);
-        assert_string_equal(line, "ready");
+    for (team_start(&t, n, limit_ms, suffer, trouble); !is_ready(&t); team_start(&t, n, limit_ms, suffer, trouble)) {
+        limit_ms *= 2;
+        assert_true(limit_ms < TEAM_LIMIT_MS);
     }
     if (signo)
         kill(t.pids[trouble->victim], signo);
