@@ -35,7 +35,7 @@ Description-Content-Type: text/markdown
 {readme}"""
 WHEEL = "Wheel-Version: 1.0\nGenerator: cadre\nRoot-Is-Purelib: false\nTag: {tag}\n"
 SCRIPTS = ("[console_scripts]\ncadre-local = cadre._programs:cadre_local\nkubectl-cadre = cadre._programs:kubectl_cadre\n"
-           "[pytest11]\ncadre = cadre.pytest_plugin\n")
+           "[pytest11]\ncadre = cadre.pytest_plugin\n[verl.plugins]\ncadre = cadre.verl\n")
 
 
 def output(*command):

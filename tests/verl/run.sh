@@ -1,13 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests of verl, as its source has them, on Cadre:  tests/verl/run.sh [--ray] FILE...
+# Runs tests of verl, as its source has them, on Cadre:  tests/verl/run.sh [--ray | --actors] FILE... | -m MODULE ARG...
 #
-#   --ray   on Ray itself, in the same environment
-#   FILE    below verl's tests, such as single_controller/test_decorator_on_cpu.py; options of pytest may follow
+#   --ray     on Ray itself, in the same environment
+#   --actors  on cadre.ray alone: without cadre.verl, each worker of verl is an actor
+#   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, or one of this folder; options of
+#             pytest may follow
+#   -m        runs a module instead of pytest: main_ppo
 #
-# The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh. The exit code is 77 where it cannot be had.
-# CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre; where they are not set, it takes those of
-# build/release or build/dev. LOGICAL_GPUS: how many there are (8).
+# The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh; main_ppo.txt has what else main_ppo imports.
+# The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
+# where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
+# CADRE_PRELOAD: what Python has to load before a library with sanitizers. MEMORY_GB: with less available memory, it does not
+# begin, and exits with 77.
 set -euo pipefail
 
 version=0.9.0
@@ -15,19 +20,29 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
 
-usage() { sed -n '3,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
-# The source of verl, which has its tests. By one process at a time: whole or not at all.
-bring_source() {
-    local new
-    mkdir -p "$cache"
-    exec 9>"$cache/lock"
-    flock 9
-    [[ -d $cache/verl-$version ]] && return 0
+# What pip brings into a folder of the cache, whole or not at all. By one process at a time.
+bring() { # FOLDER COMMAND...: the command fills the folder that it gets as its last argument
+    local folder=$cache/$1 new
+    [[ -d $folder ]] && return 0
     new=$(mktemp -d "$cache/new.XXXXXX")
+    if "${@:2}" "$new" >&2; then
+        mv "$new" "$folder"
+    else
+        rm -rf "$new"
+        return 1
+    fi
+}
+
+source_of_verl() { # with its tests
     "$python" -m pip --disable-pip-version-check download --quiet --no-deps --no-build-isolation --no-binary :all: \
-        --dest "$new" "verl==$version" >&2 && tar -xzf "$new/verl-$version.tar.gz" -C "$new" &&
-        mv "$new/verl-$version" "$cache/" && rm -r "$new"
+        --dest "$1" "verl==$version" && tar -xzf "$1/verl-$version.tar.gz" --strip-components 1 -C "$1" &&
+        rm "$1/verl-$version.tar.gz"
+}
+
+packages() {
+    "$python" -m pip --disable-pip-version-check install --quiet --no-deps --requirement "$here/main_ppo.txt" --target "$1"
 }
 
 program() { # VARIABLE PATH: sets the variable, unless it is set, to the file of a build
@@ -44,34 +59,59 @@ program() { # VARIABLE PATH: sets the variable, unless it is set, to the file of
 }
 
 on=cadre
-[[ ${1:-} == --ray ]] && on=ray && shift
+[[ ${1:-} == --ray || ${1:-} == --actors ]] && on=${1#--} && shift
 if [[ $# == 0 || $1 == -h || $1 == --help ]]; then
     usage
     exit $(($# == 0 ? 2 : 0))
 fi
-if ! python=$("$root/deploy/python.sh" large) || ! bring_source; then
+available=$(awk '/^MemAvailable/ {print int($2 / 1024 / 1024)}' /proc/meminfo)
+if [[ $available -lt ${MEMORY_GB:-0} ]]; then
+    echo "run.sh: SKIP it needs $MEMORY_GB GB of memory, and $available GB are available"
+    exit 77
+fi
+extra=none
+[[ $1 == -m ]] && extra=packages-$(sha256sum "$here/main_ppo.txt" | cut -c 1-12)
+mkdir -p "$cache"
+exec 9>"$cache/lock"
+flock 9
+if ! python=$("$root/deploy/python.sh" large 9>&-) || ! bring "verl-$version" source_of_verl ||
+    ! { [[ $extra == none ]] || bring "$extra" packages; }; then
     echo "run.sh: SKIP verl $version cannot be had (the reason is above)"
     exit 77
 fi
 exec 9>&-
 
-files=()
-for file; do
-    [[ $file != -* && -e $cache/verl-$version/tests/$file ]] && file=tests/$file
-    files+=("$file")
+# What a wheel says of its plugins, from the same file.
+own=$(mktemp -d)
+trap 'rm -rf "$own"' EXIT
+(cd "$root/sdk/python" && "$python" -W ignore -c 'from setuptools import setup; setup()' --quiet egg_info --egg-base "$own")
+
+words=()
+for word; do
+    if [[ $word != -* && -e $cache/verl-$version/tests/$word ]]; then
+        word=tests/$word
+    elif [[ $word != -* && $word == *.py && -e $here/$word ]]; then
+        word=$here/$word
+    fi
+    words+=("$word")
 done
-export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1
-export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}
+[[ ${words[0]} == -m ]] || words=(-m pytest -p verl_on_cpu -p no:cacheprovider "${words[@]}")
+export VERL_USE_EXTERNAL_MODULES=verl_on_cpu VERL_PLATFORM=cpu VERL_ENGINE_DEVICE=cuda TOKENIZERS_PARALLELISM=false OMP_NUM_THREADS=1
+export PYTHONPATH=$here${PYTHONPATH:+:$PYTHONPATH}:$cache/$extra
 cd "$cache/verl-$version"
 if [[ $on == ray ]]; then
     for name in $(compgen -e | grep -i '_proxy$' || true); do
         unset "$name" # Ray asks it for loopback, too
     done
     export RAY_AUTH_MODE=disabled RAY_USAGE_STATS_ENABLED=0
-    exec "$python" -m pytest -p verl_on_cpu -p no:cacheprovider "${files[@]}"
+    "$python" "${words[@]}"
+    exit
 fi
 program CADRE_LOCAL operator/local/cadre-local
 program CADRE_AGENT worker/agent/cadre-agent
 program CADRE_CLIENT_LIBRARY worker/host/libcadre.so
-export PYTHONPATH=$root/sdk/python:$PYTHONPATH
-exec "$python" -m cadre.ray -m pytest -p verl_on_cpu -p no:cacheprovider "${files[@]}"
+export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH
+export VERL_USE_EXTERNAL_PLUGINS=cadre
+[[ $on == actors ]] && VERL_USE_EXTERNAL_PLUGINS=none
+[[ -z ${CADRE_PRELOAD:-} ]] || export LD_PRELOAD=$CADRE_PRELOAD
+"$python" -m cadre.ray "${words[@]}"

@@ -18,6 +18,21 @@ def program():
     ray.shutdown()
 
 
+@pytest.fixture
+def pool():
+    """Makes pools, whose bundles are given back after the test."""
+    made = []
+
+    def make(*args, **kwargs):
+        made.append(RayResourcePool(*args, **kwargs))
+        return made[-1]
+
+    yield make
+    for each in made:
+        for group in each.pgs or ():
+            ray.util.remove_placement_group(group)
+
+
 @ray.remote
 class GPUAccumulator(Worker):
     def __init__(self):
@@ -94,16 +109,16 @@ def numbers(tensors):
     return [t.item() for t in tensors]
 
 
-def test_a_pool_of_two():
-    pool = RayResourcePool([2], use_gpu=True)
-    workers = group(pool, GPUAccumulator)
+def test_a_pool_of_two(pool):
+    two = pool([2], use_gpu=True)
+    workers = group(two, GPUAccumulator)
     assert len(workers.workers) == workers.world_size == 2
     assert numbers(workers.execute_all_sync("add", x=[1, 3])) == [1, 4]
-    assert numbers(group(pool, GPUAccumulatorDecorator).add(10)) == [10, 11]
+    assert numbers(group(two, GPUAccumulatorDecorator).add(10)) == [10, 11]
 
 
-def test_pools_that_groups_share_and_that_are_merged():
-    one, two = RayResourcePool([4], use_gpu=True), RayResourcePool([4], use_gpu=True, name_prefix="a")
+def test_pools_that_groups_share_and_that_are_merged(pool):
+    one, two = pool([4], use_gpu=True), pool([4], use_gpu=True, name_prefix="a")
     first = group(one, GPUAccumulator)
     assert (one.local_rank_list(), one.local_world_size_list()) == ([0, 1, 2, 3], [4, 4, 4, 4])
     assert [name.rpartition("GPUAccumulator")[2] for name in first.worker_names] == [f"_0:{i}" for i in range(4)]
@@ -115,16 +130,15 @@ def test_pools_that_groups_share_and_that_are_merged():
     assert numbers(group(both, GPUAccumulatorDecorator).add(x=10)) == [10, 11, 12, 13, 14, 15, 16, 17]
 
 
-def test_modes_of_dispatch_and_of_execution():
-    workers = group(RayResourcePool([4], use_gpu=False), TestActor, x=2)
+def test_modes_of_dispatch_and_of_execution(pool):
+    workers = group(pool([4], use_gpu=False), TestActor, x=2)
     assert workers.foo_custom(x=[1, 2], y=[5, 6]) == [8, 10, 8, 10]
     assert workers.foo_rank_zero(x=1, y=2) == 5
 
 
-def test_colocated_classes():
+def test_colocated_classes(pool):
     classes = {"actor": RayClassWithInitArgs(cls=Actor), "critic": RayClassWithInitArgs(cls=Critic, config={"b": 10})}
-    pool = RayResourcePool([2], use_gpu=False)
-    workers = RayWorkerGroup(resource_pool=pool, ray_cls_with_init=create_colocated_worker_cls(classes))
+    workers = RayWorkerGroup(resource_pool=pool([2], use_gpu=False), ray_cls_with_init=create_colocated_worker_cls(classes))
     spawned = workers.spawn(prefix_set=classes.keys())
     data = DataProto.from_dict({"a": torch.zeros(10)})
     assert spawned["actor"].add(data).batch["a"].tolist() == [0] * 5 + [1] * 5

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest, and an external module of verl: CPUs are verl's platform, and ray.init() counts logical GPUs."""
+"""An external module of verl (VERL_USE_EXTERNAL_MODULES), and a plugin of pytest: CPUs are verl's platform, and ray.init()
+counts logical GPUs.
+"""
 
 import functools
 import os
 import types
 
+import ray
 import torch
 from verl.plugin.platform.platform_base import PlatformBase
 from verl.plugin.platform.platform_manager import PlatformRegistry
@@ -16,11 +19,34 @@ def _nothing(self, *args, **kwargs):
     return None
 
 
+def _one_backend(init):
+    """verl asks for one back end for CPUs and one for the platform's devices, which are the same here: torch refuses that."""
+
+    @functools.wraps(init)
+    def init_process_group(backend=None, *args, **kwargs):
+        return init("gloo" if backend == "cpu:gloo,cpu:gloo" else backend, *args, **kwargs)
+
+    return init_process_group
+
+
+torch.distributed.init_process_group = _one_backend(torch.distributed.init_process_group)
+
+
 class _Devices(types.ModuleType):
-    """torch.cpu, but for how many there are."""
+    """torch.cpu, with what verl asks GPUs besides: how many there are, and what their memory does."""
+
+    empty_cache = ipc_collect = reset_peak_memory_stats = _nothing
 
     def device_count(self):
         return LOGICAL_GPUS
+
+    def memory_allocated(self, *args):
+        return 0
+
+    memory_reserved = max_memory_allocated = max_memory_reserved = memory_allocated
+
+    def mem_get_info(self, *args):
+        return 1 << 34, 1 << 34
 
     def __getattr__(self, name):
         return getattr(torch.cpu, name)
@@ -38,7 +64,7 @@ class PlatformCPU(PlatformBase):
         return True
 
     def current_device(self):
-        return 0
+        return "cpu"
 
     def device_count(self):
         return LOGICAL_GPUS
@@ -70,11 +96,8 @@ class PlatformCPU(PlatformBase):
         return False
 
 
-def pytest_configure(config):
+def _with_gpus(init):
     """ray.init() of the tests says nothing of GPUs, which their machine has."""
-    import ray
-
-    init = ray.init
 
     @functools.wraps(init)
     def with_gpus(*args, **kwargs):
@@ -82,5 +105,8 @@ def pytest_configure(config):
         kwargs.setdefault("num_cpus", 100)
         return init(*args, **kwargs)
 
-    ray.init = with_gpus
-    torch.cuda.device_count = lambda: LOGICAL_GPUS  # which tests ask, to know how many workers they may have
+    return with_gpus
+
+
+ray.init = _with_gpus(ray.init)
+torch.cuda.device_count = lambda: LOGICAL_GPUS  # which tests ask, to know how many workers they may have

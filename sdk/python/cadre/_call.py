@@ -90,6 +90,11 @@ def start(client, method, args, given=None, lazy=0, kwargs=None):
     return future
 
 
+def start_list(client, method, bodies):
+    """The Future of a call that deals out bodies: one for each piece of its mode."""
+    return Future(client, method, _send_document(client, lib.Request.from_buffer_copy(method.request), list_of(bodies)))
+
+
 def _with_kept(args):
     """The arguments, with the values that the client keeps instead of the references to them."""
     if type(args) is Both:

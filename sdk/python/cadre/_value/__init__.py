@@ -62,7 +62,9 @@ def encode_call(args, kwargs, method="the method"):
 
 
 def encode_result(value, method="the method"):
-    """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu."""
+    """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu. A Body is one already."""
+    if type(value) is Body:
+        return value
     batch = _of_batch(value)
     if batch is not None:
         return Body("batch", _batch.write(batch))

@@ -11,12 +11,12 @@ from collections import deque
 
 from .. import _call, _errors
 from . import _options, _packing, _placement, _refs, _session, exceptions
+from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_of
+from ._making import MARK, Making
 from ._refs import Held, ObjectRef, Promise
 
 _NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
 _SERVED_BY = "cadre.ray._worker:Actor"
-_ENDLESS = 1000  # restarts, of max_restarts=-1
-_MARK = "__ray_method__"  # the attribute of a function that @method was given
 
 
 def method(*args, **options):
@@ -27,7 +27,7 @@ def method(*args, **options):
     _options.check(options, _options.METHOD, "methods")
 
     def mark(f):
-        setattr(f, _MARK, options)
+        setattr(f, MARK, options)
         return f
 
     return mark
@@ -51,6 +51,7 @@ class Calls:
 
     def __init__(self, session, actor, info):
         self.session, self.actor, self.info = session, actor, info
+        self.rank = info.get("rank", 0)
         self.group = session.client.group(info["group"])
         self.group._methods._trust = True
         self.ordered = info["ordered"]
@@ -61,7 +62,7 @@ class Calls:
 
     def submit(self, name, args, kwargs, options):
         promise, number = Promise(), f"{_PREFIX}-{next(_NUMBERS)}"
-        late = [a._promise for a in (*args, *kwargs.values()) if _is_ours(a) and not a._promise.done()]
+        late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         send = functools.partial(self._send, promise, number, name, args, kwargs, options)
         with self._lock:
             if not late and not (self.ordered and self._late):
@@ -96,7 +97,7 @@ class Calls:
             with _refs.taking() as refs:
                 packed = packed_arguments(args, kwargs)
                 lane = options.get("concurrency_group") or self.info["lanes"].get(name)
-                method = self.group._methods.get(f"call_{lane}" if lane else "call", {"rank": 0})
+                method = self.group._methods.get(f"call_{lane}" if lane else "call", {"rank": self.rank})
                 future = _call.start(self.session.client, method, (number, name, packed))
         except ArgumentFailed as e:
             promise.settle(error=e.error)
@@ -117,11 +118,11 @@ class Calls:
         if not isinstance(made, (exceptions.ActorDiedError, exceptions.ActorUnavailableError)) or self.session.closed:
             return made
         try:
-            record = self.session.ask("actor", self.actor)
+            why = self.session.ask("blame", self.actor)
         except _errors.Error:
             return made
-        if record and record["why"]:
-            return exceptions.ActorDiedError(f"{self.info['class']}: {record['why']}")
+        if why:
+            return exceptions.ActorDiedError(f"{self.info['class']}: {why}")
         if self.info["restarts"] and getattr(e, "rank", None) is not None:
             return exceptions.ActorUnavailableError(f"{self.info['class']} is started again: {e}")
         return made
@@ -129,7 +130,11 @@ class Calls:
     def cancel(self, number, force):
         if force:
             raise ValueError("force=True is not supported for actor tasks.")
-        self.group.start("cancel", number, rank=0)
+        self.group.start("cancel", number, rank=self.rank)
+
+    def waits(self):
+        """Whether a call has not been sent yet, because an argument is late."""
+        return bool(self._late)
 
     # Handles of this process
 
@@ -148,7 +153,7 @@ class Calls:
         if late:  # they go first
             threading.Timer(0.1, self._again_later).start()
             return
-        self.group.start("fence", rank=0).add_done_callback(lambda _: self._drop())
+        self._fence()
 
     def _again_later(self):
         if self.session.closed:
@@ -156,7 +161,10 @@ class Calls:
         if self._late:
             threading.Timer(0.1, self._again_later).start()
         else:
-            self.group.start("fence", rank=0).add_done_callback(lambda _: self._drop())
+            self._fence()
+
+    def _fence(self):
+        self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
 
     def _drop(self):
         if not self.session.closed:
@@ -164,68 +172,17 @@ class Calls:
 
     def kill(self, no_restart):
         """At once; whatever waits fails."""
-        if no_restart:
-            self.session.ask("ended", self.actor, "it was killed by ray.kill()")
+        last = no_restart and self.session.ask("ended", self.actor, "it was killed by ray.kill()")
         try:
-            self.group.kill(0)
+            self.group.kill(self.rank)
         except _errors.Error as e:
             if not isinstance(e, (_errors.NotFound, _errors.Gone, _errors.Unavailable, _errors.Conflict)):
                 raise
-        if no_restart:
+        if last:
             try:
                 self.group.close()
             except (_errors.NotFound, _errors.Gone):
                 pass
-
-
-class ArgumentFailed(Exception):
-    """A reference that is an argument stands for an exception."""
-
-    def __init__(self, error):
-        super().__init__(error)
-        self.error = error
-
-
-def _is_ours(value):
-    """A reference whose value this process gets anyway."""
-    return isinstance(value, ObjectRef) and not isinstance(value._promise, _refs._Elsewhere)
-
-
-def packed_arguments(args, kwargs):
-    args = [_value_of(a) for a in args]
-    if kwargs:
-        return _packing.Packed(((args, {k: _value_of(a) for k, a in kwargs.items()}),))
-    packed = _packing.pack(args)
-    return packed if type(packed) is list else _packing.Packed(((args, {}),))
-
-
-def _value_of(a):
-    if not _is_ours(a):
-        return a
-    value, error = a._promise.outcome()
-    if error is not None:
-        raise ArgumentFailed(error)
-    return value
-
-
-def opened(result):
-    """(value, error) of what a worker of ours has returned."""
-    if type(result) is _packing.Raised:
-        return None, result.error()
-    return _packing.unpack(result)[0], None
-
-
-def refs_of(promise, number, n, name, cancel):
-    """What .remote() returns."""
-    if n == 0:
-        return None
-    if n == 1:
-        made = [ObjectRef(promise)]
-    else:
-        made = [ObjectRef(_refs._Part(promise, i, n, name)) for i in range(n)]
-    for ref in made:
-        ref._cancel = functools.partial(cancel, number)
-    return made[0] if n == 1 else made
 
 
 class ActorMethod:
@@ -383,110 +340,47 @@ class _Made:
         return self._cls._make(args, kwargs, self._options)
 
 
-def _methods_of(cls):
-    """name -> the options of @method."""
-    found = {}
-    for name in dir(cls):
-        plain = inspect.getattr_static(cls, name, None)
-        plain = plain.__func__ if isinstance(plain, (staticmethod, classmethod)) else plain
-        if inspect.isfunction(plain) or inspect.ismethoddescriptor(plain) and not name.startswith("__"):
-            found[name] = getattr(plain, _MARK, {})
-    return found
-
-
-def _is_async(cls):
-    return any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f)
-               for _, f in inspect.getmembers(cls, inspect.isfunction))
-
-
 def _create(made_of, args, kwargs, options):
-    session, cls = _session.current(), made_of.__ray_actor_class__
-    actor, name, what = secrets.token_hex(16), options.get("name"), cls.__name__
-    is_async, groups = _is_async(cls), options.get("concurrency_groups") or {}
-    concurrency = options.get("max_concurrency") or (1000 if is_async else 1)
-    if not is_async:
-        _options.threads(options)
-    methods = _methods_of(cls)
-    info = {"group": _session.group_name(what), "class": what, "methods": methods,
-            "ordered": not is_async and concurrency == 1 and not groups, "restarts": options.get("max_restarts") or 0,
-            "lanes": {m: o["concurrency_group"] for m, o in methods.items() if o.get("concurrency_group")}}
-    record = {"name": name or "", "namespace": options.get("namespace") or session.namespace, "class": what,
-              "group": info["group"], "detached": options.get("lifetime") == "detached", "job": session.said["job"],
-              "asks": {} if _placement.is_in_group(options) else {"GPU": options.get("num_gpus") or 0,
-                                                                  "CPU": options.get("num_cpus") or 0},
-              "restarts": info["restarts"], "info": _packing.Packed((info,))}
-    other = _enter(session, actor, record, options)
+    making = Making(made_of, options)
+    session, actor = making.session, secrets.token_hex(16)
+    other = _enter(making, actor)
     if other is not None:
         return other
-    handle = ActorHandle(session, actor, info, counted=not record["detached"])
+    handle = ActorHandle(session, actor, making.info, counted=not making.record["detached"])
     try:
-        _start(session, actor, info, options, is_async, concurrency, groups)
+        making.start(_SERVED_BY, {"actor": actor, "name": making.record["name"], **_placement.said(options)},
+                     **_placement.of(session, options, making.what))
     except BaseException:
         session.tell("ended", actor, "it was not made")
         raise
     calls = handle._calls()
-    _tell_how(session, calls, made_of._blob(), args, kwargs)
+    making.tell_how([calls], args, kwargs)
     calls.submit("__ray_ready__", (), {}, {})
     return handle
 
 
-def _enter(session, actor, record, options):
+def _enter(making, actor):
     """The handle of another one that has its name, if that is asked for."""
+    session, record = making.session, making.record
     if not record["name"]:
         session.tell("enter", actor, record)
         return None
     other = session.ask("enter", actor, record)
     if other is None:
         return None
-    if options.get("get_if_exists"):
+    if making.options.get("get_if_exists"):
         return _handle_of(session, other)
-    raise ValueError(f"The name {record['name']} (namespace={record['namespace']}) is already taken. Please use a different "
-                     f"name or get the existing actor using ray.get_actor('{record['name']}', "
-                     f"namespace='{record['namespace']}')")
+    raise taken(record["name"], record["namespace"])
 
 
-def _start(session, actor, info, options, is_async, concurrency, groups):
-    what = info["class"]
-    environment = session.environment(
-        options.get("runtime_env"), actor=actor, group=info["group"], is_async=is_async, concurrency=concurrency,
-        groups=groups, **{"class": what}, name=options.get("name") or "", namespace=options.get("namespace") or
-        session.namespace, depth=0, **_placement.said(options))
-    restarts = info["restarts"]
-    try:
-        session.client.Group(
-            _SERVED_BY, name=info["group"], env=environment, archive=session.archive(options.get("runtime_env")),
-            detached=options.get("lifetime") == "detached",
-            restart="Worker" if restarts else "Never",
-            max_restarts=_ENDLESS if restarts < 0 else restarts or None,
-            **_placement.of(session, options, what))
-    except _errors.Invalid as e:
-        raise exceptions.ActorUnschedulableError(f"{what}: {e}") from None
-
-
-def _tell_how(session, calls, code, args, kwargs):
-    """What the constructor needs, once all of it is there."""
-    late = [a._promise for a in (*args, *kwargs.values()) if _is_ours(a)]
-    left = itertools.count(len(late), -1)
-    next(left)
-
-    def tell():
-        with _refs.taking() as refs:
-            try:
-                how = (code, [_value_of(a) for a in args], {k: _value_of(a) for k, a in kwargs.items()})
-            except ArgumentFailed as e:
-                how = (e.error, [], {})
-            body = _packing.as_tensor(_packing.to_bytes(how))
-        calls.keeps = refs
-        session.tell("make", calls.actor, body)
-
-    if not late:
-        tell()
-    for promise in late:
-        promise.add_done_callback(lambda: next(left) or tell())
+def taken(name, namespace):
+    """The exception for who wants a name that another actor has."""
+    return ValueError(f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the "
+                      f"existing actor using ray.get_actor('{name}', namespace='{namespace}')")
 
 
 def _handle_of(session, record):
-    info = record["info"][0]
+    info = {**record["info"][0], "rank": record.get("rank", 0)}
     counted = not record["detached"]
     if counted:
         _count(session, record["actor"], False)

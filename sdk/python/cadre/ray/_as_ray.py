@@ -6,7 +6,11 @@ import importlib.abc
 import importlib.machinery
 import sys
 
+from . import _session
+
 _OURS = "cadre.ray"
+MIXED = ("this program {} as well as cadre.ray: actors and references of one are nothing to the other. Import only cadre.ray; "
+         "or start the program by `python -m cadre.ray program.py`, which makes `import ray` mean cadre.ray everywhere")
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -35,6 +39,25 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__spec__ = next(s for s in self._specs.values() if s.name == module.__name__)
 
 
+class _Guard(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Ray itself cannot be imported any more. Who only asks whether it is there hears the truth."""
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name == "ray" and _session.existing() else None
+
+    def create_module(self, spec):
+        raise ImportError(MIXED.format("imports ray itself"), name="ray")
+
+    def exec_module(self, module):
+        pass
+
+
+def guard():
+    """In a process whose `import ray` does not mean cadre.ray."""
+    if "ray" not in sys.modules and not any(isinstance(f, (_Finder, _Guard)) for f in sys.meta_path):
+        sys.meta_path.insert(0, _Guard())
+
+
 def install():
     """RuntimeError where the program has imported Ray itself already."""
     there = sys.modules.get("ray")
@@ -44,3 +67,6 @@ def install():
     if not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     importlib.import_module("ray")
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{_OURS}.util."):  # imported again, placement_group would take the place of the function
+            sys.modules.setdefault("ray" + name[len(_OURS):], module)

@@ -40,6 +40,7 @@ class Directory:
     def __init__(self):
         self.values, self.bytes, self.room = {}, 0, _room()
         self.actors, self.names, self.groups = {}, {}, {}
+        self.living = {}  # a group of ranks -> its actors that are not dead
         self.client = None  # of its own, once it has a group to delete
         self.told = {}  # id of an actor -> an Event: there is news of it
 
@@ -120,24 +121,40 @@ class Directory:
             other = self.names.get(key)
             if other is not None:
                 return {"actor": other, **self.actors[other]}
-            self.names[key] = actor
-        self.actors[actor] = {**record, "state": "PENDING_CREATION", "why": None}
-        if not record["detached"]:
-            self.values.setdefault(actor, _Value()).holders += 1
+        self.know(actor, record)
         return None
 
     @_tells
-    async def make(self, actor, how):
-        """What its constructor needs; before its process asks, or after."""
-        if actor in self.actors:
-            self.actors[actor]["how"] = how
-            self.news(actor)
+    async def enter_gang(self, actors, names, record):
+        """The same of the ranks of one group: all of them, or none. Returns a name that is taken already."""
+        for name in names:
+            if (record["namespace"], name) in self.names:
+                return name
+        for rank, (actor, name) in enumerate(zip(actors, names)):
+            self.know(actor, {**record, "name": name, "rank": rank})
+        return None
+
+    def know(self, actor, record):
+        if record["name"]:
+            self.names[record["namespace"], record["name"]] = actor
+        self.actors[actor] = {**record, "state": "PENDING_CREATION", "why": None}
+        self.living.setdefault(record["group"], set()).add(actor)
+        if not record["detached"]:
+            self.values.setdefault(actor, _Value()).holders += 1
+
+    @_tells
+    async def make(self, actors, how):
+        """What their constructors need; before their processes ask, or after."""
+        for actor in actors:
+            if actor in self.actors:
+                self.actors[actor]["how"] = how
+                self.news(actor)
 
     @_asks
     async def how(self, actor):
-        """What make() was told; None: not yet. False: it is dead."""
-        record = self.actors.get(actor)
-        if record is None or record["state"] == DEAD:
+        """What make() was told; None: not yet, for its process may be faster than enter(). False: it is dead."""
+        record = self.actors.get(actor, {})
+        if record.get("state") == DEAD:
             return False
         if "how" not in record:
             event = self.told.setdefault(actor, asyncio.Event())
@@ -161,23 +178,28 @@ class Directory:
 
     @_tells
     async def ended(self, actor, why):
-        """It is dead, and its name is free."""
+        """It is dead, and its name is free. Returns whether nobody of its group lives any more."""
         record = self.actors.get(actor)
-        if record is None or record["state"] == DEAD:
-            return
-        record.update(state=DEAD, why=why)
-        record.pop("how", None)
-        key = record.get("namespace"), record.get("name")
-        if self.names.get(key) == actor:
-            del self.names[key]
-        self.news(actor)
+        if record is None:
+            return True
+        living = self.living.get(record["group"], set())
+        if record["state"] != DEAD:
+            record.update(state=DEAD, why=why)
+            record.pop("how", None)
+            key = record.get("namespace"), record.get("name")
+            if self.names.get(key) == actor:
+                del self.names[key]
+            living.discard(actor)
+            if not living:
+                self.living.pop(record["group"], None)
+            self.news(actor)
+        return not living
 
     async def close(self, actor):
         """Nobody has a handle of it any more."""
         record = self.actors[actor]
-        if record["state"] == DEAD:
+        if record["state"] == DEAD or not await self.ended(actor, "its last handle was dropped"):
             return
-        await self.ended(actor, "its last handle was dropped")
         await asyncio.get_running_loop().run_in_executor(None, self.end_group, record["group"])
 
     def end_group(self, group):
@@ -198,6 +220,17 @@ class Directory:
     @_tells
     async def actor(self, actor):
         return self.public(actor) if actor in self.actors else None
+
+    @_tells
+    async def blame(self, actor):
+        """Why it died, or a rank of its group before it; None: nobody has said so."""
+        record = self.actors.get(actor)
+        if record is None or record["why"] or "rank" not in record:
+            return record and record["why"]
+        for other in self.actors.values():
+            if other["group"] == record["group"] and other["why"]:
+                return f"rank {other['rank']} of its group died: {other['why']}"
+        return None
 
     def public(self, actor):
         return {k: v for k, v in self.actors[actor].items() if k != "how"}

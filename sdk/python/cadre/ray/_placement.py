@@ -108,9 +108,10 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None, _soft_targ
         spec["template"] = _manifest._template(image)
     try:
         session.client._create("placementGroup", {"metadata": {"name": made}, "spec": spec}, lifetime == "detached", None)
-    except _errors.Invalid as e:
+    except (_errors.Invalid, _errors.Limit) as e:
         session.tell("tell_group", made, "REMOVED")
-        raise PlacementGroupSchedulingError(f"placement group {name or made}: {e}") from None
+        raise PlacementGroupSchedulingError(f"placement group {name or made}: {e}. A run of this machine counts what "
+                                            "init(num_cpus=, num_gpus=) says") from None
     return PlacementGroup(made, specs, strategy, name)
 
 

@@ -13,7 +13,8 @@ from collections import deque
 
 from .. import _call, _errors
 from . import _options, _packing, _placement, _refs, _runtime_env, _session, exceptions
-from ._actor import ActorClass, ArgumentFailed, _is_ours, opened, packed_arguments, refs_of
+from ._actor import ActorClass
+from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_of
 from ._refs import Promise
 
 _SERVED_BY = "cadre.ray._worker:Tasks"
@@ -72,7 +73,7 @@ class RemoteFunction:
             self._name = hashlib.sha256(self._code).hexdigest()[:32]
         options = {k: v for k, v in options.items() if v is not None}
         task = Task(self, args, kwargs, options)
-        late = [a._promise for a in (*args, *kwargs.values()) if _is_ours(a) and not a._promise.done()]
+        late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a) and not a._promise.done()]
         workers = _workers(session, options, self._function.__name__)
         if late:
             left = itertools.count(len(late) - 1, -1)

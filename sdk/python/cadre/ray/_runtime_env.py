@@ -79,12 +79,13 @@ def archive(of_program, of_worker, driver):
     return _archive.pack(merged["working_dir"], merged["py_modules"] or (), merged.get("excludes") or ())
 
 
-def enter():
-    """In a worker, before anything of the program is imported."""
+def enter(keeps=()):
+    """In a worker, before anything of the program is imported. keeps: variables of ranks that the program is to see."""
     files = json.loads(os.environ.pop(_ENV, None) or "{}")
+    kept = {name: os.environ[name] for name in keeps if name in os.environ}
     for name in _OF_RANKS:
         os.environ.pop(name, None)
-    os.environ.update(files.get("env_vars", {}))
+    os.environ.update({**files.get("env_vars", {}), **kept})
     hook = files.get("worker_process_setup_hook")
     if hook:
         import importlib

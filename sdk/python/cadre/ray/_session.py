@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections import deque
 
-from .. import _client, _local, _manifest
+from .. import _client, _local, _manifest, _method
 from . import _runtime_env
 
 ENV = "RAY_ON_CADRE"  # what a worker gets of its program: JSON
@@ -60,7 +60,7 @@ class Session:
 
     def environment(self, runtime_env=None, **more):
         """Of a worker that this process makes."""
-        said = {**self.said, "path": sys.path, **more}
+        said = {**self.said, "path": sys.path, "gang": None, **more}
         return {ENV: json.dumps(said), **_runtime_env.variables(self.said["env"], runtime_env)}
 
     def archive(self, runtime_env=None):
@@ -113,12 +113,12 @@ class Context(dict):
 
 
 def _refuse_the_other_ray():
+    from . import _as_ray
+
     other = sys.modules.get("ray")
     if other is not None and not getattr(other, "__cadre__", False):
-        raise RuntimeError(f"this program has imported ray itself ({getattr(other, '__file__', '?')}) as well as cadre.ray: "
-                           "actors and references of one are nothing to the other. Import only cadre.ray; or start the "
-                           "program by `python -m cadre.ray program.py`, which makes `import ray` mean cadre.ray "
-                           "everywhere")
+        raise RuntimeError(_as_ray.MIXED.format(f"has imported ray itself ({getattr(other, '__file__', '?')})"))
+    _as_ray.guard()
 
 
 def _gpus_here():
@@ -207,13 +207,24 @@ def _context():
                    address=_current.client.address, namespace=_current.namespace)
 
 
+def said_here():
+    """What this worker was told of its program and of itself; nothing where it is none."""
+    said = json.loads(os.environ.get(ENV) or "{}")
+    gang = said.get("gang")
+    if gang:
+        rank = _method.rank()
+        said["actor"] = gang["actors"][rank]
+        said.update(next(place for first, place in reversed(gang["places"]) if first <= rank))
+    return said
+
+
 def join():
     """In a worker: the session that its program has told it of."""
     global _current
     with _lock:
         if _current is None:
-            said = json.loads(os.environ[ENV])
-            _current = Session(_client.connect(trust=True), said, driver=False)
+            _refuse_the_other_ray()
+            _current = Session(_client.connect(trust=True), said_here(), driver=False)
         return _current
 
 

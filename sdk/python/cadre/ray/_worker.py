@@ -6,7 +6,6 @@ from the directory; its calls come as the number of the call, the name of the me
 import asyncio
 import contextvars
 import inspect
-import json
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ from .._code import _archive
 from .._errors import Error
 from . import _packing, _refs, _runtime_env, _session
 
-_SAID = json.loads(os.environ.get(_session.ENV) or "{}")
+_SAID = _session.said_here()
 _LANES_MAX = 5000
 _END_S = 5
 running = contextvars.ContextVar("call of cadre.ray", default=None)  # (number, name) of what this method runs for
@@ -115,7 +114,7 @@ class Actor(_Base):
         self.is_made = True
         name = _SAID["class"]
         try:
-            _runtime_env.enter()
+            _runtime_env.enter((_SAID.get("gang") or {}).get("keeps", ()))
             code, args, kwargs = _packing.of_bytes(self.how.data)
             self.how = None
             if isinstance(code, BaseException):
@@ -133,7 +132,8 @@ class Actor(_Base):
 
     def _end(self, why):
         """It is dead for good: calls that come, and those that wait, hear why from the directory."""
-        self.session.ask("ended", self.id, why)
+        if not self.session.ask("ended", self.id, why):
+            return  # others of its gang live
         try:
             self.session.client.group(self.group).close(timeout=_END_S)
         except (Error, TimeoutError):
@@ -157,13 +157,14 @@ class Actor(_Base):
         sys.stderr.flush()
         os._exit(0 if own else e.code if isinstance(e.code, int) else 1)
 
-    def _run(self, number, name, packed):
+    def _run(self, number, name, packed, give=_result):
+        """give: what makes the answer out of what the method returns."""
         if not self.is_made:
             self._make()
         token = self._begin(number, name, lambda: None)
         try:
             args, kwargs = _open(packed)
-            return _result(self._find(name)(*args, **kwargs))
+            return give(self._find(name)(*args, **kwargs))
         except SystemExit as e:
             self._leave(e)
         except BaseException as e:
@@ -171,7 +172,7 @@ class Actor(_Base):
         finally:
             self._over(number, token)
 
-    async def _run_async(self, number, name, packed):
+    async def _run_async(self, number, name, packed, give=_result):
         if not self.is_made:
             self._make()
         task = asyncio.current_task()
@@ -183,7 +184,7 @@ class Actor(_Base):
             else:
                 args, kwargs = _open(packed)
             value = self._find(name)(*args, **kwargs)
-            return _result(await value if inspect.isawaitable(value) else value)
+            return give(await value if inspect.isawaitable(value) else value)
         except SystemExit as e:
             self._leave(e)
         except BaseException as e:
@@ -207,13 +208,21 @@ def leave():
 
 def _add_lanes():
     """The methods that take calls, as many as the actor has concurrency groups, each with its own limit."""
-    groups = {"": _SAID.get("concurrency", 1), **_SAID.get("groups", {})}
-    is_async, alone = _SAID.get("is_async"), groups == {"": 1}
-    for name, limit in groups.items():
-        lane = None if alone and not is_async else (f"calls-{name}" if name else "calls", min(limit, _LANES_MAX))
-        call, fence = _lane_methods(is_async)
-        setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane)(call))
-        setattr(Actor, f"fence_{name}" if name else "fence", _method.register(concurrency=lane)(fence))
+    for name in _GROUPS:
+        call, fence = _lane_methods(IS_ASYNC)
+        setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane(name))(call))
+        setattr(Actor, f"fence_{name}" if name else "fence", _method.register(concurrency=lane(name))(fence))
+
+
+_GROUPS = {"": _SAID.get("concurrency", 1), **_SAID.get("groups", {})}
+IS_ASYNC = _SAID.get("is_async")
+
+
+def lane(group=""):
+    """Where the calls of a concurrency group of the actor run."""
+    if _GROUPS == {"": 1} and not IS_ASYNC:
+        return None
+    return f"calls-{group}" if group else "calls", min(_GROUPS[group], _LANES_MAX)
 
 
 def _lane_methods(is_async):

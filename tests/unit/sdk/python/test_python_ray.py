@@ -155,12 +155,34 @@ class Refused(RunCase):
         with self.assertRaisesRegex(TypeError, "cannot be called directly"):
             ray.remote(expected)("x")
 
+    def run_program(self, *lines):
+        return subprocess.run([os.environ["CADRE_PYTHON3"], "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+
     def test_a_program_that_has_imported_ray_itself(self):
-        done = subprocess.run([os.environ["CADRE_PYTHON3"], "-c", "import sys, types; sys.modules['ray'] = types.ModuleType("
-                               "'ray')\nimport cadre.ray as ray\nray.init()"], capture_output=True, text=True, check=False)
+        done = self.run_program("import sys, types; sys.modules['ray'] = types.ModuleType('ray')", "import cadre.ray as ray",
+                                "ray.init()")
         self.assertEqual(done.returncode, 1)
         self.assertIn("has imported ray itself", done.stderr)
         self.assertIn("python -m cadre.ray program.py", done.stderr)
+
+    def test_a_program_that_imports_ray_itself_later(self):
+        done = self.run_program("import cadre.ray, importlib.util", "with cadre.ray.init(num_cpus=1):",
+                                "    print(importlib.util.find_spec('ray').name)", "    import ray")
+        self.assertEqual((done.returncode, done.stdout), (1, "ray\n"))
+        self.assertIn("ImportError: this program imports ray itself as well as cadre.ray", done.stderr)
+        self.assertIn("python -m cadre.ray program.py", done.stderr)
+
+    def test_a_verl_of_another_version(self):
+        lines = ["import sys, types", "import cadre.ray", "sys.modules['ray'] = cadre.ray", "verl = types.ModuleType('verl')",
+                 "verl.__version__ = '0.5.0'", "sys.modules['verl'] = verl", "try:", "    import cadre.verl",
+                 "except Exception:", "    pass  # as verl does, which then says nothing", "print('goes on')"]
+        done = self.run_program(*lines)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("this is verl 0.5.0, and cadre.verl knows 0.9.0 only", done.stderr)
+        self.assertIn("VERL_USE_EXTERNAL_PLUGINS=none", done.stderr)
+        lines[2] = "sys.modules['ray'] = types.ModuleType('ray')"  # on Ray itself it is none of our business
+        done = self.run_program(*lines)
+        self.assertEqual((done.returncode, done.stdout), (0, "goes on\n"), done.stderr)
 
     def test_a_value_that_does_not_pickle(self):
         ray = self.ray

@@ -77,6 +77,7 @@ NAMES = {
     "util.collective.barrier": (SAME, (VERL,)),
     "util.collective.send": (SAME, (VERL,)),
     "util.collective.recv": (SAME, (VERL,)),
+    "util.collective.collective": ("the same module", (VERL,)),
     "util.state.get_actor": ("state, name, node, cause of death", ()),
     "util.state.list_actors": ("of this program; filters `=` and `!=`", ()),
     "experimental.state.api.get_actor": ("state, name, node, cause of death", (VERL,)),

@@ -2,11 +2,13 @@
 """ray.util.collective, over the process groups of torch.distributed: gloo for tensors on CPUs, nccl for those on GPUs."""
 
 import datetime
+import sys
 import threading
 import time
 
 from .. import _missing, _nodes, _session
 
+collective = sys.modules[__name__]  # Ray's module of that name is in a package of that name
 _WAIT_S = 300
 _groups, _lock = {}, threading.Lock()
 

@@ -100,6 +100,19 @@ except ray.exceptions.RayTaskError as e:
     print(isinstance(e, ValueError), "no luck" in str(e))
 
 
+@ray.remote(max_retries=3, retry_exceptions=True)
+def fails_each_time(tries):
+    ray.get(tries.increment.remote())
+    raise ValueError("no luck")
+
+
+tries = Counter.remote()
+try:
+    ray.get(fails_each_time.remote(tries))
+except ValueError:
+    print(ray.get(tries.get_value.remote()), "tries")
+
+
 @ray.remote(num_cpus=1)
 def costs():
     return "cheap"

@@ -92,6 +92,14 @@ except ray.exceptions.RayActorError:
     print("removed")
 
 
+@ray.remote(num_gpus=1)
+def gpus():
+    return len(ray.get_gpu_ids())
+
+
+print(ray.get([gpus.remote(), gpus.options(num_cpus=2, num_gpus=2).remote()]))
+
+
 @ray.remote(num_cpus=0)
 def where():
     return ray.get_runtime_context().get_node_id()
@@ -100,7 +108,7 @@ def where():
 node = ray.nodes()[0]["NodeID"]
 print(ray.get(where.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node_id=node, soft=False)).remote()) == node)
 
-shared = placement_group([{"CPU": 2}], strategy="PACK")
+shared = ray.util.placement_group([{"CPU": 2}], strategy="PACK")  # a function and a module
 print(shared.wait(30))
 
 
