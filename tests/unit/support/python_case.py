@@ -160,8 +160,20 @@ class GroupCase(unittest.TestCase):
         return caught.exception
 
 
+HANGS_S = 600  # so long no test takes, however busy the machine is
+
+
+def watch():
+    """Shows the stacks and ends the process unless the test that begins now ends soon: ctest would not say where it stands."""
+    faulthandler.dump_traceback_later(HANGS_S, exit=True)
+
+
 class Tap(unittest.TestResult):
     count = 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        watch()
 
     def _line(self, test, ok, more=""):
         self.count += 1
@@ -190,7 +202,7 @@ class Tap(unittest.TestResult):
 
 
 def main():
-    faulthandler.dump_traceback_later(240, exit=True)  # ctest would not say where it stands
+    watch()
     result = Tap()
     unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"]).run(result)
     print(f"1..{result.count}", flush=True)

@@ -13,7 +13,7 @@ import unittest.mock
 
 import cadre
 from cadre.worker import _template
-from python_case import PRELOADED, GroupCase, RunCase, main
+from python_case import PRELOADED, GroupCase, RunCase, main, watch
 
 RESTARTS = int(os.environ.get("CADRE_RESTARTS", 200))
 WARM = 20  # restarts, until caches are full
@@ -166,6 +166,7 @@ class Restarted(RunCase):
         before, had = left()
         for _ in range(RESTARTS):
             restart()
+            watch()
         after, has = left()
         self.assertEqual(after, before)
         if not SANITIZED:

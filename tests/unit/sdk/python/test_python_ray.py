@@ -29,7 +29,7 @@ def programs(folder):
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{HERE}/{folder}/*.py"))
 
 
-LIMIT_S = 200
+LIMIT_S = 500  # Ray alone takes half a minute to start on a busy machine
 OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\((raylet|\w+ pid=\d+)|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
 
 
