@@ -11,7 +11,7 @@
 # The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh; main_ppo.txt has what else main_ppo imports.
 # The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
 # where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
-# CADRE_PRELOAD: what Python has to load before a library with sanitizers. MEMORY_GB: with less available memory, it does not
+# SANITIZER: what Python has to load before a library with sanitizers. MEMORY_GB: with less available memory, it does not
 # begin, and exits with 77.
 set -euo pipefail
 
@@ -110,8 +110,8 @@ fi
 program CADRE_LOCAL operator/local/cadre-local
 program CADRE_AGENT worker/agent/cadre-agent
 program CADRE_CLIENT_LIBRARY worker/host/libcadre.so
-export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH
+export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH CADRE_PYTHON3=$python
 export VERL_USE_EXTERNAL_PLUGINS=cadre
 [[ $on == actors ]] && VERL_USE_EXTERNAL_PLUGINS=none
-[[ -z ${CADRE_PRELOAD:-} ]] || export LD_PRELOAD=$CADRE_PRELOAD
+[[ -z ${SANITIZER:-} ]] || export LD_PRELOAD=$SANITIZER
 "$python" -m cadre.ray "${words[@]}"

@@ -30,6 +30,7 @@ def programs(folder):
 
 
 LIMIT_S = 500  # Ray alone takes half a minute to start on a busy machine
+RETRIED = re.compile(r"^\S*\(raylet\)\S* Task .*?^\w+Error: [^\n]*\n", re.M | re.S)  # Ray, on standard output, with a traceback
 OF_WORKERS = re.compile(r"(\x1b\[\d+m)?\((raylet|\w+ pid=\d+)|[\w.-]+ \[(rank \d+|agent)\] |cadre-local: ")
 
 
@@ -40,6 +41,7 @@ def expected(name, folder=FOLDER):
 
 def printed(output):
     """What the program itself has printed."""
+    output = RETRIED.sub("", output)
     return "".join(line for line in output.splitlines(True) if not OF_WORKERS.match(line))
 
 

@@ -87,7 +87,8 @@ except ValueError as e:
 
 remove_placement_group(pg)
 try:
-    ray.get(a[0].gpus.remote(), timeout=60)
+    while True:  # its actors end a moment later
+        ray.get(a[0].gpus.remote(), timeout=60)
 except ray.exceptions.RayActorError:
     print("removed")
 
