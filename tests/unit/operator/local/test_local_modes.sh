@@ -61,6 +61,13 @@ group "$dispatch" TestActor '{x: 2}' 4 '[]'
 json "2b ALL_TO_ALL" '"method":"foo_all_to_all","args":{"x":[1,2,3,4],"y":[5,6,7,8]}' '"result":[8,10,12,14]'
 json "S1-10 two_to_all" '"method":"foo_custom","args":{"x":[1,2],"y":[5,6]}' '"result":[8,10,8,10]'
 json "S1-11" '"method":"foo_rank_zero","args":{"x":1,"y":2}' '"result":5'
+surplus() { # ROW ARGUMENTS WHY
+    local why="rank 0: foo_rank_zero() $3"
+    json "$1" "\"method\":\"foo_rank_zero\",\"args\":$2" \
+        "\"error\":{\"code\":-32602,\"message\":\"$why\",\"data\":{\"code\":\"INVALID\",\"message\":\"$why\",\"rank\":0}}"
+}
+surplus "a surplus argument" '[1,2,3]' "was called with 3 arguments; it takes x, y"
+surplus "an argument that the method does not have" '{"x":1,"y":2,"zz":3}' "has no argument 'zz'; it takes x, y"
 
 group "$tensor" Actor '{}' 2 '[]'
 json "S2-10 actor, lists" '"method":"add","args":{"a":[0,0,0,0,0,0,0,0,0,0]}' '"result":{"a":[0,0,0,0,0,1,1,1,1,1]}'
