@@ -180,12 +180,12 @@ static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool h
 }
 
 // What cannot be sent at all takes no time.
-bool delivery_is_long(const struct call *c, const struct call_body *body)
+static bool takes_long(const struct call *c, const struct call_body *body)
 {
     struct dispatch_plan *d = NULL;
     struct err ignored = ERR_INIT;
     struct record_call parts;
-    if (body->len <= REFERENCES_LONG || record_call_decode(body->data, body->len, &parts, &ignored) < 0 ||
+    if (record_call_decode(body->data, body->len, &parts, &ignored) < 0 ||
         dispatch_plan_make(&c->req, c->group, &parts, c->quota, &d, &ignored) < 0)
         return false;
     bool is_long = has_refs(str_starts(c->req.method, "object."), &parts) ||
@@ -193,6 +193,11 @@ bool delivery_is_long(const struct call *c, const struct call_body *body)
     is_long = is_long && !is_ready(c, d, false);
     dispatch_plan_free(d);
     return is_long;
+}
+
+bool delivery_is_long(const struct call *c, const struct call_body *body)
+{
+    return body->len > REFERENCES_LONG && takes_long(c, body);
 }
 
 static void prepare(struct call *c, bool head)
