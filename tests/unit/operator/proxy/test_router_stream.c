@@ -118,6 +118,20 @@ static void ranks_get_it_while_it_comes_and_run_it_when_it_is_whole(void **state
     hears(w, "1 RESULT [7,8]");
 }
 
+static void an_id_is_in_use_before_its_call_is_whole(void **state)
+{
+    struct world *w = *state;
+    struct err err = ERR_INIT;
+    struct call_pieces first = call_pieces(5, ADD, "[1,2,3]", 7), second = call_pieces(5, ADD, "[4]", 3);
+    first.rank = 0;
+    second.rank = 1;
+    sends(w, &first, first.len - 3);
+    assert_int_equal(call_pieces_send(&w->c, &second, second.len, &err), ERR_PROTO);
+    assert_string_equal(err.msg, "call id 5 is in use by a call that is not answered");
+    assert_int_equal(worker_takes(&w->workers[1], ""), 0);
+    free(first.bytes);
+}
+
 static void a_piece_is_held_once_for_all_ranks(void **state)
 {
     struct world *w = *state;
@@ -536,6 +550,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(ranks_get_it_while_it_comes_and_run_it_when_it_is_whole),
+        T(an_id_is_in_use_before_its_call_is_whole),
         T(a_piece_is_held_once_for_all_ranks),
         T(the_slowest_rank_has_the_sender_told_to_hold_it),
         T(several_that_are_held_do_not_hold_up_each_other),

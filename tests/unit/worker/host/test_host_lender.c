@@ -11,10 +11,12 @@
 #include "worker/host/lender.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -304,6 +306,37 @@ static void connections_that_ask_for_nothing_make_room(void **state)
         close(fds[i]);
 }
 
+// The limit is lowered to what is open already, so the next accept4() fails.
+static void without_descriptors_it_sleeps_until_there_are_some(void **state)
+{
+    struct fixture *f = *state;
+    struct borrower b;
+    struct rlimit limit, few;
+    struct pollfd work = {.fd = loop_fd(f->loop), .events = POLLIN};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint64_t small = keep(f, 3);
+    unsigned turns = 0;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = dup(fd);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    few = limit;
+    few.rlim_cur = (rlim_t)next;
+    loop_run_once(f->loop, 0); // from now on it would see a connection
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    while (turns < 1000 && poll(&work, 1, 0) == 1) {
+        loop_run_once(f->loop, 0);
+        turns++;
+    }
+    assert_in_range(turns, 1, 999);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(get(f, &b, small, 3), 0);
+    free(b.out);
+    close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -320,6 +353,7 @@ int main(void)
         TEST(a_call_that_is_canceled_does_not_wait),
         TEST(nonsense_gets_an_error_and_no_object),
         TEST(connections_that_ask_for_nothing_make_room),
+        TEST(without_descriptors_it_sleeps_until_there_are_some),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
