@@ -31,7 +31,7 @@ static int check_kind(const struct json *group, enum kind is, struct err *err)
     const struct kind_info *info = kind_info(is);
     const struct json *kind = json_get(group, "kind"), *version = json_get(group, "apiVersion");
     if ((kind && !json_str_is(kind, info->kind)) || (version && !json_str_is(version, info->api_version)))
-        return err_set(err, ERR_INVALID, "group.create: the object must be of kind %s of %s", info->kind,
+        return err_set(err, ERR_INVALID, "the object must be of kind %s of %s", info->kind,
                        info->api_version);
     return 0;
 }
@@ -182,8 +182,18 @@ int draft_read_restart(const char *args, struct arena *a, const char **ret_name,
                        "group.restart needs {\"workerGroup\": {a manifest}} with metadata.name and spec.worker, or "
                        "{\"group\": the name of a WorkerGroup}");
     *ret_worker = arena_strndup(a, worker->text, worker->len);
-    *ret_manifest = arena_strndup(a, group->text, group->len);
-    return 0;
+    const struct json *spec = json_get(group, "spec");
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    kind_write(&w, KIND_WORKERGROUP);
+    writer_object(&w, "metadata");
+    writer_str(&w, "name", *ret_name);
+    writer_object_end(&w);
+    writer_raw(&w, "spec", spec->text, spec->len);
+    writer_object_end(&w);
+    *ret_manifest = writer_finish(&w, a);
+    return check_kind(group, KIND_WORKERGROUP, err);
 }
 
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
