@@ -31,8 +31,7 @@ static int check_kind(const struct json *group, enum kind is, struct err *err)
     const struct kind_info *info = kind_info(is);
     const struct json *kind = json_get(group, "kind"), *version = json_get(group, "apiVersion");
     if ((kind && !json_str_is(kind, info->kind)) || (version && !json_str_is(version, info->api_version)))
-        return err_set(err, ERR_INVALID, "the object must be of kind %s of %s", info->kind,
-                       info->api_version);
+        return err_set(err, ERR_INVALID, "the object must be of kind %s of %s", info->kind, info->api_version);
     return 0;
 }
 
