@@ -14,7 +14,7 @@ import sys
 import unittest
 
 import cadre
-from python_case import EXAMPLES, RunCase, main, program
+from python_case import EXAMPLES, ROOT, RunCase, main, program
 from safetensors_case import with_packages
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -41,20 +41,8 @@ PRINTED_WITH_NUMPY = {
 }
 # What Ray, verl and the tutorials about them show, each with the values that they show; the rows are numbered as in our notes
 # about them (S1-8 is six modes).
-ROWS = {
-    "S0-1": "tasks.py", "S0-2": "tasks.py", "S0-3": "tasks.py", "S0-4": "nested.py", "S0-5": "basics.py", "S0-6": "basics.py",
-    "S0-7": "gpu_accumulator.py", "S0-8": "gpu_accumulator.py", "S0-9": "gpu_accumulator.py", "S0-10": "gpu_accumulator.py",
-    "S0-11": "basics.py",
-    "S1-1": "shipping.py", "S1-2": "basics.py", "S1-3": "pools.py", "S1-4": "pools.py", "S1-5": "whereabouts.py",
-    "S1-6": "pools.py", "S1-7": "pools.py", "S1-8": "meshes.py", "S1-9": "pools.py", "S1-10": "dispatch.py",
-    "S1-11": "dispatch.py", "S1-12": "basics.py",
-    "S2-1": "whereabouts.py", "S2-2": "whereabouts.py", "S2-3": "two_groups.py", "S2-4": "two_groups.py", "S2-5": "two_groups.py",
-    "S2-6": "whereabouts.py", "S2-7": "two_groups.py", "S2-8": "two_groups.py", "S2-9": "two_groups.py", "S2-10": "colocated.py",
-    "S2-11": "tasks.py",
-    "S3-1": "basics.py", "S3-2": "tasks.py", "S3-3": "counter.py", "S3-4": "counter.py", "S3-5": "counter.py",
-    "S3-6": "counter.py", "S3-7": "tasks.py", "S3-8": "counter.py", "S3-9": "counter.py",
-}
-WITH_TORCH = {"gpu_accumulator.py", "rendezvous.py", "two_groups.py"}  # below, and in test_python_torch.py
+WITH_TORCH = {"test_python_examples_torch": {"gpu_accumulator.py", "rendezvous.py"}, "test_python_torch": {"two_groups.py", "rl_loop.py"}}
+STEP = re.compile(r"\| (S\d-\d+) \| .* \| \[`(\w+\.py)`\]\(\.\./examples/python/\2\) \| `(\w+)` \|")
 
 
 class Examples(RunCase):
@@ -85,11 +73,14 @@ class Client(RunCase):
             self.assertEqual(self.printed("client.py", run.address, "shared"), ["[10, 11]"] + ["one more: True"] * 2)
 
 
-class Rows(unittest.TestCase):
-    def test_each_row_of_the_programs_that_we_learn_from_has_an_example_that_is_run(self):
-        rows = {f"{notes}-{i + 1}" for notes, n in (("S0", 11), ("S1", 12), ("S2", 11), ("S3", 9)) for i in range(n)}
-        self.assertEqual(set(ROWS), rows)
-        self.assertEqual(set(ROWS.values()) - set(PRINTED) - set(PRINTED_WITH_NUMPY) - WITH_TORCH, set())
+class Steps(unittest.TestCase):
+    def test_each_step_of_the_programs_that_we_learn_from_has_an_example_that_a_test_runs(self):
+        with open(os.path.join(ROOT, "docs/testing.md"), encoding="utf-8") as f:
+            found = [m.groups() for m in map(STEP.fullmatch, f.read().splitlines()) if m]
+        self.assertEqual([step for step, _, _ in found],
+                         [f"{program}-{i + 1}" for program, n in (("S0", 11), ("S1", 12), ("S2", 11), ("S3", 9)) for i in range(n)])
+        run = {"test_python_examples": set(PRINTED), "test_python_examples_numpy": set(PRINTED_WITH_NUMPY), **WITH_TORCH}
+        self.assertEqual([row for row in found if row[1] not in run.get(row[2], ())], [])
 
 
 class Torch(RunCase):
@@ -112,7 +103,7 @@ if __name__ == "__main__":
     chosen = {"--numpy": PRINTED_WITH_NUMPY, "--torch": {}}.get("".join(sys.argv[1:]), PRINTED)
     if chosen is not PRINTED:
         with_packages("small" if chosen else "large")
-        del Client, Rows
+        del Client, Steps
     if chosen:
         del Torch
     for example in chosen:
