@@ -265,7 +265,7 @@ static void tell_listened(const struct agent *g, const char *group_uid, bool on)
     writer_done(&w);
 }
 
-static void tell_all_listened(const struct agents *a, const struct agent *g)
+void agents_welcomed(const struct agents *a, const struct agent *g)
 {
     const char *uid;
     void *yes;
@@ -339,7 +339,6 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
         (*ret)->send = send;
         (*ret)->owner = owner;
         tell_changed(a, *ret, NULL);
-        tell_all_listened(a, *ret);
         if (learn_gpus(a, *ret, hello, len, err) < 0)
             agents_leave(a, TAKE_PTR(*ret));
     }

@@ -98,6 +98,8 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
                 struct err *err);
 // Whether agents shall send what processes of this group print; now, and whenever one connects.
 void agents_listen(struct agents *a, const char *group_uid, bool on);
+// Its WELCOME was sent, before which it takes nothing: it hears to whose output somebody listens.
+void agents_welcomed(const struct agents *a, const struct agent *g);
 // Whose pod it is, if its agent is connected; borrowed until it goes. False: it is not.
 struct agent_sight {
     const char *ns, *owner; // the object that the pod belongs to

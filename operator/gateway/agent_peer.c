@@ -173,6 +173,7 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     g->counters.agents++;
     connection_serve(c, &role, l, ws_session_quota(c->ws));
     listen_on(c);
+    agents_welcomed(g->config.agents, l->agent);
     if (expires_ms)
         alarm_set(&l->expiry, &g->alarms, MAX((int64_t)0, expires_ms - clock_wall_ms(loop_clock(g->loop))), on_expired);
     agent_close_replaced(g);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of test_roles.sh that call workers in Python from a program outside of the cluster; each prints one line."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -45,10 +47,10 @@ def again(group, pods):
     """Its answer once none of these pods has part in it."""
     while True:
         try:
-            said = group.call("work", timeout=120)
-            if not {w["pod"] for w in group.info()["workers"]} & pods:
+            said = group.call("work", timeout=600)
+            if not set(pods_of(group)) & {None, *pods}:
                 return said
-        except cadre.Unavailable:
+        except (cadre.Unavailable, cadre.Timeout):
             pass
         time.sleep(0.2)
 
@@ -93,13 +95,14 @@ def delete(pods):
 
 
 def pods_of(group):
-    return [w["pod"] for w in group.info()["workers"]]
+    """None: of a rank that is not connected."""
+    return [w.get("pod") for w in group.info()["workers"]]
 
 
 def shipped(client):
     code = folder()
     group = made(client, code)
-    first, pods = group.call("work", timeout=120), pods_of(group)
+    first, pods = group.call("work", timeout=600), pods_of(group)
     delete(pods)
     print(first, again(group, set(pods)), len(set(pods)) == 2)
     code.cleanup()
@@ -108,7 +111,7 @@ def shipped(client):
 def inherited(client):
     with client:
         code = folder()
-        first = made(client, code, name="inherited", detached=True).call("work", timeout=120)
+        first = made(client, code, name="inherited", detached=True).call("work", timeout=600)
         code.cleanup()
     with connect() as other:  # which has no archive
         group = other.find("inherited")
@@ -121,7 +124,7 @@ def inherited(client):
 def lost(client):
     with client:
         code = folder()
-        made(client, code, name="lost", detached=True, max_restarts=0, env={"CADRE_ARCHIVE_WAIT": "10"}).call("work", timeout=120)
+        made(client, code, name="lost", detached=True, max_restarts=0, env={"CADRE_ARCHIVE_WAIT": "10"}).call("work", timeout=600)
         code.cleanup()
     with connect() as other:
         group = other.find("lost")
@@ -161,7 +164,7 @@ def by_value(client):
     """What a notebook does."""
     try:
         counter = client.Group(Counter, replicas=2, image=IMAGE, init={"start": 10})
-        print(counter.add.options(timeout=120)(1), end=" ")
+        print(counter.add.options(timeout=600)(1), end=" ")
         try:
             counter.add(1000)
         except OutOfTokens as e:
@@ -177,7 +180,12 @@ class Talking:
 
 def prints(client):
     """As print() on the ranks looks here."""
-    client.Group(Talking, replicas=2, image=IMAGE, name="talking").say.options(timeout=120)("hello")
+    group, out = client.Group(Talking, replicas=2, image=IMAGE, name="talking"), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        while "[rank 0-1]" not in out.getvalue():  # two lines where a rank was slow
+            group.say.options(timeout=600)("hello")
+            time.sleep(0.1)
+    print(out.getvalue())
 
 
 def changed(client):
@@ -187,22 +195,24 @@ def changed(client):
             return 1
 
     group = client.Group(Cell, replicas=2, image=IMAGE, name="cell")
-    first, pods = group.work.options(timeout=120)(), pods_of(group)
+    first, pods = group.work.options(timeout=600)(), pods_of(group)
 
     class Cell:
         def work(self):
             return 2
 
     client.Group(Cell, replicas=2, image=IMAGE, name="cell")
-    print(first, group.work.options(timeout=120)(), pods_of(group) == pods)
+    print(first, group.work.options(timeout=600)(), pods_of(group) == pods)
 
 
 def stops(group):
-    print(group.call("stops", rank=0, timeout=120))
+    print(group.call("stops", rank=0, timeout=600))
 
 
 def connect():
-    return cadre.connect(unreachable=20, namespace="ship")
+    """Shows what ranks print only where that is what is tested."""
+    shows = None if sys.argv[1] == "prints" else lambda line: None
+    return cadre.connect(unreachable=20, namespace="ship", on_output=shows)
 
 
 if sys.argv[1] in ("shipped", "inherited", "lost", "by_value", "prints", "changed"):

@@ -307,7 +307,9 @@ static void agents_send_lines_only_while_somebody_listens(void **state)
     agents_listen(f->agents, "group-uid", true);
     assert_int_equal(f->connections[0].type, RECORD_OUTPUT);
     assert_string_equal(f->connections[0].body, "{\"group\":\"group-uid\",\"listen\":true}");
-    join_as(f, 1, &shared, HELLO(""), &err); // one that comes later is told, too
+    join_as(f, 1, &shared, HELLO(""), &err); // one that comes later is told, too, after its WELCOME
+    assert_int_not_equal(f->connections[1].type, RECORD_OUTPUT);
+    agents_welcomed(f->agents, f->connections[1].agent);
     assert_string_equal(f->connections[1].body, "{\"group\":\"group-uid\",\"listen\":true}");
     say(f, RECORD_OUTPUT, "{" GROUP ",\"lines\":[[0,\"a\"],[3,\"b\"]],\"dropped\":2}");
     say(f, RECORD_OUTPUT, "{\"group\":\"other\",\"lines\":[[0,\"c\"]]}");

@@ -89,6 +89,18 @@ static void test_commands(void **state)
     gateway_peer_hang_up(&p);
 }
 
+// Somebody may listen before the agent is there. An agent passes over what comes before its WELCOME.
+static void test_listening_is_told_after_the_welcome(void **state)
+{
+    struct gateway_peer p;
+    (void)state;
+    agents_listen(f.agents, GATEWAY_UID, true);
+    dial(&p, POD_TOKEN);
+    GATEWAY_UNTIL(&f, gateway_peer_got(&p, "OUTPUT 0 - {\"group\":\"" GATEWAY_UID "\",\"listen\":true}"));
+    assert_true(strstr(buf_str(&p.got), "WELCOME") < strstr(buf_str(&p.got), "OUTPUT"));
+    gateway_peer_hang_up(&p);
+}
+
 // What the agent has said of a rank's end is in the error of the calls that it had.
 static void test_exit_code_reaches_the_caller(void **state)
 {
@@ -237,6 +249,7 @@ int main(void)
         TEST(test_welcome_and_reports),
         TEST(test_the_session_ends_with_the_token),
         TEST(test_commands),
+        TEST(test_listening_is_told_after_the_welcome),
         TEST(test_exit_code_reaches_the_caller),
         TEST(test_kill),
         TEST(test_refused),

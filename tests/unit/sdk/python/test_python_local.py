@@ -198,9 +198,10 @@ class Groups(RunCase):
             run._run._printer._hides = re.compile("")  # the run's own way
             with cadre.connect(run.address, namespace="default") as client:
                 group = client.Group("printing:Printing", replicas=2, name="p", image="none")
-                group.say("one")
-                client._shown.connected(True)  # to another replica, which knows of nothing
-                group.say("two")
+                for text in ("one", "two"):
+                    while text not in out.getvalue():
+                        group.say(text)
+                    client._shown.connected(True)  # to another replica, which knows of nothing
             with cadre.connect(run.address, namespace="default", on_output=lambda line: None) as client:
                 client.Group("printing:Printing", image="none").say("handled")
         self.assertEqual(list(dict.fromkeys(re.sub(r"p \[rank [01-]+\] ", "", out.getvalue()).split())), ["one", "two"])
