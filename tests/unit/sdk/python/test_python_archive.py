@@ -325,7 +325,7 @@ class Trainer:
             self.assertEqual(group.work.options(timeout=100)(), [["helped", "blue", "working_dir"]] * 3)
 
     def test_ranks_say_what_they_wait_for_and_that_it_did_not_come(self):
-        self.wait_s = 3
+        self.wait_s = 15
         with cadre.connect(self.run_apart(), namespace="default") as client:
             with unittest.mock.patch.object(_supply.Supplies, "add"):
                 group = client.Group("train:Trainer", name="mine", restart="Never", **self.given)
