@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of Ray that this package does not have, and what to use instead."""
 
+import importlib.util
+
 _INSTEAD = {
     "data": "read data in the ranks, with datasets or torch.utils.data",
     "train": "torch.distributed works in a group of ranks as it is (docs/python.md)",
@@ -30,12 +32,14 @@ def explain(name):
 
 
 def of(module):
-    """Its __getattr__."""
+    """Its __getattr__. Modules that nobody has imported yet are there, as they are in Ray."""
     prefix = module[len("cadre.ray"):].lstrip(".")
 
     def missing(name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if importlib.util.find_spec(f"{module}.{name}"):
+            return importlib.import_module(f"{module}.{name}")
         raise AttributeError(explain(f"{prefix}.{name}" if prefix else name))
 
     return missing

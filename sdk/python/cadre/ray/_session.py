@@ -133,8 +133,8 @@ def _gpus_here():
 
 def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=None, namespace=None, runtime_env=None,
          ignore_reinit_error=False, **others):
-    """Begins. Without an address: a run of this machine (cadre.local()), unless the environment names a proxy
-    (CADRE_ADDRESS); "local": a run in any case; "auto" or an address of Cadre's: cadre.connect().
+    """Begins. Without an address: the one of the environment, RAY_ADDRESS or CADRE_ADDRESS, or else a run of this machine
+    (cadre.local()); "local": a run in any case; "auto" or an address of Cadre's: cadre.connect().
 
     num_cpus, num_gpus   that a run of this machine counts; default: those that it has
     namespace            of names of actors
@@ -168,13 +168,16 @@ def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=N
 
 def _open(address, num_cpus, num_gpus):
     """(client, what a run of this machine counts; None: it is none)"""
-    if address and address.startswith("ray://"):
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    if address and address not in ("auto", "local") and not address.startswith(("unix:", "ws://", "wss://")):
         raise ConnectionError(f"init({address!r}): that is the address of a server of Ray's. Without an address, cadre.ray "
-                              "begins a run of this machine; \"auto\" finds the operator as cadre.connect() does")
+                              "begins a run of this machine; \"auto\" finds the operator as cadre.connect() does. "
+                              "RAY_ADDRESS of the environment is taken like address=")
     if address == "auto" or address is None and os.environ.get("CADRE_ADDRESS") or address not in (None, "auto", "local"):
         if num_cpus is not None or num_gpus is not None:
             raise ValueError("When connecting to an existing cluster, num_cpus and num_gpus must not be provided.")
-        options = {} if address in (None, "auto") else {"namespace": os.environ.get("CADRE_NAMESPACE", "default")}
+        namespace = os.environ.get("CADRE_NAMESPACE") or (None if address in (None, "auto") else "default")
+        options = {"namespace": namespace} if namespace else {}
         return _client.connect(None if address == "auto" else address, trust=True, **options), None
     cpus = num_cpus if num_cpus is not None else os.cpu_count() or 1
     gpus = num_gpus if num_gpus is not None else _gpus_here()

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 from python_case import RunCase, environment, main
 from safetensors_case import with_packages
@@ -108,6 +109,7 @@ class Refused(RunCase):
         for pattern, arguments in (("Unknown keyword argument.*nonsense", {"nonsense": 1}),
                                    ("CPUs and GPUs only", {"resources": {"special": 1}}),
                                    ("address of a server of Ray's", {"address": "ray://host:10001"}),
+                                   ("address of a server of Ray's", {"address": "10.0.0.1:6379"}),
                                    ("runtime_env field 'pip'.*image", {"runtime_env": {"pip": ["torch"]}}),
                                    ("runtime_env has no field 'nonsense'", {"runtime_env": {"nonsense": 1}}),
                                    (r"Dict\[str, str\]", {"runtime_env": {"env_vars": {"A": 1}}}),
@@ -116,6 +118,11 @@ class Refused(RunCase):
             with self.assertRaisesRegex(Exception, pattern):
                 self.ray.init(**arguments)
             self.assertFalse(self.ray.is_initialized())
+
+    def test_an_address_of_the_environment_is_that_of_init(self):
+        with unittest.mock.patch.dict(os.environ, {"RAY_ADDRESS": "ray://host:10001"}):
+            with self.assertRaisesRegex(ConnectionError, r"init\('ray://host:10001'\)"):
+                self.ray.init()
 
     def test_init_twice(self):
         self.ray.init(num_cpus=1)
