@@ -311,6 +311,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
                                     .names = s->names,
                                     .limit_ms = s->limit_ms,
                                     .late_ms = PARTY_LATE_MS,
+                                    .patience_ms = PARTY_PATIENCE_MS,
                                     .canceled = &s->call->canceled};
     executor_waits();
     r = run(s, &c, &moved, err);

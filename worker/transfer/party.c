@@ -11,11 +11,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { PATIENCE = 7 };
-
 bool party_is_patient(const struct party *p)
 {
-    return p->waited * PARTY_SLICE_MS <= PATIENCE * p->config.late_ms;
+    return p->waited * PARTY_SLICE_MS <= p->config.patience_ms;
 }
 
 void party_init(struct party *p, const struct party_config *config)
@@ -128,19 +126,26 @@ static void say_failed(struct party *p, const struct err *err)
     dialog_say(&p->dialog, 0, DIALOG_FAILED, body, 4 + len);
 }
 
+void party_report(struct party *p, const struct err *err)
+{
+    char text[PARTY_REASON_SIZE];
+    if (!party_is_center(p)) {
+        say_failed(p, err);
+        return;
+    }
+    snprintf(text, sizeof text, "%s: %s", p->config.names[0], err->msg);
+    set_reason(p, err->code, text);
+    follow_center(p, commit_center_failed(&p->center));
+}
+
 void party_fail(struct party *p, const struct err *err)
 {
     if (p->decided != COMMIT_OPEN)
         return;
-    if (party_is_center(p)) {
-        char text[PARTY_REASON_SIZE];
-        snprintf(text, sizeof text, "%s: %s", p->config.names[0], err->msg);
-        set_reason(p, err->code, text);
-        follow_center(p, commit_center_failed(&p->center));
+    party_report(p, err);
+    if (party_is_center(p))
         return;
-    }
     set_reason(p, err->code, err->msg);
-    say_failed(p, err);
     p->decided = COMMIT_KEEP;
 }
 

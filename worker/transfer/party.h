@@ -15,14 +15,15 @@ enum {
     PARTY_REASON_SIZE = 2048,
     PARTY_SLICE_MS = 100, // so often it looks whether it was canceled
     PARTY_LATE_MS = 10 * 1000,
+    PARTY_PATIENCE_MS = 70 * 1000,
 };
 
 struct party_config {
     int index, n_receivers, n_senders;
     const char *const *names; // of all members: "rank 2 of rollout"
     int64_t limit_ms;
-    int64_t late_ms; // PARTY_LATE_MS: receivers and senders wait so much longer than the center, and then seven times
-                     // as long for somebody who stands still
+    int64_t late_ms;     // PARTY_LATE_MS: receivers and senders wait so much longer than the center
+    int64_t patience_ms; // PARTY_PATIENCE_MS: after its time, for somebody who stands still
     const atomic_bool *canceled;
 };
 
@@ -62,8 +63,9 @@ bool party_is_patient(const struct party *p); // it still waits for somebody who
 // Takes in what others have said; waits for that for so many ms at most, and only as long as none of the other
 // descriptors is ready. Then looks whether it was canceled, and whether the time is over.
 void party_attend(struct party *p, struct pollfd *others, size_t n_others, int timeout_ms);
-void party_witness(struct party *p, int witness);        // from now on it can decide
-void party_ready(struct party *p);                       // a receiver has all of its weights
-void party_fail(struct party *p, const struct err *err); // it cannot go on, and says so
+void party_witness(struct party *p, int witness);          // from now on it can decide
+void party_ready(struct party *p);                         // a receiver has all of its weights
+void party_report(struct party *p, const struct err *err); // it cannot go on, and the center is to decide
+void party_fail(struct party *p, const struct err *err);   // likewise; it keeps the old weights, and leaves
 // Why not, in `err`, where the old weights stay.
 int party_outcome(const struct party *p, struct err *err);

@@ -374,12 +374,17 @@ static int connect_all(struct run *r, struct err *err)
 
 // Moving
 
-// The other end of a connection may have gone because a third one was lost: the center knows.
+// The center decides, and the memory and the connections of this rank stay until then: if they ended, others would take
+// this rank for the one that was lost. A process that dies loses its memory before its connection to the center, which
+// says more.
 static void fail_moving(struct run *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
         party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
-    fail(r, err);
+    if (is_open(r))
+        party_report(&r->party, err);
+    while (is_open(r))
+        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
 }
 
 static void attend_moving(struct run *r, bool idle)
@@ -469,7 +474,11 @@ static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
         code = make_mover(r, err);
     if (code == 0 && is_open(r))
         code = connect_all(r, err);
-    if (code < 0 && is_open(r))
+    if (code < 0 && !is_open(r)) { // it has only given up waiting, because all is decided
+        *err = ERR_INIT;
+        return 0;
+    }
+    if (code < 0)
         fail(r, err);
     return code;
 }

@@ -21,7 +21,7 @@ enum {
     TIMEOUT_MS = 600 * 1000,
     SLICE_MS = 100,
     LATER_MS = 15 * 1000, // the ranks say who is late, and need so long for that
-    GRACE_MS = 1000,      // after a first error, for one that says more
+    GRACE_MS = 10 * 1000, // after a first error: all ranks that do not stand still answer at once, or have ended
     RANKS_MAX = 4096,
 };
 enum side { SOURCE, TARGET };

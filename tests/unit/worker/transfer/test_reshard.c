@@ -159,6 +159,17 @@ static void who_is_canceled_says_so_to_all(void **state)
     assert_non_null(strstr(said[1].text, "rank 0 of actor: canceled"));
 }
 
+// The witness of those whose memory is read directly may hear of the decision before it sees who has come.
+static void who_is_slow_hears_what_was_decided(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.absent = true;
+    troop_run(&c, said);
+    all_have(&c, said, "new", "OK");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +182,7 @@ int main(void)
         cmocka_unit_test(ranks_of_a_group_that_differ_are_named),
         cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(who_is_canceled_says_so_to_all),
+        cmocka_unit_test(who_is_slow_hears_what_was_decided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
     socklen_t len = socket_name(m->id, &at);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int64_t until = clock_mono_ms(&clock_system) + m->limit_ms;
-    (void)ctx;
+    const struct troop_scene *c = ctx;
     if (bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, 64) != 0)
         return err_set(err, ERR_IO, "%s", strerror(errno));
     for (int i = 0; i < m->n; i++)
@@ -72,7 +72,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
     for (int came = 1; came < m->n && goes_on(m, until);) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         char index;
-        if (poll(&p, 1, 20) != 1)
+        if (poll(&p, 1, 20) != 1 || (c->absent && m->stop))
             continue;
         int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (one >= 0 && read(one, &index, 1) == 1) {
@@ -81,7 +81,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
         }
     }
     close(fd);
-    return 0;
+    return m->stop && m->stop(m->ctx) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
 }
 
 static int visit(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err)
@@ -240,6 +240,7 @@ static int be_member(const struct troop_scene *c, int index, int out)
                                                     .names = troop_names,
                                                     .limit_ms = c->limit_ms,
                                                     .late_ms = c->limit_ms,
+                                                    .patience_ms = TROOP_LONG_MS,
                                                     .canceled = &canceled},
                                           .side = w.side,
                                           .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
@@ -247,7 +248,7 @@ static int be_member(const struct troop_scene *c, int index, int out)
                                           .direct = c->direct,
                                           .groups = {"actor", "rollout"},
                                           .progress = &progress,
-                                          .ways = {hold, visit, NULL}};
+                                          .ways = {hold, visit, (void *)(uintptr_t)c}};
     int code = reshard(&config, &a, &result, &err);
     report(out, c, index, &w, code, &result, &err);
     if (code == 0 && !result.n_problems && index < c->n_receivers)

@@ -17,6 +17,7 @@ struct troop_scene {
     bool mismatch, differs;
     int late; // a member that does not come, -1 = none
     bool canceled;
+    bool absent;       // senders see nobody who comes until all is over
     bool on_device[2]; // senders, receivers: their weights are on GPUs
 };
 
