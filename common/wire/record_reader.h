@@ -16,7 +16,7 @@ struct record_reader_config {
     bool tail;           // the end of a collected CALL that lies in shared memory is not copied, but handed out as such
     struct share *share; // of the connection; NULL: records by reference are refused
     // Pays for what is kept; may be NULL; must outlive the reader. Not `whole`: a single record is handed out even
-    // where there is no room left for it, in a blob that nobody pays for: its keeper must blob_recharge() it.
+    // where there is no room left for it, in a blob that nobody pays for: who keeps it must blob_recharge() it.
     struct quota *quota;
 };
 

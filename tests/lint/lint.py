@@ -91,7 +91,7 @@ RETIRED = (
     # On the wire the role is still "controller".
     (r'(?<!group_)(?<!["a-z])controller(?!\w*\\?"|, agent)', CALLS, "client; a controller is a loop that reconciles"),
     (r"errand", ("",), "group change"),
-    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy)", ("operator/",), "the word of the glossary (docs/architecture.md)"),
+    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/"), "the word of the glossary (docs/architecture.md)"),
     (r"(?<![a-z])deal_|struct deal\b", ("operator/", "common/"), "dispatch plan"),
 )
 
@@ -333,6 +333,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/runtime/a.c", C_HEAD + "int controller_open(void);\n", []),
     ("operator/proxy/a.c", C_HEAD + "struct errand *e;\nint x = group_seats();\n", ["word", "word"]),
     ("operator/proxy/a.c", C_HEAD + "int proxy_seat_of; // SEAT-free\n", ["word"]),
+    ("worker/agent/a.c", C_HEAD + "struct keeper *k;\n", ["word"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),

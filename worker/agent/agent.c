@@ -4,8 +4,8 @@
 #include "common/base/loop_resolve.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "worker/agent/keeper.h"
 #include "worker/agent/oom.h"
+#include "worker/agent/pod_archives.h"
 #include "worker/agent/port.h"
 #include "worker/agent/rank_place.h"
 
@@ -44,7 +44,7 @@ struct agent {
     struct agent_config config;
     struct reaper *reaper;
     struct output *output;
-    struct keeper *keeper;
+    struct pod_archives *pod_archives;
     struct group *groups[AGENT_GROUPS_MAX];
     size_t n_groups;
     size_t n_running; // processes, over all groups
@@ -207,7 +207,7 @@ static int prepare_run(struct group *g, const struct supervisor_process *s, stru
     if (!ret->argv)
         return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
     ret->template = template_of(g, c, &group, ret, arena);
-    keeper_want(g->agent->keeper, ret->env);
+    pod_archives_want(g->agent->pod_archives, ret->env);
     return 0;
 }
 
@@ -490,7 +490,7 @@ struct agent *agent_new(const struct agent_config *c)
     a->oom_kills = oom_kills(OOM_CGROUP);
     a->reaper = reaper_new(c->loop);
     a->output = output_new(c->loop, c->out, c->err);
-    a->keeper = keeper_new(c->loop);
+    a->pod_archives = pod_archives_new(c->loop);
     a->done_timer = loop_timer_new(c->loop, on_done_timer, a);
     return a;
 }
@@ -503,14 +503,14 @@ void agent_free(struct agent *a)
         group_free(a->groups[i]);
     loop_timer_free(a->done_timer);
     output_free(a->output);
-    keeper_free(a->keeper);
+    pod_archives_free(a->pod_archives);
     reaper_free(a->reaper);
     free(a);
 }
 
-struct keeper *agent_keeper(const struct agent *a)
+struct pod_archives *agent_pod_archives(const struct agent *a)
 {
-    return a->keeper;
+    return a->pod_archives;
 }
 
 struct output *agent_output(struct agent *a)

@@ -49,7 +49,7 @@ int agent_command(struct agent *a, struct command *c, struct err *err);
 void agent_shutdown(struct agent *a, int64_t grace_ms);
 
 struct output *agent_output(struct agent *a); // for output_say()
-struct keeper *agent_keeper(const struct agent *a);
+struct pod_archives *agent_pod_archives(const struct agent *a);
 struct reaper *agent_reaper(struct agent *a); // the process's: other children are started with it, too
 size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);

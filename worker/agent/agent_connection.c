@@ -9,8 +9,8 @@
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/agent/agent_listen.h"
-#include "worker/agent/keeper.h"
 #include "worker/agent/message.h"
+#include "worker/agent/pod_archives.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ struct connection {
     struct listen listen;
     int64_t backoff_ms, heartbeat_ms;
     uint64_t gpus_told;     // probe_version() of the last news; 0 = tell again
-    uint64_t archives_told; // likewise of keeper_version()
+    uint64_t archives_told; // likewise of pod_archives_version()
     bool up, closing, leaving;
     bool greeted;     // HELLO is on its way: what happens from now on is not in it
     int told;         // the log says already that it is lost: the code of why, 0 = it does not
@@ -95,10 +95,11 @@ static void on_heartbeat(void *ctx)
 {
     struct connection *c = ctx;
     struct json_writer w;
-    const struct keeper *keeper = agent_keeper(c->config.agent);
-    uint64_t gpus = probe_version(c->config.gpus), archives = keeper_version(keeper);
+    const struct pod_archives *pod_archives = agent_pod_archives(c->config.agent);
+    uint64_t gpus = probe_version(c->config.gpus), archives = pod_archives_version(pod_archives);
     writer_init(&w, 0);
-    message_heartbeat(gpus != c->gpus_told ? c->config.gpus : NULL, archives != c->archives_told ? keeper : NULL, &w);
+    message_heartbeat(gpus != c->gpus_told ? c->config.gpus : NULL, archives != c->archives_told ? pod_archives : NULL,
+                      &w);
     c->gpus_told = gpus;
     c->archives_told = archives;
     loop_timer_arm(c->heartbeat_timer, c->heartbeat_ms);
@@ -130,7 +131,7 @@ static void on_open(void *ctx, const char *subprotocol)
     writer_init(&w, 0);
     message_hello(c->config.agent, c->config.gpus, &w);
     c->gpus_told = probe_version(c->config.gpus);
-    c->archives_told = keeper_version(agent_keeper(c->config.agent));
+    c->archives_told = pod_archives_version(agent_pod_archives(c->config.agent));
     c->greeted = true;
     send_or_drop(c, RECORD_HELLO, &w);
 }
@@ -186,7 +187,7 @@ static void on_archive(struct connection *c, const struct record *r)
     struct archive_piece p;
     struct buf piece = BUF_INIT(ARCHIVE_PIECE_MAX), body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
     if (archive_piece_read(r->body, r->len, &a, &p, &err) == 0) {
-        p.missing = keeper_read(agent_keeper(c->config.agent), p.sha256, p.offset, &piece, &err) < 0;
+        p.missing = pod_archives_read(agent_pod_archives(c->config.agent), p.sha256, p.offset, &piece, &err) < 0;
         p.data = piece.data;
         p.len = piece.len;
         archive_piece_write(&p, &body);

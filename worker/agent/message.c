@@ -4,7 +4,7 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "worker/agent/keeper.h"
+#include "worker/agent/pod_archives.h"
 #include "worker/agent/probe.h"
 
 #include <string.h>
@@ -86,20 +86,20 @@ void message_hello(const struct agent *a, const struct probe *gpus, struct json_
     for (size_t i = 0; i < agent_group_count(a); i++)
         put_group(w, a, i);
     writer_list_end(w);
-    if (keeper_version(agent_keeper(a)) > KEEPER_VERSION_NEW)
-        keeper_write(agent_keeper(a), w);
+    if (pod_archives_version(agent_pod_archives(a)) > POD_ARCHIVES_VERSION_NEW)
+        pod_archives_write(agent_pod_archives(a), w);
     if (probe_version(gpus))
         probe_write(gpus, w);
     writer_object_end(w);
 }
 
-void message_heartbeat(const struct probe *gpus, const struct keeper *archives, struct json_writer *w)
+void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w)
 {
     writer_object(w, NULL);
     if (gpus)
         probe_write(gpus, w);
     if (archives)
-        keeper_write(archives, w);
+        pod_archives_write(archives, w);
     writer_object_end(w);
 }
 

@@ -9,10 +9,10 @@
 // Each begins a document in `w`, which the caller has initialised, and ends it.
 // With all that the agent knows of its groups, its archives, and the GPUs; gpus NULL = nothing.
 struct probe;
-struct keeper;
+struct pod_archives;
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);
 // NULL = no news of them.
-void message_heartbeat(const struct probe *gpus, const struct keeper *archives, struct json_writer *w);
+void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w);
 enum record_type message_report(const struct agent_report *r, struct json_writer *w);
 void message_refused(enum record_type command, const struct command *c, const struct err *err,
                      struct json_writer *w); // c: NULL where it could not be read

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/agent/keeper.h"
+#include "worker/agent/pod_archives.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -18,14 +18,14 @@ struct archive {
     bool here;
 };
 
-struct keeper {
+struct pod_archives {
     struct loop_timer *look;
-    struct archive archives[KEEPER_ARCHIVES_MAX]; // the oldest first
+    struct archive archives[POD_ARCHIVES_ARCHIVES_MAX]; // the oldest first
     size_t n;
     uint64_t version;
 };
 
-static void note(struct keeper *k, struct archive *a, bool here)
+static void note(struct pod_archives *k, struct archive *a, bool here)
 {
     k->version += here != a->here;
     a->here = here;
@@ -34,7 +34,7 @@ static void note(struct keeper *k, struct archive *a, bool here)
 // Those that are missing are on their way.
 static void on_look(void *ctx)
 {
-    struct keeper *k = ctx;
+    struct pod_archives *k = ctx;
     bool all = true;
     for (size_t i = 0; i < k->n; i++) {
         struct archive *a = &k->archives[i];
@@ -42,18 +42,18 @@ static void on_look(void *ctx)
         all = all && a->here;
     }
     if (!all)
-        loop_timer_arm(k->look, KEEPER_LOOK_MS);
+        loop_timer_arm(k->look, POD_ARCHIVES_LOOK_MS);
 }
 
-struct keeper *keeper_new(struct loop *loop)
+struct pod_archives *pod_archives_new(struct loop *loop)
 {
-    struct keeper *k = xcalloc(1, sizeof *k);
+    struct pod_archives *k = xcalloc(1, sizeof *k);
     k->look = loop_timer_new(loop, on_look, k);
-    k->version = KEEPER_VERSION_NEW;
+    k->version = POD_ARCHIVES_VERSION_NEW;
     return k;
 }
 
-void keeper_free(struct keeper *k)
+void pod_archives_free(struct pod_archives *k)
 {
     if (!k)
         return;
@@ -63,7 +63,7 @@ void keeper_free(struct keeper *k)
     free(k);
 }
 
-static struct archive *find(struct keeper *k, const char *sha256)
+static struct archive *find(struct pod_archives *k, const char *sha256)
 {
     for (size_t i = 0; i < k->n; i++)
         if (str_eq(k->archives[i].sha256, sha256))
@@ -71,7 +71,7 @@ static struct archive *find(struct keeper *k, const char *sha256)
     return NULL;
 }
 
-static void forget_first(struct keeper *k)
+static void forget_first(struct pod_archives *k)
 {
     k->version += k->archives[0].here;
     free(k->archives[0].path);
@@ -87,7 +87,7 @@ static char *path_of(const char *const *env, const char *sha256)
     return xasprintf("%s/cadre-archives-%u/%s.tar", str_empty(tmp) ? "/tmp" : tmp, (unsigned)geteuid(), sha256);
 }
 
-void keeper_want(struct keeper *k, const char *const *env)
+void pod_archives_want(struct pod_archives *k, const char *const *env)
 {
     const char *said = environment_get(env, "CADRE_ARCHIVE"); // SHA256:BYTES
     char sha256[ARCHIVE_SHA256_LEN + 1] = "";
@@ -96,7 +96,7 @@ void keeper_want(struct keeper *k, const char *const *env)
     if (!archive_sha256(sha256))
         return;
     if (!find(k, sha256)) {
-        if (k->n == KEEPER_ARCHIVES_MAX)
+        if (k->n == POD_ARCHIVES_ARCHIVES_MAX)
             forget_first(k);
         struct archive *a = &k->archives[k->n++];
         *a = (struct archive){.path = path_of(env, sha256)};
@@ -105,12 +105,12 @@ void keeper_want(struct keeper *k, const char *const *env)
     on_look(k);
 }
 
-uint64_t keeper_version(const struct keeper *k)
+uint64_t pod_archives_version(const struct pod_archives *k)
 {
     return k->version;
 }
 
-void keeper_write(const struct keeper *k, struct json_writer *w)
+void pod_archives_write(const struct pod_archives *k, struct json_writer *w)
 {
     writer_list(w, "archives");
     for (size_t i = 0; i < k->n; i++)
@@ -119,7 +119,7 @@ void keeper_write(const struct keeper *k, struct json_writer *w)
     writer_list_end(w);
 }
 
-int keeper_read(struct keeper *k, const char *sha256, int64_t offset, struct buf *out, struct err *err)
+int pod_archives_read(struct pod_archives *k, const char *sha256, int64_t offset, struct buf *out, struct err *err)
 {
     struct archive *a = find(k, sha256);
     int fd = a ? open(a->path, O_RDONLY | O_CLOEXEC) : -1;

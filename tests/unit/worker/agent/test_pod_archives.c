@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/agent/keeper.h"
+#include "worker/agent/pod_archives.h"
 
 #include "common/wire/archive_piece.h"
 #include "tests/unit/support/folder.h"
@@ -22,7 +22,7 @@
 
 struct world {
     struct loop *loop;
-    struct keeper *keeper;
+    struct pod_archives *pod_archives;
     char folder[64];
 };
 
@@ -31,7 +31,7 @@ static int setup(void **state)
     struct world *w = calloc(1, sizeof *w);
     folder_new(w->folder);
     w->loop = loop_new();
-    w->keeper = keeper_new(w->loop);
+    w->pod_archives = pod_archives_new(w->loop);
     *state = w;
     return 0;
 }
@@ -39,7 +39,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct world *w = *state;
-    keeper_free(w->keeper);
+    pod_archives_free(w->pod_archives);
     loop_free(w->loop);
     folder_free(w->folder);
     free(w);
@@ -52,14 +52,14 @@ static void want(const struct world *w, const char *archive)
     snprintf(folder, sizeof folder, "CADRE_ARCHIVES=%s", w->folder);
     snprintf(wanted, sizeof wanted, "CADRE_ARCHIVE=%s", archive);
     const char *const env[] = {"PATH=/bin", folder, wanted, NULL};
-    keeper_want(w->keeper, env);
+    pod_archives_want(w->pod_archives, env);
 }
 
 static bool says(const struct world *w, const char *text)
 {
     struct json_writer j;
     writer_init(&j, 0);
-    keeper_write(w->keeper, &j);
+    pod_archives_write(w->pod_archives, &j);
     bool same = strcmp(buf_str(&j.buf), text) == 0;
     writer_done(&j);
     return same;
@@ -69,17 +69,17 @@ static void what_is_wanted_is_told_of_once_it_is_there(void **state)
 {
     const struct world *w = *state;
     want(w, SHA256 ":5");
-    uint64_t before = keeper_version(w->keeper);
+    uint64_t before = pod_archives_version(w->pod_archives);
     assert_true(says(w, "\"archives\":[]"));
     folder_write(w->folder, OTHER ".tar", "nobody wants it");
     folder_write(w->folder, SHA256 ".tar", "whole");
-    TURN_UNTIL(loop_run_once(w->loop, 100), keeper_version(w->keeper) != before, "");
+    TURN_UNTIL(loop_run_once(w->loop, 100), pod_archives_version(w->pod_archives) != before, "");
     assert_true(says(w, "\"archives\":[\"" SHA256 "\"]"));
-    before = keeper_version(w->keeper);
+    before = pod_archives_version(w->pod_archives);
     want(w, SHA256 ":5"); // another rank
     want(w, OTHER ":15");
     assert_true(says(w, "\"archives\":[\"" SHA256 "\",\"" OTHER "\"]"));
-    assert_int_not_equal(keeper_version(w->keeper), before);
+    assert_int_not_equal(pod_archives_version(w->pod_archives), before);
 }
 
 static void pieces_are_read_by_their_offset(void **state)
@@ -90,16 +90,16 @@ static void pieces_are_read_by_their_offset(void **state)
     folder_write(w->folder, SHA256 ".tar", "whole");
     folder_write(w->folder, OTHER ".tar", "nobody wants it");
     want(w, SHA256 ":5");
-    assert_int_equal(keeper_read(w->keeper, SHA256, 2, &out, &err), 0);
+    assert_int_equal(pod_archives_read(w->pod_archives, SHA256, 2, &out, &err), 0);
     assert_string_equal(buf_str(&out), "ole");
-    assert_int_equal(keeper_read(w->keeper, SHA256, 5, &out, &err), ERR_NOT_FOUND);
+    assert_int_equal(pod_archives_read(w->pod_archives, SHA256, 5, &out, &err), ERR_NOT_FOUND);
     err = ERR_INIT;
-    assert_int_equal(keeper_read(w->keeper, OTHER, 0, &out, &err), ERR_NOT_FOUND);
+    assert_int_equal(pod_archives_read(w->pod_archives, OTHER, 0, &out, &err), ERR_NOT_FOUND);
     folder_clear(w->folder);
     err = ERR_INIT;
-    uint64_t before = keeper_version(w->keeper);
-    assert_int_equal(keeper_read(w->keeper, SHA256, 0, &out, &err), ERR_NOT_FOUND);
-    assert_int_not_equal(keeper_version(w->keeper), before);
+    uint64_t before = pod_archives_version(w->pod_archives);
+    assert_int_equal(pod_archives_read(w->pod_archives, SHA256, 0, &out, &err), ERR_NOT_FOUND);
+    assert_int_not_equal(pod_archives_version(w->pod_archives), before);
     assert_true(says(w, "\"archives\":[]"));
     buf_done(&out);
 }
@@ -111,9 +111,9 @@ static void what_is_no_archive_is_passed_over(void **state)
     const char *const none[] = {"PATH=/bin", NULL};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         want(w, wrong[i]);
-    keeper_want(w->keeper, none);
+    pod_archives_want(w->pod_archives, none);
     assert_true(says(w, "\"archives\":[]"));
-    assert_int_equal(keeper_version(w->keeper), KEEPER_VERSION_NEW);
+    assert_int_equal(pod_archives_version(w->pod_archives), POD_ARCHIVES_VERSION_NEW);
 }
 
 static void of_many_the_first_is_forgotten(void **state)
@@ -124,11 +124,11 @@ static void of_many_the_first_is_forgotten(void **state)
     struct err err = ERR_INIT;
     folder_write(w->folder, SHA256 ".tar", "whole");
     want(w, SHA256 ":5");
-    for (int i = 0; i < KEEPER_ARCHIVES_MAX; i++) {
+    for (int i = 0; i < POD_ARCHIVES_ARCHIVES_MAX; i++) {
         snprintf(archive, sizeof archive, "%064d:1", i);
         want(w, archive);
     }
-    assert_int_equal(keeper_read(w->keeper, SHA256, 0, &out, &err), ERR_NOT_FOUND);
+    assert_int_equal(pod_archives_read(w->pod_archives, SHA256, 0, &out, &err), ERR_NOT_FOUND);
     assert_true(says(w, "\"archives\":[]"));
 }
 
@@ -141,7 +141,7 @@ static void the_folder_is_the_one_of_workers_in_python(void **state)
     assert_int_equal(mkdir(folder, 0700), 0);
     folder_write(folder, SHA256 ".tar", "whole");
     const char *const env[] = {tmp, "CADRE_ARCHIVE=" SHA256 ":5", NULL};
-    keeper_want(w->keeper, env);
+    pod_archives_want(w->pod_archives, env);
     assert_true(says(w, "\"archives\":[\"" SHA256 "\"]"));
     folder_free(folder);
 }
