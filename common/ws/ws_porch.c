@@ -230,12 +230,13 @@ void ws_porch_forget(struct ws_connection *c)
             p->ready[i].data.u64 = 0;
 }
 
-// OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request, and
-// the connection may have ended in between.
+// OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request in
+// the same record, and for nothing else: the first one may have sent the answer, and what the client sends then is its
+// first frame, which is not libwebsockets' to read. The connection may have ended in between.
 static void let_read(const struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
 {
     int fd = c->fd;
-    for (int i = 0; i < 2 && e->data.u64; i++)
+    for (int i = 0; i == 0 || (i == 1 && e->data.u64 && SSL_pending(lws_get_ssl(c->wsi)) > 0); i++)
         lws_service_fd(p->server->context, &(struct lws_pollfd){.fd = fd, .events = LWS_POLLIN, .revents = LWS_POLLIN});
 }
 

@@ -75,7 +75,7 @@ test_watch() {
     check "the pods' logs have them as well" says "hello" kc logs --tail=-1 watched-2-0
     check "kubectl cadre top: the calls of an interval, and the rank that is late" is "[2,0,3,2]" top_of watched step
     check "... of all groups" says "watched" cadre top --interval 100ms
-    check "... of the only replica, which it says" matches 'Calls through replica cadre-operator-.*, the only one' \
+    check "... of the only replica, which it says" matches 'Calls through replica cadre-operator-.* \(the only one\)' \
         cadre top --interval 100ms
     check "metrics of calls by group and method" \
         says 'cadre_calls_total{namespace="default",group="watched",method="step",result="ok"} ' metrics
