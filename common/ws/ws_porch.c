@@ -29,7 +29,8 @@ enum {
     READY_MAX = 64,
     WAITING_MAX = 4096,
     STRANGERS_MAX = 1024,
-    SHARE = 4, // a part of all connections, and an address's part of those
+    RECORD_MAX = 16384, // bytes of a TLS record
+    SHARE = 4,          // a part of all connections, and an address's part of those
 };
 
 #define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
@@ -230,19 +231,24 @@ void ws_porch_forget(struct ws_connection *c)
             p->ready[i].data.u64 = 0;
 }
 
-// OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request in
-// the same record, and for nothing else: the first one may have sent the answer, and what the client sends then is its
-// first frame, which is not libwebsockets' to read. The connection may have ended in between.
-static void let_read(const struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
+// OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request,
+// which libwebsockets keeps, and for nothing else: the first one may have sent the answer, and what the client sends
+// then is its first frame, which is not libwebsockets' to read. The connection may have ended in between.
+static void let_read(const struct ws_porch *p, int fd, bool behind, const struct epoll_event *e)
 {
-    int fd = c->fd;
-    for (int i = 0; i == 0 || (i == 1 && e->data.u64 && SSL_pending(lws_get_ssl(c->wsi)) > 0); i++)
+    for (int i = 0; i < 1 + behind && e->data.u64; i++)
         lws_service_fd(p->server->context, &(struct lws_pollfd){.fd = fd, .events = LWS_POLLIN, .revents = LWS_POLLIN});
+}
+
+static bool has_more_than_a_head(const char *text, size_t len)
+{
+    const char *end = memmem(text, len, "\r\n\r\n", 4);
+    return end && end + 4 < text + len;
 }
 
 static void read_line(struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
 {
-    char text[REQUEST_LINE_MAX];
+    char text[RECORD_MAX];
     SSL *ssl = lws_get_ssl(c->wsi);
     ERR_clear_error();
     int n = SSL_peek(ssl, text, sizeof text);
@@ -250,11 +256,12 @@ static void read_line(struct ws_porch *p, struct ws_connection *c, const struct 
     ERR_clear_error(); // libwebsockets looks at the same list
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
         return;
+    size_t len = n > 0 ? (size_t)n : 0;
     c->greeted = true;
-    c->refused = n > 0 && request_line_check(text, (size_t)n) != REQUEST_LINE_GOOD;
+    c->refused = len && request_line_check(text, MIN(len, (size_t)REQUEST_LINE_MAX)) != REQUEST_LINE_GOOD;
     epoll_ctl(p->epoll, EPOLL_CTL_DEL, c->fd, NULL);
     lws_rx_flow_control(c->wsi, 1);
-    let_read(p, c, e);
+    let_read(p, c->fd, has_more_than_a_head(text, len), e);
 }
 
 static void on_event(struct ws_porch *p, const struct epoll_event *e)

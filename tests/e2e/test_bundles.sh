@@ -266,7 +266,7 @@ test_waiting() {
     check "... a world of two" is "[0, 1]" cadre call early get_value
     tenant_apply outside 2 '[{"name": "pair", "bundles": "1-2"}]'
     check "bundles that there are not" eventually 15 is False/InvalidBundles group_condition outside Accepted
-    check "... are named" says "asks for bundles 1-2 of PlacementGroup pair, which has 2 (0-1)" group_message outside Accepted
+    check "... are named" says "asks for bundles 1-2 of PlacementGroup pair, which has 2 bundles (0-1)" group_message outside Accepted
     tenant_apply twice 2 '[{"name": "pair", "bundles": "0-1"}, {"name": "pair", "bundles": "1"}]'
     check "a bundle twice" eventually 15 says "names bundle 1 of PlacementGroup pair twice" group_message twice Accepted
     tenant_apply many 3 '[{"name": "pair"}]'
