@@ -103,7 +103,7 @@ static void take_line(struct probe *p, const char *text, size_t len)
         take_gpus(p, &memory, gpus, n);
         return;
     }
-    say(p, "none is watched", error ? error : err.msg);
+    say(p, "not watched", error ? error : err.msg);
     p->over = true;
     arena_done(&memory);
 }
@@ -161,7 +161,7 @@ static void on_process(void *ctx, enum process_event event)
     close_pipe(p);
     loop_timer_disarm(p->silent_timer);
     if (!p->over && process_error(p->process)[0]) {
-        say(p, "none is watched", process_error(p->process));
+        say(p, "not watched", process_error(p->process));
         p->over = true;
     } else if (!p->over) {
         if (!p->said_ended)
@@ -178,7 +178,7 @@ static void start(void *ctx)
     struct err err = ERR_INIT;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        say(p, "none is watched", strerror(errno));
+        say(p, "not watched", strerror(errno));
         return;
     }
     const struct process_config config = {.loop = p->config.loop,
@@ -193,13 +193,13 @@ static void start(void *ctx)
     p->process = process_start(&config, &err);
     close(ends[1]);
     if (!p->process || fcntl(p->fd, F_SETFL, O_NONBLOCK) != 0) {
-        say(p, "none is watched", err.msg);
+        say(p, "not watched", err.msg);
         close_pipe(p);
         return;
     }
     p->poll = loop_poll_new(p->config.loop, p->fd, on_readable, p);
     if (loop_poll_set(p->poll, LOOP_READ, &err) < 0)
-        say(p, "none is watched", err.msg);
+        say(p, "not watched", err.msg);
     loop_timer_arm(p->silent_timer, PROBE_SILENT_MS);
 }
 

@@ -200,7 +200,7 @@ watches_gpus() { # by the program that lies beside it, or where an image that ha
         chmod +x "$dir/both/lib/cadre/cadre-gpus" && "$dir/both/bin/cadre-agent" install "$dir/installed" || return 1
     for agent in "$dir/both/bin/cadre-agent" "$dir/installed/cadre-agent"; do
         NVIDIA_VISIBLE_DEVICES=all begins --operator ws://127.0.0.1:9 --token-file= -- true
-        until_said "GPUs: none is watched: $(dirname "$agent")/" && kill -TERM "$pid" && ends 0 || return 1
+        until_said "GPUs: not watched: $(dirname "$agent")/" && kill -TERM "$pid" && ends 0 || return 1
     done
 }
 

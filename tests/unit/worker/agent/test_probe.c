@@ -225,7 +225,7 @@ static void a_program_that_cannot_run_here_is_said_once_and_not_tried_again(void
     struct fixture *f = *state;
     const char *const argv[] = {"/nonexistent/cadre-gpus", NULL};
     watch_by(f, argv);
-    UNTIL(f, logged(f, "GPUs: none is watched: cannot start /nonexistent/cadre-gpus: no such file or directory"));
+    UNTIL(f, logged(f, "GPUs: not watched: cannot start /nonexistent/cadre-gpus: no such file or directory"));
     for (int i = 0; i < 10; i++)
         loop_run_once(f->loop, 10);
     assert_false(logged(f, "again"));
