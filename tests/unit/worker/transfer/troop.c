@@ -240,7 +240,7 @@ static int be_member(const struct troop_scene *c, int index, int out)
                                                     .names = troop_names,
                                                     .limit_ms = c->limit_ms,
                                                     .late_ms = c->limit_ms,
-                                                    .patience_ms = TROOP_LONG_MS,
+                                                    .patience_ms = c->limit_ms * TROOP_PATIENCE,
                                                     .canceled = &canceled},
                                           .side = w.side,
                                           .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},

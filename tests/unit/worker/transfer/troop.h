@@ -5,7 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TROOP_MAX = 8, TROOP_LONG_MS = 600 * 1000, TROOP_SHORT_MS = 150, TROOP_LINE = 512 };
+enum {
+    TROOP_MAX = 8,
+    TROOP_LONG_MS = 600 * 1000,
+    TROOP_SHORT_MS = 150,
+    TROOP_PATIENCE = 30, // times the limit: so long the others wait for one who stands still
+    TROOP_LINE = 512,
+};
 
 struct troop_scene {
     int n_receivers, n_senders;
