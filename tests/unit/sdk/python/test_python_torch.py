@@ -7,9 +7,13 @@ Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 
+import cadre
 from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, main
 from safetensors_case import with_packages
 
@@ -67,14 +71,64 @@ class Programs(RunCase):
     def test_two_groups_on_one_pool_train_at_the_same_time(self):
         lines = self.printed("two_groups.py")
         self.assertEqual([line for line in lines if "[rank" not in line], [
-            "different ports: True", "losses: [2, 2]",
-            "group-a: gradients of module.heads.in_proj_weight agree: True",
-            "group-b: gradients of module.weight agree: True"])
-        for group, model in (("group-a", "Attention"), ("group-b", "Linear")):
+            line for way, prefix in (("ddp", "module."), ("fsdp2", "")) for line in (
+                "different ports: True", "losses: [2, 2]",
+                f"{way}-a: gradients of {prefix}heads.in_proj_weight agree: True",
+                f"{way}-b: gradients of {prefix}weight agree: True")])
+        for group, model in (("ddp-a", "Attention"), ("ddp-b", "Linear"), ("fsdp2-a", "Attention"), ("fsdp2-b", "Linear")):
             for rank in range(2):
                 self.assertIn(f"{group} [rank {rank}] Rank {rank}/2 in group '{group}' initialized model: {model}", lines)
 
+    def check_network(self, model, x):
+        import torch
+        from networks import MODELS
+
+        torch.manual_seed(42)
+        alone = MODELS[model]()
+        loss = alone(x).sum()
+        loss.backward()
+        want = next(alone.parameters()).grad / 2  # the mean of the sums of two ranks
+        with cadre.local(cpus=4) as client:
+            for shard in False, True:
+                group = client.Group("networks:Network", replicas=2, init={"model": model, "shard": shard},
+                                     name="fsdp2" if shard else "ddp")
+                losses = group.train_step(x.chunk(2))
+                self.assertTrue(torch.allclose(sum(losses), loss, rtol=1e-3, atol=1e-2), (losses, loss))
+                for _, grad in group.sample_grad():
+                    self.assertTrue(torch.allclose(grad, want, rtol=1e-3, atol=1e-3), (grad - want).abs().max())
+                group.close()
+
+    def test_gradients_of_ddp_and_fsdp2_are_those_of_one_process_with_all_rows(self):
+        import torch
+
+        sys.path.insert(0, EXAMPLES)
+        torch.manual_seed(1)
+        self.check_network("Linear", torch.randn(4, 512))
+        self.check_network("Attention", torch.randn(4, 128, 1024))
+
+
+class Death(RunCase):
+    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"),)
+
+    def test_the_death_of_a_rank_ends_the_waits_of_all_others(self):
+        with cadre.local() as client, tempfile.TemporaryDirectory() as folder:
+            group = client.Group("joined:Joined", replicas=3)
+            self.assertEqual(group.sum(), [3.0] * 3)
+            pids = group.pid()
+            marks = [os.path.join(folder, str(i)) for i in range(2)]
+            waits = [group.start("sum", marks[0], rank=0), group.start("wait_for_nothing", marks[1], rank=2)]
+            while not all(map(os.path.exists, marks)):  # else they would wait for the restart, and run then
+                time.sleep(0.02)
+            os.kill(pids[1], signal.SIGKILL)
+            for wait in waits:  # of an hour, if torch alone decides
+                with self.assertRaises(cadre.Error):
+                    wait.result()
+            self.assertEqual(group.sum(), [3.0] * 3)
+            self.assertFalse(set(pids) & set(group.pid()))
+
 
 if __name__ == "__main__":
+    if "libstdc++" not in os.environ.get(PRELOADED, "libstdc++"):
+        os.environ[PRELOADED] += ":libstdc++.so.6"  # torch throws: a sanitizer looks for that function at its start
     with_packages("large")
     main()
