@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of test_roles.sh that call workers in Python from a program outside of the cluster; each prints one line."""
 
-import contextlib
 import io
 import os
 import subprocess
@@ -180,12 +179,12 @@ class Talking:
 
 def prints(client):
     """As print() on the ranks looks here."""
-    group, out = client.Group(Talking, replicas=2, image=IMAGE, name="talking"), io.StringIO()
-    with contextlib.redirect_stdout(out):
-        while "[rank 0-1]" not in out.getvalue():  # a rank that was slow has a line of its own
-            group.say.options(timeout=600)("hello")
-            time.sleep(0.1)
-    print(next(line for line in out.getvalue().splitlines() if "[rank 0-1]" in line))
+    group = client.Group(Talking, replicas=2, image=IMAGE, name="talking")
+    sys.stdout = out = io.StringIO()  # to the end of the program: lines of the last calls still come
+    while "[rank 0-1]" not in out.getvalue():  # a rank that was slow has a line of its own
+        group.say.options(timeout=600)("hello")
+        time.sleep(0.1)
+    print(next(line for line in out.getvalue().splitlines() if "[rank 0-1]" in line), file=sys.__stdout__)
 
 
 def changed(client):
