@@ -103,9 +103,8 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None, _soft_targ
         raise ValueError(f"a placement group of the name {name!r} is there already: get_placement_group({name!r}) returns it, "
                          "or use another name")
     spec = {"strategy": _STRATEGIES[strategy], "bundles": _runs(specs)}
-    image = _session.image_of(session.said).get("image")
-    if image:
-        spec["template"] = _manifest._template(image)
+    if session.said["pods"]:
+        spec["template"] = _manifest._template(**session.said["pods"])
     try:
         session.client._create("placementGroup", {"metadata": {"name": made}, "spec": spec}, lifetime == "detached", None)
     except (_errors.Invalid, _errors.Limit) as e:
@@ -259,7 +258,7 @@ def of(session, options, what):
     _check_node(session, _strategy(options), what)
     gpus, cpus = _options.whole_gpus(options, what), options.get("num_cpus") or 0
     _check_fits(session, gpus, cpus, what)
-    made = {"gpus": gpus or None, "cpus": f"{cpus:g}" if cpus else None, **_session.image_of(session.said)}
+    made = {"gpus": gpus or None, "cpus": f"{cpus:g}" if cpus else None, **session.said["pods"]}
     return made
 
 

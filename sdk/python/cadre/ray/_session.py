@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections import deque
 
-from .. import _client, _local, _manifest, _method
+from .. import _client, _errors, _local, _manifest, _method
 from . import _runtime_env
 
 ENV = "RAY_ON_CADRE"  # what a worker gets of its program: JSON
@@ -178,7 +178,10 @@ def _open(address, num_cpus, num_gpus):
             raise ValueError("When connecting to an existing cluster, num_cpus and num_gpus must not be provided.")
         namespace = os.environ.get("CADRE_NAMESPACE") or (None if address in (None, "auto") else "default")
         options = {"namespace": namespace} if namespace else {}
-        return _client.connect(None if address == "auto" else address, trust=True, **options), None
+        try:
+            return _client.connect(None if address == "auto" else address, trust=True, **options), None
+        except _errors.Unavailable as e:
+            raise ConnectionError(f"init({address!r}): {e}. Without an address, init() begins a run of this machine") from None
     cpus = num_cpus if num_cpus is not None else os.cpu_count() or 1
     gpus = num_gpus if num_gpus is not None else _gpus_here()
     return _local.local(gpus=int(gpus), cpus=max(int(cpus), 1)), {"CPU": float(cpus), "GPU": float(gpus)}
@@ -187,18 +190,16 @@ def _open(address, num_cpus, num_gpus):
 def _begin(client, local, namespace, env, address):
     name = f"ray-{secrets.token_hex(4)}"
     said = {"directory": f"{name}-directory", "job": secrets.token_hex(4), "namespace": namespace or secrets.token_hex(16),
-            "env": env, "local": local, "depth": 0, "node": secrets.token_hex(28),
+            "env": env, "local": local, "pods": {} if local else _pods(env), "depth": 0, "node": secrets.token_hex(28),
             "as_ray": getattr(sys.modules.get("ray"), "__cadre__", False)}
     trust = _runtime_env.variables_of(env).get(_runtime_env.TRUST)
-    client.Group(_DIRECTORY, name=said["directory"], env={_runtime_env.TRUST: trust} if trust else None, **image_of(said))
+    client.Group(_DIRECTORY, name=said["directory"], env={_runtime_env.TRUST: trust} if trust else None, **said["pods"])
     return Session(client, said, driver=True)
 
 
-def image_of(said):
-    """What a group in a cluster needs to know of its pods."""
-    if said["local"] is not None:
-        return {}
-    image = said["env"].get("image_uri") or os.environ.get("CADRE_RAY_IMAGE")
+def _pods(env):
+    """What groups in a cluster say of their pods, also those that workers make."""
+    image = env.get("image_uri") or os.environ.get("CADRE_RAY_IMAGE")
     if not image:
         raise ValueError("in a cluster, workers run in an image: init(runtime_env={\"image_uri\": \"...\"}), or the "
                          "environment variable CADRE_RAY_IMAGE")

@@ -124,6 +124,17 @@ class Refused(RunCase):
             with self.assertRaisesRegex(ConnectionError, r"init\('ray://host:10001'\)"):
                 self.ray.init()
 
+    def test_a_cluster_that_is_not_found(self):
+        for given, environment in (("auto", {}), (None, {"RAY_ADDRESS": "auto"})):
+            with unittest.mock.patch.dict(os.environ, {"PATH": "/nowhere", **environment}):
+                with self.assertRaisesRegex(ConnectionError, r"init\('auto'\).*no kubectl.*[.] Without an address, init\(\)"):
+                    self.ray.init(given)
+        self.assertFalse(self.ray.is_initialized())
+
+    def test_a_program_that_counts_what_a_cluster_has(self):
+        with self.assertRaisesRegex(ValueError, "existing cluster, num_cpus and num_gpus must not be provided"):
+            self.ray.init("auto", num_gpus=4)
+
     def test_init_twice(self):
         self.ray.init(num_cpus=1)
         with self.assertRaisesRegex(RuntimeError, "ray.init twice"):
