@@ -171,6 +171,8 @@ class Client:
         replicas  ranks (1, or all of the pool); gpus, cpus: of each; env: a dict of variables
         pool      a Pool, whose bundles they run on, as may other groups; gpus: that each rank sees of its bundle's
         image     of the pods; a local run needs none, and a pool has its own
+        template  of the pods, a dict as in the spec of a WorkerGroup: volumes, nodeSelector, tolerations; its first container
+                  gets image, gpus and cpus
         strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
         restart   "Group", "Worker" or "Never"; max_restarts
         name      in the namespace; detached=True: it stays when this client goes. The same name again, with another class,
@@ -185,7 +187,7 @@ class Client:
 
         gpus, cpus  of each bundle (1 GPU)
         strategy    of the bundles of an entry ("StrictPack": one node)
-        image       of the pods; a local run needs none
+        image       of the pods; a local run needs none; template: of them, as in Group()
         name        in the namespace, of an only PlacementGroup; of several, each has -0, -1, ... behind it
         detached    True: it stays when this client goes
         timeout     seconds, until it is known; wait_ready() waits until it is reserved

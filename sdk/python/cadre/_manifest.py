@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program says of a group, as the WorkerGroup that says the same."""
 
-import re
+import copy
 import os
+import re
 
 from . import _code
 from ._value._json import is_exact
@@ -89,23 +90,31 @@ def _resources(gpus, cpus):
     return {resource: str(amount) for resource, amount in amounts.items() if amount}
 
 
-def _template(image, resources=None):
-    container = {"name": "worker", "image": image}
-    if resources:
-        container["resources"] = {"limits": resources}
-    return {"spec": {"containers": [container]}}
+def template_of(image=None, template=None, resources=None):
+    """The template of pods: the given one, in whose first container the image and the resources are put."""
+    made = copy.deepcopy(template) if template else {}
+    try:
+        container = made.setdefault("spec", {}).setdefault("containers", [{"name": "worker"}])[0]
+        if image:
+            container["image"] = image
+        if resources:
+            container.setdefault("resources", {}).setdefault("limits", {}).update(resources)
+    except (AttributeError, IndexError, KeyError, TypeError):
+        raise TypeError("template= is a pod template, {\"spec\": {\"containers\": [{\"name\": \"worker\", ...}], ...}}, and "
+                        f"not {template!r}") from None
+    return made
 
 
-def placementgroup(name, bundles, *, gpus, cpus, strategy, image):
+def placementgroup(name, bundles, *, gpus, cpus, strategy, image, template):
     """The manifest of a PlacementGroup with so many equal bundles."""
     spec = {"strategy": strategy, "bundles": [{"count": bundles, "resources": _resources(gpus, cpus)}]}
-    if image:
-        spec["template"] = _template(image)
+    if image or template:
+        spec["template"] = template_of(image, template)
     return {"metadata": {"name": name}, "spec": spec}
 
 
 def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
-                image=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
+                image=None, template=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
                 preload=None, meshes=None):
     """The manifest of a WorkerGroup. Raises what says which argument is wrong."""
     what = _worker(worker, module, class_name, init, archive, preload, meshes)
@@ -116,11 +125,11 @@ def workergroup(name, *, worker=None, module=None, class_name=None, init=None, r
         what["env"] = [{"name": str(key), "value": str(value)} for key, value in env.items()]
     if pool is None:
         spec["replicas"] = 1 if replicas is None else replicas
-        spec["template"] = _template(image or "none", _resources(gpus, cpus))
+        spec["template"] = template_of(image or (None if template else "none"), template, _resources(gpus, cpus))
         if strategy is not None:
             spec["placement"] = {"strategy": strategy}
     else:
-        for argument, given in (("image", image), ("cpus", cpus), ("strategy", strategy)):
+        for argument, given in (("image", image), ("template", template), ("cpus", cpus), ("strategy", strategy)):
             if given is not None:
                 raise TypeError(f"Group {name}: {argument}= is the pool's: give it to Pool()")
         spec["replicas"] = pool.world_size if replicas is None else replicas

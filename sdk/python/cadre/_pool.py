@@ -30,7 +30,7 @@ class Pool:
 
     @classmethod
     def make(cls, client, process_on_nodes, *, gpus=1, cpus=0, strategy="StrictPack", name=None, image=None,
-             detached=False, timeout=None):
+             template=None, detached=False, timeout=None):
         """Client.Pool()."""
         counts = _counts(process_on_nodes)
         name = name or f"pool-{os.urandom(3).hex()}"
@@ -40,7 +40,8 @@ class Pool:
         try:
             for part in pool._parts:
                 client._create("placementGroup", _manifest.placementgroup(
-                    part.name, part.count, gpus=gpus, cpus=cpus, strategy=strategy, image=image), detached, timeout)
+                    part.name, part.count, gpus=gpus, cpus=cpus, strategy=strategy, image=image, template=template),
+                               detached, timeout)
                 made.append(part.name)
         except BaseException:
             cls(client, (), made).close(timeout=timeout)

@@ -104,7 +104,7 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None, _soft_targ
                          "or use another name")
     spec = {"strategy": _STRATEGIES[strategy], "bundles": _runs(specs)}
     if session.said["pods"]:
-        spec["template"] = _manifest._template(**session.said["pods"])
+        spec["template"] = _manifest.template_of(**session.said["pods"])
     try:
         session.client._create("placementGroup", {"metadata": {"name": made}, "spec": spec}, lifetime == "detached", None)
     except (_errors.Invalid, _errors.Limit) as e:

@@ -139,6 +139,8 @@ def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=N
     num_cpus, num_gpus   that a run of this machine counts; default: those that it has
     namespace            of names of actors
     runtime_env          env_vars, working_dir, py_modules; in a cluster image_uri, the image of the workers
+
+    In a cluster, CADRE_RAY_TEMPLATE names a file with the template of the workers' pods, in JSON or YAML.
     """
     global _current
     unknown = [name for name in others if name not in _IGNORED]
@@ -200,10 +202,29 @@ def _begin(client, local, namespace, env, address):
 def _pods(env):
     """What groups in a cluster say of their pods, also those that workers make."""
     image = env.get("image_uri") or os.environ.get("CADRE_RAY_IMAGE")
-    if not image:
+    path = os.environ.get("CADRE_RAY_TEMPLATE")
+    if not image and not path:
         raise ValueError("in a cluster, workers run in an image: init(runtime_env={\"image_uri\": \"...\"}), or the "
                          "environment variable CADRE_RAY_IMAGE")
-    return {"image": image}
+    template = _read_template(path) if path else None
+    _manifest.template_of(image, template)  # says what is wrong with it
+    return {"image": image, "template": template}
+
+
+def _read_template(path):
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    try:
+        return json.loads(text)
+    except ValueError:
+        try:
+            import yaml
+        except ImportError:
+            raise ValueError(f"CADRE_RAY_TEMPLATE: {path} is not JSON, and YAML needs the package PyYAML") from None
+        try:
+            return yaml.safe_load(text)
+        except yaml.YAMLError as e:
+            raise ValueError(f"CADRE_RAY_TEMPLATE: {path} is neither JSON nor YAML: {e}") from None
 
 
 def _context():

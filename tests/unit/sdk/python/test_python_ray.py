@@ -10,12 +10,15 @@ Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
 
 import glob
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import types
 import unittest
 import unittest.mock
 
@@ -130,6 +133,28 @@ class Refused(RunCase):
                 with self.assertRaisesRegex(ConnectionError, r"init\('auto'\).*no kubectl.*[.] Without an address, init\(\)"):
                     self.ray.init(given)
         self.assertFalse(self.ray.is_initialized())
+
+    def test_pods_of_a_cluster(self):
+        from cadre.ray import _session
+
+        with tempfile.NamedTemporaryFile("w+", suffix=".yaml") as f, unittest.mock.patch.dict(os.environ, {}):
+            with self.assertRaisesRegex(ValueError, "workers run in an image: .*CADRE_RAY_IMAGE"):
+                _session._pods({})
+            os.environ["CADRE_RAY_TEMPLATE"] = f.name
+            template = {"spec": {"nodeSelector": {"zone": "a"}}}
+            json.dump(template, f)
+            f.flush()
+            self.assertEqual(_session._pods({"image_uri": "train:1"}), {"image": "train:1", "template": template})
+            f.truncate(0)
+            f.seek(0)
+            f.write("spec: [nodeSelector]")
+            f.flush()
+            with unittest.mock.patch.dict(sys.modules, yaml=None):
+                with self.assertRaisesRegex(ValueError, "yaml is not JSON, and YAML needs the package PyYAML"):
+                    _session._pods({})
+            yaml = types.SimpleNamespace(safe_load=lambda text: {"spec": ["nodeSelector"]}, YAMLError=ValueError)
+            with unittest.mock.patch.dict(sys.modules, yaml=yaml), self.assertRaisesRegex(TypeError, "is a pod template.*and not"):
+                _session._pods({})
 
     def test_a_program_that_counts_what_a_cluster_has(self):
         with self.assertRaisesRegex(ValueError, "existing cluster, num_cpus and num_gpus must not be provided"):
