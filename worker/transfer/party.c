@@ -65,6 +65,18 @@ static void set_reason(struct party *p, int code, const char *text)
     snprintf(p->reason, sizeof p->reason, "%s", text);
 }
 
+// The center may have died while the witness still waited for receivers to come.
+static void set_unknown(struct party *p)
+{
+    char text[PARTY_REASON_SIZE];
+    const char *witness = p->config.names[MAX(p->witness, p->config.n_receivers)];
+    snprintf(text, sizeof text,
+             "neither %s nor the witness, %s, says whether the others have taken the new weights; this rank keeps the "
+             "old ones: transfer again",
+             p->config.names[0], witness);
+    set_reason(p, ERR_UNAVAILABLE, text);
+}
+
 static void say_decision(struct party *p, int member, enum commit_decision decision)
 {
     char body[8 + PARTY_REASON_SIZE];
@@ -94,9 +106,7 @@ static void follow_receiver(struct party *p, enum commit_next next)
         dialog_say(&p->dialog, p->witness, DIALOG_ASK, "", 0);
     p->decided = p->receiver.decision;
     if (!p->receiver.certain)
-        set_reason(p, ERR_UNAVAILABLE,
-                   "neither the first rank of the receivers nor the witness says whether the others have taken the new "
-                   "weights; this rank keeps the old ones: transfer again");
+        set_unknown(p);
 }
 
 void party_witness(struct party *p, int witness)
