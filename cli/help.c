@@ -89,13 +89,13 @@ static const struct {
      "Shows, for each method of a WorkerGroup (default: of all groups of the namespace), how often clients call it,\n"
      "how long calls take, and which rank is slow: the rank that was farthest behind the median over all calls to\n"
      "several ranks, its average delay, and how often it was the last. The table shows the calls that ended between\n"
-     "two measurements, through all replicas of the operator. A line below the table names each replica that did\n"
-     "not answer.\n"
+     "two measurements, through all replicas of the operator. Lines below the table say how far a transfer of\n"
+     "weights to a group has come, and name each replica that did not answer.\n"
      "\n"
      "  -w, --watch             repeat the table until interrupted\n"
      "      --interval TIME     between two measurements; default: 2s\n"
      "      --timeout TIME      for an answer; default and maximum: 10s\n"
-     "  -o, --output FORMAT     json: a list with one object per method\n" GROUP_OPTIONS REACH_OPTIONS},
+     "  -o, --output FORMAT     json: a list with one object per method and transfer\n" GROUP_OPTIONS REACH_OPTIONS},
     {"put",
      "Usage: kubectl cadre put GROUP VALUE [OPTION]...\n"
      "Stores a JSON value on a worker of a WorkerGroup and prints a reference to it, for arguments of calls, also\n"

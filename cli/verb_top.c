@@ -138,6 +138,51 @@ static void add_rate(cJSON *page, const char *group, const struct rate *r)
     }
 }
 
+// Ranks tell all replicas alike; one that has just started may not have heard all of them.
+static const cJSON *find_transfer(const struct survey *now, size_t i)
+{
+    const cJSON *found = NULL;
+    for (size_t k = 0; k < now->n; k++) {
+        const cJSON *t = document_get(now->answers[k].groups[i], "transfer");
+        int64_t more = document_i64(t, "ranks") - document_i64(found, "ranks");
+        if (t && (!found || more > 0 || (more == 0 && document_i64(t, "done") > document_i64(found, "done"))))
+            found = t;
+    }
+    return found;
+}
+
+static void print_transfer(const char *group, const cJSON *t)
+{
+    char done[16], bytes[16];
+    double all = (double)document_i64(t, "bytes"), some = (double)document_i64(t, "done");
+    put_amount(done, some);
+    put_amount(bytes, all);
+    printf("%s gets weights: %s of %s bytes (%.0f%%), %" PRId64 " of %" PRId64
+           " ranks have all of theirs; slowest: rank "
+           "%" PRId64 "\n",
+           group, done, bytes, all > 0 ? 100 * some / all : 0, document_i64(t, "complete"), document_i64(t, "ranks"),
+           document_i64(t, "slowest"));
+}
+
+static void add_transfer(cJSON *page, const char *group, const cJSON *t)
+{
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddItemToArray(page, o);
+    cJSON_AddStringToObject(o, "group", group);
+    cJSON_AddItemToObject(o, "transfer", cJSON_Duplicate(t, true));
+}
+
+static void put_transfers(const struct top *t, const struct survey *now, cJSON *page)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const cJSON *transfer = find_transfer(now, i);
+        if (transfer && page)
+            add_transfer(page, t->names[i], transfer);
+        else if (transfer)
+            print_transfer(t->names[i], transfer);
+    }
+}
+
 static void print_json(const cJSON *page)
 {
     char *text = cJSON_PrintUnformatted(page);
@@ -210,6 +255,7 @@ static int print_page(const struct top *t, const struct survey *before, struct s
     }
     for (size_t i = 0; i < t->n && !err.code; i++)
         print_group(t, i, before, now, page, &err);
+    put_transfers(t, now, page);
     if (page)
         print_json(page);
     else

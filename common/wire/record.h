@@ -50,7 +50,8 @@
     X(KILL, 30, S)      \
     X(SIGHTINGS, 31, S) \
     X(PLACE, 32, S)     \
-    X(ARCHIVE, 33, S)
+    X(ARCHIVE, 33, S)   \
+    X(PROGRESS, 34, S)
 
 enum record_type {
 #define X(name, number, sort) RECORD_##name = (number),

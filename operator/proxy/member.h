@@ -55,6 +55,10 @@ struct member_identity { // borrowed for the call only
 
 struct group;
 
+struct member_transfer { // weights that it gets now; 0 bytes = none
+    int64_t done, bytes;
+};
+
 struct member {
     struct peer peer;
     struct group *group;  // NULL once the group is gone
@@ -71,6 +75,7 @@ struct member {
     size_t n_lanes;                                 // at least one
     struct grid *meshes;                            // that it published
     size_t n_meshes;
+    struct member_transfer transfer;
     struct list pending; // slots of calls that it has not answered (call.h)
     size_t n_pending;
     // After its connection ended: calls wait for its exit code until then.

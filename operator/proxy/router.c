@@ -12,6 +12,7 @@
 #include "operator/proxy/result.h"
 #include "operator/proxy/session.h"
 #include "operator/proxy/tenant.h"
+#include "operator/proxy/transfer_progress.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -399,6 +400,8 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
         return 0;
     if (rec->h.type == RECORD_PLACE)
         return place_answer(r, m, rec, err);
+    if (rec->h.type == RECORD_PROGRESS)
+        return transfer_progress_take(m, rec, err);
     bool result = rec->h.type == RECORD_RESULT;
     if ((!result && rec->h.type != RECORD_ERROR) || rec->h.call == 0 || (rec->h.flags & RECORD_PARTS))
         return err_set(err, ERR_PROTO, "a worker must not send such %s records here", record_type_name(rec->h.type));

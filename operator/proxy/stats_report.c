@@ -2,8 +2,8 @@
 #include "operator/proxy/stats_report.h"
 
 #include "common/base/json_writer.h"
-
 #include "common/base/mem.h"
+#include "operator/proxy/transfer_progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -104,6 +104,7 @@ void stats_report_group(const struct group *g, struct buf *out)
     if (was_called(&s->other))
         write_method(s, &s->other, &w);
     writer_list_end(&w);
+    transfer_progress_write(g, &w);
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stats of calls as documents: JSON of one group (docs/calls.md, group.stats), and metrics of all groups.
+// The stats of calls as documents: JSON of one group (docs/observe.md, group.stats), with a transfer of weights to it,
+// and metrics of all groups.
 #pragma once
 
 #include "operator/proxy/router_state.h"

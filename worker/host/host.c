@@ -2,6 +2,7 @@
 #include "worker/host/host.h"
 
 #include "worker/host/meeting.h"
+#include "worker/host/progress.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -145,6 +146,13 @@ static void ask_place(void *ctx, const struct meeting_question *q)
         proxies_ask_place(h->proxies, q);
 }
 
+static void tell_progress(void *ctx, const char *body, size_t len)
+{
+    const struct host *h = ctx;
+    if (h->proxies)
+        proxies_tell_progress(h->proxies, body, len);
+}
+
 static void ask_archive(void *ctx, const struct archive_piece *p, unsigned nth)
 {
     const struct host *h = ctx;
@@ -159,6 +167,7 @@ static void take_down(struct host *h)
     archive_seeker_free(h->seeker);
     objects_free(h->objects);
     meeting_free(h->meeting);
+    progress_free(h->progress);
     executor_free(h->executor);
     caller_free(h->caller);
     rank_device_free(h->device);
@@ -182,6 +191,7 @@ static struct objects *make_objects(const struct host *h)
         .local = o->n_connect > 0,
         .port = o->objects_port,
         .meeting = h->meeting,
+        .progress = h->progress,
         .device = h->device,
     };
     struct err err = ERR_INIT;
@@ -206,6 +216,7 @@ int host_run(struct host *h)
                                                       .world = h->worker.world_size,
                                                       .ask = ask_place,
                                                       .ctx = h});
+    h->progress = progress_new(h->loop, tell_progress, h);
     h->lost = loop_timer_new(h->loop, on_lost_late, h);
     h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);
     h->seeker = h->awaits ? archive_seeker_new(h->loop, ask_archive, h) : NULL;

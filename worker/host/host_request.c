@@ -274,6 +274,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
     call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
     q->call.nested = (struct nested){.caller = owner->caller,
                                      .meeting = owner->objects ? objects_meeting(owner->objects) : NULL,
+                                     .progress = owner->objects ? objects_progress(owner->objects) : NULL,
                                      .role = what.role->name,
                                      .via = origin.via,
                                      .via_len = origin.via_len,

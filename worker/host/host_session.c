@@ -110,7 +110,7 @@ static void send_hello(struct session *s)
     writer_done(&w);
 }
 
-bool session_ask(struct session *s, enum record_type type, const char *body, size_t len)
+bool session_send(struct session *s, enum record_type type, const char *body, size_t len)
 {
     bool connected = s->welcomed && !s->closing;
     if (connected)

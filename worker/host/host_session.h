@@ -66,8 +66,8 @@ struct session;
 // Dials at once. The other strings of the configuration are borrowed. ERR_INVALID for an address that makes no sense.
 struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
 bool session_up(const struct session *s); // the proxy has said WELCOME
-// A PLACE or an ARCHIVE, whose answer goes where the configuration says. False: it is not connected.
-bool session_ask(struct session *s, enum record_type type, const char *body, size_t len);
+// A PLACE or an ARCHIVE, whose answer goes where the configuration says, or a PROGRESS. False: it is not connected.
+bool session_send(struct session *s, enum record_type type, const char *body, size_t len);
 // Calls that wait are refused, the one that runs is canceled and answered when it returns; then says goodbye.
 void session_stop(struct session *s);
 void session_free(struct session *s); // at once; accepts NULL

@@ -70,6 +70,11 @@ struct meeting *objects_meeting(const struct objects *o)
     return o->config.meeting;
 }
 
+struct progress *objects_progress(const struct objects *o)
+{
+    return o->config.progress;
+}
+
 struct rank_device *objects_device(const struct objects *o)
 {
     return o->config.device;

@@ -9,6 +9,7 @@
 #include "worker/host/object_store.h"
 
 struct meeting;
+struct progress;
 
 struct objects_config {
     struct loop *loop;
@@ -19,6 +20,7 @@ struct objects_config {
     bool local;                 // only processes of this machine are let in
     int port;                   // 0 = one that is free
     struct meeting *meeting;    // of communicators; NULL = none. Outlives the objects
+    struct progress *progress;  // of transfers, likewise
     struct rank_device *device; // likewise
 };
 
@@ -32,6 +34,7 @@ uint64_t objects_given(const struct objects *o); // bytes, to other workers
 struct store *objects_store(struct objects *o);
 size_t objects_call_bytes(const struct objects *o);
 struct meeting *objects_meeting(const struct objects *o);
+struct progress *objects_progress(const struct objects *o);
 struct rank_device *objects_device(const struct objects *o);
 // The secret of the attempt, of a WELCOME.
 void objects_secret(struct objects *o, const char *secret);

@@ -157,14 +157,23 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
     return NULL;
 }
 
+static void send_to_all(struct proxies *p, enum record_type type, const char *body, size_t len)
+{
+    for (size_t i = 0; i < p->n_named; i++)
+        session_send(p->named[i], type, body, len);
+    for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
+        session_send(ws_replicas_at(p->replicas, i), type, body, len);
+}
+
 void proxies_ask_place(struct proxies *p, const struct meeting_question *q)
 {
     char body[TOLD_QUESTION_SIZE];
-    size_t len = told_question(q, body);
-    for (size_t i = 0; i < p->n_named; i++)
-        session_ask(p->named[i], RECORD_PLACE, body, len);
-    for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
-        session_ask(ws_replicas_at(p->replicas, i), RECORD_PLACE, body, len);
+    send_to_all(p, RECORD_PLACE, body, told_question(q, body));
+}
+
+void proxies_tell_progress(struct proxies *p, const char *body, size_t len)
+{
+    send_to_all(p, RECORD_PROGRESS, body, len);
 }
 
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth)
@@ -175,7 +184,7 @@ void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, u
     for (size_t k = 0, asked = 0; k < n && !asked; k++) {
         size_t i = (nth + k) % n;
         struct session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
-        asked = session_ask(s, RECORD_ARCHIVE, buf_str(&body), body.len);
+        asked = session_send(s, RECORD_ARCHIVE, buf_str(&body), body.len);
     }
     buf_done(&body);
 }

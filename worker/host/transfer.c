@@ -18,6 +18,7 @@
 #include "common/wire/ref.h"
 #include "worker/host/host_call.h"
 #include "worker/host/meeting.h"
+#include "worker/host/progress.h"
 #include "worker/host/rank_device.h"
 #include "worker/transfer/reshard.h"
 
@@ -28,7 +29,7 @@ enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
 struct cadre_weights {
     struct standby *standby; // NULL = nothing has come yet
-    struct mover_progress progress;
+    struct progress_part progress;
     uint64_t begun; // 0 = none
     bool arrived;
     char version[VERSION_SIZE];
@@ -284,7 +285,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
     struct cadre_weights *w = s->weights;
     struct reshard_config c = {.id = s->id,
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
-                               .progress = &w->progress,
+                               .progress = &w->progress.bytes,
                                .ways = {hold, visit, s}};
     struct reshard_result moved;
     int r = read_move(s, err);
@@ -314,9 +315,11 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
                                     .patience_ms = PARTY_PATIENCE_MS,
                                     .canceled = &s->call->canceled};
     executor_waits();
+    if (!s->sends)
+        progress_begin(s->call->nested.progress, &w->progress);
     r = run(s, &c, &moved, err);
-    atomic_store(&w->progress.total, 0);
-    atomic_store(&w->progress.done, 0);
+    if (!s->sends)
+        progress_end(s->call->nested.progress, &w->progress);
     if (r < 0)
         return r;
     w->arrived = !s->sends && !moved.n_problems;

@@ -102,8 +102,6 @@ void mover_connect(struct mover *m, uint32_t other, int fd)
     p->fd = fd;
     p->flow = flow_new(fd, m->config.sends, m->config.blocks);
     begin(m, other, flow_cursor(p->flow));
-    if (m->config.sends)
-        atomic_fetch_add(&m->config.progress->total, p->bytes);
 }
 
 static int step_peer(struct mover *m, struct peer *p, struct err *err)
@@ -111,7 +109,8 @@ static int step_peer(struct mover *m, struct peer *p, struct err *err)
     struct transfer_cursor *c = p->neighbor ? &p->cursor : flow_cursor(p->flow);
     uint64_t before = c->left;
     int r = p->neighbor ? neighbor_read(p->neighbor, c, DIRECT_STEP, err) : flow_run(p->flow, err);
-    atomic_fetch_add(&m->config.progress->done, before - c->left);
+    if (!m->config.sends)
+        atomic_fetch_add(&m->config.progress->done, before - c->left);
     p->over = r >= 0 && (p->neighbor ? !c->left : r > 0);
     return r < 0 ? err_wrap(err, "%s", m->config.names[p - m->peers]) : 0;
 }

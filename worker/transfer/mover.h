@@ -23,8 +23,8 @@ struct mover_config {
     const struct blocks *blocks;       // of this rank: to be sent, or the room for what comes
     const struct window_place *places; // of the senders, for a receiver
     const struct window_place *here;
-    const char *const *names; // of the ranks of the other side, for messages
-    struct mover_progress *progress;
+    const char *const *names;        // of the ranks of the other side, for messages
+    struct mover_progress *progress; // of a receiver: a sender does not see what is read directly
 };
 
 struct mover;

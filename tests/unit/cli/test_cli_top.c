@@ -124,6 +124,21 @@ static void both_are_asked(void **state)
     assert_string_equal(buf_str(&world.err), "");
 }
 
+// Each rank tells both replicas; one of them may hear it later.
+static void a_transfer_of_weights_is_shown_once(void **state)
+{
+    struct gateway_peer rank;
+    (void)state;
+    gateway_worker(&rank, &other, 1, 1);
+    gateway_peer_send(&rank, RECORD_PROGRESS, 0, 1, "{\"done\":1500,\"bytes\":4000}");
+    GATEWAY_UNTIL(&other, router_group(gateway_router(other.gateway), GATEWAY_UID)->ranks[1].member->transfer.bytes);
+    SHOWS("top llama --interval 50ms",
+          "\nllama gets weights: 1.5k of 4.0k bytes (38%), 0 of 1 ranks have all of theirs; slowest: rank 1\n");
+    SHOWS("top llama --interval 50ms -o json", ",{\"group\":\"llama\",\"transfer\":{\"done\":1500,\"bytes\":4000,"
+                                               "\"ranks\":1,\"complete\":0,\"slowest\":1}}]\n");
+    gateway_peer_hang_up(&rank);
+}
+
 static void one_that_no_connection_leads_to_is_named(void **state)
 {
     char port[16];
@@ -208,6 +223,7 @@ int main(void)
     snprintf(original_path, sizeof original_path, "%s", getenv("PATH"));
     const struct CMUnitTest tests[] = {
         T(both_are_asked),
+        T(a_transfer_of_weights_is_shown_once),
         T(one_that_no_connection_leads_to_is_named),
         T(what_goes_wrong_on_the_way_is_told),
         T(one_that_is_alone_says_so_or_that_it_does_not_know),

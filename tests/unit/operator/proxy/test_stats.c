@@ -251,6 +251,58 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     arena_done(&a);
 }
 
+static void tells(struct world *w, uint32_t rank, const char *progress)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(worker_answer(&w->f, &w->workers[rank], 0, RECORD_PROGRESS, progress, &err), 0);
+}
+
+// What group.stats has as "transfer"; NULL: it has none.
+static void transfer_is(struct world *w, const char *want)
+{
+    sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
+    const char *text = client_hears(&w->c), *found = strstr(text, "\"transfer\":");
+    if (!want)
+        assert_null(found);
+    else if (!found || strncmp(found + strlen("\"transfer\":"), want, strlen(want)) != 0)
+        fail_msg("%s is not in %s", want, text);
+}
+
+static void group_stats_says_how_far_the_weights_are_that_its_ranks_get(void **state)
+{
+    struct world *w = *state;
+    transfer_is(w, NULL);
+    tells(w, 0, "{\"done\":100,\"bytes\":100}");
+    tells(w, 1, "{\"done\":30,\"bytes\":50}");
+    tells(w, 3, "{\"done\":50,\"bytes\":100}");
+    transfer_is(w, "{\"done\":180,\"bytes\":250,\"ranks\":3,\"complete\":1,\"slowest\":3}");
+    tells(w, 3, "{\"done\":80,\"bytes\":100}");
+    transfer_is(w, "{\"done\":210,\"bytes\":250,\"ranks\":3,\"complete\":1,\"slowest\":1}");
+    worker_hang_up(&w->f, &w->workers[1]);
+    tells(w, 0, "{\"done\":0,\"bytes\":0}");
+    transfer_is(w, "{\"done\":80,\"bytes\":100,\"ranks\":1,\"complete\":0,\"slowest\":3}");
+    tells(w, 3, "{\"done\":0,\"bytes\":0}");
+    transfer_is(w, NULL);
+}
+
+static void progress_that_makes_no_sense_breaks_the_protocol(void **state)
+{
+    struct world *w = *state;
+    const char *const wrong[] = {"",
+                                 "{",
+                                 "{}",
+                                 "{\"done\":1}",
+                                 "{\"done\":2,\"bytes\":1}",
+                                 "{\"done\":-1,\"bytes\":1}",
+                                 "{\"done\":0,\"bytes\":9223372036854775807}"};
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        struct err err = ERR_INIT;
+        assert_int_equal(worker_answer(&w->f, &w->workers[2], 0, RECORD_PROGRESS, wrong[i], &err), ERR_PROTO);
+        assert_string_equal(err.msg, "PROGRESS: rank 2 must say \"done\" of \"bytes\"");
+    }
+    transfer_is(w, NULL);
+}
+
 static void metrics_have_a_series_a_method(void **state)
 {
     struct world *w = *state;
@@ -297,6 +349,8 @@ int main(void)
         cmocka_unit_test(methods_of_roles_have_the_role_in_front),
         PROXY_TEST(another_number_of_ranks_forgets_what_was_of_ranks),
         PROXY_TEST(group_stats_is_a_call_that_needs_no_rank),
+        PROXY_TEST(group_stats_says_how_far_the_weights_are_that_its_ranks_get),
+        PROXY_TEST(progress_that_makes_no_sense_breaks_the_protocol),
         PROXY_TEST(metrics_have_a_series_a_method),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,6 +186,27 @@ class Transfers(RunCase):
             cadre.transfer(a, b)
             self.assertTrue(all(f for found in b.is_whole() for f in found.values()))
 
+    def test_what_has_come_shows_in_the_group_s_stats(self):
+        fault = os.path.join(self.folder, "fault")
+        with cadre.local() as client:
+            source, target = self.both(client, 2, {"tp": 2}, ROWS, 2, {"tp": 2}, COLUMNS, target={"fault": [1, fault]})
+            pid = target.call("pid")[1]
+            with open(fault, "w", encoding="utf-8") as f:
+                f.write(f"moved {int(signal.SIGSTOP)}")
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                done = pool.submit(cadre.transfer, source, target)
+                shown = {}
+                while not shown.get("complete"):  # rank 0 has all, and waits for the other one
+                    shown = target.call("group.stats").get("transfer", {})
+                    time.sleep(0.05)
+                os.kill(pid, signal.SIGCONT)
+                whole = done.result()["bytes"]
+            self.assertLessEqual(shown["done"], shown["bytes"])
+            self.assertLessEqual(shown["bytes"], whole)
+            self.assertIn(shown["slowest"], range(shown["ranks"]))
+            while "transfer" in target.call("group.stats"):
+                time.sleep(0.05)
+
     def test_what_a_signal_handler_raises_ends_it(self):
         fault = os.path.join(self.folder, "fault")
         with cadre.local() as client:
