@@ -210,3 +210,17 @@ const char *bundle_places_write(const struct bundle_places *p, struct arena *a)
     writer_object_end(&w);
     return writer_finish(&w, a);
 }
+
+const char *capacity_write(size_t nodes, const struct resources *all, struct arena *a)
+{
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_i64(&w, "nodes", (int64_t)nodes);
+    writer_object(&w, "resources");
+    for (size_t i = 0; i < all->n; i++)
+        writer_i64(&w, resource_name(all->items[i].id), all->items[i].milli / 1000);
+    writer_object_end(&w);
+    writer_object_end(&w);
+    return writer_finish(&w, a);
+}

@@ -6,6 +6,7 @@
 #include "common/base/arena.h"
 #include "common/base/err.h"
 #include "operator/api/object.h"
+#include "operator/api/resource.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,3 +42,6 @@ struct bundle_places { // of a PlacementGroup, what group.bundles answers
     const char *message; // why it is not, NULL = nothing to say
 };
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a);
+
+// What group.capacity answers: so many nodes, and what they have together. Amounts are whole ones.
+const char *capacity_write(size_t nodes, const struct resources *all, struct arena *a);

@@ -33,7 +33,8 @@ static void run(struct gateway *g, struct group_change *e)
     (e->kind == GROUP_CHANGE_CREATE    ? p->create
      : e->kind == GROUP_CHANGE_DELETE  ? p->remove
      : e->kind == GROUP_CHANGE_RESTART ? p->restart
-                                       : p->bundles)(p->ctx, &what, on_done, e);
+     : e->kind == GROUP_CHANGE_BUNDLES ? p->bundles
+                                       : p->capacity)(p->ctx, &what, on_done, e);
 }
 
 static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)

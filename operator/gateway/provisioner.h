@@ -26,6 +26,8 @@ struct provisioner { // what they are given is theirs until they return
     void (*restart)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     // Where the bundles of a PlacementGroup are.
     void (*bundles)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    // How many nodes there are, and what they have together.
+    void (*capacity)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
     // The session has ended. wanted: it may come again; else what was created for it can go at once.
     void (*ended)(void *ctx, const void *lifetime, bool wanted);
 };

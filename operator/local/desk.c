@@ -205,6 +205,17 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+static void capacity(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    const struct desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    (void)p;
+    const char *json = nodes_capacity(d->entries.nodes, &a);
+    done(done_ctx, json, strlen(json), &err);
+    arena_done(&a);
+}
+
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
     const struct desk *d = ctx;
@@ -248,7 +259,8 @@ void desk_free(struct desk *d)
 struct provisioner desk_provisioner(struct desk *d)
 {
     return (struct provisioner){
-        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .ended = ended};
+        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .capacity = capacity,
+        .ended = ended};
 }
 
 struct local_group *desk_find(const struct desk *d, const char *uid)

@@ -5,6 +5,7 @@
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/draft.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/planner.h"
@@ -73,6 +74,17 @@ void nodes_free(struct nodes *n)
     cluster_free(n->cluster);
     free(n->gpus);
     free(n);
+}
+
+const char *nodes_capacity(const struct nodes *n, struct arena *a)
+{
+    struct resource items[2];
+    struct resources all = {.items = items};
+    if (n->cpus_each)
+        items[all.n++] = (struct resource){RESOURCE_CPU, (int64_t)n->n * n->cpus_each * 1000};
+    if (n->gpus_each)
+        items[all.n++] = (struct resource){RESOURCE_GPU, (int64_t)n->n * n->gpus_each * 1000};
+    return capacity_write((size_t)n->n, &all, a);
 }
 
 static const char *pod_name(const char *uid, int32_t i, struct arena *a)

@@ -12,6 +12,8 @@ struct nodes;
 struct nodes *nodes_new(int n, int gpus_each, int cpus_each); // all in their ranges
 void nodes_free(struct nodes *n);                             // accepts NULL
 
+const char *nodes_capacity(const struct nodes *n, struct arena *a); // what group.capacity answers
+
 struct nodes_gang {  // what is to be placed together
     const char *uid; // of the object whose it is
     enum strategy strategy;

@@ -12,6 +12,7 @@ static const char *const methods[] = {
     [GROUP_CHANGE_DELETE] = "group.delete",
     [GROUP_CHANGE_RESTART] = "group.restart",
     [GROUP_CHANGE_BUNDLES] = "group.bundles",
+    [GROUP_CHANGE_CAPACITY] = "group.capacity",
 };
 
 enum group_change_kind group_change_kind_of(const struct head *head)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests of clients that no worker answers: create, delete or restart a group or a PlacementGroup, and list the nodes
-// of bundles. The router notes the request. Its owner carries it out and answers, even after the session has ended.
+// Requests of clients that no worker answers: create, delete or restart a group or a PlacementGroup, list the nodes of
+// bundles, and say what the cluster has. The router notes the request. Its owner carries it out and answers, even after the session has ended.
 #pragma once
 
 #include "common/wire/record.h"
@@ -12,7 +12,8 @@ enum group_change_kind {
     GROUP_CHANGE_CREATE,
     GROUP_CHANGE_DELETE,
     GROUP_CHANGE_RESTART,
-    GROUP_CHANGE_BUNDLES
+    GROUP_CHANGE_BUNDLES,
+    GROUP_CHANGE_CAPACITY
 };
 enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // of a session at a time; bytes
 

@@ -347,8 +347,8 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "
                "group.cancel, "
-               "group.create, group.delete, group.restart, group.bundles, object.put, object.get, object.pin and "
-               "object.free",
+               "group.create, group.delete, group.restart, group.bundles, group.capacity, object.put, object.get, "
+               "object.pin and object.free",
                method);
 }
 

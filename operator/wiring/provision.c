@@ -8,6 +8,7 @@
 #include "common/base/rfc3339.h"
 #include "common/base/str.h"
 #include "operator/api/draft.h"
+#include "operator/api/node.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/placementgroup.h"
 #include "operator/identity/inquiry.h"
@@ -449,6 +450,35 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
+struct sum {
+    struct arena *arena;
+    size_t nodes;
+    struct resources all;
+};
+
+static void add_node(void *ctx, const struct object *o)
+{
+    struct sum *s = ctx;
+    const struct node *n = node_of(o);
+    if (!n->ready || n->unschedulable)
+        return;
+    s->nodes++;
+    resources_add(&s->all, &n->allocatable, s->arena);
+}
+
+static void capacity(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
+{
+    const struct provision_desk *d = ctx;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct sum sum = {.arena = &a};
+    (void)p;
+    store_each(d->stores[KIND_NODE], add_node, &sum);
+    const char *json = capacity_write(sum.nodes, &sum.all, &a);
+    done(done_ctx, json, strlen(json), &err);
+    arena_done(&a);
+}
+
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
     struct provision_desk *d = ctx;
@@ -495,5 +525,6 @@ void provision_desk_free(struct provision_desk *d)
 struct provisioner provision_desk_provisioner(struct provision_desk *d)
 {
     return (struct provisioner){
-        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .ended = ended};
+        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .capacity = capacity,
+        .ended = ended};
 }

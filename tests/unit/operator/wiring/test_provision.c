@@ -372,6 +372,30 @@ static void where_bundles_are_is_what_the_status_says(void **state)
     assert_int_equal(t.err.code, ERR_INVALID);
 }
 
+static void put_node(const char *name, const char *ready, bool cordoned)
+{
+    char json[512];
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"%s\",\"resourceVersion\":\"1\"},\"spec\":{\"unschedulable\":%s},\"status\":{"
+             "\"allocatable\":{\"cpu\":\"7500m\",\"nvidia.com/gpu\":\"4\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
+             "\"%s\"}]}}",
+             name, cordoned ? "true" : "false", ready);
+    store_put_json(t.stores[KIND_NODE], json);
+}
+
+static void the_capacity_is_that_of_the_nodes_where_pods_can_go(void **state)
+{
+    (void)state;
+    ask(t.p.capacity, "{}", NULL);
+    assert_string_equal(t.json, "{\"nodes\":0,\"resources\":{}}");
+    put_node("n1", "True", false);
+    put_node("n2", "True", false);
+    put_node("lost", "Unknown", false);
+    put_node("cordoned", "True", true);
+    ask(t.p.capacity, "{}", NULL);
+    assert_string_equal(t.json, "{\"nodes\":2,\"resources\":{\"cpu\":15,\"nvidia.com/gpu\":8}}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +415,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_without_a_worker_is_not, setup, teardown),
         cmocka_unit_test_setup_teardown(a_placementgroup_is_made_kept_and_dropped_alike, setup, teardown),
         cmocka_unit_test_setup_teardown(where_bundles_are_is_what_the_status_says, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_capacity_is_that_of_the_nodes_where_pods_can_go, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
