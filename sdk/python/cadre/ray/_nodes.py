@@ -27,7 +27,7 @@ def get_gpu_ids():
 
 
 def available_resources():
-    """What a run of this machine has, without what actors and placement groups hold."""
+    """What the run or the cluster has, without what actors and placement groups of this program hold."""
     session = _session.current()
     left = dict(nodes()[0]["Resources"])
     held = [a["asks"] for a in session.ask("all_actors").values() if a["state"] != "DEAD"]

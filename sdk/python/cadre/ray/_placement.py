@@ -13,6 +13,7 @@ from .exceptions import ActorUnschedulableError, PlacementGroupSchedulingError
 
 _STRATEGIES = {"PACK": "Pack", "SPREAD": "Spread", "STRICT_PACK": "StrictPack", "STRICT_SPREAD": "StrictSpread"}
 _RESOURCES = {"CPU": "cpu", "GPU": "nvidia.com/gpu"}
+_ASK_S = 10
 
 
 class PlacementGroup:
@@ -171,7 +172,7 @@ def _row(session, made, record):
     state, nodes, pg = record["state"], [], PlacementGroup(made, record["bundles"])
     if state != "REMOVED":
         try:
-            info = session.client._ask("group.bundles", made, {"placementGroup": made}, 10)
+            info = session.client._ask("group.bundles", made, {"placementGroup": made}, _ASK_S)
             state, nodes = "CREATED" if info["ready"] else "PENDING", info["nodes"]
         except (_errors.NotFound, _errors.Gone):
             state = "REMOVED"
@@ -298,13 +299,16 @@ def _check_node(session, strategy, what):
 def nodes():
     """Those of this run; of a cluster, one entry that stands for all: Kubernetes decides."""
     session = _session.current()
-    local = session.said["local"] or {}
-    resources = {name: v for name, v in local.items() if v}
+    has = session.said["local"]
+    if has is None:
+        said = session.client._ask("group.capacity", session.directory.name, {}, _ASK_S)["resources"]
+        has = {name: float(said.get(known, 0)) for name, known in _RESOURCES.items()}
+    resources = {name: v for name, v in has.items() if v}
     return [{"NodeID": session.said["node"], "Alive": True, "NodeManagerAddress": "127.0.0.1", "NodeManagerHostname": "localhost",
              "NodeManagerPort": 0, "ObjectManagerPort": 0, "NodeName": "127.0.0.1", "alive": True,
              "Resources": {**resources, "node:127.0.0.1": 1.0}, "Labels": {"ray.io/node-id": session.said["node"]}}]
 
 
 def cluster_resources():
-    """What a run of this machine counts."""
+    """What a run of this machine counts; of a cluster, what its nodes have together."""
     return dict(nodes()[0]["Resources"])

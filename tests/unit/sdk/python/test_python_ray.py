@@ -75,6 +75,25 @@ class ByCadre(Runs):
         self.prints("basics", ["-m", "cadre.ray", "-m", "basics"])
 
 
+class ElsewhereRun(RunCase):
+    """On a run that another program has begun, as on a cluster."""
+
+    def test_what_there_is(self):
+        import cadre
+        import cadre.ray as ray
+
+        class Holder:
+            pass
+
+        with cadre.local(cpus=3, gpus=2) as client, unittest.mock.patch.dict(os.environ, {"CADRE_RAY_IMAGE": "any"}):
+            with ray.init(client.address):
+                self.assertEqual(ray.cluster_resources(), {"CPU": 3, "GPU": 2, "node:127.0.0.1": 1})
+                self.assertEqual(ray.available_resources()["GPU"], 2)
+                holder = ray.remote(num_gpus=1)(Holder).remote()
+                self.assertEqual(ray.available_resources()["GPU"], 1)
+                del holder
+
+
 class WithTorch(Runs):
     """ray_torch/*.py."""
 
@@ -268,5 +287,5 @@ if __name__ == "__main__":
     if kind != "--torch":
         del WithTorch
     if kind:
-        del ByCadre, Refused
+        del ByCadre, ElsewhereRun, Refused
     main()
