@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/split_stream.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -205,7 +206,7 @@ int args_add(struct call *c, const struct call_body *piece, bool last, struct er
             c->args.partial = false; // a call that waits like any other
     }
     if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
-        router_look_again(c->router, c->group);
+        tenant_look_again(c->tenant, c->group);
     return 0;
 }
 

@@ -42,7 +42,7 @@ struct call *call_new(struct session *s, const struct request *q, struct group *
     s->router->n_calls++;
     if (q->timeout_ms) {
         c->begun_ms = clock_mono_ms(s->router->config.clock);
-        deadlines_add(&s->router->deadlines, &c->deadline, c->begun_ms + q->timeout_ms);
+        tenant_deadline(c->tenant, &c->deadline, c->begun_ms + q->timeout_ms);
     }
     return c;
 }
@@ -86,9 +86,9 @@ static void set_patience(struct call *c, enum call_state next)
     if (given && given <= r->config.task_wait_ms) // it stays as it is
         return;
     if (ms)
-        deadlines_add(&r->deadlines, &c->deadline, (given ? c->begun_ms : clock_mono_ms(r->config.clock)) + ms);
+        tenant_deadline(c->tenant, &c->deadline, (given ? c->begun_ms : clock_mono_ms(r->config.clock)) + ms);
     else
-        deadlines_del(&r->deadlines, &c->deadline);
+        tenant_no_deadline(c->tenant, &c->deadline);
 }
 
 // For the assertion alone.
@@ -164,7 +164,7 @@ bool call_slot_ends(struct call_slot *slot)
     m->n_pending--;
     member_lane(m, slot->call->req.lane)->n_pending--;
     if (m->group && !list_empty(&m->group->tasks[slot->call->req.lane]))
-        router_look_again(slot->call->router, m->group);
+        tenant_look_again(slot->call->tenant, m->group);
     slot->member = NULL;
     slot->call->left--;
     stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);

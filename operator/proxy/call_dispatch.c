@@ -10,6 +10,7 @@
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
+#include "operator/proxy/tenant.h"
 #include "operator/proxy/wait_queue.h"
 
 #include <string.h>
@@ -403,7 +404,7 @@ static bool suffices(struct call *c, struct call_start *ret)
         if (r < 0 || !c->args.partial) // an error, or all of it is there
             return true;
         if (r > 0)
-            router_look_again(c->router, c->group);
+            tenant_look_again(c->tenant, c->group);
         if (r > 0 || delivery_awaited(c))
             return false;
         if (c->args.body->len < c->args.want) {

@@ -8,6 +8,7 @@
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/remote_object.h"
 #include "operator/proxy/task.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ void call_settle(struct call *c)
     idmap_del(&s->calls, c->req.id);
     list_remove(&c->open);
     list_remove(&c->of_group);
-    deadlines_del(&c->router->deadlines, &c->deadline);
+    tenant_no_deadline(c->tenant, &c->deadline);
     if (c->req.keep)
         object_discard_all(c);
     collect_forget(c);

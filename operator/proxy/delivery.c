@@ -157,7 +157,7 @@ static void on_done(struct job *j)
     struct preparation *p = CONTAINER_OF(j, struct preparation, job);
     p->ready = true;
     if (p->call)
-        router_look_again(p->call->router, p->call->group);
+        tenant_look_again(p->call->tenant, p->call->group);
     else
         preparation_free(p);
 }
@@ -207,7 +207,7 @@ static void prepare(struct call *c, bool head)
     struct err ignored = ERR_INIT;
     delivery_forget(c);
     if (plan(c, &body, &d, &ignored) < 0) {
-        router_look_again(c->router, c->group); // it will fail when it is sent
+        tenant_look_again(c->tenant, c->group); // it will fail when it is sent
         return;
     }
     struct preparation *p = xcalloc(1, sizeof *p);

@@ -52,7 +52,7 @@ struct group {
     struct group *lobby;      // NULL = no rank has waited for code
     uint32_t n_connected;
     uint32_t last_any;   // counts calls to any rank, so that equals take turns
-    struct list members; // all that refer to it: connected, replaced, or about to be forgotten
+    struct list members; // all that refer to it, by rank: connected, replaced, or about to be forgotten
     struct list calls;   // all that are not answered
     struct list waiting; // queues of those of them that wait (wait_queue.h)
     struct list kills;   // that wait for the end of a process (kill.h)
@@ -60,8 +60,8 @@ struct group {
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct output *output;                   // output.h; NULL = nobody listens
     struct list heard;                       // in the router's list: somebody does now, or nobody any more
-    struct list stale; // in the router's list: something has changed, so some that wait may not have to any more
-    struct list gone;  // in the router's list: it was deleted, and its last calls are being answered
+    struct list stale; // in its namespace's list: something has changed, so some that wait may not have to any more
+    struct list gone;  // in its namespace's list: it was deleted, and its last calls are being answered
 };
 
 struct group *group_new(const char *uid, const char *ns, const char *name, struct stats_common *stats);

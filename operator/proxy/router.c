@@ -21,12 +21,7 @@
 
 static bool is_behind(const struct router *r)
 {
-    return !list_empty(&r->ended) || !list_empty(&r->gone) || !list_empty(&r->stale) || jobs_wait(r);
-}
-
-static void begin_work(struct router *r)
-{
-    r->work = r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
+    return !list_empty(&r->behind) || jobs_wait(r);
 }
 
 void router_init(struct router *r, const struct router_config *config)
@@ -48,10 +43,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->group_changes);
     list_init(&r->begun);
     list_init(&r->kills);
-    list_init(&r->stale);
-    list_init(&r->ended);
-    list_init(&r->gone);
-    begin_work(r);
+    list_init(&r->behind);
     list_init(&r->flowing);
     list_init(&r->spenders);
     list_init(&r->employers);
@@ -73,7 +65,7 @@ void router_done(struct router *r)
     size_t i = 0;
     while (!list_empty(&r->leaving))
         router_leave(r, CONTAINER_OF(r->leaving.next, struct member, leaving));
-    while (!list_empty(&r->ended) || !list_empty(&r->gone) || jobs_wait(r))
+    while (is_behind(r))
         router_turn(r);
     while (map_next(&r->by_uid, &i, &key, &g)) {
         free_group(g);
@@ -162,16 +154,24 @@ static void expel(struct member *m, const char *what, int code, const char *reas
     peer_close(&m->peer, code, "%s", reason);
 }
 
-// Sends what waits and need not wait any longer.
-static void release_stale(struct router *r)
+static void look_again(struct router *r, struct group *g)
 {
-    while (!list_empty(&r->stale)) {
-        struct group *g = CONTAINER_OF(list_pop(&r->stale), struct group, stale);
-        if (calls_release(g, &r->work))
+    struct tenant *t = map_get(&r->tenants, g->ns);
+    if (t) // else nothing waits
+        tenant_look_again(t, g);
+}
+
+// Sends what waits and need not wait any longer. False, as of those below: the work is over before all is done.
+static bool release_stale(struct tenant *t, unsigned *work)
+{
+    while (!list_empty(&t->stale)) {
+        struct group *g = CONTAINER_OF(list_pop(&t->stale), struct group, stale);
+        if (calls_release(g, work))
             continue;
-        router_look_again(r, g); // the last in line
-        return;
+        tenant_look_again(t, g); // the last in line
+        return false;
     }
+    return true;
 }
 
 static void expel_outdated(struct group *g, bool all)
@@ -196,7 +196,7 @@ static void update_group(struct router *r, struct group *g, const struct group_f
         expel_outdated(g, true);
     group_update(g, f);
     expel_outdated(g, false);
-    router_look_again(r, g);
+    look_again(r, g);
 }
 
 void router_group_set(struct router *r, const struct group_facts *f)
@@ -219,7 +219,10 @@ static void remove_group(struct router *r, struct group *g)
     if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
         map_del(&r->by_key, g->key);
     list_remove(&g->stale);
-    list_append(&r->gone, &g->gone);
+    struct tenant *t = tenant_get(r, g->ns);
+    list_append(&t->gone, &g->gone);
+    tenant_falls_behind(t);
+    tenant_unref(t);
 }
 
 void router_group_gone(struct router *r, const char *uid)
@@ -234,27 +237,54 @@ void router_group_gone(struct router *r, const char *uid)
     remove_group(r, g);
 }
 
-static bool refuse_all(struct router *r, struct group *g)
+static bool refuse_all(struct group *g, unsigned *work)
 {
     LIST_FOREACH(l, &g->calls) {
         struct call *c = CONTAINER_OF(l, struct call, of_group);
-        if (r->work == 0)
+        if (*work == 0)
             return false;
-        r->work--;
+        --*work;
         call_refuse(c, ERR_GONE, "%s was deleted while %s() was pending", g->key, c->req.method);
     }
     return true;
 }
 
-static void end_gone(struct router *r)
+static bool end_gone(struct tenant *t, unsigned *work)
 {
-    LIST_FOREACH(l, &r->gone) {
+    LIST_FOREACH(l, &t->gone) {
         struct group *g = CONTAINER_OF(l, struct group, gone);
-        if (!refuse_all(r, g))
-            return;
+        if (!refuse_all(g, work))
+            return false;
         LIST_FOREACH(m, &g->members)
             expel(CONTAINER_OF(m, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
         group_free(g);
+    }
+    return true;
+}
+
+static bool time_out(struct tenant *t, unsigned *work)
+{
+    int64_t now = clock_mono_ms(t->router->config.clock);
+    for (struct deadline *first; (first = deadlines_first(&t->deadlines)) && first->at <= now; --*work) {
+        if (*work == 0)
+            return false;
+        call_timeout(CONTAINER_OF(first, struct call, deadline));
+    }
+    return true;
+}
+
+// Namespaces take turns, so none is behind more than some calls of each other one. Those that are to end come before
+// those that go on: they make room.
+static void catch_up(struct router *r)
+{
+    unsigned left = r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
+    while (left && !list_empty(&r->behind)) {
+        struct tenant *t = CONTAINER_OF(list_pop(&r->behind), struct tenant, behind);
+        unsigned part = MIN(left, TENANT_PART * t->weight), work = part;
+        if (!(sessions_go_on_ending(t, &work) && end_gone(t, &work) && time_out(t, &work) && release_stale(t, &work)))
+            tenant_falls_behind(t);
+        tenant_unref(t);
+        left -= part - work;
     }
 }
 
@@ -349,7 +379,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     group_join(g, m);
     if (!m->awaits)
         kill_replaced(g, m->rank, m->attempt);
-    router_look_again(r, g);
+    look_again(r, g);
     *ret = m;
     return 0;
 }
@@ -429,8 +459,7 @@ int64_t router_wait_ms(const struct router *r)
 void router_tick(struct router *r)
 {
     int64_t now = clock_mono_ms(r->config.clock);
-    for (struct deadline *first; r->work && (first = deadlines_first(&r->deadlines)) && first->at <= now; r->work--)
-        call_timeout(CONTAINER_OF(first, struct call, deadline));
+    tenants_due(r, now);
     kills_tick(r, now);
     output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {
@@ -446,14 +475,10 @@ void router_waits(struct router *r)
     r->stats.now_us = 0;
 }
 
-// Those that are to end before those that go on: they make room.
 void router_turn(struct router *r)
 {
-    begin_work(r);
     jobs_go_on(r);
-    sessions_go_on_ending(r);
-    end_gone(r);
-    release_stale(r);
+    catch_up(r);
     LIST_FOREACH(l, &r->flowing)
         call_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)

@@ -37,7 +37,7 @@ void router_leave(struct router *r, struct member *m);
 int member_record(struct router *r, struct member *m, const struct record *rec, struct err *err);
 
 int64_t router_wait_ms(const struct router *r); // -1 = nothing to wait for
-void router_tick(struct router *r);
+void router_tick(struct router *r);             // router_turn() sends the errors of calls that have waited too long
 // The end of a turn of the loop: sends on what waited and need not any more, ends what is left of sessions and groups,
 // and stops or lets go on who sends bodies. What is more than a turn's work is left to the next turn.
 void router_turn(struct router *r);

@@ -3,12 +3,6 @@
 
 #include <string.h>
 
-void router_look_again(struct router *r, struct group *g)
-{
-    if (list_empty(&g->stale))
-        list_append(&r->stale, &g->stale);
-}
-
 const struct group *router_group(const struct router *r, const char *uid)
 {
     return map_get(&r->by_uid, uid);

@@ -57,10 +57,9 @@ struct router {
     struct stats_common stats;
     uint32_t n_calls; // answered ones that a worker still has included
     uint32_t n_sessions;
-    struct deadlines deadlines;
-    unsigned work; // what is left of this turn's
-    struct list changes, leaving, stopped, stale;
-    struct list ended, gone;          // sessions and groups some of whose calls are still to be ended
+    struct deadlines deadlines; // of namespaces: the first of their calls
+    struct list behind;         // likewise: those with something left for later turns
+    struct list changes, leaving, stopped;
     struct list outputs, heard;       // output.h
     struct list flowing;              // calls that a peer was told to pause
     struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
@@ -81,5 +80,3 @@ const struct group *router_group_named(const struct router *r, const char *ns, c
 
 // An array that is used up before anything else is called.
 struct record_part *router_parts(struct router *r, size_t n);
-// Something has changed, so some calls that wait for this group may not have to any more.
-void router_look_again(struct router *r, struct group *g);

@@ -77,24 +77,27 @@ void session_end(struct session *s)
         if (is_with_ranks(c))
             call_abandon(c);
     }
-    if (list_empty(&s->open))
+    if (list_empty(&s->open)) {
         session_free(s);
-    else
-        list_append(&s->router->ended, &s->ended);
+        return;
+    }
+    list_append(&s->tenant->ended, &s->ended);
+    tenant_falls_behind(s->tenant);
 }
 
-void sessions_go_on_ending(struct router *r)
+bool sessions_go_on_ending(struct tenant *t, unsigned *work)
 {
-    LIST_FOREACH(l, &r->ended) {
+    LIST_FOREACH(l, &t->ended) {
         struct session *s = CONTAINER_OF(l, struct session, ended);
         LIST_FOREACH(k, &s->open) {
-            if (r->work == 0)
-                return;
-            r->work--;
+            if (*work == 0)
+                return false;
+            --*work;
             call_abandon(CONTAINER_OF(k, struct call, open));
         }
         session_free(s);
     }
+    return true;
 }
 
 void session_listen(struct session *s)

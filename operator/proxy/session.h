@@ -22,4 +22,4 @@ bool session_idle(const struct session *s); // all is answered
 int session_record(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err);
 
 // For the router
-void sessions_go_on_ending(struct router *r);
+bool sessions_go_on_ending(struct tenant *t, unsigned *work); // false: the work is over before they are

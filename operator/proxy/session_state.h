@@ -37,7 +37,7 @@ struct session {
     struct map objects;    // texts of references that it made and that are not pinned
     size_t n_object_parts; // of them
     struct idmap waits;    // wait_queue.h, by the serial number of the group
-    struct list ended;     // in the router's list once it has: some of its calls are still to be ended
+    struct list ended;     // in its namespace's list once it has: some of its calls are still to be ended
 };
 
 void session_order_unref(struct session_order *o);

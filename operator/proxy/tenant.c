@@ -15,6 +15,10 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     list_init(&t->spender);
     list_init(&t->jobs);
     list_init(&t->employer);
+    list_init(&t->behind);
+    list_init(&t->ended);
+    list_init(&t->gone);
+    list_init(&t->stale);
     map_set(&r->tenants, ns, t);
     return t;
 }
@@ -31,6 +35,7 @@ void tenant_unref(struct tenant *t)
         return;
     map_del(&t->router->tenants, t->ns);
     list_remove(&t->spender);
+    deadlines_done(&t->deadlines);
     quota_unref(t->quota);
     free(t->ns);
     free(t);
@@ -123,4 +128,47 @@ bool tenants_next_turn(struct router *r)
         }
     }
     return owes;
+}
+
+// The router's deadlines are the first ones of all namespaces.
+static void follow(struct tenant *t)
+{
+    const struct deadline *first = deadlines_first(&t->deadlines);
+    if (!first)
+        deadlines_del(&t->router->deadlines, &t->due);
+    else if (!t->due.place || t->due.at != first->at)
+        deadlines_add(&t->router->deadlines, &t->due, first->at);
+}
+
+void tenant_deadline(struct tenant *t, struct deadline *d, int64_t at)
+{
+    deadlines_add(&t->deadlines, d, at);
+    follow(t);
+}
+
+void tenant_no_deadline(struct tenant *t, struct deadline *d)
+{
+    deadlines_del(&t->deadlines, d);
+    follow(t);
+}
+
+void tenant_falls_behind(struct tenant *t)
+{
+    if (list_empty(&t->behind))
+        list_append(&tenant_ref(t)->router->behind, &t->behind);
+}
+
+void tenants_due(struct router *r, int64_t now_ms)
+{
+    for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now_ms;) {
+        deadlines_del(&r->deadlines, first); // until its calls have got their errors
+        tenant_falls_behind(CONTAINER_OF(first, struct tenant, due));
+    }
+}
+
+void tenant_look_again(struct tenant *t, struct group *g)
+{
+    if (list_empty(&g->stale))
+        list_append(&t->stale, &g->stale);
+    tenant_falls_behind(t);
 }

@@ -12,6 +12,9 @@
 // (deficit round robin), up to the work of TENANT_OWES turns.
 enum { TENANT_TURN = 2048, TENANT_UNIT_BYTES = 64, TENANT_OWES = 512 };
 
+// Of what a turn ends or sends on late: so many calls of a namespace, then as many of the next one.
+enum { TENANT_PART = 16 };
+
 struct tenant {
     struct router *router;
     char *ns;
@@ -20,10 +23,17 @@ struct tenant {
     struct quota *quota;
     uint32_t n_calls; // answered ones that a worker still has included
     uint32_t n_sessions;
-    uint32_t spent;       // of this turn, and more that it owes
-    struct list spender;  // in the router's list while it has spent something
-    struct list jobs;     // job.h, not begun
-    struct list employer; // in the router's list while it has some
+    uint32_t spent;             // of this turn, and more that it owes
+    struct list spender;        // in the router's list while it has spent something
+    struct list jobs;           // job.h, not begun
+    struct list employer;       // in the router's list while it has some
+    struct deadlines deadlines; // of its calls
+    struct deadline due;        // in the router's: the first of them
+    // What is left for later turns
+    struct list behind; // in the router's list while there is any
+    struct list ended;  // sessions some of whose calls are still to be ended
+    struct list gone;   // likewise groups
+    struct list stale;  // groups in which something has changed, so some calls that wait may not have to any more
 };
 
 struct tenant *tenant_get(struct router *r, const char *ns); // a reference
@@ -45,3 +55,11 @@ void tenant_spend(struct tenant *t, size_t units);
 bool tenant_has_turn(const struct tenant *t);                  // else what came from it waits for a later turn
 bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
 bool tenants_next_turn(struct router *r);                      // whether one still owes
+
+// A call's deadline; moves it.
+void tenant_deadline(struct tenant *t, struct deadline *d, int64_t at);
+void tenant_no_deadline(struct tenant *t, struct deadline *d); // nothing happens if it has none
+// Something is left for a later turn: it is in one of the lists.
+void tenant_falls_behind(struct tenant *t);
+void tenants_due(struct router *r, int64_t now_ms);        // those with a call that has waited long enough fall behind
+void tenant_look_again(struct tenant *t, struct group *g); // one of its groups is stale

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/wait_queue.h"
 
+#include "operator/proxy/tenant.h"
+
 #include <stdlib.h>
 
 static struct wait_queue *find(const struct group *g, const struct session *s)
@@ -42,7 +44,7 @@ void wait_queue_leave(struct wait_queue *q, struct list *call)
     bool first = q->calls.next == call;
     list_remove(call);
     if (first && !list_empty(&q->calls)) // the next one may not have to wait
-        router_look_again(q->session->router, q->group);
+        tenant_look_again(q->session->tenant, q->group);
     free_if_over(q);
 }
 

@@ -163,8 +163,7 @@ static void a_call_may_end_while_its_arguments_are_split(void **state)
     hears(w, "2 ERROR CANCELED *");
     sends_long(w, 3, "{\"method\":\"each\",\"timeoutMs\":50}");
     router_turn(&w->f.router);
-    clock_fake_advance(&w->f.clock, 50);
-    router_tick(&w->f.router);
+    fixture_pass(&w->f, 50);
     hears_about(w, "3 ERROR TIMEOUT", "its arguments are long, and are still being split for its ranks");
     sends_long(w, 4, EACH);
     router_turn(&w->f.router);
@@ -371,8 +370,7 @@ static void a_call_may_end_while_its_results_are_joined(void **state)
             } else if (how == 1) {
                 client_close(&w->c);
             } else {
-                clock_fake_advance(&w->f.clock, 50);
-                router_tick(&w->f.router);
+                fixture_pass(&w->f, 50);
                 assert_non_null(strstr(client_hears(&w->c), "their results are long, and are still being joined"));
             }
             fixture_turns(&w->f);

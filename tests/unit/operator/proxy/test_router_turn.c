@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a turn of the loop does at most: however many calls end or go on at the same time, the others wait for few.
+// What a turn of the loop does at most: however many calls end or go on at the same time, the others wait for few, and
+// those of other namespaces for one turn.
 #include "operator/proxy/router.h"
 
 #include "common/base/mem.h"
@@ -111,6 +112,122 @@ static void calls_that_waited_are_sent_in_slices_and_in_order(void **state)
     assert_int_equal(n, SOME_CALLS);
 }
 
+// A namespace with one call beside one with as many as the proxy takes
+
+enum { CLIENTS = 64, CALLS = 4096, TIMEOUT_MS = 1000 };
+
+struct throng {
+    struct proxy_fixture f;
+    struct client many[CLIENTS], one; // of namespaces "web" and "ml"
+};
+
+static void web_group(struct throng *t, int i, const char *refusal)
+{
+    char name[16];
+    snprintf(name, sizeof name, "g%d", i);
+    router_group_set(
+        &t->f.router,
+        &(struct group_facts){
+            .uid = name, .ns = "web", .name = name, .world = 1, .attempt = 1, .oldest = 1, .refusal = refusal});
+}
+
+// All wait for their groups, each client for another one.
+static void throng_init(struct throng *t)
+{
+    struct router_config limits = fixture_limits;
+    struct call_text call = {.rank = 0, .head = "{\"method\":\"add\",\"timeoutMs\":1000}", .args = "[]"};
+    struct err err = ERR_INIT;
+    char name[16];
+    limits.total_calls = 2 * CLIENTS * CALLS + 2;
+    limits.session_calls = CALLS;
+    limits.session_bytes = (size_t)64 << 20;
+    limits.total_bytes = 4 * CLIENTS * limits.session_bytes;
+    fixture_init(&t->f, &limits);
+    fixture_group(&t->f, 1, 1, NULL);
+    client_open(&t->f, &t->one, "llama");
+    for (int i = 0; i < CLIENTS; i++) {
+        web_group(t, i, NULL);
+        snprintf(name, sizeof name, "g%d", i);
+        client_open_in(&t->f, &t->many[i], "web", name);
+        for (call.id = 1; call.id <= CALLS; call.id++)
+            assert_int_equal(client_send(&t->many[i], &call, &err), 0);
+    }
+    call.id = 1;
+    assert_int_equal(client_send(&t->one, &call, &err), 0);
+    assert_int_equal(t->f.router.n_calls, CLIENTS * CALLS + 1);
+}
+
+static void throng_done(struct throng *t)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        client_close(&t->many[i]);
+    client_close(&t->one);
+    fixture_done(&t->f);
+}
+
+// All of the others end at once. That is work for many turns of the loop, and the call of the other namespace goes out
+// in the first one.
+static void its_call_goes_out_in_one_turn(struct throng *t)
+{
+    struct worker w;
+    worker_start(&t->f, &w, 0, 1); // ends with a turn
+    assert_true(worker_takes(&w, "[]"));
+    assert_in_range(t->f.router.n_calls, (CLIENTS - 1) * CALLS, CLIENTS * CALLS);
+    worker_hang_up(&t->f, &w);
+}
+
+static void one_call_is_not_behind_262144_that_are_refused(void **state)
+{
+    (void)state;
+    struct throng t;
+    throng_init(&t);
+    for (int i = 0; i < CLIENTS; i++)
+        web_group(&t, i, "the group is suspended");
+    its_call_goes_out_in_one_turn(&t);
+    throng_done(&t);
+}
+
+static void one_call_is_not_behind_262144_of_deleted_groups(void **state)
+{
+    (void)state;
+    struct throng t;
+    char uid[16];
+    throng_init(&t);
+    for (int i = 0; i < CLIENTS; i++) {
+        snprintf(uid, sizeof uid, "g%d", i);
+        router_group_gone(&t.f.router, uid);
+    }
+    its_call_goes_out_in_one_turn(&t);
+    throng_done(&t);
+}
+
+static void one_call_is_not_behind_262144_of_clients_that_hang_up(void **state)
+{
+    (void)state;
+    struct throng t;
+    throng_init(&t);
+    for (int i = 0; i < CLIENTS; i++) {
+        session_end(TAKE_PTR(t.many[i].session));
+        record_writer_done(&t.many[i].wire.out);
+        record_reader_done(&t.many[i].wire.reader);
+    }
+    its_call_goes_out_in_one_turn(&t);
+    throng_done(&t);
+}
+
+static void one_call_times_out_in_the_same_turn_as_262144(void **state)
+{
+    (void)state;
+    struct throng t;
+    throng_init(&t);
+    fixture_pass(&t.f, TIMEOUT_MS);
+    const char *got = client_hears(&t.one);
+    assert_non_null(got);
+    assert_ptr_equal(strstr(got, "1 ERROR TIMEOUT "), got);
+    assert_in_range(t.f.router.n_calls, (CLIENTS - 1) * CALLS, CLIENTS * CALLS);
+    throng_done(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +236,10 @@ int main(void)
         PROXY_TEST_EMPTY(the_calls_of_a_deleted_group_end_in_slices),
         PROXY_TEST_EMPTY(calls_time_out_in_slices),
         PROXY_TEST_EMPTY(calls_that_waited_are_sent_in_slices_and_in_order),
+        cmocka_unit_test(one_call_is_not_behind_262144_that_are_refused),
+        cmocka_unit_test(one_call_is_not_behind_262144_of_deleted_groups),
+        cmocka_unit_test(one_call_is_not_behind_262144_of_clients_that_hang_up),
+        cmocka_unit_test(one_call_times_out_in_the_same_turn_as_262144),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
