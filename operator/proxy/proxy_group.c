@@ -109,12 +109,14 @@ static bool same_meshes(const struct member *a, const struct member *b)
 int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err)
 {
     const struct member *first = NULL;
-    for (uint32_t i = 0; i < g->world; i++) {
-        const struct member *m = g->ranks[i].member;
+    LIST_FOREACH(l, &g->members) {
+        const struct member *m = CONTAINER_OF(l, struct member, of_group);
+        if (!group_registered(m))
+            continue;
         first = first ? first : m;
-        if (m && !same_meshes(first, m))
-            return err_set(err, ERR_CONFLICT, "ranks %u and %u of %s do not publish the same meshes", first->rank, i,
-                           g->key);
+        if (!same_meshes(first, m))
+            return err_set(err, ERR_CONFLICT, "ranks %u and %u of %s do not publish the same meshes", first->rank,
+                           m->rank, g->key);
     }
     size_t n = g->n_meshes, published = first ? first->n_meshes : 0;
     struct grid *all = arena_array(a, n + published, sizeof *all);
@@ -186,7 +188,10 @@ void group_join(struct group *g, struct member *m)
     g->n_connected++;
     g->attempt = MAX(g->attempt, m->attempt);
     m->group = g;
-    list_append(&g->members, &m->of_group);
+    struct list *at = &g->members; // most come in order
+    while (at->prev != &g->members && CONTAINER_OF(at->prev, struct member, of_group)->rank > m->rank)
+        at = at->prev;
+    list_insert_before(at, &m->of_group);
 }
 
 bool group_registered(const struct member *m)
@@ -202,11 +207,12 @@ void group_leave(struct member *m)
     m->group->n_connected--;
 }
 
+// A group may have far more ranks than are connected.
 const struct member *group_first(const struct group *g)
 {
-    for (uint32_t i = 0; i < g->world && g->n_connected; i++)
-        if (g->ranks[i].member)
-            return g->ranks[i].member;
+    LIST_FOREACH(l, &g->members)
+        if (group_registered(CONTAINER_OF(l, struct member, of_group)))
+            return CONTAINER_OF(l, struct member, of_group);
     return NULL;
 }
 
