@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/transfer/blocks.h"
 
+#include <string.h>
+
 bool blocks_any_on_device(const struct blocks *b)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -17,6 +19,20 @@ int blocks_download(const struct blocks *b, size_t i, uint64_t at, void *to, siz
 int blocks_upload(const struct blocks *b, size_t i, uint64_t at, const void *from, size_t len, struct err *err)
 {
     return copier_upload(b->gpu->copier, (char *)b->list[i].data + at, from, len, NULL, err);
+}
+
+int blocks_put(const struct blocks *b, const struct pick *picks, size_t n, struct err *err)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct pick *p = &picks[i];
+        const struct block *block = &b->list[p->block];
+        if (block->on_device)
+            r = blocks_upload(b, p->block, p->at, p->packed, p->len, err);
+        else
+            memcpy((char *)block->data + p->at, p->packed, p->len);
+    }
+    return r;
 }
 
 int blocks_settle(const struct blocks *b, struct err *err)

@@ -30,4 +30,15 @@ bool blocks_any_on_device(const struct blocks *b);
 // the second when `from` may change.
 int blocks_download(const struct blocks *b, size_t i, uint64_t at, void *to, size_t len, struct err *err);
 int blocks_upload(const struct blocks *b, size_t i, uint64_t at, const void *from, size_t len, struct err *err);
+
+// Bytes that are in the memory of the host, beside the block to which they belong.
+struct pick {
+    size_t block;
+    uint64_t at; // in the block
+    char *packed;
+    size_t len;
+};
+
+// Into their blocks. When it returns, what is packed may change.
+int blocks_put(const struct blocks *b, const struct pick *picks, size_t n, struct err *err);
 int blocks_settle(const struct blocks *b, struct err *err); // waits for all copies

@@ -19,13 +19,6 @@ enum {
     RUN_MAX = 8 << 20
 };
 
-struct pick {
-    size_t block;
-    uint64_t at;
-    char *packed;
-    size_t len;
-};
-
 struct flow {
     int fd;
     bool out;
@@ -113,20 +106,6 @@ static int fill(struct flow *f, struct err *err)
     return r;
 }
 
-static int put_picks(struct flow *f, struct err *err)
-{
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < f->n_picks; i++) {
-        const struct pick *p = &f->picks[i];
-        const struct block *block = &f->blocks->list[p->block];
-        if (block->on_device)
-            r = blocks_upload(f->blocks, p->block, p->at, p->packed, p->len, err);
-        else
-            memcpy((char *)block->data + p->at, p->packed, p->len);
-    }
-    return r;
-}
-
 static int advance(struct flow *f, size_t len, struct err *err)
 {
     while (len) {
@@ -137,7 +116,7 @@ static int advance(struct flow *f, size_t len, struct err *err)
         len -= some;
         f->at += !p->iov_len;
     }
-    return f->at == f->n && !f->out ? put_picks(f, err) : 0;
+    return f->at == f->n && !f->out ? blocks_put(f->blocks, f->picks, f->n_picks, err) : 0;
 }
 
 int flow_run(struct flow *f, struct err *err)

@@ -15,13 +15,6 @@
 // with what is between them, and picked out here.
 enum { PIECES_MAX = 512, GAP = 1024, SPAN_MAX = 64 << 10, SPANS_MAX = 16 };
 
-struct pick { // bytes of a span, which belong into a block
-    size_t block;
-    uint64_t at;
-    const char *from;
-    size_t len;
-};
-
 struct neighbor {
     pid_t pid;
     int process; // a pidfd
@@ -176,20 +169,6 @@ static void add(struct neighbor *n, const struct transfer_chunk *k)
         n->picks[n->n_picks++] = (struct pick){k->destination, k->to, (char *)here->iov_base + (at - from), k->len};
 }
 
-static int put_picks(struct neighbor *n, struct err *err)
-{
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < n->n_picks; i++) {
-        const struct pick *p = &n->picks[i];
-        const struct block *block = &n->to->list[p->block];
-        if (block->on_device)
-            r = blocks_upload(n->to, p->block, p->at, p->from, p->len, err);
-        else
-            memcpy((char *)block->data + p->at, p->from, p->len);
-    }
-    return r;
-}
-
 static int read_pieces(struct neighbor *n, struct err *err)
 {
     size_t len = 0;
@@ -198,7 +177,7 @@ static int read_pieces(struct neighbor *n, struct err *err)
     ssize_t got = process_vm_readv(n->pid, n->here, n->n_pieces, n->there, n->n_pieces, 0);
     if (got != (ssize_t)len)
         return err_set(err, ERR_GONE, "reading its memory: %s", got < 0 ? strerror(errno) : "a part is not there");
-    return put_picks(n, err);
+    return blocks_put(n->to, n->picks, n->n_picks, err);
 }
 
 // Out of its GPU.
