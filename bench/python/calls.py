@@ -7,6 +7,7 @@ what a second start of a program with a working_dir takes, and the memory of a r
 """
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import time
 import numpy
 
 import cadre
+import plain
 
 IN_FLIGHT = 1000
 RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}  # before Ray is imported
@@ -151,6 +153,7 @@ def fill(folder):
     for i in range(FILES):
         with open(f"{folder}/module_{i}.py", "wb") as f:
             f.write(os.urandom(FOLDER_BYTES // FILES))
+    shutil.copy(plain.__file__, folder)
 
 
 def starts(rounds):
@@ -158,11 +161,11 @@ def starts(rounds):
     without, again = [], []
     with tempfile.TemporaryDirectory() as folder, cadre.local(cpus=8) as client:
         fill(folder)
-        client.Group("train:Echo", working_dir=folder).close()
+        client.Group("plain:Plain", working_dir=folder).close()
         for _ in range(rounds):
             for times, more in ((without, {}), (again, {"working_dir": folder})):
                 begin = time.perf_counter()
-                group = client.Group("train:Echo", **more)
+                group = client.Group("plain:Plain", **more)
                 times.append(time.perf_counter() - begin)
                 group.close()
     return statistics.median(without), statistics.median(again)

@@ -90,7 +90,6 @@ static void enter(const struct local_group *g)
         setenv("CUDA_VISIBLE_DEVICES", g->gpus, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
     setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
-    signal(SIGPIPE, SIG_DFL);
     for (const char **e = g->manifest.environment; e && *e; e++)
         putenv((char *)*e);
     if (g->manifest.working_dir && chdir(g->manifest.working_dir) != 0) {
@@ -164,7 +163,7 @@ static int start_agent(struct local_group *g, struct err *err)
 {
     int fds[3] = {-1, -1, -1};
     bool open = tee_open(g->tee, fds, err) == 0 && reins_open(g->reins, &fds[2], err) == 0;
-    pid_t pid = open ? fork() : -1;
+    pid_t pid = open ? child_fork() : -1;
     if (pid == 0) {
         dup2(fds[0], STDOUT_FILENO);
         dup2(fds[1], STDERR_FILENO);

@@ -2,6 +2,7 @@
 #include "worker/agent/rank_process.h"
 
 #include "common/base/arena.h"
+#include "common/base/child.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/environment.h"
@@ -68,18 +69,6 @@ static void lookup_init(struct lookup *l, const struct process_config *c, struct
 
 // From here to child_run() everything runs between fork and exec, beside threads that are not there any more: only what
 // POSIX allows in a signal handler.
-static void child_reset_signals(void)
-{
-    // The kernel's own struct, all zero: SIG_DFL, no flags, no mask. The call of libc leaves the two signals alone that
-    // it keeps for itself, which may have been inherited as ignored.
-    static const unsigned long action[8] = {0};
-    sigset_t none;
-    for (int i = 1; i < NSIG; i++)
-        syscall(SYS_rt_sigaction, i, action, NULL, NSIG / 8);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static bool child_redirect(const struct process_config *c, int in, int start_fd)
 {
     if (dup2(in, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
@@ -110,7 +99,6 @@ static void child_run(const struct process_config *c, const struct lookup *l, in
 {
     struct failure f = {STEP_OTHER, 0};
     setsid();
-    child_reset_signals();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, in, start_fd)) {
         f.error = errno;
     } else if (getppid() != parent) { // died before it could take us along
@@ -257,13 +245,9 @@ static void on_kill_timer(void *ctx)
 
 static pid_t fork_child(const struct process_config *c, const struct lookup *l, int in, int start_fd)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, &before); // a handler of ours must not run in the child
-    pid_t parent = getpid(), pid = fork();
+    pid_t parent = getpid(), pid = child_fork();
     if (pid == 0)
         child_run(c, l, in, start_fd, parent);
-    sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
 
