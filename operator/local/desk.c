@@ -258,9 +258,13 @@ void desk_free(struct desk *d)
 
 struct provisioner desk_provisioner(struct desk *d)
 {
-    return (struct provisioner){
-        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .capacity = capacity,
-        .ended = ended};
+    return (struct provisioner){.ctx = d,
+                                .create = create,
+                                .remove = delete,
+                                .restart = restart,
+                                .bundles = bundles,
+                                .capacity = capacity,
+                                .ended = ended};
 }
 
 struct local_group *desk_find(const struct desk *d, const char *uid)

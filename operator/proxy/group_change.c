@@ -8,10 +8,8 @@
 #include <string.h>
 
 static const char *const methods[] = {
-    [GROUP_CHANGE_CREATE] = "group.create",
-    [GROUP_CHANGE_DELETE] = "group.delete",
-    [GROUP_CHANGE_RESTART] = "group.restart",
-    [GROUP_CHANGE_BUNDLES] = "group.bundles",
+    [GROUP_CHANGE_CREATE] = "group.create",     [GROUP_CHANGE_DELETE] = "group.delete",
+    [GROUP_CHANGE_RESTART] = "group.restart",   [GROUP_CHANGE_BUNDLES] = "group.bundles",
     [GROUP_CHANGE_CAPACITY] = "group.capacity",
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of clients that no worker answers: create, delete or restart a group or a PlacementGroup, list the nodes of
-// bundles, and say what the cluster has. The router notes the request. Its owner carries it out and answers, even after the session has ended.
+// bundles, and say what the cluster has. The router notes the request. Its owner carries it out and answers, even after
+// the session has ended.
 #pragma once
 
 #include "common/wire/record.h"

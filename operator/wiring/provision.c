@@ -524,7 +524,11 @@ void provision_desk_free(struct provision_desk *d)
 
 struct provisioner provision_desk_provisioner(struct provision_desk *d)
 {
-    return (struct provisioner){
-        .ctx = d, .create = create, .remove = delete, .restart = restart, .bundles = bundles, .capacity = capacity,
-        .ended = ended};
+    return (struct provisioner){.ctx = d,
+                                .create = create,
+                                .remove = delete,
+                                .restart = restart,
+                                .bundles = bundles,
+                                .capacity = capacity,
+                                .ended = ended};
 }

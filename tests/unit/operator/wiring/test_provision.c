@@ -375,11 +375,12 @@ static void where_bundles_are_is_what_the_status_says(void **state)
 static void put_node(const char *name, const char *ready, bool cordoned)
 {
     char json[512];
-    snprintf(json, sizeof json,
-             "{\"metadata\":{\"name\":\"%s\",\"resourceVersion\":\"1\"},\"spec\":{\"unschedulable\":%s},\"status\":{"
-             "\"allocatable\":{\"cpu\":\"7500m\",\"nvidia.com/gpu\":\"4\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
-             "\"%s\"}]}}",
-             name, cordoned ? "true" : "false", ready);
+    snprintf(
+        json, sizeof json,
+        "{\"metadata\":{\"name\":\"%s\",\"resourceVersion\":\"1\"},\"spec\":{\"unschedulable\":%s},\"status\":{"
+        "\"allocatable\":{\"cpu\":\"7500m\",\"nvidia.com/gpu\":\"4\"},\"conditions\":[{\"type\":\"Ready\",\"status\":"
+        "\"%s\"}]}}",
+        name, cordoned ? "true" : "false", ready);
     store_put_json(t.stores[KIND_NODE], json);
 }
 
