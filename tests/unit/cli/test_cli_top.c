@@ -206,6 +206,8 @@ static void a_replica_that_hangs_does_not_keep_a_command(void **state)
     snprintf(ports, sizeof ports, "%d %d %d %d", world.gateway.port, port, port, world.gateway.port);
     lead_to(ports);
     SHOWS("info llama", "(2 of 2 ranks are connected to op-a)\n");
+    lead_to(ports);
+    SHOWS("call llama get_value", "[1, 2]\n");
     close(fd);
 }
 

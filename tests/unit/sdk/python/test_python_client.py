@@ -96,7 +96,19 @@ class Accumulators(GroupCase):
         self.fails(TypeError, r"the arguments of add\(\) cannot be sent: it.* \(a lock\)", self.group.call, "add",
                    threading.Lock())
         self.fails(UnicodeEncodeError, "surrogates", self.group.call, "add", "\ud800")
+        future = self.group.start("get_value", rank=0)
+        for holder in [future], {"x": future}:
+            self.fails(TypeError, r"add\(\) cannot be sent: .* \(a Future\): .* can be an argument of a call itself, but not be "
+                       r"part of one: send its result\(\)", self.group.call, "add", holder)
+        self.assertEqual(self.group.call("add", future, rank=1), 1)
         self.assertEqual(self.group.call("add", 0), [0, 1, 2, 3])
+
+    def test_what_only_python_reads_is_refused_by_a_worker_in_c(self):
+        deep = 1
+        for _ in range(150):
+            deep = [deep]
+        self.fails(cadre.Invalid, r"add\(\): a pickled object of Python: only workers in Python read it.*; send JSON or a batch",
+                   self.group.call, "add", deep)
 
     def test_futures_run_in_the_order_of_their_starts(self):
         futures = [self.group.start("add", 1, rank=0) for _ in range(5)]

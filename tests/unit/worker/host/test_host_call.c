@@ -143,6 +143,15 @@ static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **s
     }
 }
 
+static void arguments_that_are_nested_too_deep_are_refused_with_the_limit(void **state)
+{
+    (void)state;
+    char args[2 * JSON_DEPTH_MAX + 3] = "";
+    memset(args, '[', JSON_DEPTH_MAX + 1);
+    memset(args + JSON_DEPTH_MAX + 1, ']', JSON_DEPTH_MAX + 1);
+    assert_unrun(plus, args, "INVALID", "foo(): the arguments cannot be read: JSON is nested deeper than 128 levels");
+}
+
 static void too_many_bytes_of_arguments_are_refused(void **state)
 {
     (void)state;
@@ -514,6 +523,7 @@ int main(void)
         cmocka_unit_test(what_a_method_does_not_find_is_not_a_missing_argument),
         cmocka_unit_test(arguments_of_another_type_are_refused_by_name),
         cmocka_unit_test(what_is_no_list_or_object_is_refused_before_the_method_runs),
+        cmocka_unit_test(arguments_that_are_nested_too_deep_are_refused_with_the_limit),
         cmocka_unit_test(too_many_bytes_of_arguments_are_refused),
         cmocka_unit_test(whole_numbers_keep_all_their_digits),
         cmocka_unit_test(numbers_come_back_as_they_went),
