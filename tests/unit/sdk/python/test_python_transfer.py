@@ -208,13 +208,15 @@ class Transfers(RunCase):
                 time.sleep(0.05)
 
     def test_what_a_signal_handler_raises_ends_it(self):
+        """It is waiting for a receiver that stands still; the others could go on without a sender."""
         fault = os.path.join(self.folder, "fault")
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         with cadre.local() as client:
-            source, target = self.both(client, 1, None, None, 2, {"tp": 2}, ROWS, source={"fault": [0, fault]})
+            source, target = self.both(client, 1, None, None, 2, {"tp": 2}, ROWS, target={"fault": [0, fault]})
             target.is_whole()
             with open(fault, "w", encoding="utf-8") as f:
                 f.write(f"begun {int(signal.SIGSTOP)}")
-            pid = source.call("pid")[0]
+            pid = target.call("pid")[0]
             threading.Thread(target=self.interrupt_when_stopped, args=(pid, fault), daemon=True).start()
             with self.assertRaises(KeyboardInterrupt):
                 cadre.transfer(source, target)
