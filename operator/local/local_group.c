@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/local_group.h"
 
+#include "common/base/child.h"
 #include "common/base/last_words.h"
 #include "common/base/mem.h"
 #include "common/base/rand.h"
