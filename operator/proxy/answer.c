@@ -116,19 +116,12 @@ void answer_send_null(struct call *c)
 
 int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
     struct blob *kept = body_keep_piece(piece, c->quota);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but the rest of its result exceeds the memory of this client",
                        c->req.method, c->group->key);
-    c->stat.bytes_out += piece->len;
     const struct record_part part = body_part(piece, kept);
-    struct peer *p = &c->session->peer;
-    int r = 0;
-    if (p->out && !p->close_code)
-        r = first ? record_stream_begin(&c->answer.stream, p->out, &h, &part, 1, err)
-                  : record_stream_add(&c->answer.stream, &part, 1, err);
-    peer_changed(p);
+    int r = call_answer_part(c, rank, &part, first, err);
     blob_unref(kept);
     return r;
 }

@@ -190,6 +190,21 @@ struct record_part call_slot_result(const struct call_slot *slot)
     return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
 }
 
+int call_answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err)
+{
+    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
+    struct peer *p = &c->session->peer;
+    c->stat.bytes_out += part->len;
+    if (!p->out || p->close_code)
+        return 0;
+    peer_changed(p);
+    if (!first)
+        return record_stream_add(&c->answer.stream, part, 1, err);
+    list_remove(&c->open);
+    list_append(&c->session->answering, &c->open);
+    return record_stream_begin(&c->answer.stream, p->out, &h, part, 1, err);
+}
+
 void call_parks(struct call *c, size_t bytes)
 {
     c->session->parked += bytes - c->answer.parked;

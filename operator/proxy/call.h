@@ -76,7 +76,7 @@ struct call {
     bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
     uint64_t seq;
     struct list of_group;     // in the group's list until it is answered
-    struct list open;         // in the session's list until it is answered
+    struct list open;         // in one of the session's lists until it is answered
     struct list link;         // where it waits: in the session's `blocked_calls`, its `queue` or the group's `tasks`
     struct wait_queue *queue; // while it is CALL_WAITING
     struct list flowing;      // in the router's list while somebody was told to pause some of it
@@ -109,6 +109,9 @@ int call_slot_send(struct call_slot *slot, const struct record_part *part, struc
 bool call_slot_ends(struct call_slot *slot); // it will send no more; returns whether the client still waits
 struct record_part call_slot_result(const struct call_slot *slot); // that is kept in it
 
+// The next part of an answer that goes to the client while the rest of it is to come; nothing happens once the client
+// has gone. Errors of the client's queue.
+int call_answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
 void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the client
 // Whether a body that is paused (or not) is to go on (or to pause), with so many bytes of it waiting.
 bool call_turns(const struct call *c, bool paused, size_t waits);

@@ -279,15 +279,8 @@ static int make_whole(struct join *j, struct err *err)
 
 static int send(struct call *c, const struct record_part *part, struct err *err)
 {
-    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
-    struct peer *p = &c->session->peer;
     bool first = c->answer.join->part == 0 && c->answer.join->part_sent == 0;
-    c->stat.bytes_out += part->len;
-    if (!p->out || p->close_code)
-        return 0;
-    peer_changed(p);
-    return first ? record_stream_begin(&c->answer.stream, p->out, &h, part, 1, err)
-                 : record_stream_add(&c->answer.stream, part, 1, err);
+    return call_answer_part(c, RECORD_GROUP, part, first, err);
 }
 
 static bool all_begun(const struct call *c)

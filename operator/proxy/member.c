@@ -152,6 +152,7 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     list_init(&m->peer.changed);
     list_init(&m->pending);
     list_init(&m->leaving);
+    list_init(&m->failing);
     list_init(&m->of_group);
     m->pod = arena_strdup(&m->arena, id->pod);
     m->node = arena_strdup(&m->arena, id->node);

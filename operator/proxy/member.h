@@ -81,6 +81,13 @@ struct member {
     // After its connection ended: calls wait for its exit code until then.
     struct list leaving;
     int64_t leave_at;
+    // Once it will answer no more, until all of its calls have their errors
+    struct list failing; // in its namespace's list
+    const char *end;     // what has become of it; NULL = nothing
+    const char *words;   // its last ones, "" = none
+    bool exited;
+    int exit_code;
+    bool gone; // its connection has ended, too
     // private
     struct arena arena;
 };

@@ -24,6 +24,11 @@ static bool is_behind(const struct router *r)
     return !list_empty(&r->behind) || jobs_wait(r);
 }
 
+static unsigned work_of_turn(const struct router *r)
+{
+    return r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
+}
+
 void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
@@ -44,6 +49,7 @@ void router_init(struct router *r, const struct router_config *config)
     list_init(&r->begun);
     list_init(&r->kills);
     list_init(&r->behind);
+    r->at_once = work_of_turn(r);
     list_init(&r->flowing);
     list_init(&r->spenders);
     list_init(&r->employers);
@@ -108,50 +114,82 @@ struct process_end {
     const char *words; // its last ones, "" = none
 };
 
-// Every call that the process has: its answer will not come. `what` has become of it; NULL = how it ended. An error
-// with a rank says that the call may have run.
-static void fail_pending(struct member *m, const char *what, const struct process_end *end)
+// An error with a rank says that the call may have run.
+static void fail_call(const struct member *m, struct call_slot *slot)
 {
     struct failure f;
-    char place[384] = ""; // in a local run there is none
-    if (m->pod)
-        snprintf(place, sizeof place, " (pod %s%s%s)", m->pod, m->node ? " on node " : "", m->node ? m->node : "");
-    note_unsent(m);
-    LIST_FOREACH(l, &m->pending) {
-        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        const char *words = end ? end->words : "";
-        failure_set(&f, ERR_UNAVAILABLE, "rank %u of %s%s %s while %s() was pending; %s%s%s", m->rank,
-                    m->group ? m->group->key : "a group", place, what, slot->call->req.method, may_have_run(slot),
-                    words[0] ? "; its last line: " : "", words);
-        if (slot->unsent && slot->call->n == 1) {
-            call_lost(slot, &f);
-            continue;
-        }
+    failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
+                may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
+    if (!slot->unsent || slot->call->n > 1) {
         f.rank = m->rank;
         f.pod = m->pod;
         f.node = m->node;
-        if (end) {
-            f.exited = true;
-            f.exit_code = end->exit_code;
-        }
-        call_lost(slot, &f);
+        f.exited = m->exited;
+        f.exit_code = m->exit_code;
     }
+    call_lost(slot, &f);
 }
 
-static void fail_exited(struct member *m, const struct process_end *end)
+// False: the work is over before all of its calls have their errors.
+static bool fail_calls(struct member *m, unsigned *work)
+{
+    LIST_FOREACH(l, &m->pending) {
+        if (*work == 0)
+            return false;
+        --*work;
+        fail_call(m, CONTAINER_OF(l, struct call_slot, pending));
+    }
+    list_remove(&m->failing);
+    if (m->gone)
+        member_free(m);
+    return true;
+}
+
+static bool members_go_on_failing(struct tenant *t, unsigned *work)
+{
+    LIST_FOREACH(l, &t->failing)
+        if (!fail_calls(CONTAINER_OF(l, struct member, failing), work))
+            return false;
+    return true;
+}
+
+// Every call that the process has: its answer will not come. `what` has become of it. Thousands of calls get their
+// errors in the turns that come.
+static void fail_pending(struct router *r, struct member *m, const char *what, const struct process_end *end)
+{
+    char place[384] = ""; // in a local run there is none
+    m->gone = m->gone || !list_empty(&m->leaving);
+    list_remove(&m->leaving);
+    if (m->end) // by something else before
+        return;
+    if (m->pod)
+        snprintf(place, sizeof place, " (pod %s%s%s)", m->pod, m->node ? " on node " : "", m->node ? m->node : "");
+    note_unsent(m);
+    m->end = arena_printf(&m->arena, "rank %u of %s%s %s", m->rank, m->group ? m->group->key : "a group", place, what);
+    m->words = end ? arena_strdup(&m->arena, end->words) : "";
+    m->exited = end != NULL;
+    m->exit_code = end ? end->exit_code : 0;
+    if (fail_calls(m, &r->at_once))
+        return;
+    struct tenant *t = CONTAINER_OF(m->pending.next, struct call_slot, pending)->call->tenant;
+    list_append(&t->failing, &m->failing);
+    tenant_falls_behind(t);
+}
+
+static void fail_exited(struct router *r, struct member *m, const struct process_end *end)
 {
     char what[48];
     snprintf(what, sizeof what, "exited with code %d", end->exit_code);
-    fail_pending(m, what, end);
+    fail_pending(r, m, what, end);
 }
 
 // Its owner has to close the connection, and tell the worker the reason; until it does, nothing that comes from it
 // counts.
-static void expel(struct member *m, const char *what, int code, const char *reason)
+static void expel(struct router *r, struct member *m, const char *what, int code, const char *reason)
 {
     group_leave(m);
-    fail_pending(m, what, NULL);
     peer_close(&m->peer, code, "%s", reason);
+    fail_pending(r, m, what, NULL); // the end of one that is gone
 }
 
 static void look_again(struct router *r, struct group *g)
@@ -174,12 +212,12 @@ static bool release_stale(struct tenant *t, unsigned *work)
     return true;
 }
 
-static void expel_outdated(struct group *g, bool all)
+static void expel_outdated(struct router *r, struct group *g, bool all)
 {
     LIST_FOREACH(l, &g->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
         if (group_registered(m) && (all || m->attempt < g->oldest))
-            expel(m, "was ended by a restart of its group", ERR_CONFLICT, "this attempt of the group is over");
+            expel(r, m, "was ended by a restart of its group", ERR_CONFLICT, "this attempt of the group is over");
     }
 }
 
@@ -193,9 +231,9 @@ static void add_group(struct router *r, struct group *g)
 static void update_group(struct router *r, struct group *g, const struct group_facts *f)
 {
     if (g->world && g->world != f->world)
-        expel_outdated(g, true);
+        expel_outdated(r, g, true);
     group_update(g, f);
-    expel_outdated(g, false);
+    expel_outdated(r, g, false);
     look_again(r, g);
 }
 
@@ -256,7 +294,8 @@ static bool end_gone(struct tenant *t, unsigned *work)
         if (!refuse_all(g, work))
             return false;
         LIST_FOREACH(m, &g->members)
-            expel(CONTAINER_OF(m, struct member, of_group), "was deleted", ERR_GONE, "the group was deleted");
+            expel(t->router, CONTAINER_OF(m, struct member, of_group), "was deleted", ERR_GONE,
+                  "the group was deleted");
         group_free(g);
     }
     return true;
@@ -277,18 +316,19 @@ static bool time_out(struct tenant *t, unsigned *work)
 // those that go on: they make room.
 static void catch_up(struct router *r)
 {
-    unsigned left = r->config.turn_work ? r->config.turn_work : ROUTER_TURN_WORK;
+    unsigned left = work_of_turn(r);
     while (left && !list_empty(&r->behind)) {
         struct tenant *t = CONTAINER_OF(list_pop(&r->behind), struct tenant, behind);
         unsigned part = MIN(left, TENANT_PART * t->weight), work = part;
-        if (!(sessions_go_on_ending(t, &work) && end_gone(t, &work) && time_out(t, &work) && release_stale(t, &work)))
+        if (!(members_go_on_failing(t, &work) && sessions_go_on_ending(t, &work) && end_gone(t, &work) &&
+              time_out(t, &work) && release_stale(t, &work)))
             tenant_falls_behind(t);
         tenant_unref(t);
         left -= part - work;
     }
 }
 
-static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, const struct process_end *end)
+static void note_exit(struct router *r, struct group *g, uint32_t attempt, uint32_t rank, const struct process_end *end)
 {
     g->ranks[rank].exit_attempt = attempt;
     g->ranks[rank].exit_code = end->exit_code;
@@ -296,11 +336,10 @@ static void note_exit(struct group *g, uint32_t attempt, uint32_t rank, const st
         struct member *m = CONTAINER_OF(l, struct member, of_group);
         if (m->rank != rank || m->attempt != attempt)
             continue;
-        fail_exited(m, end);
-        if (!list_empty(&m->leaving))
-            member_free(m);
-        else if (group_registered(m))
-            expel(m, "exited", ERR_GONE, "the agent has reported the end of this process");
+        bool registered = group_registered(m);
+        fail_exited(r, m, end); // the end of one that is gone
+        if (registered)
+            expel(r, m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
 }
 
@@ -312,9 +351,9 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
     if (!g || rank >= g->world || attempt < g->ranks[rank].exit_attempt)
         return;
     const struct process_end end = {exit_code, last_words(last_lines, &a)};
-    note_exit(g, attempt, rank, &end);
+    note_exit(r, g, attempt, rank, &end);
     if (g->lobby)
-        note_exit(g->lobby, attempt, rank, &end);
+        note_exit(r, g->lobby, attempt, rank, &end);
     kill_ended(g, rank, attempt);
     arena_done(&a);
 }
@@ -331,7 +370,8 @@ static void take_over(struct router *r, const struct group *g, uint32_t rank)
 {
     struct member *registered = g->ranks[rank].member;
     if (registered)
-        expel(registered, "lost its connection", ERR_CONFLICT, "a newer connection of this rank has taken its place");
+        expel(r, registered, "lost its connection", ERR_CONFLICT,
+              "a newer connection of this rank has taken its place");
     LIST_FOREACH(l, &r->leaving) {
         struct member *old = CONTAINER_OF(l, struct member, leaving);
         if (old->group == g && old->rank == rank)
@@ -391,17 +431,19 @@ void router_leave(struct router *r, struct member *m)
     group_leave(m);
     note_unsent(m);
     peer_done(&m->peer);
-    if (m->n_pending && !late && m->group) {
-        if (at && at->exit_attempt && at->exit_attempt == m->attempt) {
-            fail_exited(m, &(struct process_end){at->exit_code, ""});
-        } else { // the agent is about to say how it ended
-            m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;
-            list_append(&r->leaving, &m->leaving);
-            return;
-        }
+    bool exited = at && at->exit_attempt && at->exit_attempt == m->attempt;
+    if (m->n_pending && !late && !m->end && m->group && !exited) { // the agent is about to say how it ended
+        m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;
+        list_append(&r->leaving, &m->leaving);
+        return;
     }
-    fail_pending(m, "lost its connection", NULL);
-    member_free(m);
+    m->gone = true;
+    if (m->end && list_empty(&m->failing))
+        member_free(m);
+    else if (m->n_pending && !late && exited)
+        fail_exited(r, m, &(struct process_end){at->exit_code, ""});
+    else
+        fail_pending(r, m, "lost its connection", NULL);
 }
 
 static int take_answer(struct call_slot *slot, const struct record *rec)
@@ -479,6 +521,7 @@ void router_turn(struct router *r)
 {
     jobs_go_on(r);
     catch_up(r);
+    r->at_once = work_of_turn(r);
     LIST_FOREACH(l, &r->flowing)
         call_flow(CONTAINER_OF(l, struct call, flowing));
     LIST_FOREACH(l, &r->stopped)

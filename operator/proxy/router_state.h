@@ -12,8 +12,8 @@
 #include "operator/proxy/idmap.h"
 #include "operator/proxy/proxy_group.h"
 
-// About as many as fit into a millisecond.
-enum { ROUTER_TURN_WORK = 1024 };
+// About as many as fit into half a millisecond.
+enum { ROUTER_TURN_WORK = 512 };
 
 struct router_config {
     const struct clock *clock;          // borrowed
@@ -59,6 +59,7 @@ struct router {
     uint32_t n_sessions;
     struct deadlines deadlines; // of namespaces: the first of their calls
     struct list behind;         // likewise: those with something left for later turns
+    unsigned at_once;           // calls of lost members that may still get their errors in this turn, and not later
     struct list changes, leaving, stopped;
     struct list outputs, heard;       // output.h
     struct list flowing;              // calls that a peer was told to pause

@@ -36,6 +36,7 @@ struct session *session_new(struct router *r, const char *ns, const char *group,
     if (group)
         group_key(s->group, ns, group, strlen(group));
     list_init(&s->open);
+    list_init(&s->answering);
     list_init(&s->group_changes);
     list_init(&s->kills);
     list_init(&s->blocked_calls);
@@ -59,11 +60,6 @@ static void session_free(struct session *s)
     free(s);
 }
 
-static bool is_with_ranks(const struct call *c)
-{
-    return c->state == CALL_STREAMING || c->state == CALL_RUNNING;
-}
-
 void session_end(struct session *s)
 {
     peer_done(&s->peer);
@@ -72,11 +68,8 @@ void session_end(struct session *s)
     kills_abandon(s);
     group_changes_abandon(s);
     output_session_ends(s);
-    LIST_FOREACH(l, &s->open) {
-        struct call *c = CONTAINER_OF(l, struct call, open);
-        if (is_with_ranks(c))
-            call_abandon(c);
-    }
+    LIST_FOREACH(l, &s->answering) // the queue goes
+        call_abandon(CONTAINER_OF(l, struct call, open));
     if (list_empty(&s->open)) {
         session_free(s);
         return;

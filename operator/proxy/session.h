@@ -8,8 +8,7 @@
 // `group`: the default, may be NULL.
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out,
                             void *owner);
-// Cancels what is not answered: at once what ranks have, in the turns that come what waits for them. Its owner and the
-// writer are not used any more.
+// Cancels what is not answered, in the turns that come. Its owner and the writer are not used any more.
 void session_end(struct session *s);
 void session_listen(struct session *s);     // to what the ranks of its default group print, if it is there
 bool session_idle(const struct session *s); // all is answered

@@ -16,6 +16,7 @@ struct tenant *tenant_get(struct router *r, const char *ns)
     list_init(&t->jobs);
     list_init(&t->employer);
     list_init(&t->behind);
+    list_init(&t->failing);
     list_init(&t->ended);
     list_init(&t->gone);
     list_init(&t->stale);

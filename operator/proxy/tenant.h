@@ -7,10 +7,10 @@
 
 #include "operator/proxy/router_state.h"
 
-// Of one turn of the loop, and one namespace: about so many short records, or 64 bytes each of what the proxy itself
-// answers, or of JSON that it reads. What took more than a turn is owed: it is taken from the turns that follow
-// (deficit round robin), up to the work of TENANT_OWES turns.
-enum { TENANT_TURN = 2048, TENANT_UNIT_BYTES = 64, TENANT_OWES = 512 };
+// Of one turn of the loop, and one namespace: about so many short records, or 128 bytes each of what the proxy itself
+// answers, or of JSON that it reads: a millisecond. What took more than a turn is owed: it is taken from the turns that
+// follow (deficit round robin), up to the work of TENANT_OWES turns.
+enum { TENANT_TURN = 1024, TENANT_UNIT_BYTES = 128, TENANT_OWES = 512 };
 
 // Of what a turn ends or sends on late: so many calls of a namespace, then as many of the next one.
 enum { TENANT_PART = 16 };
@@ -30,10 +30,11 @@ struct tenant {
     struct deadlines deadlines; // of its calls
     struct deadline due;        // in the router's: the first of them
     // What is left for later turns
-    struct list behind; // in the router's list while there is any
-    struct list ended;  // sessions some of whose calls are still to be ended
-    struct list gone;   // likewise groups
-    struct list stale;  // groups in which something has changed, so some calls that wait may not have to any more
+    struct list behind;  // in the router's list while there is any
+    struct list failing; // lost members whose calls are still to get their errors
+    struct list ended;   // sessions some of whose calls are still to be ended
+    struct list gone;    // likewise groups
+    struct list stale;   // groups in which something has changed, so some calls that wait may not have to any more
 };
 
 struct tenant *tenant_get(struct router *r, const char *ns); // a reference

@@ -168,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rank_done(&r, &ranks[0]);
     rank_done(&r, &ranks[1]);
     router_tick(&r);
+    router_turn(&r);
     must(quota_used(r.bytes) == 0);
     router_done(&r);
     return 0;

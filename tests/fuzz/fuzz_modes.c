@@ -95,6 +95,7 @@ static void scene_done(struct scene *s)
     }
     clock_fake_advance(&s->clock, 2000);
     router_tick(&s->r);
+    router_turn(&s->r);
     while (router_changed(&s->r))
         ;
     must(s->r.n_calls == 0 && quota_used(s->r.bytes) == 0);

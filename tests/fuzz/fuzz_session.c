@@ -395,6 +395,14 @@ static void pass(struct scene *s, int64_t ms)
     router_tick(&s->r);
 }
 
+// Until nothing is left for a later turn of the loop.
+static void turn(struct scene *s)
+{
+    do
+        router_turn(&s->r);
+    while (router_wait_ms(&s->r) == 0);
+}
+
 static void change(struct scene *s, uint8_t how)
 {
     switch (how % 5) {
@@ -419,6 +427,7 @@ static void change(struct scene *s, uint8_t how)
 // As their owner does it.
 static void close_expelled(struct scene *s)
 {
+    router_turn(&s->r);
     while (router_changed(&s->r))
         ;
     for (size_t i = 0; i < WORLD; i++)
@@ -488,6 +497,7 @@ static void settle(struct scene *s)
         rank_hangs_up(s, &s->ranks[i]);
     router_group_gone(&s->r, "u");
     pass(s, 2000);
+    turn(s);
     close_expelled(s);
     for (size_t i = 0; i < CLIENTS; i++) {
         struct client *c = &s->clients[i];
@@ -498,6 +508,7 @@ static void settle(struct scene *s)
         client_close(c);
     }
     pass(s, 2000);
+    turn(s);
     while (router_changed(&s->r))
         ;
     must(s->r.n_calls == 0 && quota_used(s->r.bytes) == 0);

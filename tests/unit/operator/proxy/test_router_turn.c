@@ -19,7 +19,7 @@ enum { SOME_CALLS = 7, TURN_WORK = 3 };
 
 static void client_hears_end_of(struct world *w, uint32_t from, uint32_t to, const char *end)
 {
-    char want[64];
+    char want[128];
     for (uint32_t id = from; id <= to; id++) {
         snprintf(want, sizeof want, "%u ERROR %s *", id, end);
         hears(w, want);
@@ -112,13 +112,34 @@ static void calls_that_waited_are_sent_in_slices_and_in_order(void **state)
     assert_int_equal(n, SOME_CALLS);
 }
 
+// Some at once, and some at the end of the turn.
+static void the_calls_of_a_lost_rank_fail_in_slices(void **state)
+{
+    struct world *w = *state;
+    worker_start(&w->f, &w->workers[0], 0, 1);
+    some_calls_wait(w);
+    while (router_wait_ms(&w->f.router) == 0)
+        router_turn(&w->f.router);
+    for (uint32_t i = 0; i < SOME_CALLS; i++)
+        assert_true(worker_takes(&w->workers[0], ""));
+    worker_hang_up(&w->f, &w->workers[0]);
+    fixture_pass(&w->f, fixture_limits.exit_wait_ms);
+    client_hears_end_of(w, 1, 2 * TURN_WORK,
+                        "rank=0 UNAVAILABLE rank 0 of ml/llama (pod llama-0-0 on node n0) lost its connection");
+    worker_start(&w->f, &w->workers[0], 0, 2); // a new one has nothing to do with it
+    client_hears_end_of(w, 2 * TURN_WORK + 1, SOME_CALLS,
+                        "rank=0 UNAVAILABLE rank 0 of ml/llama (pod llama-0-0 on node n0)");
+    assert_int_equal(w->f.router.n_calls, 0);
+}
+
 // A namespace with one call beside one with as many as the proxy takes
 
-enum { CLIENTS = 64, CALLS = 4096, TIMEOUT_MS = 1000 };
+enum { CLIENTS = 64, FEW_CLIENTS = 8, CALLS = 4096, TIMEOUT_MS = 1000 };
 
 struct throng {
     struct proxy_fixture f;
     struct client many[CLIENTS], one; // of namespaces "web" and "ml"
+    int n;                            // of the many
 };
 
 static void web_group(struct throng *t, int i, const char *refusal)
@@ -132,12 +153,13 @@ static void web_group(struct throng *t, int i, const char *refusal)
 }
 
 // All wait for their groups, each client for another one.
-static void throng_init(struct throng *t)
+static void throng_init(struct throng *t, int n)
 {
     struct router_config limits = fixture_limits;
     struct call_text call = {.rank = 0, .head = "{\"method\":\"add\",\"timeoutMs\":1000}", .args = "[]"};
     struct err err = ERR_INIT;
     char name[16];
+    t->n = n;
     limits.total_calls = 2 * CLIENTS * CALLS + 2;
     limits.session_calls = CALLS;
     limits.session_bytes = (size_t)64 << 20;
@@ -145,7 +167,7 @@ static void throng_init(struct throng *t)
     fixture_init(&t->f, &limits);
     fixture_group(&t->f, 1, 1, NULL);
     client_open(&t->f, &t->one, "llama");
-    for (int i = 0; i < CLIENTS; i++) {
+    for (int i = 0; i < n; i++) {
         web_group(t, i, NULL);
         snprintf(name, sizeof name, "g%d", i);
         client_open_in(&t->f, &t->many[i], "web", name);
@@ -154,12 +176,12 @@ static void throng_init(struct throng *t)
     }
     call.id = 1;
     assert_int_equal(client_send(&t->one, &call, &err), 0);
-    assert_int_equal(t->f.router.n_calls, CLIENTS * CALLS + 1);
+    assert_int_equal(t->f.router.n_calls, n * CALLS + 1);
 }
 
 static void throng_done(struct throng *t)
 {
-    for (int i = 0; i < CLIENTS; i++)
+    for (int i = 0; i < t->n; i++)
         client_close(&t->many[i]);
     client_close(&t->one);
     fixture_done(&t->f);
@@ -172,7 +194,7 @@ static void its_call_goes_out_in_one_turn(struct throng *t)
     struct worker w;
     worker_start(&t->f, &w, 0, 1); // ends with a turn
     assert_true(worker_takes(&w, "[]"));
-    assert_in_range(t->f.router.n_calls, (CLIENTS - 1) * CALLS, CLIENTS * CALLS);
+    assert_in_range(t->f.router.n_calls, (t->n - 1) * CALLS, t->n * CALLS);
     worker_hang_up(&t->f, &w);
 }
 
@@ -180,20 +202,20 @@ static void one_call_is_not_behind_262144_that_are_refused(void **state)
 {
     (void)state;
     struct throng t;
-    throng_init(&t);
+    throng_init(&t, CLIENTS);
     for (int i = 0; i < CLIENTS; i++)
         web_group(&t, i, "the group is suspended");
     its_call_goes_out_in_one_turn(&t);
     throng_done(&t);
 }
 
-static void one_call_is_not_behind_262144_of_deleted_groups(void **state)
+static void one_call_is_not_behind_thousands_of_deleted_groups(void **state)
 {
     (void)state;
     struct throng t;
     char uid[16];
-    throng_init(&t);
-    for (int i = 0; i < CLIENTS; i++) {
+    throng_init(&t, FEW_CLIENTS);
+    for (int i = 0; i < FEW_CLIENTS; i++) {
         snprintf(uid, sizeof uid, "g%d", i);
         router_group_gone(&t.f.router, uid);
     }
@@ -201,12 +223,12 @@ static void one_call_is_not_behind_262144_of_deleted_groups(void **state)
     throng_done(&t);
 }
 
-static void one_call_is_not_behind_262144_of_clients_that_hang_up(void **state)
+static void one_call_is_not_behind_thousands_of_clients_that_hang_up(void **state)
 {
     (void)state;
     struct throng t;
-    throng_init(&t);
-    for (int i = 0; i < CLIENTS; i++) {
+    throng_init(&t, FEW_CLIENTS);
+    for (int i = 0; i < FEW_CLIENTS; i++) {
         session_end(TAKE_PTR(t.many[i].session));
         record_writer_done(&t.many[i].wire.out);
         record_reader_done(&t.many[i].wire.reader);
@@ -215,16 +237,16 @@ static void one_call_is_not_behind_262144_of_clients_that_hang_up(void **state)
     throng_done(&t);
 }
 
-static void one_call_times_out_in_the_same_turn_as_262144(void **state)
+static void one_call_times_out_in_the_same_turn_as_thousands(void **state)
 {
     (void)state;
     struct throng t;
-    throng_init(&t);
+    throng_init(&t, FEW_CLIENTS);
     fixture_pass(&t.f, TIMEOUT_MS);
     const char *got = client_hears(&t.one);
     assert_non_null(got);
     assert_ptr_equal(strstr(got, "1 ERROR TIMEOUT "), got);
-    assert_in_range(t.f.router.n_calls, (CLIENTS - 1) * CALLS, CLIENTS * CALLS);
+    assert_in_range(t.f.router.n_calls, (t.n - 1) * CALLS, t.n * CALLS);
     throng_done(&t);
 }
 
@@ -236,10 +258,11 @@ int main(void)
         PROXY_TEST_EMPTY(the_calls_of_a_deleted_group_end_in_slices),
         PROXY_TEST_EMPTY(calls_time_out_in_slices),
         PROXY_TEST_EMPTY(calls_that_waited_are_sent_in_slices_and_in_order),
+        PROXY_TEST_EMPTY(the_calls_of_a_lost_rank_fail_in_slices),
         cmocka_unit_test(one_call_is_not_behind_262144_that_are_refused),
-        cmocka_unit_test(one_call_is_not_behind_262144_of_deleted_groups),
-        cmocka_unit_test(one_call_is_not_behind_262144_of_clients_that_hang_up),
-        cmocka_unit_test(one_call_times_out_in_the_same_turn_as_262144),
+        cmocka_unit_test(one_call_is_not_behind_thousands_of_deleted_groups),
+        cmocka_unit_test(one_call_is_not_behind_thousands_of_clients_that_hang_up),
+        cmocka_unit_test(one_call_times_out_in_the_same_turn_as_thousands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
