@@ -103,7 +103,7 @@ def placement_group(bundles, strategy="PACK", name="", lifetime=None, _soft_targ
     if not session.ask("enter_group", made, {"name": name, "bundles": specs, "strategy": strategy}):
         raise ValueError(f"a placement group of the name {name!r} is there already: get_placement_group({name!r}) returns it, "
                          "or use another name")
-    spec = {"strategy": _STRATEGIES[strategy], "bundles": _runs(specs)}
+    spec = {"strategy": _STRATEGIES[strategy], "bundles": _runs(session, specs)}
     if session.said["pods"]:
         spec["template"] = _manifest.template_of(**session.said["pods"])
     try:
@@ -128,11 +128,16 @@ def _bundle(bundle, i):
     return {r: float(v) for r, v in bundle.items() if r in _RESOURCES and v}
 
 
-def _runs(specs):
+def _amount(session, resource, value):
+    """Of a resource of the program, as Kubernetes writes it."""
+    return f"{value * 1000 * session.said['cpu']:.0f}m" if resource == "CPU" else f"{value:g}"
+
+
+def _runs(session, specs):
     """Equal bundles that follow each other, as one entry."""
     entries = []
     for spec in specs:
-        resources = {_RESOURCES[r]: f"{v:g}" for r, v in spec.items()}
+        resources = {_RESOURCES[r]: _amount(session, r, v) for r, v in spec.items()}
         if entries and entries[-1]["resources"] == resources:
             entries[-1]["count"] += 1
         else:
@@ -259,7 +264,7 @@ def of(session, options, what):
     _check_node(session, _strategy(options), what)
     gpus, cpus = _options.whole_gpus(options, what), options.get("num_cpus") or 0
     _check_fits(session, gpus, cpus, what)
-    made = {"gpus": gpus or None, "cpus": f"{cpus:g}" if cpus else None, **session.said["pods"]}
+    made = {"gpus": gpus or None, "cpus": _amount(session, "CPU", cpus) if cpus else None, **session.said["pods"]}
     return made
 
 
@@ -302,7 +307,7 @@ def nodes():
     has = session.said["local"]
     if has is None:
         said = session.client._ask("group.capacity", session.directory.name, {}, _ASK_S)["resources"]
-        has = {name: float(said.get(known, 0)) for name, known in _RESOURCES.items()}
+        has = {"CPU": round(said.get("cpu", 0) / session.said["cpu"], 3), "GPU": float(said.get(_RESOURCES["GPU"], 0))}
     resources = {name: v for name, v in has.items() if v}
     return [{"NodeID": session.said["node"], "Alive": True, "NodeManagerAddress": "127.0.0.1", "NodeManagerHostname": "localhost",
              "NodeManagerPort": 0, "ObjectManagerPort": 0, "NodeName": "127.0.0.1", "alive": True,

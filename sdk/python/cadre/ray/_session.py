@@ -140,7 +140,8 @@ def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=N
     namespace            of names of actors
     runtime_env          env_vars, working_dir, py_modules; in a cluster image_uri, the image of the workers
 
-    In a cluster, CADRE_RAY_TEMPLATE names a file with the template of the workers' pods, in JSON or YAML.
+    In a cluster, CADRE_RAY_TEMPLATE names a file with the template of the workers' pods, in JSON or YAML, and CADRE_RAY_CPU is
+    how many CPUs of a pod one of the program's is.
     """
     global _current
     unknown = [name for name in others if name not in _IGNORED]
@@ -192,7 +193,7 @@ def _open(address, num_cpus, num_gpus):
 def _begin(client, local, namespace, env, address):
     name = f"ray-{secrets.token_hex(4)}"
     said = {"directory": f"{name}-directory", "job": secrets.token_hex(4), "namespace": namespace or secrets.token_hex(16),
-            "env": env, "local": local, "pods": {} if local else _pods(env), "depth": 0, "node": secrets.token_hex(28),
+            "env": env, "local": local, "pods": {} if local else _pods(env), "cpu": 1.0 if local else _cpu(), "depth": 0, "node": secrets.token_hex(28),
             "as_ray": getattr(sys.modules.get("ray"), "__cadre__", False)}
     trust = _runtime_env.variables_of(env).get(_runtime_env.TRUST)
     client.Group(_DIRECTORY, name=said["directory"], env={_runtime_env.TRUST: trust} if trust else None, **said["pods"])
@@ -209,6 +210,18 @@ def _pods(env):
     template = _read_template(path) if path else None
     _manifest.template_of(image, template)  # says what is wrong with it
     return {"image": image, "template": template}
+
+
+def _cpu():
+    """How many CPUs of a pod are one of the program's: in Ray, people give a node as many as they like."""
+    given = os.environ.get("CADRE_RAY_CPU") or "1"
+    try:
+        cpu = float(given[:-1]) / 1000 if given.endswith("m") else float(given)
+    except ValueError:
+        cpu = 0
+    if not 0.001 <= cpu <= 1000:
+        raise ValueError(f"CADRE_RAY_CPU={given!r}: it is how many CPUs of a pod one CPU of the program is, such as 0.5 or 500m")
+    return cpu
 
 
 def _read_template(path):

@@ -93,6 +93,19 @@ class ElsewhereRun(RunCase):
                 self.assertEqual(ray.available_resources()["GPU"], 1)
                 del holder
 
+    def test_a_cpu_of_the_program_may_be_less_of_a_pod(self):
+        import cadre
+        import cadre.ray as ray
+
+        with cadre.local(cpus=2) as client, unittest.mock.patch.dict(os.environ, {"CADRE_RAY_IMAGE": "any", "CADRE_RAY_CPU": "100m"}):
+            with ray.init(client.address):
+                self.assertEqual(ray.cluster_resources()["CPU"], 20)
+                self.assertTrue(ray.util.placement_group([{"CPU": 10}] * 2).wait(60))
+            for wrong in ("0", "half", "1Gi", "-1"):
+                os.environ["CADRE_RAY_CPU"] = wrong
+                with self.assertRaisesRegex(ValueError, f"CADRE_RAY_CPU='{wrong}': it is how many CPUs"):
+                    ray.init(client.address)
+
 
 class WithTorch(Runs):
     """ray_torch/*.py."""
