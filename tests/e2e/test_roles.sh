@@ -33,8 +33,9 @@ groups() {
 outside() {
     local library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
     [[ -d $suite_dir/package ]] || "$suite_root/deploy/package.sh" "$suite_dir/package" >"$suite_diag" 2>&1
-    "$devcluster" exec -- env "PYTHONPATH=$suite_dir/package" "CADRE_CLIENT_LIBRARY=$library" ASAN_OPTIONS=detect_leaks=0 \
-        "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" python3 "$@"
+    "$devcluster" exec -- env --unset CADRE_OPERATOR "PYTHONPATH=$suite_dir/package" "CADRE_CLIENT_LIBRARY=$library" \
+        ASAN_OPTIONS=detect_leaks=0 "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" \
+        python3 "$@"
 }
 
 program() { # STEP
@@ -83,6 +84,24 @@ test_shipped() {
         is "['shipped', 'shipped'] ['shipped', 'shipped']" program inherited
     check "where no pod has it, CodeMissing says what to do" \
         matches "CodeMissing: run the program that made the group again, or put the code into the image" program lost
+}
+
+# as_ray FILE [OPTION...]: a program for Ray, outside of the cluster; what it prints itself.
+as_ray() {
+    RAY_ADDRESS=auto CADRE_RAY_IMAGE=localhost/cadre-python:dev CADRE_NAMESPACE=ship outside "$@" 2>&1 |
+        grep -vE '^[a-z0-9-]+ \[(rank [0-9,-]+|agent)\] '
+}
+
+test_ray() {
+    local programs=$suite_root/tests/unit/sdk/python/ray role
+    for role in call code edit; do
+        kc create rolebinding "actors-$role" -n ship "--clusterrole=cadre-$role" --serviceaccount=ship:default >/dev/null
+    done
+    sed 's/^import ray$/import cadre.ray as ray/; s/^from ray[.]/from cadre.ray./' "$here/ray_program.py" >"$suite_dir/ray_program.py"
+    check "a program for Ray, with another import line, has its actors and tasks in pods" \
+        is "$(cat "$here/ray_program.txt")" as_ray "$suite_dir/ray_program.py"
+    check "... and another one, as it is, with a folder of its own" is "$(cat "$programs/shipped.txt")" \
+        as_ray -m cadre.ray "$programs/shipped.py"
 }
 
 test_roles() {
@@ -155,5 +174,6 @@ test_tasks
 test_killed
 test_python
 test_shipped
+test_ray
 check "deleted groups leave nothing" group_delete ppo parent tasks counter child python
 suite_end
