@@ -7,6 +7,7 @@
 #include "operator/local/nodes.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static const char help[] =
     "them;\n"
     "                          default: 0\n"
     "  --cpus N                with --serve: CPUs per node, for the planner; default: CPUs of this machine\n"
-    "  --with-parent           end with the program that started this one\n"
+    "  --with-parent PID       end with the process PID, which has started this one\n"
     "  --no-shared-memory      send long arguments and results through the socket\n"
     "  --no-spin               the proxy sleeps at once, instead of polling for up to 100 us first\n"
     "  --agent FILE            cadre-agent, which starts the processes; default: cadre-agent in PATH\n"
@@ -77,7 +78,7 @@ static const struct option_row rows[] = {
     {"nodes", OPTION_NUMBER, offsetof(struct options, nodes), 1, NODES_MAX},
     {"gpus", OPTION_NUMBER, offsetof(struct options, gpus), 0, NODES_GPUS_MAX},
     {"cpus", OPTION_NUMBER, offsetof(struct options, cpus), 1, NODES_CPUS_MAX},
-    {"with-parent", OPTION_FLAG, offsetof(struct options, with_parent)},
+    {"with-parent", OPTION_NUMBER, offsetof(struct options, with_parent), 1, INT_MAX},
     {"no-shared-memory", OPTION_FLAG, offsetof(struct options, plain)},
     {"no-spin", OPTION_FLAG, offsetof(struct options, sleeps)},
     {0},

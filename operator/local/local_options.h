@@ -12,7 +12,7 @@ struct options {
     const char *agent;      // the program
     int processes;
     bool serve;            // groups that clients make
-    bool with_parent;      // ends with the program that started it
+    int with_parent;       // the process that started it, and with which it ends; 0 = it goes on
     int nodes, gpus, cpus; // logical nodes; GPUs and CPUs of each
     bool plain;            // no memory is shared
     bool sleeps;           // whenever the proxy waits

@@ -150,11 +150,11 @@ static void on_parent_gone(void *ctx, int events)
 // Kernels without pidfd_open() tell only of the end of the thread that started us.
 static int watch_parent(struct local *l, struct err *err)
 {
-    pid_t parent = getppid();
+    pid_t parent = l->options.with_parent; // not getppid(): 1 may be the program itself, in a container
     l->parent_fd = (int)syscall(SYS_pidfd_open, parent, 0);
     if (l->parent_fd < 0)
         prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || parent == 1)
+    if (getppid() != parent)
         return err_set(err, ERR_UNAVAILABLE, "the program that started this run has ended");
     if (l->parent_fd < 0)
         return 0;

@@ -95,7 +95,7 @@ class _Run:
         self.archives = f"{self._folder}/archives"
         path = os.pathsep.join([self._python(), *folders, os.environ.get("PATH", os.defpath)])
         self._process = subprocess.Popen(
-            [program, "--serve", "--with-parent", "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
+            [program, "--serve", "--with-parent", str(self._pid), "--listen", self.address, "--agent", agent, "--nodes", str(nodes),
              "--gpus", str(gpus), *(["--cpus", str(cpus)] if cpus is not None else [])],
             env={**os.environ, "PATH": path, "PYTHONPATH": _modules(), _archive.FOLDER: self.archives}, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -268,6 +268,17 @@ class Groups(RunCase):
                                   env={**os.environ, **preloaded}, timeout=200)
         self.assertIn("2 passed", done.stdout, done.stdout + done.stderr)
 
+    def test_a_program_that_is_the_first_process_of_its_container_makes_a_run(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root may make a namespace of processes")
+        text = ("import cadre, os\n"
+                "with cadre.local() as client:\n"
+                "    print(os.getpid(), client.Group('accumulator:Accumulator').add(1))\n")
+        done = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc",
+                               os.path.join(os.environ["PATH"].split(os.pathsep)[0], "python3"), "-c", text],
+                              capture_output=True, text=True)
+        self.assertEqual(done.stdout, "1 [1]\n", done.stderr)
+
     def test_a_run_ends_with_the_program_that_made_it(self):
         text = ("import cadre, sys, time\n"
                 "client = cadre.local()\n"
