@@ -34,7 +34,7 @@ export CADRE_CLIENT_LIBRARY=$build/worker/host/libcadre.so CADRE_LOCAL=$build/op
 export CADRE_AGENT=$build/worker/agent/cadre-agent CADRE_WORKER=$build/worker/host/cadre-worker
 export ECHO_SO=$build/examples/echo/echo.so
 export PYTHONPATH=$root/sdk/python:$root/bench/python:$root/tests/verl
-export VERL_PLATFORM=cpu VERL_USE_EXTERNAL_MODULES=verl_on_cpu # verl without a GPU
+export VERL_PLATFORM=cpu VERL_USE_EXTERNAL_MODULES=verl_on_cpu,cadre.verl # verl without a GPU; on Ray, the latter does nothing
 for name in $(compgen -e | grep -i '_proxy$' || true); do
     unset "$name" # Ray asks it for loopback, too
 done

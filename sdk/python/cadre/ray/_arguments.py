@@ -31,6 +31,8 @@ def packed_arguments(args, kwargs):
 def value_of(a):
     if not is_ours(a):
         return a
+    if isinstance(a._promise, _refs._Stored):
+        return a._promise.argument()
     value, error = a._promise.outcome()
     if error is not None:
         raise ArgumentFailed(error)

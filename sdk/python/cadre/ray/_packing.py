@@ -85,13 +85,30 @@ def unpack(packed):
 
 
 def to_bytes(value, what="the value"):
-    """A value as bytes-like parts in a row, which stay valid whatever happens to the value."""
-    return b"".join(bytes(part) for part in _pickle.write(value, what))
+    """A value as bytes in a row, which stay as they are whatever happens to the value."""
+    body = _value.Body("pickle", _pickle.write(value, what))
+    memory = memoryview(_value.room(body.len)).cast("B")
+    body.write(memory)
+    return memory
 
 
 def of_bytes(data):
     """A copy of its own for each who asks."""
-    return _value.decode(bytearray(data), True)
+    return _value.decode(_value.copy(data), True)
+
+
+class Enclosed:
+    """What to_bytes() has made, as an argument: it goes as it is, and who gets it gets the value."""
+
+    def __init__(self, data):
+        self._data = data
+
+    def __reduce__(self):
+        return _opened, (as_tensor(self._data),)
+
+
+def _opened(tensor):
+    return _value.decode(_value.on_host(tensor.data), True)
 
 
 def as_tensor(data):

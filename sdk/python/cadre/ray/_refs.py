@@ -133,6 +133,10 @@ class _Stored(Promise):
     def outcome(self):
         return _packing.of_bytes(self._bytes), None
 
+    def argument(self):
+        """What stands for it in a call. References in it count for who reads them here."""
+        return self.outcome()[0] if self.keeps else _packing.Enclosed(self._bytes)
+
     def body(self):
         return "value", _packing.as_tensor(self._bytes)
 

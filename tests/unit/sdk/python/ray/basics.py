@@ -89,6 +89,22 @@ value = {"weights": [1.5, 2.5], "step": (3, None), 7: b"bytes"}
 print(ray.get(ray.put(value)) == value)
 
 
+@ray.remote
+def extended(items, by):
+    items.append(by)
+    return items
+
+
+@ray.remote
+def inner(box):
+    return ray.get(box["ref"])
+
+
+kept = ray.put([1, 2, 3])
+print(ray.get([extended.remote(kept, 4), extended.remote(kept, by=5)]), ray.get(kept))
+print(ray.get(inner.remote(ray.put({"ref": ray.put(6)}))))
+
+
 @ray.remote(max_retries=3)
 def fails(x):
     raise ValueError(f"no {x}")
