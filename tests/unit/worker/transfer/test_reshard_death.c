@@ -85,12 +85,32 @@ static void all_or_none_have_new_weights_whoever_stands_still_at_any_moment(void
     victims(SIGSTOP, false, 2, deciding_of_two);
 }
 
+// Nobody can say then what has been decided.
+static void the_dead_is_named_even_if_the_witness_has_not_seen_who_asks(void **state)
+{
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    (void)state;
+    c.absent = true;
+    c.victim = 0;
+    c.fault = "moved";
+    c.signal = SIGKILL;
+    assert_true(troop_run(&c, said));
+    assert_true(said[0].died);
+    for (int i = 1; i < c.n_receivers; i++) {
+        assert_string_equal(said[i].weights, "old");
+        if (!strstr(said[i].text, "rank 0 of rollout"))
+            fail_msg("%s says: %s", troop_names[i], said[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_or_none_have_new_weights_whoever_dies_at_any_moment),
         cmocka_unit_test(so_it_is_with_connections_and_with_two_receivers),
         cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
+        cmocka_unit_test(the_dead_is_named_even_if_the_witness_has_not_seen_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
