@@ -13,7 +13,7 @@ import sys
 import time
 
 from broken import bad_documents, bad_frames
-from peer import CALL, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record
+from peer import CALL, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record, records
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -123,7 +123,7 @@ def flood(target, options, end):
         for c in clients:
             try:
                 if c not in dead:
-                    c.send(record(CALL, body, call=sent + 1))
+                    c.send(records(CALL, body, sent + 1))
                     sent += 1
             except OSError:
                 dead.add(c)

@@ -11,11 +11,19 @@ HELLO, WELCOME, CALL, RESULT, ERROR = 1, 2, 4, 7, 8
 GROUP = 0xFFFFFFFF
 TEXT, BINARY, CLOSE = 1, 2, 8
 DP_COMPUTE_PROTO = 4
+MORE = 1
+PIECE = 1 << 20  # the most that a record has of a body
 
 
 def record(kind, body=b"", call=0, flags=0, dispatch=0):
     """One record of the protocol, see docs/protocol.md."""
     return struct.pack("<IIIBBBB", len(body), call, GROUP, kind, flags, dispatch, 0) + body
+
+
+def records(kind, body, call):
+    """A long body in as many records as it needs."""
+    pieces = [body[i:i + PIECE] for i in range(0, len(body), PIECE)]
+    return b"".join(record(kind, p, call, MORE) for p in pieces[:-1]) + record(kind, pieces[-1], call)
 
 
 def call_body(head, args=b""):
