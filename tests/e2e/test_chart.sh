@@ -208,6 +208,43 @@ node.kubernetes.io/unreachable NoSchedule -" "$(tolerated --set 'tolerations[0].
         --set 'tolerations[0].operator=Exists,tolerations[0].effect=NoSchedule')"
 }
 
+# rules_behave PROMTOOL: a turn of 0.6 s sets off the alert for five minutes, and 0.4 s do not; no replica that leads for two
+# minutes does, too.
+rules_behave() {
+    local replica='namespace="cadre-system", pod="cadre-operator-7d9-x"' fires
+    render --set metrics.prometheusRule.enabled=true | object PrometheusRule | sed -n 's/^  //; /^groups:/,$p' >"$work/rules.yaml"
+    fires='count(ALERTS{alertname="%s", alertstate="firing"}) or vector(0)'
+    {
+        printf 'rule_files: [rules.yaml]\nevaluation_interval: 1m\ntests:\n- interval: 1m\n  input_series:\n'
+        printf "  - {series: '%s', values: '%s'}\n" "cadre_loop_turn_seconds_count{$replica}" '0+1000x9 9002+1000x20' \
+            "cadre_loop_turn_seconds_bucket{le=\"0.5\", $replica}" '0+1000x9 9001+1000x20' \
+            "leader_election_master_status{name=\"cadre-operator\", $replica}" '1x9 0x20'
+        echo '  promql_expr_test:'
+        while read -r alert minute n; do
+            # shellcheck disable=SC2059
+            printf "  - {expr: '$fires', eval_time: %sm, exp_samples: [{labels: '{}', value: %s}]}\n" "$alert" "$minute" "$n"
+        done
+    } >"$work/alerts.yaml" <<'TIMES'
+CadreLoopSlow 8 0
+CadreLoopSlow 12 1
+CadreLoopSlow 20 0
+CadreNoLeader 9 0
+CadreNoLeader 11 0
+CadreNoLeader 12 1
+TIMES
+    "$1" test rules "$work/alerts.yaml"
+}
+
+test_rules() {
+    local promtool
+    if promtool=$("$root/deploy/promtool.sh"); then
+        check "the alerts go off when they should" rules_behave "$promtool"
+    else
+        skipped=$((skipped + 1))
+        echo "ok $((passed + failed + skipped)) - the alerts go off when they should # SKIP there is no promtool"
+    fi
+}
+
 test_render_proxy() {
     local all deployment
     all=$(render)
@@ -519,6 +556,7 @@ start_cluster
 test_files
 test_schema
 test_render
+test_rules
 test_render_proxy
 test_namespaced
 for part in "${cluster_tests[@]}"; do

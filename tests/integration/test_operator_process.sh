@@ -135,6 +135,30 @@ test_metrics() {
     check "requests are told apart by code, method and host" matches \
         'rest_client_requests_total\{code="201",host="172.30.0.1:6443",method="POST"\} [0-9]+' operator_http op /metrics
     group_delete counted
+    test_alerts
+}
+
+# The series that the chart's alerts look at, with the labels that the operator itself sets, as in "name{a="b"}".
+alert_series() {
+    HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm \
+        "$devcluster" helm template cadre "$suite_root/charts/cadre" --kube-version 1.30.0 \
+        --set metrics.prometheusRule.enabled=true --show-only templates/prometheusrule.yaml >"$suite_dir/alerts" || return
+    sed -n '/ expr:/,/ labels:/p' "$suite_dir/alerts" | grep -oE '[a-z_]+ *\{[^}]*\}' |
+        sed -E 's/(namespace|pod)=~?"[^"]*"//g; s/[ ,]+/,/g; s/\{,/{/; s/,\}/}/' | sort -u
+}
+
+is_exported() { # NAME{LABEL}
+    local label=${1#*\{}
+    operator_http op /metrics | grep "^${1%%\{*}{" | grep -F -- "${label%\}}" && return
+    operator_http op /metrics | grep "^${1%%\{*} " && [[ -z ${label%\}} ]]
+}
+
+test_alerts() {
+    local series
+    check "the chart's alerts look at turns of the loop and at the leader" is 3 eval 'alert_series | wc -l'
+    while read -r series; do
+        check "... $series is exported" is_exported "$series"
+    done < <(alert_series)
 }
 
 # ---- at rest --------------------------------------------------------------------------------------------------------
