@@ -215,7 +215,7 @@ def texts(target, options, end):
                        "params": {"args": [list(range(100000))] * 12, "method": "echo", "rank": 0}}).encode()
     clients, answered, refused = [], 0, 0
     while time.monotonic() < end:
-        clients += [target.websocket("cadre.v1.json", "echo") for _ in range(4 - len(clients))]
+        clients += [target.websocket("cadre.v1.json", "echo", None) for _ in range(4 - len(clients))]
         for step in (lambda c: c.send(text, TEXT), lambda c: c.message()):
             served = [c for c in clients if until_refused([lambda c=c: step(c)])[0]]
             refused += len(clients) - len(served)

@@ -76,12 +76,12 @@ class Websocket:
     def __init__(self, target, protocol, group, receive_buffer, token, path=None, hello=None):
         self.socket = target.tls(receive_buffer)
         self.socket.sendall(target.request(protocol, token, group, path))
-        self.buffer = b""
+        self.buffer = bytearray()
         while b"\r\n\r\n" not in self.buffer:
             self.fill()
         head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
         if head.split(b" ", 2)[1] != b"101":
-            raise ConnectionError(f"{head[:60]!r} {self.buffer[:200]!r}")
+            raise ConnectionError(f"{bytes(head[:60])!r} {bytes(self.buffer[:200])!r}")
         if protocol == "cadre.v1":
             self.send(record(HELLO, json.dumps(hello or {"role": "controller", "version": 1}).encode()))
             kind, _, body = self.record()
@@ -97,7 +97,8 @@ class Websocket:
     def take(self, n):
         while len(self.buffer) < n:
             self.fill()
-        data, self.buffer = self.buffer[:n], self.buffer[n:]
+        data = bytes(self.buffer[:n])
+        del self.buffer[:n]
         return data
 
     def send(self, payload, opcode=BINARY, final=True):
