@@ -22,7 +22,8 @@ void alarm_clear(struct alarm *a, struct alarms *all)
 void alarms_ring(struct alarms *all)
 {
     int64_t now = now_ms(all);
-    for (struct deadline *d; (d = deadlines_first(&all->due)) && d->at <= now;) {
+    struct deadline *d;
+    for (int i = 0; i < ALARMS_AT_ONCE && (d = deadlines_first(&all->due)) && d->at <= now; i++) {
         struct alarm *a = CONTAINER_OF(d, struct alarm, deadline);
         deadlines_del(&all->due, d);
         a->ring(a);

@@ -180,9 +180,9 @@ void kills_group_ends(struct group *g)
         kill_refuse(CONTAINER_OF(l, struct kill, of_group), &why);
 }
 
-void kills_tick(struct router *r, int64_t now_ms)
+void kills_tick(struct router *r, int64_t now_ms, unsigned work)
 {
-    for (struct deadline *first; (first = deadlines_first(&r->kill_deadlines)) && first->at <= now_ms;) {
+    for (struct deadline *first; work && (first = deadlines_first(&r->kill_deadlines)) && first->at <= now_ms; work--) {
         struct kill *k = CONTAINER_OF(first, struct kill, deadline);
         struct err why = ERR_INIT;
         err_set(&why, ERR_TIMEOUT,

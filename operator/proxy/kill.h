@@ -52,6 +52,6 @@ void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank,
 // For the router: the process of this rank and attempt has ended; those of older attempts than this are gone.
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
 void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
-void kill_outdated(struct group *g);    // those of attempts that are over
-void kills_group_ends(struct group *g); // it was deleted
-void kills_tick(struct router *r, int64_t now_ms);
+void kill_outdated(struct group *g);                              // those of attempts that are over
+void kills_group_ends(struct group *g);                           // it was deleted
+void kills_tick(struct router *r, int64_t now_ms, unsigned work); // so many of those that have waited long enough

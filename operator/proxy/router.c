@@ -502,7 +502,7 @@ void router_tick(struct router *r)
 {
     int64_t now = clock_mono_ms(r->config.clock);
     tenants_due(r, now);
-    kills_tick(r, now);
+    kills_tick(r, now, work_of_turn(r));
     output_tick(r, now);
     LIST_FOREACH(l, &r->leaving) {
         struct member *m = CONTAINER_OF(l, struct member, leaving);

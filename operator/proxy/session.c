@@ -19,8 +19,9 @@
 #include <string.h>
 
 enum {
-    HEAD_STEP = 64, // by so much more is waited for until the head of a call is there
-    COPIED = 1024,  // bytes of a body that its call pays for at once
+    KILLS_PER_UNIT = 128, // of work: each record looks through them for its id
+    HEAD_STEP = 64,       // by so much more is waited for until the head of a call is there
+    COPIED = 1024,        // bytes of a body that its call pays for at once
 };
 
 #define OUTPUT_METHOD "group.output"
@@ -399,7 +400,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     int r = 0;
     if (s->peer.close_code)
         return 0;
-    tenant_spend(s->tenant, 1);
+    tenant_spend(s->tenant, 1 + s->n_kills / KILLS_PER_UNIT);
     if (rec->h.type == RECORD_CALL && (rec->offset || rec->over)) {
         r = take_piece(s, rec);
     } else if (rec->h.type == RECORD_CALL) {

@@ -112,6 +112,23 @@ static void calls_that_waited_are_sent_in_slices_and_in_order(void **state)
     assert_int_equal(n, SOME_CALLS);
 }
 
+static void kills_time_out_in_slices(void **state)
+{
+    struct world *w = *state;
+    w->f.router.config.turn_work = TURN_WORK;
+    for (uint32_t id = 1; id <= SOME_CALLS; id++)
+        sends(w, (struct call_text){.id = id, .rank = 0, .head = "{\"method\":\"group.kill\",\"timeoutMs\":1000}"});
+    clock_fake_advance(&w->f.clock, 1000);
+    for (uint32_t left = SOME_CALLS; left > 0; left -= MIN(left, (uint32_t)TURN_WORK)) {
+        assert_int_equal(router_wait_ms(&w->f.router), 0);
+        fixture_pass(&w->f, 0);
+        for (uint32_t i = 0; i < MIN(left, (uint32_t)TURN_WORK); i++)
+            assert_non_null(strstr(client_hears(&w->c), " ERROR TIMEOUT "));
+        hears_nothing(w);
+    }
+    assert_int_equal(router_wait_ms(&w->f.router), -1);
+}
+
 // Some at once, and some at the end of the turn.
 static void the_calls_of_a_lost_rank_fail_in_slices(void **state)
 {
@@ -257,6 +274,7 @@ int main(void)
         PROXY_TEST_EMPTY(what_waited_for_a_session_that_ended_is_not_sent),
         PROXY_TEST_EMPTY(the_calls_of_a_deleted_group_end_in_slices),
         PROXY_TEST_EMPTY(calls_time_out_in_slices),
+        PROXY_TEST_EMPTY(kills_time_out_in_slices),
         PROXY_TEST_EMPTY(calls_that_waited_are_sent_in_slices_and_in_order),
         PROXY_TEST_EMPTY(the_calls_of_a_lost_rank_fail_in_slices),
         cmocka_unit_test(one_call_is_not_behind_262144_that_are_refused),
