@@ -17,13 +17,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READS_A_TURN 4 // into places, then others get a turn
+#define READS_A_TURN 4                   // into places, then others get a turn
+#define BYTES_A_TURN ((size_t)512 << 10) // of all sessions: then those that are still to be read wait for the next turn
 #define PLACE_MIN ((size_t)16 << 10)
 #define PLACE_TAIL ((size_t)4 << 10)
 
 enum {
     READY_MAX = 64,
-    TLS_READS_A_TURN = 32, // of a TLS record each, 16 KiB
+    TLS_READS_A_TURN = 32,    // of a TLS record each, 16 KiB ...
+    TLS_READS_AMONG_MANY = 4, // ... while others are to be read, too
 };
 
 // libuv watches a descriptor for one owner, who is libwebsockets: so they are in an epoll instance of their own, which
@@ -32,8 +34,9 @@ struct ws_receivers {
     int epoll;
     struct loop_poll *poll;
     struct loop_look *look;
-    struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; NULL: it has ended meanwhile
-    int n_ready;
+    struct epoll_event ready[READY_MAX]; // those that are read, from `at` up to n_ready; NULL: it has ended meanwhile
+    int at, n_ready;
+    size_t left;              // bytes of this turn
     struct loop_timer *again; // armed while `undrained` has some
     struct list undrained;    // OpenSSL has bytes of these that the kernel tells of no more
     struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
@@ -163,6 +166,7 @@ static bool read_once(struct ws_session *s, size_t *wave)
     if (n <= 0)
         return false;
     s->heard = true;
+    server->receivers->left -= MIN((size_t)n, server->receivers->left);
     size_t first = MIN((size_t)n, into[0].iov_len);
     take(s, into[0].iov_base, first);
     take(s, server->read_buf, (size_t)n - first);
@@ -173,27 +177,34 @@ static bool read_once(struct ws_session *s, size_t *wave)
 }
 
 // What came of a wave of short messages goes out before the next one is read.
-static void read_turn(struct ws_session *s)
+static void read_turn(struct ws_session *s, bool alone)
 {
     bool tls = s->receiver->ssl;
+    int reads = !tls ? READS_A_TURN : alone ? TLS_READS_A_TURN : TLS_READS_AMONG_MANY;
     size_t wave = 0;
-    for (int i = 0; i < (tls ? TLS_READS_A_TURN : READS_A_TURN) && !s->paused && wave < WS_WAVE; i++)
+    for (int i = 0; i < reads && !s->paused && wave < WS_WAVE; i++)
         if (!read_once(s, &wave))
             break;
     if (tls)
         note_undrained(s->receiver);
 }
 
+// Who was told of as readable and not read comes first in the next turn. The kernel tells of it again, too.
 static bool read_ready(void *ctx)
 {
     struct ws_receivers *all = ctx;
-    int n = epoll_wait(all->epoll, all->ready, READY_MAX, 0);
-    all->n_ready = n;
-    for (int i = 0; i < n; i++)
-        if (all->ready[i].data.ptr)
-            read_turn(all->ready[i].data.ptr);
-    all->n_ready = 0;
-    return n > 0;
+    if (all->at == all->n_ready) {
+        all->n_ready = MAX(epoll_wait(all->epoll, all->ready, READY_MAX, 0), 0);
+        all->at = 0;
+    }
+    bool any = all->at < all->n_ready, alone = all->n_ready == 1 && list_empty(&all->undrained);
+    all->left = BYTES_A_TURN;
+    while (all->at < all->n_ready && all->left) {
+        struct ws_session *s = all->ready[all->at++].data.ptr;
+        if (s)
+            read_turn(s, alone);
+    }
+    return any;
 }
 
 static void on_again(void *ctx)
@@ -204,8 +215,16 @@ static void on_again(void *ctx)
         list_remove(l);
         list_append(&batch, l);
     }
-    for (struct list *l; (l = list_pop(&batch));)
-        read_turn(CONTAINER_OF(l, struct ws_receiver, undrained)->session);
+    bool alone = batch.next->next == &batch && all->at == all->n_ready;
+    all->left = BYTES_A_TURN;
+    for (struct list *l; all->left && (l = list_pop(&batch));)
+        read_turn(CONTAINER_OF(l, struct ws_receiver, undrained)->session, alone);
+    while (!list_empty(&batch)) { // before those that have had their turn
+        struct list *last = batch.prev;
+        list_remove(last);
+        list_insert_before(all->undrained.next, last);
+        loop_timer_arm(all->again, 0);
+    }
 }
 
 static void on_ready(void *ctx, int events)
