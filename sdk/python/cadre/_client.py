@@ -257,8 +257,8 @@ class Client:
         finally:
             self.close()
 
-    def __del__(self):
-        if sys.is_finalizing() or not self._is_mine():
+    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of Python, this module's names may be gone
+        if is_finalizing() or not self._is_mine():
             return
         if not self.closed:
             warnings.warn(f"{self!r} was not closed", ResourceWarning, source=self)
