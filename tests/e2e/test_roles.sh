@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Workers that do more than answer, on a cluster: several roles in one process, methods that call and make groups as
 # their ServiceAccount, tasks for a free rank, ranks that are killed on request, workers in Python in an image that has
-# only python3.
+# only python3, and those of programs for Ray and verl, which run outside of the cluster.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016,SC2034
 set -euo pipefail
@@ -29,13 +29,13 @@ groups() {
 }
 
 # outside PYTHON-ARGUMENTS...: Python on a machine outside of the cluster, with the package as wheels have it; its library may
-# have been built with a sanitizer.
+# have been built with a sanitizer. $outside_python: another interpreter; $outside_path: further folders.
 outside() {
     local library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
     [[ -d $suite_dir/package ]] || "$suite_root/deploy/package.sh" "$suite_dir/package" >"$suite_diag" 2>&1
-    "$devcluster" exec -- env --unset CADRE_OPERATOR "PYTHONPATH=$suite_dir/package" "CADRE_CLIENT_LIBRARY=$library" \
+    "$devcluster" exec -- env --unset CADRE_OPERATOR "PYTHONPATH=$suite_dir/package${outside_path:+:$outside_path}" "CADRE_CLIENT_LIBRARY=$library" \
         ASAN_OPTIONS=detect_leaks=0 "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" \
-        python3 "$@"
+        "${outside_python:-python3}" "$@"
 }
 
 program() { # STEP
@@ -86,10 +86,15 @@ test_shipped() {
         matches "CodeMissing: run the program that made the group again, or put the code into the image" program lost
 }
 
-# as_ray FILE [OPTION...]: a program for Ray, outside of the cluster; what it prints itself.
+# of_itself PYTHON-ARGUMENTS...: what a program outside of the cluster prints, without what its ranks and verl print, and a
+# sanitizer that does not know what torch does.
+of_itself() {
+    outside "$@" 2>&1 | grep -vE '^([a-z0-9-]+ \[(rank [0-9,-]+|agent)\] |(INFO|WARNING):|colocated worker base|==[0-9]+==WARNING: ASan)'
+}
+
+# as_ray PYTHON-ARGUMENTS...: a program for Ray.
 as_ray() {
-    RAY_ADDRESS=auto CADRE_RAY_IMAGE=localhost/cadre-python:dev CADRE_NAMESPACE=ship outside "$@" 2>&1 |
-        grep -vE '^[a-z0-9-]+ \[(rank [0-9,-]+|agent)\] '
+    RAY_ADDRESS=auto CADRE_RAY_IMAGE=localhost/cadre-python:dev CADRE_NAMESPACE=ship of_itself "$@"
 }
 
 test_ray() {
@@ -102,6 +107,38 @@ test_ray() {
         is "$(cat "$here/ray_program.txt")" as_ray "$suite_dir/ray_program.py"
     check "... and another one, as it is, with a folder of its own" is "$(cat "$programs/shipped.txt")" \
         as_ray -m cadre.ray "$programs/shipped.py"
+}
+
+# torch_template SITE-PACKAGES: of pods that have these packages of this machine, which no image has to hold.
+torch_template() {
+    jq -n --arg site "$1" --arg verl "$suite_root/tests/verl" '
+        [{name: "packages", path: $site}, {name: "verl", path: $verl}] as $folders |
+        {VERL_USE_EXTERNAL_MODULES: "verl_on_cpu,cadre.verl", VERL_USE_EXTERNAL_PLUGINS: "none", VERL_PLATFORM: "cpu",
+            VERL_ENGINE_DEVICE: "cuda", VERL_LOGGING_LEVEL: "ERROR", OMP_NUM_THREADS: "1", TOKENIZERS_PARALLELISM: "false",
+            HOME: "/tmp", PYTHONPATH: "/opt/packages:/opt/verl", LOGICAL_GPUS: "4"} as $env |
+        {spec: {terminationGracePeriodSeconds: 2,
+            volumes: [$folders[] | {name, hostPath: {path}}],
+            containers: [{name: "worker", image: "localhost/cadre-python:dev",
+                env: [$env | to_entries[] | {name: .key, value}],
+                volumeMounts: [$folders[] | {name, mountPath: "/opt/\(.name)", readOnly: true}]}]}}'
+}
+
+# Ranks that use torch: they are built on this machine's packages.
+test_torch() {
+    local template=$suite_dir/template.json outside_python outside_path=$suite_root/tests/verl variable
+    if ! outside_python=$("$suite_root/deploy/python.sh" large 2>"$suite_diag"); then
+        skip "programs with torch and verl, whose ranks are in pods" "deploy/python.sh cannot bring torch"
+        return
+    fi
+    torch_template "$("$outside_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >"$template"
+    check "two groups with torch on the halves of one pool" is "$(cat "$here/two_groups.txt")" \
+        of_itself "$here/two_groups.py" "$template"
+    while read -r variable; do
+        local -x "${variable?}"
+    done < <(jq -r '.spec.containers[0].env[] | select(.name | IN("HOME", "PYTHONPATH") | not) | "\(.name)=\(.value)"' "$template")
+    local -x CADRE_RAY_TEMPLATE=$template CADRE_RAY_CPU=10m
+    check "a program of verl, as it is, has its workers in pods" is "$(cat "$here/verl_program.txt")" \
+        as_ray -m cadre.ray "$here/verl_program.py"
 }
 
 test_roles() {
@@ -175,5 +212,6 @@ test_killed
 test_python
 test_shipped
 test_ray
+test_torch
 check "deleted groups leave nothing" group_delete ppo parent tasks counter child python
 suite_end

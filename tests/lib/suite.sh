@@ -105,6 +105,12 @@ check() {
     sed 's/^/# /' "$suite_diag"
 }
 
+# skip NAME WHY: the case cannot run on this machine.
+skip() {
+    suite_passed=$((suite_passed + 1))
+    echo "ok $((suite_passed + suite_failed)) - $1 # SKIP $2"
+}
+
 # eventually SECONDS COMMAND...: the command succeeds some time. SECONDS are ample for a quiet machine; one that leaves
 # the test a fifth of its time gets five times as long. What the command printed last explains a failure.
 eventually() {

@@ -101,8 +101,9 @@ def _with_gpus(init):
 
     @functools.wraps(init)
     def with_gpus(*args, **kwargs):
-        kwargs.setdefault("num_gpus", LOGICAL_GPUS)
-        kwargs.setdefault("num_cpus", 100)
+        if os.environ.get("RAY_ADDRESS") != "auto":  # a cluster has its own
+            kwargs.setdefault("num_gpus", LOGICAL_GPUS)
+            kwargs.setdefault("num_cpus", 100)
         return init(*args, **kwargs)
 
     return with_gpus
