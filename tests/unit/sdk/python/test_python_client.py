@@ -12,11 +12,12 @@ import queue
 import signal
 import sys
 import threading
+import unittest
 import warnings
 
 import cadre
 from cadre import _library
-from python_case import GroupCase, main
+from python_case import PRELOADED, GroupCase, main
 
 
 class Accumulators(GroupCase):
@@ -313,6 +314,7 @@ class Accumulators(GroupCase):
             gc.collect()
         self.assertRegex(str(caught[0].message), "was not closed")
 
+    @unittest.skipIf("libtsan" in os.environ.get(PRELOADED, ""), "ThreadSanitizer does not know threads of a child of fork")
     def test_a_child_of_fork_opens_its_own(self):
         self.group.call("get_value")
         pid = os.fork()
