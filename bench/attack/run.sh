@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What attacks of one tenant cost the clients of another, and how much memory they make the operator use, at several
 # memory limits, and how long the turns of its loop take; prints a table for each limit. It is tests/attack/test_attack.sh, for longer: a cluster for each limit.
-#   bench/attack/run.sh [--seconds N] [--limits LIST]      (10, "128 512 1024 3072", in MiB)
+#   bench/attack/run.sh [--seconds N] [--limits LIST]      (10, "128 1024 4096", in MiB)
 # It needs root, and a build in $CADRE_BUILD_DIR (build/release: cmake --workflow --preset release).
 set -euo pipefail
 
@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/bench/lib/options.sh"
 options_check "$@"
 seconds=10
-limits="128 512 1024 3072"
+limits="128 1024 4096"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --seconds) seconds=$2 ;;

@@ -11,8 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { ATTEMPT = 1 };
@@ -89,6 +91,35 @@ static const struct authority authority = {
     .peer_secret = no_secret,
 };
 
+// The turns of its loop
+
+struct server_turns *server_turns_new(void)
+{
+    void *turns = mmap(NULL, sizeof(struct server_turns), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (turns == MAP_FAILED)
+        exit(1);
+    return turns;
+}
+
+static int64_t cpu_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void on_turn(void *ctx, int64_t worked_us)
+{
+    static int64_t before_us;
+    struct server_turns *t = ctx;
+    int64_t now_us = cpu_us(), took_us = now_us - before_us;
+    before_us = now_us;
+    t->n++;
+    t->over_2_ms += took_us > 2000;
+    t->longest_cpu_us = MAX(t->longest_cpu_us, took_us);
+    t->longest_us = MAX(t->longest_us, worked_us);
+}
+
 // The process
 
 static void fail(const struct err *err)
@@ -100,9 +131,12 @@ static void fail(const struct err *err)
 static void serve(const struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n,
                   int report)
 {
-    const struct gateway_config config = {.authority = &authority, .share = true};
+    // A look for events before it sleeps would count as work.
+    const struct gateway_config config = {.authority = &authority, .share = true, .sleeps = s->turns != NULL};
     struct err err = ERR_INIT;
     struct loop *loop = loop_new();
+    if (s->turns)
+        loop_observe(loop, on_turn, s->turns);
     struct gateway *g = gateway_new(loop, &config, &err);
     int ports[2];
     if (!g || gateway_certificate(g, certs->server_cert, certs->server_key, certs->ca, &err) < 0)

@@ -18,11 +18,23 @@ struct server_group {
     uint32_t world;
 };
 
+struct server_turns;
+
 struct server {
+    struct server_turns *turns; // set before the start: what its loop does is counted; NULL = it is not
     pid_t pid;
     int port, tls_port; // on 127.0.0.1
     char socket[64];    // "unix:/path", where long bodies go through shared memory
 };
+
+// The turns of its loop, in memory that both processes have. The CPU time of a turn includes the system call that waits
+// for the next one. Time that other processes had on this core is in the wall time alone.
+struct server_turns {
+    _Atomic uint64_t n, over_2_ms;              // by CPU time
+    _Atomic int64_t longest_cpu_us, longest_us; // of CPU time, and of wall time
+};
+
+struct server_turns *server_turns_new(void);
 
 // Forks; exits with a message where that fails.
 void server_start(struct server *s, const struct certs *certs, const struct server_group *groups, unsigned n);

@@ -217,10 +217,13 @@ def texts(target, options, end):
     while time.monotonic() < end:
         clients += [target.websocket("cadre.v1.json", "echo", None) for _ in range(4 - len(clients))]
         for step in (lambda c: c.send(text, TEXT), lambda c: c.message()):
+            if answered and time.monotonic() >= end:
+                break
             served = [c for c in clients if until_refused([lambda c=c: step(c)])[0]]
             refused += len(clients) - len(served)
             clients = served
-        answered += len(clients)
+        else:
+            answered += len(clients)
     for c in clients:
         c.close()
     if not answered:
