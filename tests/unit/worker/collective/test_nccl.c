@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHORT_LIMIT_MS = 300, MEMBERS = 3 };
+enum { SHORT_LIMIT_MS = 3000, MEMBERS = 3 };
 
 static char folder[64];
 
