@@ -211,7 +211,7 @@ test_tasks
 test_killed
 test_python
 test_shipped
-test_ray
-test_torch
 check "deleted groups leave nothing" group_delete ppo parent tasks counter child python
+test_ray # on the room that they have left
+test_torch
 suite_end
