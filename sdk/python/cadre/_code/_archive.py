@@ -13,6 +13,7 @@ import stat
 import sys
 import tarfile
 import tempfile
+import time
 import types
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ WORKING_DIR, PY_MODULES = "working_dir", "py_modules"
 FOLDER = "CADRE_ARCHIVES"  # the variable that says where workers unpack
 _BLOCK = 1 << 20
 _LARGEST = 3  # files that a message names
+_RESTED_NS = 2_000_000_000  # a file that changed later may change again without another time
 
 
 class Archive(NamedTuple):
@@ -127,14 +129,30 @@ def pack(working_dir=None, py_modules=(), excludes=()):
     """The Archive of a folder, and of modules or packages (paths, or the modules themselves). Left out is what .gitignore
     or excludes= name, both in the words of gitignore(5), .git, and virtual environments. ValueError names what is wrong.
     """
+    begun = time.time_ns()
     files = [(name, path, _regular(path)) for name, path in _found(working_dir, py_modules, excludes)]
     files = [f for f in files if f[2]]
     _check_size(files)
+    looks = (working_dir is not None, [(name, path, s.st_dev, s.st_ino, s.st_mode, s.st_size, s.st_ctime_ns)
+                                       for name, path, s in files])
+    for known, archive in _last:
+        if known == looks:
+            return archive
+    archive = _written(working_dir is not None, files)
+    if all(s.st_ctime_ns < begun - _RESTED_NS for _, _, s in files):
+        _last[:] = [(looks, archive)]
+    return archive
+
+
+_last = []  # (how the files looked, the archive of them): a cell that is run again does not read them again
+
+
+def _written(has_folder, files):
     file = tempfile.TemporaryFile(prefix="cadre-archive-", buffering=_BLOCK)
     out = _Hashing(file)
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8",
                       errors="surrogateescape") as tar:
-        if working_dir is not None:
+        if has_folder:
             tar.addfile(_folder(WORKING_DIR))  # also where it is empty
         for name, path, status in files:
             _add(tar, name, path, status)

@@ -106,6 +106,20 @@ class Packing(Folder):
         self.write("a.py", "3")
         self.assertNotEqual(_archive.pack(self.root).sha256, first.sha256)
 
+    def test_files_that_rest_are_read_once(self):
+        path = self.write("a.py", "1")
+        with unittest.mock.patch.object(_archive, "_RESTED_NS", -(1 << 60)):  # all do
+            first = _archive.pack(self.root)
+            self.assertIs(_archive.pack(self.root), first)
+            self.assertIsNot(_archive.pack(None, [path]), first)
+            before = os.stat(path).st_ctime_ns
+            while os.stat(path).st_ctime_ns == before:  # as fine as the clock of the file system
+                self.write("a.py", "2")
+            self.assertNotEqual(_archive.pack(self.root).sha256, first.sha256)
+        with unittest.mock.patch.object(_archive, "_RESTED_NS", 1 << 60):  # none does
+            self.write("a.py", "3")
+            self.assertIsNot(_archive.pack(self.root), _archive.pack(self.root))
+
     def test_modules_lie_beside_the_working_directory(self):
         self.write("work/train.py")
         self.write("libs/mine/__init__.py")
