@@ -27,7 +27,7 @@ cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_c
     *ret = client_new(&s);
     if ((*ret)->settings.threaded) {
         (*ret)->teller = teller_new(&(*ret)->settings);
-        (*ret)->turnstile = turnstile_new(*ret);
+        turnstile_start(*ret);
     }
     return CADRE_CLIENT_OK;
 }

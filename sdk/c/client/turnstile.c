@@ -171,7 +171,7 @@ static void make_lock(struct turnstile *t)
     pthread_condattr_destroy(&monotonic);
 }
 
-struct turnstile *turnstile_new(struct cadre_client *c)
+void turnstile_start(struct cadre_client *c)
 {
     struct turnstile *t = xcalloc(1, sizeof *t);
     sigset_t all, old;
@@ -180,12 +180,12 @@ struct turnstile *turnstile_new(struct cadre_client *c)
     if (t->alarm < 0)
         abort(); // no descriptor, as where the loop finds none
     make_lock(t);
+    c->turnstile = t; // before the thread, whose first callback may use the client
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
     if (pthread_create(&t->thread, NULL, run, t) != 0)
         abort();
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return t;
 }
 
 void turnstile_stop(struct turnstile *t)

@@ -9,9 +9,9 @@
 
 struct turnstile;
 
-struct turnstile *turnstile_new(struct cadre_client *c); // starts the thread
-void turnstile_stop(struct turnstile *t);                // ends it; with the lock, which is free meanwhile
-void turnstile_free(struct turnstile *t);                // accepts NULL; nobody is inside any more
+void turnstile_start(struct cadre_client *c); // makes the one of this client, and starts its thread
+void turnstile_stop(struct turnstile *t);     // ends it; with the lock, which is free meanwhile
+void turnstile_free(struct turnstile *t);     // accepts NULL; nobody is inside any more
 
 void client_enter(struct cadre_client *c);
 void client_leave(struct cadre_client *c);
