@@ -30,11 +30,11 @@ static void run(struct gateway *g, struct group_change *e)
         .lifetime = o->lifetime,
         .args = e->args,
     };
-    (e->kind == GROUP_CHANGE_CREATE    ? p->create
-     : e->kind == GROUP_CHANGE_DELETE  ? p->remove
-     : e->kind == GROUP_CHANGE_RESTART ? p->restart
-     : e->kind == GROUP_CHANGE_BUNDLES ? p->bundles
-                                       : p->capacity)(p->ctx, &what, on_done, e);
+    const provisioner_fn carry_out[] = {
+        [GROUP_CHANGE_CREATE] = p->create,   [GROUP_CHANGE_DELETE] = p->remove,     [GROUP_CHANGE_RESTART] = p->restart,
+        [GROUP_CHANGE_BUNDLES] = p->bundles, [GROUP_CHANGE_CAPACITY] = p->capacity,
+    };
+    carry_out[e->kind](p->ctx, &what, on_done, e);
 }
 
 static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)

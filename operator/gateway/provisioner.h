@@ -18,16 +18,18 @@ struct provision {
 // Once, later or at once. json: the result, where err->code is 0.
 typedef void (*provisioner_done_fn)(void *done_ctx, const char *json, size_t len, const struct err *err);
 
+typedef void (*provisioner_fn)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+
 struct provisioner { // what they are given is theirs until they return
     void *ctx;
-    void (*create)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
-    void (*remove)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    provisioner_fn create;
+    provisioner_fn remove;
     // Starts the processes of a group again, also of one that has failed.
-    void (*restart)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    provisioner_fn restart;
     // Where the bundles of a PlacementGroup are.
-    void (*bundles)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    provisioner_fn bundles;
     // How many nodes there are, and what they have together.
-    void (*capacity)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
+    provisioner_fn capacity;
     // The session has ended. wanted: it may come again; else what was created for it can go at once.
     void (*ended)(void *ctx, const void *lifetime, bool wanted);
 };
