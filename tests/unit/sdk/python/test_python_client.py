@@ -12,12 +12,11 @@ import queue
 import signal
 import sys
 import threading
-import unittest
 import warnings
 
 import cadre
 from cadre import _library
-from python_case import PRELOADED, GroupCase, main
+from python_case import GroupCase, main
 
 
 class Accumulators(GroupCase):
@@ -313,24 +312,6 @@ class Accumulators(GroupCase):
             del client
             gc.collect()
         self.assertRegex(str(caught[0].message), "was not closed")
-
-    @unittest.skipIf("libtsan" in os.environ.get(PRELOADED, ""), "ThreadSanitizer does not know threads of a child of fork")
-    def test_a_child_of_fork_opens_its_own(self):
-        self.group.call("get_value")
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                self.client.close()
-                try:
-                    self.group.call("get_value")
-                except RuntimeError as e:
-                    with self.local.connect() as own:
-                        code = 0 if "fork" in str(e) and own.group("g").call("get_value") == [0, 1, 2, 3] else 2
-            finally:
-                os._exit(code)
-        self.assertEqual(os.waitpid(pid, 0)[1], 0)
-        self.assertEqual(self.group.call("get_value"), [0, 1, 2, 3])  # the child has not touched it
 
     def test_connections_are_told_of(self):
         told = []
