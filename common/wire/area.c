@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/area.h"
 
-#include "common/base/small.h"
-#include "common/wire/share.h"
-
 #include <stdatomic.h>
 
 void area_init(struct area *a)
@@ -11,7 +8,7 @@ void area_init(struct area *a)
     static atomic_uint last;
     a->id = atomic_fetch_add(&last, 1) + 1;
     a->refs = 1;
-    list_init(&a->told);
+    list_init(&a->watches);
 }
 
 struct area *area_ref(struct area *a)
@@ -24,13 +21,14 @@ void area_unref(struct area *a)
 {
     if (!a || --a->refs)
         return;
-    share_forget(a);
+    LIST_FOREACH(l, &a->watches) {
+        struct area_watch *w = CONTAINER_OF(l, struct area_watch, link);
+        w->gone(w);
+    }
     a->end(a);
 }
 
-struct blob *area_blob(struct area *a, const char *data, size_t len, uint32_t tag)
+void area_watch(struct area *a, struct area_watch *w)
 {
-    struct blob *b = small_new(sizeof *b); // as blob.c gives it back
-    *b = (struct blob){.refs = 1, .len = len, .data = (char *)data, .area = area_ref(a), .tag = tag};
-    return b;
+    list_append(&a->watches, &w->link);
 }

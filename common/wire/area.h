@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/base/list.h"
-#include "common/wire/blob.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct area {
@@ -19,12 +19,15 @@ struct area {
     void *ctx;
     // private
     unsigned refs;
-    struct list told; // whose peers know it (share.h)
+    struct list watches;
+};
+
+struct area_watch { // somebody who is told that nobody refers to it any more, before `end`
+    struct list link;
+    void (*gone)(struct area_watch *w);
 };
 
 void area_init(struct area *a); // one reference; the rest was set before
 struct area *area_ref(struct area *a);
-void area_unref(struct area *a); // accepts NULL
-
-// A blob of what lies at `data` there. Not charged: the memory is its owner's.
-struct blob *area_blob(struct area *a, const char *data, size_t len, uint32_t tag);
+void area_unref(struct area *a);                       // accepts NULL
+void area_watch(struct area *a, struct area_watch *w); // until list_remove(&w->link)

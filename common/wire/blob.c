@@ -4,7 +4,6 @@
 #include "common/base/fiber.h"
 #include "common/base/mem.h"
 #include "common/base/small.h"
-#include "common/wire/area.h"
 
 #include <assert.h>
 #include <string.h>
@@ -59,6 +58,16 @@ struct blob *blob_lend(const void *data, size_t len)
 {
     struct blob *b = blob_adopt((char *)data, len);
     b->lent = true;
+    return b;
+}
+
+struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t tag)
+{
+    struct blob *b = block_new(0);
+    b->len = len;
+    b->data = (char *)data;
+    b->area = area_ref(a);
+    b->tag = tag;
     return b;
 }
 

@@ -3,12 +3,11 @@
 // the content until a second reference exists. After that nobody may. One thread.
 #pragma once
 
+#include "common/wire/area.h"
 #include "common/wire/quota.h"
 
 #include <stddef.h>
 #include <stdint.h>
-
-struct area;
 
 struct blob {
     unsigned refs;
@@ -31,6 +30,8 @@ struct blob *blob_copy(const void *data, size_t len, struct quota *quota);
 struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; not counted
 // What stays the caller's, who has to see to it that there is no other reference before it goes; not counted.
 struct blob *blob_lend(const void *data, size_t len);
+// Of what lies at `data` in an area, to which it holds a reference. Not counted: the memory is its owner's.
+struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t tag);
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
 // before it is shared.
 bool blob_reserve(struct blob *b, size_t more);

@@ -2,7 +2,6 @@
 #include "common/wire/record_writer.h"
 
 #include "common/base/mem.h"
-#include "common/wire/record_item.h"
 #include "common/wire/share.h"
 
 #include <assert.h>
@@ -12,58 +11,36 @@
 
 void record_writer_init(struct record_writer *w, size_t max_bytes)
 {
-    *w = (struct record_writer){.max_bytes = max_bytes};
-    list_init(&w->items);
-    list_init(&w->stalled);
-    list_init(&w->parked);
+    *w = (struct record_writer){0};
+    record_queue_init(&w->queue, max_bytes);
 }
 
 void record_writer_charge(struct record_writer *w, struct quota *quota)
 {
-    assert(!w->quota);
-    w->quota = quota_ref(quota);
+    assert(!w->queue.quota);
+    w->queue.quota = quota_ref(quota);
 }
 
 void record_writer_done(struct record_writer *w)
 {
-    LIST_FOREACH(l, &w->parked) {
-        list_remove(l);
-        list_append(&w->items, l);
-    }
-    while (!list_empty(&w->items)) {
-        struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
-        LIST_FOREACH(l, &it->followers) {
-            list_remove(l);
-            list_append(&w->items, l);
-        }
-        record_item_free(w, it);
-    }
-    quota_unref(TAKE_PTR(w->quota));
-}
-
-size_t record_parts_cost(const struct record_part *parts, size_t n)
-{
-    size_t cost = n * sizeof *parts;
-    for (size_t i = 0; i < n; i++)
-        cost += parts[i].blob->area ? 0 : parts[i].len;
-    return cost;
+    record_queue_done(&w->queue);
 }
 
 int record_writer_push(struct record_writer *w, const struct record_header *h, const struct record_part *parts,
                        size_t n, struct err *err)
 {
-    return record_item_push(w, h, parts, n, err) ? 0 : err->code;
+    return record_item_push(&w->queue, h, parts, n, err) ? 0 : err->code;
 }
 
 int record_writer_copy(struct record_writer *w, const struct record_header *h, const void *body, size_t len,
                        struct err *err)
 {
-    return record_item_copy(w, h, body, len, err) ? 0 : err->code;
+    return record_item_copy(&w->queue, h, body, len, err) ? 0 : err->code;
 }
 
 void record_writer_insist(struct record_writer *w, const struct record_header *h)
 {
-    (void)record_item_begin(w, h);
+    (void)record_item_begin(&w->queue, h);
 }
 
 static bool drop_from(struct record_writer *w, struct list *list, uint32_t call, bool answers)
@@ -74,16 +51,16 @@ static bool drop_from(struct record_writer *w, struct list *list, uint32_t call,
         if (!record_item_is_of(it, call, answers))
             continue;
         LIST_FOREACH(f, &it->followers)
-            record_item_free(w, CONTAINER_OF(f, struct record_item, link));
-        sent |= record_item_free(w, it);
+            record_item_free(&w->queue, CONTAINER_OF(f, struct record_item, link));
+        sent |= record_item_free(&w->queue, it);
     }
     return sent;
 }
 
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers)
 {
-    bool parked = drop_from(w, &w->parked, call, answers);
-    return drop_from(w, &w->items, call, answers) || parked;
+    bool parked = drop_from(w, &w->queue.parked, call, answers);
+    return drop_from(w, &w->queue.items, call, answers) || parked;
 }
 
 static const struct record_item *call_in(const struct list *list, uint32_t call)
@@ -98,8 +75,8 @@ static const struct record_item *call_in(const struct list *list, uint32_t call)
 
 static const struct record_item *unsent_call(const struct record_writer *w, uint32_t call)
 {
-    const struct record_item *it = call_in(&w->items, call);
-    it = it ? it : call_in(&w->parked, call);
+    const struct record_item *it = call_in(&w->queue.items, call);
+    it = it ? it : call_in(&w->queue.parked, call);
     return it && it->sent == 0 ? it : NULL;
 }
 
@@ -117,23 +94,16 @@ struct blob *record_writer_body(const struct record_writer *w, uint32_t call)
     return body;
 }
 
-static void park(struct record_writer *w, struct record_item *it)
-{
-    it->parked = true;
-    list_remove(&it->link);
-    list_append(&w->parked, &it->link);
-}
-
 bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold)
 {
-    LIST_FOREACH(l, &w->stalled) {
+    LIST_FOREACH(l, &w->queue.stalled) {
         struct record_item *it = CONTAINER_OF(l, struct record_item, begun);
         if (!record_item_is_of(it, call, answers))
             continue;
         it->held = hold;
         if (hold && !it->parked)
-            park(w, it);
-        record_item_unpark(w, it);
+            record_item_park(&w->queue, it);
+        record_item_unpark(&w->queue, it);
         return true;
     }
     return false;
@@ -141,15 +111,15 @@ bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bo
 
 bool record_writer_take(struct record_writer *w, struct record_header *ret_header, struct parts *ret)
 {
-    if (list_empty(&w->items))
+    if (list_empty(&w->queue.items))
         return false;
-    struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
+    struct record_item *it = CONTAINER_OF(w->queue.items.next, struct record_item, link);
     *ret_header = it->h;
     if (it->copy)
-        parts_add_copy(ret, it->copy, it->len, w->quota);
+        parts_add_copy(ret, it->copy, it->len, w->queue.quota);
     for (size_t i = 0; i < it->n_parts; i++)
         parts_add(ret, blob_ref(it->parts[i].blob), it->parts[i].offset, it->parts[i].len);
-    record_item_free(w, it);
+    record_item_free(&w->queue, it);
     return true;
 }
 
@@ -181,7 +151,7 @@ static void put(struct sink *sink, const char *data, size_t n, struct blob *blob
 static void uncount(struct record_writer *w, struct record_item *it, size_t n)
 {
     it->cost -= n;
-    w->bytes -= n;
+    w->queue.bytes -= n;
 }
 
 // Nobody needs it for this peer any more.
@@ -228,8 +198,8 @@ static void write_record(struct record_writer *w, struct record_item *it, struct
 // The first record of a long body is out: what else is queued of its call waits for its end.
 static void stall(struct record_writer *w, struct record_item *it)
 {
-    list_append(&w->stalled, &it->begun);
-    LIST_FOREACH(l, &w->items) {
+    list_append(&w->queue.stalled, &it->begun);
+    LIST_FOREACH(l, &w->queue.items) {
         const struct record_item *other = CONTAINER_OF(l, struct record_item, link);
         if (!record_item_is_of(other, it->h.call, record_is_answer(it->h.type)))
             continue;
@@ -246,17 +216,17 @@ static void advance(struct record_writer *w, struct record_item *it)
         if (list_empty(&it->begun))
             stall(w, it);
         if (record_item_can_go(it))
-            list_append(&w->items, &it->link);
+            list_append(&w->queue.items, &it->link);
         else
-            park(w, it);
+            record_item_park(&w->queue, it);
         return;
     }
-    struct list *front = w->items.next;
+    struct list *front = w->queue.items.next;
     LIST_FOREACH(l, &it->followers) { // their call has begun already: before what has not
         list_remove(l);
         list_insert_before(front, l);
     }
-    record_item_free(w, it);
+    record_item_free(&w->queue, it);
 }
 
 // The next part of the item, where it goes by reference; NULL: it does not.
@@ -295,10 +265,10 @@ static size_t plain_rest(const struct record_writer *w, const struct record_item
 static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
 {
     size_t used = 0;
-    while (!list_empty(&w->items) && size - used >= RECORD_HEADER_SIZE) {
+    while (!list_empty(&w->queue.items) && size - used >= RECORD_HEADER_SIZE) {
         if (sink->gather && !gather_takes(sink->gather))
             break;
-        struct record_item *it = CONTAINER_OF(w->items.next, struct record_item, link);
+        struct record_item *it = CONTAINER_OF(w->queue.items.next, struct record_item, link);
         if (shared_part(w, it)) {
             size_t before = sink->used;
             if (size - used < SHARE_ROOM)

@@ -4,29 +4,16 @@
 // in the order in which they were queued. Bodies of one call also end in that order.
 #pragma once
 
-#include "common/base/list.h"
 #include "common/wire/gather.h"
-#include "common/wire/parts.h"
-#include "common/wire/quota.h"
-#include "common/wire/record.h"
+#include "common/wire/record_queue.h"
 
 #define RECORD_MESSAGE ((size_t)256 << 10) // what a message is filled up to
-
-extern const size_t record_item_cost; // bytes of bookkeeping for each body that is queued
 
 struct share;
 
 struct record_writer {
-    struct list items;   // next first; what was begun goes to the end after each record
-    struct list stalled; // begun bodies, for finding those that followers of their call must wait for
-    struct list parked;  // bodies that cannot go on now: more is to come, or the peer wants no more for now
+    struct record_queue queue;
     struct share *share; // set by the owner: what can go by reference does so; NULL = nothing
-    struct quota *quota; // see record_writer_charge()
-    size_t credit;       // bytes that are charged to it already, for what is queued next
-    size_t uncharged;    // bytes that it had no room for
-    size_t n_items;
-    size_t bytes; // that wait, bookkeeping included; not what lies in shared memory, which is its owner's
-    size_t max_bytes;
 };
 
 void record_writer_init(struct record_writer *w, size_t max_bytes);
@@ -46,11 +33,6 @@ int record_writer_copy(struct record_writer *w, const struct record_header *h, c
 // Queues a record without a body, also where max_bytes wait already: for the few that must not get lost, at most one
 // for each body that was queued before.
 void record_writer_insist(struct record_writer *w, const struct record_header *h);
-static inline size_t record_writer_room(const struct record_writer *w) // bytes until max_bytes wait
-{
-    return w->max_bytes - (w->bytes < w->max_bytes ? w->bytes : w->max_bytes);
-}
-size_t record_parts_cost(const struct record_part *parts, size_t n); // how many of them a body of these takes
 // Forgets what is queued of a call's arguments (or its answers). True: something of it is out already, so that the peer
 // has to be told by a CANCEL (or an ERROR for that rank).
 bool record_writer_drop(struct record_writer *w, uint32_t call, bool answers);

@@ -16,8 +16,9 @@ struct share_borrowed {
     struct area *area;
 };
 
-struct told { // that the peer of a share knows an area
-    struct list of_area, of_share;
+struct told {         // that the peer of a share knows an area
+    struct list link; // of the share
+    struct area_watch watch;
     struct share *share;
     struct area *area;
 };
@@ -32,8 +33,8 @@ void share_init(struct share *s, const struct share_config *config)
 
 static void told_free(struct told *t)
 {
-    list_remove(&t->of_area);
-    list_remove(&t->of_share);
+    list_remove(&t->watch.link);
+    list_remove(&t->link);
     free(t);
 }
 
@@ -43,7 +44,7 @@ void share_done(struct share *s)
         return;
     s->on = s->lends = false;
     LIST_FOREACH(l, &s->told)
-        told_free(CONTAINER_OF(l, struct told, of_share));
+        told_free(CONTAINER_OF(l, struct told, link));
     for (size_t i = 0; i < s->n_borrowed; i++) {
         s->borrowed[i].area->give = NULL;
         area_unref(s->borrowed[i].area);
@@ -69,27 +70,25 @@ static void send_memory(struct share *s, uint32_t id, int fd, size_t size)
     s->config.send(s->config.ctx, RECORD_MEMORY, body, sizeof body);
 }
 
+static void tell_gone(struct area_watch *w)
+{
+    struct told *t = CONTAINER_OF(w, struct told, watch);
+    send_memory(t->share, t->area->id, -1, 0);
+    told_free(t);
+}
+
 static void note_told(struct share *s, struct area *a)
 {
     struct told *t = xmalloc(sizeof *t);
-    *t = (struct told){.share = s, .area = a};
-    list_append(&a->told, &t->of_area);
-    list_append(&s->told, &t->of_share);
+    *t = (struct told){.share = s, .area = a, .watch.gone = tell_gone};
+    area_watch(a, &t->watch);
+    list_append(&s->told, &t->link);
 }
 
 void share_offer(struct share *s, struct area *a)
 {
     note_told(s, a);
     send_memory(s, a->id, a->fd, a->size);
-}
-
-void share_forget(struct area *a)
-{
-    LIST_FOREACH(l, &a->told) {
-        struct told *t = CONTAINER_OF(l, struct told, of_area);
-        send_memory(t->share, a->id, -1, 0);
-        told_free(t);
-    }
 }
 
 // What the peer says
@@ -179,7 +178,7 @@ int share_borrow(struct share *s, const char *descriptor, size_t len, struct blo
     if (!b || n < SHARE_MIN || offset > b->area->size || n > b->area->size - offset)
         return err_set(err, ERR_PROTO, "a reference outside of its area, or too short: area %u, %llu bytes at %llu",
                        le_get_u32(descriptor), (unsigned long long)n, (unsigned long long)offset);
-    *ret = area_blob(b->area, b->area->base + offset, (size_t)n, le_get_u32(descriptor + 4));
+    *ret = blob_in_area(b->area, b->area->base + offset, (size_t)n, le_get_u32(descriptor + 4));
     return 0;
 }
 
@@ -214,7 +213,7 @@ static uint32_t lend(struct share *s, struct blob *b)
 static bool knows(const struct share *s, const struct area *a)
 {
     LIST_FOREACH(l, &s->told)
-        if (CONTAINER_OF(l, struct told, of_share)->area == a)
+        if (CONTAINER_OF(l, struct told, link)->area == a)
             return true;
     return false;
 }

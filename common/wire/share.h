@@ -4,8 +4,8 @@
 // records.
 #pragma once
 
-#include "common/wire/area.h"
-#include "common/wire/record_writer.h"
+#include "common/wire/parts.h"
+#include "common/wire/record.h"
 
 #define SHARE_MIN ((size_t)256 << 10) // what is shorter is sent as it is
 
@@ -57,5 +57,3 @@ int share_borrow(struct share *s, const char *descriptor, size_t len, struct blo
 // length; returns what was written.
 bool share_takes(const struct share *s, const struct record_part *p);
 size_t share_write(struct share *s, const struct record_header *h, const struct record_part *p, char *out);
-
-void share_forget(struct area *a); // for area.c: it ends

@@ -59,7 +59,7 @@ struct pool *memory_pool(struct memory *m)
 
 struct blob *memory_adopt(struct memory *m, char *data, size_t len)
 {
-    return area_blob(&m->area, data, len, 0);
+    return blob_in_area(&m->area, data, len, 0);
 }
 
 struct blob *memory_blob(struct memory *m, size_t len)

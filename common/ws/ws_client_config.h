@@ -1,8 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// A configuration of a client as the client keeps it.
+// What a websocket client is made with, and a copy of it as the client keeps it.
 #pragma once
 
-#include "common/ws/ws_client.h"
+#include "common/wire/handshake.h"
+#include "common/ws/ws_tls.h"
+
+struct ws_addresses;
+
+struct ws_client_config {
+    const char *address;      // "host:port", "[v6]:port" or "unix:/path"
+    const char *path;         // NULL = "/"
+    const char *subprotocols; // offered, comma separated, in order of preference; NULL = none
+    const struct handshake_header *headers;
+    size_t n_headers;
+    struct ws_tls *tls;             // NULL = none
+    const char *server_name;        // for TLS; NULL = the host of the address
+    struct ws_addresses *addresses; // of the host, kept and borrowed; NULL = its own
+    bool mask_always;               // false: a zero key where the traffic is encrypted or stays on the host
+    int64_t open_ms;                // until on_open; 0 = 10 s
+    int64_t ping_ms;                // silence before a ping; 0 = 10 s
+    int64_t pong_ms;                // silence after it before the connection counts as dead; 0 = 10 s
+    // Whether somebody waits for the peer, which is then asked sooner whether it is there (ws_silence.h). Asked
+    // inside of calls. NULL = never.
+    bool (*waits)(void *ctx);
+    size_t max_message; // a longer one is refused with 1009; 0 = 64 MiB
+    size_t max_queue;   // bytes that may wait to be sent; 0 = 256 MiB
+
+    // Data points into memory that is valid during the call. on_data, if set, gets binary messages as they arrive, in
+    // pieces, `end` with the last one (which may be empty); on_message gets the others whole, and may be NULL: such
+    // messages are refused with 1003.
+    void (*on_open)(void *ctx, const char *subprotocol); // "" = none
+    void (*on_data)(void *ctx, const char *data, size_t len, bool end);
+    // Where the next bytes of a binary message may be put: on_data gets them there. NULL: nowhere. May be NULL itself.
+    char *(*on_place)(void *ctx, size_t *ret_room);
+    void (*on_message)(void *ctx, bool text, const char *data, size_t len);
+    void (*on_drained)(void *ctx); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
+    // Once, the last of all; also if it never opened. code: of the peer's close frame or of ours, 1006 if the
+    // connection just ended. err: what went wrong, code 0 after an orderly end.
+    void (*on_close)(void *ctx, unsigned code, const char *reason, const struct err *err);
+    void *ctx;
+};
 
 // With strings of its own, and what is not said filled in.
 struct ws_client_config ws_client_config_copy(const struct ws_client_config *config);

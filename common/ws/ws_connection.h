@@ -4,6 +4,11 @@
 
 #include "common/ws/ws_server_state.h"
 
-// The socket is libwebsockets' to close from here on. `refused`: the path of its request is not taken.
-void ws_connection_adopt(struct ws_listener *l, int fd, bool refused);
+// The socket is libwebsockets' to close from here on. `refused`: the path of its request is not taken. NULL: it has
+// ended.
+struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, bool refused);
 void ws_connection_known(struct ws_connection *c); // it has a request, or has ended
+
+size_t ws_connections_sweep_parts(
+    const struct ws_server *server);                      // of a round over all connections; 0 = there are none
+void ws_connections_sweep_next(struct ws_server *server); // arms the timer of the next part of a round

@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
-#include "common/ws/ws_connection.h"
 #include "common/ws/ws_porch.h"
 #include "common/ws/ws_server_tls.h"
 
@@ -67,7 +66,7 @@ static void on_acceptable(void *ctx, int events)
         }
         socket_tune(fd, l->unix_path);
         if (l->unix_path)
-            ws_connection_adopt(l, fd, false); // everything there is its user's own
+            ws_porch_adopt(l, fd, false); // everything there is its user's own
         else if (!ws_porch_take(l, fd))
             close(fd);
     }
@@ -213,7 +212,7 @@ void ws_listener_free(struct ws_listener *l) // its vhost lives as long as the c
     free(l);
 }
 
-int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err)
+int ws_listener_new(struct ws_server *server, const char *address, bool tls, struct err *err)
 {
     if (tls && !server->cert_pem)
         return err_set(err, ERR_INVALID, "cannot listen on %s with TLS: there is no certificate", address);
@@ -235,7 +234,7 @@ int ws_server_listen(struct ws_server *server, const char *address, bool tls, st
     return port;
 }
 
-void ws_server_stop_listening(struct ws_server *server)
+void ws_listeners_stop(struct ws_server *server)
 {
     LIST_FOREACH(i, &server->listeners)
         stop(CONTAINER_OF(i, struct ws_listener, link));

@@ -188,7 +188,7 @@ static void take(struct ws_porch *p, struct waiting *w, bool ends)
         return;
     }
     make_room(p->server);
-    ws_connection_adopt(l, fd, line == REQUEST_LINE_BAD);
+    ws_porch_adopt(l, fd, line == REQUEST_LINE_BAD);
 }
 
 // TLS: the line is read between the handshake and libwebsockets' first read, which is held back for so long.
@@ -216,11 +216,18 @@ static void on_handshake(const SSL *ssl, int where, int ret)
         shutdown(c->fd, SHUT_RDWR);
 }
 
-void ws_porch_expect(struct ws_connection *c)
+static void expect(struct ws_connection *c)
 {
     SSL *ssl = lws_get_ssl(c->wsi);
     SSL_set_ex_data(ssl, owner_index(), c);
     SSL_set_info_callback(ssl, on_handshake);
+}
+
+void ws_porch_adopt(struct ws_listener *l, int fd, bool refused)
+{
+    struct ws_connection *c = ws_connection_adopt(l, fd, refused);
+    if (c && l->tls)
+        expect(c);
 }
 
 void ws_porch_forget(struct ws_connection *c)

@@ -12,6 +12,7 @@ unsigned ws_porch_count(const struct ws_porch *p);
 bool ws_porch_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
 bool ws_porch_drop_oldest(struct ws_porch *p);     // false: there is none
 
-// With TLS: reads the first line of the request behind the handshake, which has not ended.
-void ws_porch_expect(struct ws_connection *c);
+// Lets libwebsockets have it (ws_connection_adopt()). With TLS, the first line of the request is read behind the
+// handshake.
+void ws_porch_adopt(struct ws_listener *l, int fd, bool refused);
 void ws_porch_forget(struct ws_connection *c); // it ends

@@ -50,13 +50,13 @@ void ws_queue_charge(struct ws_queue *q, struct quota *quota)
 
 size_t ws_queue_bytes(const struct ws_queue *q)
 {
-    return q->records.bytes + q->message_bytes;
+    return q->records.queue.bytes + q->message_bytes;
 }
 
 static struct message *message_new(struct ws_queue *q, size_t len, size_t uncharged, struct err *err)
 {
     size_t cost = sizeof(struct message) + len, charge = sizeof(struct message) + uncharged;
-    if (q->message_bytes > q->records.max_bytes || cost > q->records.max_bytes - q->message_bytes) {
+    if (q->message_bytes > q->records.queue.max_bytes || cost > q->records.queue.max_bytes - q->message_bytes) {
         err_set(err, ERR_LIMIT, "cannot queue a message of %zu bytes: %zu wait already, the peer reads too slowly", len,
                 q->message_bytes);
         return NULL;

@@ -45,6 +45,7 @@ struct ws_receivers {
 struct ws_receiver {
     struct list fresh, undrained;
     struct ws_session *session;
+    const struct ws_receiver_events *on;
     SSL *ssl; // NULL: without TLS
     struct frame_reader frames;
     bool begun; // libwebsockets reads no more
@@ -76,22 +77,22 @@ void ws_receiver_watch(struct ws_session *s)
     note_undrained(r);
     int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     if (epoll_ctl(s->connection->server->receivers->epoll, op, s->connection->fd, &e) < 0 && watched)
-        ws_session_cut(s); // the kernel has no room for another: better gone than deaf
+        s->receiver->on->ended(s); // the kernel has no room for another: better gone than deaf
 }
 
 static void take_event(struct ws_session *s, const struct frame_event *e)
 {
     switch (e->type) {
     case FRAME_EVENT_DATA:
-        ws_session_take(s, e->text, e->data, e->len, e->last);
+        s->receiver->on->data(s, e->text, e->data, e->len, e->last);
         break;
     case FRAME_EVENT_PING:
-        ws_session_pong(s, e->data, e->len);
+        s->receiver->on->ping(s, e->data, e->len);
         break;
     case FRAME_EVENT_PONG: // something was heard, which is all
         break;
     case FRAME_EVENT_CLOSE:
-        ws_session_peer_closed(s, e->code, e->data, e->len);
+        s->receiver->on->closed(s, e->code, e->data, e->len);
         break;
     }
 }
@@ -104,7 +105,7 @@ static void take(struct ws_session *s, char *data, size_t len)
     while (!frames->failed && len) {
         int got = frame_reader_next(frames, &data, &len, &e, &err);
         if (got < 0)
-            ws_session_refuse(s, frames->close_code, err.msg);
+            s->receiver->on->refused(s, frames->close_code, err.msg);
         if (got <= 0)
             return;
         take_event(s, &e);
@@ -125,7 +126,7 @@ static void end(struct ws_session *s)
 {
     s->receiver->ended = true;
     ws_receiver_watch(s);
-    ws_session_cut(s);
+    s->receiver->on->ended(s);
 }
 
 // Bytes, 0 where there are none now, below 0 where there will be no more.
@@ -233,11 +234,12 @@ static void on_ready(void *ctx, int events)
     (void)read_ready(ctx);
 }
 
-void ws_receiver_new(struct ws_session *s)
+void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on)
 {
     const struct ws_server *server = s->connection->server;
     s->receiver = xcalloc(1, sizeof *s->receiver);
     s->receiver->session = s;
+    s->receiver->on = on;
     s->receiver->ssl = lws_get_ssl(s->connection->wsi);
     list_init(&s->receiver->undrained);
     frame_reader_init(&s->receiver->frames, true, server->config.max_message);

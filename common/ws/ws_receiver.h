@@ -4,10 +4,19 @@
 
 #include "common/ws/ws_server_state.h"
 
+struct ws_receiver_events { // what comes of a session, in the order in which the peer sent it; with `s` still there
+    void (*data)(struct ws_session *s, bool text, const char *data, size_t len, bool end); // a piece of a message
+    void (*ping)(struct ws_session *s, const char *data, size_t len);
+    void (*closed)(struct ws_session *s, unsigned code, const char *reason, size_t len); // the peer's close frame
+    void (*refused)(struct ws_session *s, unsigned code, const char *reason);            // what came was not a frame
+    void (*ended)(struct ws_session *s); // there is nothing to read any more, or it cannot be read
+};
+
 int ws_receivers_new(struct ws_server *server, struct err *err);
 void ws_receivers_free(struct ws_server *server);
-void ws_receivers_begin(struct ws_server *server);   // before each turn
-void ws_receiver_new(struct ws_session *s);          // of an open one; nothing is read before the next turn
+void ws_receivers_begin(struct ws_server *server); // before each turn
+// Of an open one; nothing is read before the next turn. `on` must outlive it.
+void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on);
 bool ws_receiver_failed(const struct ws_session *s); // what came was not a frame: nothing more is understood
 void ws_receiver_free(struct ws_session *s);
 void ws_receiver_watch(struct ws_session *s); // after a change of `paused`

@@ -8,6 +8,7 @@
 #include "common/wire/handshake.h"
 #include "common/ws/ws_connection.h"
 #include "common/ws/ws_server_state.h"
+#include "common/ws/ws_session.h"
 
 #include <poll.h>
 #include <stdlib.h>

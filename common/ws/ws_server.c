@@ -18,7 +18,6 @@
 #define LWS_READ_SIZE 1024u  // a session of libwebsockets gets what came with its request in pieces of this, no more
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
-#define SWEEPS 20u           // parts that a round over all connections is cut into, at most
 #define OTHER_FILES 1024u    // descriptors for others than connections
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
@@ -116,25 +115,11 @@ static void before_waiting(void *ctx)
         lws_cancel_service(server->context);
 }
 
-// A round over all connections is cut into parts, so that thousands of pings do not go out at once. Few connections
-// need few parts, and none need no timer: a server with nothing to do sleeps.
-static size_t sweep_parts(const struct ws_server *server)
-{
-    return list_empty(&server->paused) ? MIN(server->counters.connections, SWEEPS) : SWEEPS;
-}
-
-void ws_server_sweep_next(struct ws_server *server)
-{
-    size_t parts = sweep_parts(server);
-    if (parts)
-        loop_timer_arm(server->sweep, MAX(server->config.ping_ms / (int64_t)parts, 1));
-}
-
 // Asks who is silent.
 static void on_sweep(void *ctx)
 {
     struct ws_server *server = ctx;
-    size_t parts = sweep_parts(server);
+    size_t parts = ws_connections_sweep_parts(server);
     ws_sessions_show_life(server);
     server->sweep_due += server->counters.connections; // each of them once in a round
     for (; parts && server->sweep_due >= parts && !list_empty(&server->connections); server->sweep_due -= parts) {
@@ -146,7 +131,7 @@ static void on_sweep(void *ctx)
         else if (c->request)
             ws_request_sweep(c->request);
     }
-    ws_server_sweep_next(server);
+    ws_connections_sweep_next(server);
 }
 
 static void set_defaults(struct ws_server_config *config)
@@ -296,6 +281,16 @@ void ws_server_free(struct ws_server *server)
     free(server->cert_pem);
     free(server->key_pem);
     free(server);
+}
+
+int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err)
+{
+    return ws_listener_new(server, address, tls, err);
+}
+
+void ws_server_stop_listening(struct ws_server *server)
+{
+    ws_listeners_stop(server);
 }
 
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err)

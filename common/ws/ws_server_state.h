@@ -5,8 +5,10 @@
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/base/list.h"
+#include "common/base/loop.h"
 #include "common/wire/blob.h"
-#include "common/ws/ws_server.h"
+#include "common/ws/ws_queue.h"
+#include "common/ws/ws_server_config.h"
 
 #include <libwebsockets.h>
 
@@ -119,5 +121,3 @@ static inline struct ws_connection *connection_of(struct lws *wsi)
 {
     return lws_get_opaque_user_data(wsi);
 }
-
-void ws_server_sweep_next(struct ws_server *server); // arms the timer of the next part of a round

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/ws/memory.h"
+#include "common/ws/ws_connection.h"
 #include "common/ws/ws_receiver.h"
 #include "common/ws/ws_server_state.h"
 
@@ -139,7 +140,7 @@ void ws_session_pause(struct ws_session *s)
     bool first = list_empty(&s->connection->server->paused);
     list_append(&s->connection->server->paused, &s->pause);
     if (first)
-        ws_server_sweep_next(s->connection->server); // who is not listened to is shown life often
+        ws_connections_sweep_next(s->connection->server); // who is not listened to is shown life often
     listen_or_not(s);
 }
 
@@ -162,7 +163,7 @@ static void set_close(struct ws_session *s, unsigned code, const char *reason, s
 }
 
 // Without a word. libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
-void ws_session_cut(struct ws_session *s)
+static void hang_up(struct ws_session *s)
 {
     struct lws *wsi = s->connection->wsi;
     s->closing = s->cut = true;
@@ -180,12 +181,12 @@ void ws_session_wake(struct ws_session *s)
     if (!brief || s->asked || s->closing || !s->open || lws_partial_buffered(s->connection->wsi))
         wake(s);
     else if (ws_session_writable(s) < 0)
-        ws_session_cut(s);
+        hang_up(s);
 }
 
 static void on_close_deadline(void *ctx)
 {
-    ws_session_cut(ctx);
+    hang_up(ctx);
 }
 
 static void arm_deadline(struct ws_session *s)
@@ -208,25 +209,7 @@ void ws_session_close(struct ws_session *s, unsigned code, const char *reason)
     wake(s);
 }
 
-int ws_session_established(struct ws_session *s)
-{
-    struct ws_server *server = s->connection->server;
-    s->open = s->heard = true;
-    server->counters.opened++;
-    server->counters.sessions++;
-    ws_receiver_new(s);
-    listen_or_not(s);
-    if (s->closing) {
-        arm_deadline(s);
-        wake(s);
-        return 0;
-    }
-    if (server->config.on_open)
-        server->config.on_open(server->config.ctx, s);
-    return 0;
-}
-
-void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason)
+static void refuse(struct ws_session *s, unsigned code, const char *reason)
 {
     if (s->closing)
         return;
@@ -241,8 +224,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
 {
     const struct ws_server_config *config = &s->connection->server->config;
     if (!config->on_message) {
-        ws_session_refuse(s, FRAME_CLOSE_UNSUPPORTED,
-                          s->text ? "text is not spoken here" : "binary is not spoken here");
+        refuse(s, FRAME_CLOSE_UNSUPPORTED, s->text ? "text is not spoken here" : "binary is not spoken here");
         return;
     }
     if (!s->message && end) {
@@ -252,7 +234,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
     size_t room = config->message_room;
     if ((!s->message && !(s->message = blob_new(room, s->queue.quota ? s->queue.quota : s->quota))) ||
         !blob_reserve(s->message, len)) {
-        ws_session_refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
+        refuse(s, FRAME_CLOSE_TRY_LATER, "too much is waiting already");
         return;
     }
     memcpy(s->message->data + s->message->len, data, len);
@@ -265,7 +247,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
     blob_unref(whole);
 }
 
-void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end)
+static void on_data(struct ws_session *s, bool text, const char *data, size_t len, bool end)
 {
     struct ws_server *server = s->connection->server;
     server->counters.bytes_in += len;
@@ -277,7 +259,7 @@ void ws_session_take(struct ws_session *s, bool text, const char *data, size_t l
         s->message_len = 0;
     }
     if (len > server->config.max_message - s->message_len) {
-        ws_session_refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
+        refuse(s, FRAME_CLOSE_TOO_BIG, "the message is too long");
         return;
     }
     s->message_len += len;
@@ -297,7 +279,7 @@ void ws_session_take(struct ws_session *s, bool text, const char *data, size_t l
 void ws_session_glued(struct ws_session *s)
 {
     s->heard = true;
-    ws_session_refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
+    refuse(s, FRAME_CLOSE_PROTOCOL, "a frame before the answer to the handshake");
 }
 
 static void count_chunk(struct ws_server *server, const struct ws_chunk *chunk)
@@ -400,7 +382,7 @@ int ws_session_writable(struct ws_session *s)
     if (s->answer_due)
         return answer_close(s);
     if (s->answered)
-        ws_session_cut(s); // all was said
+        hang_up(s); // all was said
     if (s->told) {
         if (ws_receiver_failed(s)) // the peer's answer would not be understood; it is to end the connection (7.1.7)
             shutdown(s->connection->fd, SHUT_WR);
@@ -444,10 +426,10 @@ int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, s
     return 0; // libwebsockets answers
 }
 
-void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len)
+static void on_closed(struct ws_session *s, unsigned code, const char *reason, size_t len)
 {
     if (s->told) {
-        ws_session_cut(s); // the answer to ours
+        hang_up(s); // the answer to ours
         return;
     }
     note_close(s, code, reason, len);
@@ -456,7 +438,7 @@ void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *rea
     wake(s);
 }
 
-void ws_session_pong(struct ws_session *s, const char *data, size_t len)
+static void on_ping(struct ws_session *s, const char *data, size_t len)
 {
     if (!s->pong)
         s->pong = xmalloc(FRAME_CONTROL_MAX);
@@ -467,13 +449,34 @@ void ws_session_pong(struct ws_session *s, const char *data, size_t len)
     wake(s);
 }
 
+static const struct ws_receiver_events receiver_events = {
+    .data = on_data, .ping = on_ping, .closed = on_closed, .refused = refuse, .ended = hang_up};
+
+int ws_session_established(struct ws_session *s)
+{
+    struct ws_server *server = s->connection->server;
+    s->open = s->heard = true;
+    server->counters.opened++;
+    server->counters.sessions++;
+    ws_receiver_new(s, &receiver_events);
+    listen_or_not(s);
+    if (s->closing) {
+        arm_deadline(s);
+        wake(s);
+        return 0;
+    }
+    if (server->config.on_open)
+        server->config.on_open(server->config.ctx, s);
+    return 0;
+}
+
 // Who is not listened to pings in vain: a pong that nobody asked for (RFC 6455, 5.5.3) says that the server is there.
 void ws_sessions_show_life(struct ws_server *server)
 {
     LIST_FOREACH(l, &server->paused) {
         struct ws_session *s = CONTAINER_OF(l, struct ws_session, pause);
         if (s->open && !s->closing)
-            ws_session_pong(s, NULL, 0);
+            on_ping(s, NULL, 0);
     }
 }
 
@@ -501,7 +504,7 @@ static void cut_silent(struct ws_session *s, const char *why)
 {
     s->connection->server->counters.silent++;
     set_close(s, FRAME_CLOSE_ABNORMAL, why, strlen(why));
-    ws_session_cut(s);
+    hang_up(s);
 }
 
 // Who is not listened to cannot be heard, but it may be seen to take what waits for it.

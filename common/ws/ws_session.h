@@ -43,12 +43,6 @@ int ws_session_established(struct ws_session *s);
 void ws_session_glued(struct ws_session *s);
 int ws_session_writable(struct ws_session *s);
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
-// For ws_receiver.c.
-void ws_session_take(struct ws_session *s, bool text, const char *data, size_t len, bool end);
-void ws_session_pong(struct ws_session *s, const char *data, size_t len);
 void ws_sessions_show_life(struct ws_server *server);
-void ws_session_peer_closed(struct ws_session *s, unsigned code, const char *reason, size_t len);
-void ws_session_refuse(struct ws_session *s, unsigned code, const char *reason);
-void ws_session_cut(struct ws_session *s);
 void ws_session_end(struct ws_session *s); // tells the owner, frees
 void ws_session_sweep(struct ws_session *s);

@@ -51,14 +51,14 @@ int answer_keep(struct call_slot *slot, const struct call_body *body, struct err
 static void lend(struct call *c)
 {
     if (c->session->peer.out)
-        c->session->peer.out->credit = c->charged;
+        c->session->peer.out->queue.credit = c->charged;
 }
 
 static void take_back(struct call *c)
 {
     if (c->session->peer.out) {
-        c->charged = c->session->peer.out->credit;
-        c->session->peer.out->credit = 0;
+        c->charged = c->session->peer.out->queue.credit;
+        c->session->peer.out->queue.credit = 0;
     }
 }
 
@@ -70,7 +70,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
     size_t cost = record_parts_cost(parts, n);
-    if (cost > RECORD_BODY_MAX && out && cost > out->max_bytes / 2) // its other calls have no part in it
+    if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // its other calls have no part in it
         return answer_no_room(c, err);
     c->stat.bytes_out += len;
     lend(c);

@@ -180,7 +180,7 @@ int call_slot_send(struct call_slot *slot, const struct record_part *part, struc
     if (record_stream_add(&slot->args, part, 1, err) < 0)
         return err_set(err, ERR_THROTTLED,
                        "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->req.method, m->rank, c->group->key, slot->args.writer->bytes);
+                       c->req.method, m->rank, c->group->key, slot->args.queue->bytes);
     peer_changed(&m->peer);
     return 0;
 }
@@ -202,7 +202,7 @@ int call_answer_part(struct call *c, uint32_t rank, const struct record_part *pa
         return record_stream_add(&c->answer.stream, part, 1, err);
     list_remove(&c->open);
     list_append(&c->session->answering, &c->open);
-    return record_stream_begin(&c->answer.stream, p->out, &h, part, 1, err);
+    return record_stream_begin(&c->answer.stream, &p->out->queue, &h, part, 1, err);
 }
 
 void call_parks(struct call *c, size_t bytes)

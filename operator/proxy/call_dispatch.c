@@ -27,9 +27,9 @@ static int check_room(const struct call *c, uint32_t i, size_t cost, struct err 
             err, ERR_THROTTLED,
             "rank %u of %s has %zu calls that it has not answered, which is the limit; wait for some of them", m->rank,
             c->group->key, m->n_pending);
-    if (cost + 512 > record_writer_room(m->peer.out))
+    if (cost + 512 > record_queue_room(&m->peer.out->queue))
         return err_set(err, ERR_THROTTLED, "rank %u of %s has no room for %zu bytes more: %zu wait for it to read them",
-                       m->rank, c->group->key, cost, m->peer.out->bytes);
+                       m->rank, c->group->key, cost, m->peer.out->queue.bytes);
     return 0;
 }
 
@@ -59,9 +59,9 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags |= RECORD_CODE;
     struct call_slot *slot = &c->slots[c->n];
     *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, m->peer.out, &h, parts, n, err)
-            : copied ? record_stream_copy(&slot->args, m->peer.out, &h, copied->data, copied->len, err)
-                     : record_stream_push(&slot->args, m->peer.out, &h, parts, n, err);
+    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, &m->peer.out->queue, &h, parts, n, err)
+            : copied ? record_stream_copy(&slot->args, &m->peer.out->queue, &h, copied->data, copied->len, err)
+                     : record_stream_push(&slot->args, &m->peer.out->queue, &h, parts, n, err);
     if (r < 0)
         return r;
     c->n++;

@@ -197,7 +197,7 @@ static void send_all(struct output *o, const struct json_writer *w, uint32_t n)
     LIST_FOREACH(i, &o->listeners) {
         struct listener *l = CONTAINER_OF(i, struct listener, of_output);
         const struct peer *p = &l->session->peer;
-        if (!p->out || p->out->bytes > l->session->router->config.high_mark) {
+        if (!p->out || p->out->queue.bytes > l->session->router->config.high_mark) {
             l->dropped += n + o->dropped;
             continue;
         }

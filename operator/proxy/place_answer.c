@@ -70,7 +70,7 @@ int place_answer(struct router *r, struct member *m, const struct record *rec, s
     if (code < 0 || read_question(root, &a, &q) < 0)
         code =
             err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"", m->rank);
-    else if (m->peer.out->bytes <= r->config.low_mark)
+    else if (m->peer.out->queue.bytes <= r->config.low_mark)
         answer(r, m, &q);
     arena_done(&a);
     return code;

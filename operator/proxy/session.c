@@ -190,7 +190,7 @@ static int read_from(const struct record_call *parts, const struct group *g, uin
 // They cost no rank anything, so nothing else holds back a client that asks and does not read.
 static int check_reads(const struct session *s, struct err *err)
 {
-    size_t waiting = s->peer.out->bytes;
+    size_t waiting = s->peer.out->queue.bytes;
     return waiting <= s->router->config.low_mark
                ? 0
                : err_set(err, ERR_THROTTLED,

@@ -22,8 +22,8 @@ void session_flow(struct session *s)
     if (!s->peer.out)
         return;
     const struct router_config *config = &s->router->config;
-    size_t charged = quota_used(s->quota), queued = s->peer.out->bytes;
-    bool over = s->peer.out->uncharged; // its answers, or those of others of its namespace, fill the share
+    size_t charged = quota_used(s->quota), queued = s->peer.out->queue.bytes;
+    bool over = s->peer.out->queue.uncharged; // its answers, or those of others of its namespace, fill the share
     if (s->peer.read && !over && MAX(charged, queued) <= config->high_mark) // nearly always
         return;
     // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may

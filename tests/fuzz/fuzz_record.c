@@ -36,7 +36,7 @@ static void written_reads_back(const struct record *rec)
             must(n == 0 && back.len == rec->len && (!back.len || memcmp(back.body, rec->body, back.len) == 0));
         must(record_reader_at_boundary(&r));
     }
-    must(got == 1 && w.bytes == 0 && back.h.call == h.call && back.h.rank == h.rank && back.h.type == h.type &&
+    must(got == 1 && w.queue.bytes == 0 && back.h.call == h.call && back.h.rank == h.rank && back.h.type == h.type &&
          back.h.flags == h.flags && back.h.dispatch == h.dispatch && back.h.execute == h.execute);
     record_reader_done(&r);
     record_writer_done(&w);

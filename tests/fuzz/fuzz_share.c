@@ -49,7 +49,7 @@ static struct area *open_area(void *ctx, int fd, size_t size, struct err *err)
 static void lend(struct share *s, struct area *own, struct record_header *h)
 {
     char out[SHARE_ROOM];
-    struct blob *b = area_blob(own, memory, SHARE_MIN, 0);
+    struct blob *b = blob_in_area(own, memory, SHARE_MIN, 0);
     const struct record_part part = {b, 0, SHARE_MIN};
     if (share_takes(s, &part))
         must(share_write(s, h, &part, out) <= sizeof out);

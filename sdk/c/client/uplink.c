@@ -445,8 +445,8 @@ bool uplink_withdraw(struct uplink *u, uint32_t call)
     if (!u->ws || u->closing)
         return false;
     struct record_writer *w = ws_client_records(u->ws);
-    size_t before = w->n_items;
-    bool begun = record_writer_drop(w, call, false), left = w->n_items != before;
+    size_t before = w->queue.n_items;
+    bool begun = record_writer_drop(w, call, false), left = w->queue.n_items != before;
     if (begun)
         uplink_cancel(u, call);
     return left;

@@ -149,7 +149,7 @@ static void what_is_shared_is_copied_as_it_is_looked_at(void **state)
     struct parts p = {0};
     lender_init(&l, "shared");
     adds(&p, "<", NULL);
-    parts_add(&p, area_blob(&l.area, l.bytes, 6, 1), 0, 6);
+    parts_add(&p, blob_in_area(&l.area, l.bytes, 6, 1), 0, 6);
     adds(&p, ">", NULL);
     owns(&p, 4, "<", q);
     assert_int_equal(quota_used(q), 0); // nobody else can change it
@@ -177,7 +177,7 @@ static void what_was_not_looked_at_goes_back_to_its_lender(void **state)
     struct lender l;
     struct parts p = {0};
     lender_init(&l, "shared");
-    parts_add(&p, area_blob(&l.area, l.bytes, 6, 1), 0, 6);
+    parts_add(&p, blob_in_area(&l.area, l.bytes, 6, 1), 0, 6);
     owns(&p, 2, "sh", NULL);
     parts_done(&p);
     assert_int_equal(l.returned, 1);

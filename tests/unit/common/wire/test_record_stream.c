@@ -3,6 +3,7 @@
 #include "common/wire/record_stream.h"
 
 #include "common/base/mem.h"
+#include "common/wire/record_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,8 +39,8 @@ static void a_whole_body_can_be_taken_out_again_while_nothing_of_it_is_out(void 
     memset(b->data, 'x', b->len);
     const struct record_part part = {b, 0, b->len};
     const struct record_header one = {.type = RECORD_CALL, .call = 1}, two = {.type = RECORD_CALL, .call = 2};
-    assert_int_equal(record_stream_copy(&first, &w, &one, "1", 1, &err), 0);
-    assert_int_equal(record_stream_push(&second, &w, &two, &part, 1, &err), 0);
+    assert_int_equal(record_stream_copy(&first, &w.queue, &one, "1", 1, &err), 0);
+    assert_int_equal(record_stream_push(&second, &w.queue, &two, &part, 1, &err), 0);
     assert_true(record_stream_unsent(&first) && record_stream_unsent(&second));
     assert_true(record_stream_withdraw(&first));
     assert_false(record_stream_withdraw(&first));
@@ -49,7 +50,7 @@ static void a_whole_body_can_be_taken_out_again_while_nothing_of_it_is_out(void 
     while (record_writer_fill(&w, message, sizeof message))
         ;
     assert_null(second.item);
-    assert_int_equal(w.bytes, 0);
+    assert_int_equal(w.queue.bytes, 0);
     assert_int_equal(b->refs, 1);
     blob_unref(b);
 }
@@ -60,8 +61,9 @@ static void what_is_in_front_and_behind_a_body_that_was_taken_out_goes_out(void 
     struct err err = ERR_INIT;
     struct record_stream s[3];
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(
-            record_stream_copy(&s[i], &w, &(struct record_header){.type = RECORD_CALL, .call = i + 1}, "", 0, &err), 0);
+        assert_int_equal(record_stream_copy(&s[i], &w.queue,
+                                            &(struct record_header){.type = RECORD_CALL, .call = i + 1}, "", 0, &err),
+                         0);
     assert_true(record_stream_withdraw(&s[1]));
     assert_int_equal(record_writer_fill(&w, message, sizeof message), (size_t)2 * RECORD_HEADER_SIZE);
     assert_false(record_stream_unsent(&s[0]) || record_stream_unsent(&s[2]));
@@ -72,8 +74,8 @@ static void a_body_forgets_its_owner(void **state)
     (void)state;
     struct err err = ERR_INIT;
     struct record_stream s;
-    assert_int_equal(record_stream_copy(&s, &w, &(struct record_header){.type = RECORD_CALL, .call = 1}, "", 0, &err),
-                     0);
+    assert_int_equal(
+        record_stream_copy(&s, &w.queue, &(struct record_header){.type = RECORD_CALL, .call = 1}, "", 0, &err), 0);
     record_stream_forget(&s); // it goes out all the same
     assert_null(s.item);
     assert_int_equal(record_writer_fill(&w, message, sizeof message), (size_t)RECORD_HEADER_SIZE);

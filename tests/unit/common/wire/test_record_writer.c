@@ -6,6 +6,7 @@
 #include "common/base/rand.h"
 #include "common/wire/area.h"
 #include "common/wire/record_reader.h"
+#include "common/wire/record_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,8 +37,8 @@ static int teardown(void **state)
 {
     (void)state;
     record_writer_done(&w);
-    assert_int_equal(w.bytes, 0);
-    assert_int_equal(w.n_items, 0);
+    assert_int_equal(w.queue.bytes, 0);
+    assert_int_equal(w.queue.n_items, 0);
     buf_done(&trace);
     return 0;
 }
@@ -87,7 +88,7 @@ static void what_is_queued_goes_out_in_one_message(void **state)
     assert_int_equal(fill(MESSAGE), 3 * (RECORD_HEADER_SIZE + 4));
     assert_int_equal(fill(MESSAGE), 0);
     assert_string_equal(buf_str(&trace), "| 1/0:4 2/0:4 3/0:4 | | ");
-    assert_int_equal(w.bytes, 0);
+    assert_int_equal(w.queue.bytes, 0);
 }
 
 static void header_and_body_arrive_as_given(void **state)
@@ -210,7 +211,7 @@ static void a_dropped_call_leaves_the_queue(void **state)
     assert_true(record_writer_drop(&w, 3, false)); // the peer has half of it
     fill(MESSAGE);
     assert_string_equal(buf_str(&trace), "2/0:3 | 3/0:65520+ | | ");
-    assert_int_equal(w.bytes, 0);
+    assert_int_equal(w.queue.bytes, 0);
 }
 
 static bool is_unsent(uint32_t call)
@@ -238,11 +239,11 @@ static void what_must_get_through_does(void **state)
     struct err err = ERR_INIT;
     const struct record_header h = {.type = RECORD_CANCEL, .call = 1};
     (void)state;
-    w.max_bytes = 0;
+    w.queue.max_bytes = 0;
     assert_int_equal(record_writer_copy(&w, &h, NULL, 0, &err), ERR_LIMIT);
     record_writer_insist(&w, &h);
     assert_int_equal(record_writer_copy(&w, &h, NULL, 0, &err), ERR_LIMIT); // no hole for others
-    assert_int_equal(record_writer_room(&w), 0);
+    assert_int_equal(record_queue_room(&w.queue), 0);
     fill(1024);
     assert_string_equal(buf_str(&trace), "1/0:0 | ");
 }
@@ -282,21 +283,21 @@ static void what_lies_in_shared_memory_does_not_count(void **state)
     struct record_stream s;
     struct err err = ERR_INIT;
     area_init(&a);
-    struct record_part part = {area_blob(&a, memory, sizeof memory, 0), 0, sizeof memory};
-    w.max_bytes = 2000;
+    struct record_part part = {blob_in_area(&a, memory, sizeof memory, 0), 0, sizeof memory};
+    w.queue.max_bytes = 2000;
     assert_int_equal(record_writer_push(&w, &h, &part, 1, &err), 0);
     assert_int_equal(
-        record_stream_begin(&s, &w, &(struct record_header){.type = RECORD_CALL, .call = 2}, &part, 1, &err), 0);
+        record_stream_begin(&s, &w.queue, &(struct record_header){.type = RECORD_CALL, .call = 2}, &part, 1, &err), 0);
     assert_int_equal(record_stream_add(&s, &part, 1, &err), 0);
     assert_int_equal(record_stream_waits(&s), 2 * sizeof memory);
     blob_unref(part.blob);
     fill(1024);
     fill(1024);
-    assert_in_range(w.bytes, 1, 1500);
+    assert_in_range(w.queue.bytes, 1, 1500);
     record_stream_end(&s);
     fill(MESSAGE);
     assert_int_equal(record_stream_waits(&s), 0);
-    assert_int_equal(w.bytes, 0);
+    assert_int_equal(w.queue.bytes, 0);
     area_unref(&a);
     assert_int_equal(a.size, 0);
 }
@@ -395,7 +396,7 @@ static void begin(uint8_t type, uint32_t call, size_t len)
     struct err err = ERR_INIT;
     struct blob *b = blob_new(len, NULL);
     memset(b->data, 's', len);
-    assert_int_equal(record_stream_begin(&stream, &w, &(struct record_header){.type = type, .call = call},
+    assert_int_equal(record_stream_begin(&stream, &w.queue, &(struct record_header){.type = type, .call = call},
                                          &(struct record_part){b, 0, len}, 1, &err),
                      0);
     blob_unref(b);
@@ -543,17 +544,17 @@ static void what_waits_is_paid_for(void **state)
     record_writer_charge(&w, payer);
     copy(RECORD_ERROR, 1, 0, "too much");
     size_t each = quota_used(payer);
-    assert_true(each > sizeof "too much" && w.uncharged == 0);
+    assert_true(each > sizeof "too much" && w.queue.uncharged == 0);
     for (uint32_t i = 2; quota_left(payer) >= each; i++)
         copy(RECORD_ERROR, i, 0, "too much");
     size_t most = quota_used(payer);
     copy(RECORD_ERROR, 100, 0, "too much");
     assert_int_equal(quota_used(payer), most);
-    assert_int_equal(w.uncharged, each);
+    assert_int_equal(w.queue.uncharged, each);
     while (record_writer_fill(&w, message, sizeof message))
         ;
     assert_int_equal(quota_used(payer), 0);
-    assert_int_equal(w.uncharged, 0);
+    assert_int_equal(w.queue.uncharged, 0);
     quota_unref(payer);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/mem.h"
 #include "common/wire/record_reader.h"
+#include "common/wire/record_writer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -160,7 +161,7 @@ static void stop(struct pair *p)
 static struct blob *long_blob(struct pair *p, size_t offset, char fill)
 {
     memset(pool + offset, fill, LONG);
-    return area_blob(&p->own.area, pool + offset, LONG, 0);
+    return blob_in_area(&p->own.area, pool + offset, LONG, 0);
 }
 
 static void push(struct end *e, enum record_type type, struct blob *const *blobs, size_t n)
@@ -285,7 +286,7 @@ static void what_is_short_or_elsewhere_goes_as_bytes(void **state)
     struct pair p;
     struct record rec;
     start(&p, false);
-    push(&p.from, RECORD_RESULT, (struct blob *[]){area_blob(&p.own.area, pool, SHARE_MIN - 1, 0)}, 1);
+    push(&p.from, RECORD_RESULT, (struct blob *[]){blob_in_area(&p.own.area, pool, SHARE_MIN - 1, 0)}, 1);
     assert_true(pass(&p.from, &rec));
     assert_true(rec.body < pool || rec.body >= pool + SIZE);
     struct blob *other = blob_new(LONG, NULL);

@@ -178,9 +178,10 @@ static void flood_step(struct flood *l, const struct record_header *h, struct ga
     while (l->sent < l->len && (!l->sent || record_stream_waits(&l->stream) < 4 * MIB)) {
         struct blob *first = l->sent ? NULL : blob_copy(head, 4 + strlen(head + 4), NULL);
         const struct record_part parts[] = {{first, 0, first ? first->len : 0}, {l->piece, 0, MIB}};
-        assert_int_equal(first ? record_stream_begin(&l->stream, ws_client_records(from->client), h, parts, 2, &err)
-                               : record_stream_add(&l->stream, parts + 1, 1, &err),
-                         0);
+        assert_int_equal(
+            first ? record_stream_begin(&l->stream, &ws_client_records(from->client)->queue, h, parts, 2, &err)
+                  : record_stream_add(&l->stream, parts + 1, 1, &err),
+            0);
         blob_unref(first);
         l->sent += MIB;
         if (l->sent == l->len)

@@ -292,7 +292,7 @@ static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void *
     struct record rec = {.h = {.type = RECORD_RESULT, .call = worker_takes(&d->workers[1], ""), .rank = 1},
                          .body = result,
                          .len = LEN,
-                         .blob = area_blob(&area, result, LEN, 0)};
+                         .blob = blob_in_area(&area, result, LEN, 0)};
     assert_int_equal(member_record(&d->f.router, d->workers[1].member, &rec, &err), 0);
     blob_unref(rec.blob);
     for (; !jsonrpc_next(&d->j, &text); turns++) {

@@ -80,7 +80,7 @@ static void it_waits_for_nobody(void **state)
         sends(w, (struct call_text){.id = id, .rank = 2, .head = ADD});
     sends(w, (struct call_text){.id = 99, .rank = 2, .head = ADD});
     hears(w, "99 ERROR THROTTLED *");
-    w->workers[2].member->peer.out->max_bytes = 0; // however much it has not read
+    w->workers[2].member->peer.out->queue.max_bytes = 0; // however much it has not read
     kills(w, 4, 2);
     ordered(w, 1, 2);
     worker_hang_up(&w->f, &w->workers[3]);

@@ -128,7 +128,7 @@ static void sends_bytes(struct world *w, struct pool *p, size_t n, bool lent)
         .type = RECORD_CALL, .call = 1, .rank = RECORD_GROUP, .dispatch = p->dispatch, .flags = last ? 0 : RECORD_MORE};
     struct record rec = {.h = h, .body = p->bytes + p->at, .len = n, .offset = 100 + p->at, .seq = 1};
     if (lent)
-        rec.blob = area_blob(&p->area, rec.body, n, 5);
+        rec.blob = blob_in_area(&p->area, rec.body, n, 5);
     p->lent += lent;
     p->at += n;
     sends_record(w, &rec);
@@ -320,7 +320,7 @@ static void one_that_is_longer_than_a_ranks_queue_is_passed_on(void **state)
     struct pool *p = text(LONG);
     for (uint32_t i = 1; i < WORLD; i++) {
         worker_start(&w->f, &w->workers[i], i, 1);
-        w->workers[i].member->peer.out->max_bytes = MIB;
+        w->workers[i].member->peer.out->queue.max_bytes = MIB;
     }
     begins(w, p, ADD);
     told(w, RECORD_HOLD);

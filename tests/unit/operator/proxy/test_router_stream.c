@@ -194,7 +194,7 @@ static void a_cancel_in_the_middle_leaves_nothing_behind(void **state)
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_null(wire_next(&w->workers[0].wire)); // it has a part; the other one nothing
-    w->workers[0].wire.out.max_bytes = 0;        // it is told, however full its queue is: it would wait for ever
+    w->workers[0].wire.out.queue.max_bytes = 0;  // it is told, however full its queue is: it would wait for ever
     client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     takes_cancel(w, 0);
@@ -340,8 +340,8 @@ static void a_slow_caller_has_the_rank_told_to_hold_it(void **state)
 
 static size_t full(struct wire *wire)
 {
-    size_t had = wire->out.max_bytes;
-    wire->out.max_bytes = wire->out.bytes;
+    size_t had = wire->out.queue.max_bytes;
+    wire->out.queue.max_bytes = wire->out.queue.bytes;
     return had;
 }
 
@@ -358,7 +358,7 @@ static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_mo
     hears(w, "1 ERROR CANCELED*");
     router_turn(&w->f.router);
     takes_cancel(w, 1); // which gets through
-    rank->out.max_bytes = had;
+    rank->out.queue.max_bytes = had;
     router_turn(&w->f.router);
     assert_true(told(rank, RECORD_GO));
     assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
