@@ -108,8 +108,7 @@ HARD = (
 
 # In these folders the files that include each other form no circle, so that each can be read after those that it uses. A
 # header and the source of the same name count as one.
-NO_CIRCLES = ("cli/", "common/", "operator/", "sdk/c/", "worker/agent/", "worker/collective/",
-              "worker/device/", "worker/transfer/")
+NO_CIRCLES = ("cli/", "common/", "operator/", "sdk/c/", "worker/")
 
 # A noun is a pair of files, and no two nouns have one name. A source without a header of its own implements one that
 # many share: the commands of cli/verbs.h, and the public headers of sdk/c/include.

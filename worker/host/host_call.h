@@ -68,8 +68,6 @@ struct cadre_call {
 void call_init(struct cadre_call *c, const char *args, size_t len);
 void call_done(struct cadre_call *c);
 
-// Runs the method, on the executor's thread; the outcome is in the call, never an error of this function.
-void call_run(struct cadre_call *c, const cadre_method *method, void *self);
 void call_answered(struct cadre_call *c, cadre_result r); // the method has returned this
 void call_cancel(struct cadre_call *c);                   // from any thread
 // On the thread that ran it, after it has failed: sets `loss` if that was the GPU.
@@ -82,7 +80,7 @@ char *call_take_shared(struct cadre_call *c, size_t *ret_len);
 // ran: the method may have begun.
 void call_encode_error(struct buf *out, const char *code, const char *message, bool ran);
 
-// For host_call_batch.c and host_call_view.c: the error of a call for its caller. Returns `r`.
+// For the files of host_call_*: the error of a call for its caller. Returns `r`.
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 cadre_result call_fail_device(struct cadre_call *c, const struct err *err);

@@ -111,12 +111,6 @@ cadre_result call_batch_write(struct cadre_call *c)
                : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns no batch: %s", c->method, err.msg);
 }
 
-void call_batch_done(struct cadre_call *c)
-{
-    returned_free(TAKE_PTR(c->returned));
-    free(TAKE_PTR(c->aligned));
-}
-
 // Arguments
 
 CADRE_EXPORT int cadre_is_batch(const cadre_call *c)

@@ -14,4 +14,3 @@ bool call_batch_surplus(struct cadre_call *c, const struct call_names *names, co
 cadre_result call_batch_find(struct cadre_call *c, const char *name, const struct safetensors_tensor **ret);
 // Writes the batch that the method returned as the call's result.
 cadre_result call_batch_write(struct cadre_call *c);
-void call_batch_done(struct cadre_call *c);

@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/host/borrowed.h"
-#include "worker/host/host_session.h"
+#include "worker/host/host_session_config.h"
 #include "worker/host/object_store.h"
 
 #include <getopt.h>

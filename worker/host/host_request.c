@@ -8,6 +8,7 @@
 #include "common/ws/memory.h"
 #include "worker/host/borrowed.h"
 #include "worker/host/crash.h"
+#include "worker/host/host_call_run.h"
 #include "worker/host/module.h"
 
 #include <inttypes.h>

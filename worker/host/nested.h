@@ -2,8 +2,6 @@
 // What a call of a method needs to make calls itself. Used by the thread that runs the method, except nested_wake().
 #pragma once
 
-#include "common/base/buf.h"
-#include "common/base/err.h"
 #include "worker/host/caller.h"
 
 #include <stdatomic.h>
@@ -28,8 +26,5 @@ struct nested {
     size_t n_open;
 };
 
-struct cadre_call;
-// Which methods wait for what this one calls, itself the last: JSON. ERR_LIMIT: too many.
-int nested_via(const struct cadre_call *c, struct buf *out, struct err *err);
 void nested_wake(struct nested *n); // the call was canceled: from any thread
 void nested_end(struct nested *n);  // the method has returned: what it has not got is canceled

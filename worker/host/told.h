@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/base/json_writer.h"
-#include "worker/host/host_session.h"
+#include "worker/host/host_session_config.h"
 
 void told_hello(const struct session_config *c, const char *ticket, struct json_writer *w); // begins the writer
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.

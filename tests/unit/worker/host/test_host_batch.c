@@ -4,7 +4,7 @@
 #include "common/base/str.h"
 #include "common/ws/pool.h"
 #include "worker/host/description.h"
-#include "worker/host/host_call.h"
+#include "worker/host/host_call_run.h"
 #include "worker/host/host_process.h"
 
 #include <setjmp.h>

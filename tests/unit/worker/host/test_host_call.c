@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/host_call.h"
+#include "worker/host/host_call_run.h"
 
 #include "common/base/mem.h"
 #include "worker/host/host_process.h"

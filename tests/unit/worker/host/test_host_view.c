@@ -4,7 +4,7 @@
 #include "common/base/str.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
-#include "worker/host/host_call.h"
+#include "worker/host/host_call_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
