@@ -75,13 +75,14 @@ static void end_view(struct area *a)
     free(v);
 }
 
-struct area *memory_open(pid_t pid, int fd, size_t size, struct err *err)
+struct area *memory_open(pid_t pid, int fd, size_t size, bool own, struct err *err)
 {
     struct pool_view view;
-    if (pool_view_open(&view, pid, fd, size, err) < 0)
+    if (pool_view_open(&view, pid, fd, size, own, err) < 0)
         return NULL;
     struct view *v = xmalloc(sizeof *v);
-    *v = (struct view){.view = view, .area = {.fd = view.fd, .base = view.base, .size = view.size, .end = end_view}};
+    *v = (struct view){.view = view,
+                       .area = {.fd = view.fd, .base = view.base, .size = view.size, .own = view.own, .end = end_view}};
     area_init(&v->area);
     return &v->area;
 }
@@ -90,7 +91,7 @@ bool memory_reaches(pid_t pid, int64_t fd)
 {
     struct pool_view view;
     struct err ignored = ERR_INIT;
-    if (pid <= 0 || fd < 0 || fd > INT_MAX || pool_view_open(&view, pid, (int)fd, MEMORY_PROBE, &ignored) < 0)
+    if (pid <= 0 || fd < 0 || fd > INT_MAX || pool_view_open(&view, pid, (int)fd, MEMORY_PROBE, false, &ignored) < 0)
         return false;
     pool_view_close(&view);
     return true;

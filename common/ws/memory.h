@@ -19,8 +19,8 @@ struct blob *memory_blob(struct memory *m, size_t len); // NULL: there is no roo
 struct pool *memory_pool(struct memory *m);
 struct blob *memory_adopt(struct memory *m, char *data, size_t len);
 
-// The pool of process `pid`. NULL as of pool_view_open().
-struct area *memory_open(pid_t pid, int fd, size_t size, struct err *err);
+// The pool of process `pid`. The rest, and NULL, as of pool_view_open().
+struct area *memory_open(pid_t pid, int fd, size_t size, bool own, struct err *err);
 // Whether that can be done: `fd` is the probe of process `pid`, as its WELCOME says.
 bool memory_reaches(pid_t pid, int64_t fd);
 

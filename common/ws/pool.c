@@ -136,7 +136,13 @@ static int check(int fd, size_t size, struct err *err)
     return 0;
 }
 
-int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, struct err *err)
+static char *map_own(int fd, size_t size)
+{
+    void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    return own == MAP_FAILED ? NULL : own;
+}
+
+int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, bool own, struct err *err)
 {
     char path[64], target[64];
     *v = (struct pool_view){.fd = -1};
@@ -158,6 +164,7 @@ int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, struct e
         return r;
     }
     v->base = base;
+    v->own = own ? map_own(v->fd, size) : NULL;
     v->size = size;
     return 0;
 }
@@ -167,6 +174,8 @@ void pool_view_close(struct pool_view *v)
     if (v->fd < 0)
         return;
     munmap((void *)v->base, v->size);
+    if (v->own)
+        munmap(v->own, v->size);
     close(v->fd);
     *v = (struct pool_view){.fd = -1};
 }

@@ -30,12 +30,14 @@ size_t pool_used(struct pool *p); // bytes that are taken
 // A pool of another process, to be read only.
 struct pool_view {
     const char *base;
+    char *own; // the same once more, to be written to: that process does not see it, and a page that is written to
+               // shows no more what that process writes; NULL = none
     size_t size;
     int fd;
 };
 
-// Its descriptor `fd`. ERR_UNAVAILABLE: it cannot be opened here; ERR_PROTO: it is no memory of that size, at most
-// POOL_VIEW_MAX, which can neither shrink nor grow.
+// Its descriptor `fd`. own: that too, if the kernel has room. ERR_UNAVAILABLE: it cannot be opened here; ERR_PROTO: it
+// is no memory of that size, at most POOL_VIEW_MAX, which can neither shrink nor grow.
 #define POOL_VIEW_MAX ((size_t)4 << 30)
-int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, struct err *err);
+int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, bool own, struct err *err);
 void pool_view_close(struct pool_view *v);

@@ -14,7 +14,7 @@ static void send(void *ctx, enum record_type type, const char *body, size_t len)
 static struct area *open_area(void *ctx, int fd, size_t size, struct err *err)
 {
     const struct ws_sharing *s = ctx;
-    return memory_open(ws_client_peer(s->client), fd, size, err);
+    return memory_open(ws_client_peer(s->client), fd, size, s->own, err);
 }
 
 bool ws_sharing_begin(struct ws_sharing *s, const struct json *welcome, struct ws_client *client,

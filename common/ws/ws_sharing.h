@@ -10,6 +10,7 @@
 struct ws_sharing {
     struct share share;       // share.lends: what is in `memory` goes by reference
     struct ws_client *client; // NULL: nothing is shared
+    bool own;                 // pools of the proxy's peers have it (pool.h); set by the owner
 };
 
 // After the WELCOME: where the proxy says so and can be reached so, from now on what it lends is understood. True: it

@@ -78,7 +78,7 @@ static void send_shared(void *ctx, enum record_type type, const char *body, size
 static struct area *open_area(void *ctx, int fd, size_t size, struct err *err)
 {
     struct connection *c = ctx;
-    return memory_open(ws_session_peer(c->ws), fd, size, err);
+    return memory_open(ws_session_peer(c->ws), fd, size, false, err);
 }
 
 void connection_share(struct connection *c, struct json_writer *w)

@@ -80,6 +80,7 @@ static void serve(struct host *h)
                     .objects = h->objects,
                     .meeting = h->meeting,
                     .seeker = h->seeker,
+                    .own = h->pulled,
                     .bytes_max = h->options.call_bytes},
         .on_ready = on_ready,
         .on_trouble = on_trouble,

@@ -10,6 +10,7 @@
 #include "worker/host/crash.h"
 #include "worker/host/host_call_run.h"
 #include "worker/host/module.h"
+#include "worker/host/stretch.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ static void destroy(struct request *r, struct request_owner *owner)
 {
     loop_timer_free(r->deadline);
     call_done(&r->call);
+    stretch_end(r->stretch);
     borrowed_free(r->borrowed);
     blob_unref(r->body);
     blob_unref(r->tail);
@@ -92,8 +94,16 @@ void request_fail(struct request *r, const char *name, const char *cause, bool r
     r->call.cause = cause && strlen(cause) <= CALL_CAUSE_MAX ? arena_strdup(&r->call.arena, cause) : NULL;
 }
 
+struct stretch *request_own_args(struct request *r)
+{
+    bool shared = r->tail && r->tail->area && !r->borrowed;
+    r->stretch = shared ? stretch_new(r->tail->area, r->call.args, r->call.args_len) : NULL;
+    return r->stretch;
+}
+
 void request_end(struct request *r)
 {
+    stretch_settle(r->stretch);
     nested_end(&r->call.nested);
 }
 

@@ -60,6 +60,7 @@ struct request {
     bool submitted;
     struct blob *body, *tail;
     struct area *area;           // of the memory that its result may be in
+    struct stretch *stretch;     // its arguments, where the program has them without a copy; NULL = it does not
     struct borrowed *borrowed;   // what references in its arguments stand for, NULL = there are none
     struct loop_timer *deadline; // NULL = none
     struct cadre_call call;      // the last: call_init() clears what of it has to be
@@ -85,5 +86,7 @@ void request_abandon(struct request *r); // nobody wants an answer; it is gone f
 // and whose name and cause (host_call.h) are copied, NULL = FAILED and none; then request_end(); then the job is
 // finished.
 bool request_begin(struct request *r);
+// After that: the arguments become the program's own (stretch.h). NULL: it copies what of them is to stay.
+struct stretch *request_own_args(struct request *r);
 void request_fail(struct request *r, const char *name, const char *cause, bool ran);
 void request_end(struct request *r);

@@ -528,6 +528,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
         s->config.bytes_max = SESSION_BYTES_DEFAULT;
     s->address = xstrdup(config->address);
     s->loop = loop;
+    s->sharing.own = config->own;
     s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, config->objects, answer};
     list_init(&s->requests);
     downloads_init(&s->downloads, send_download, s);

@@ -37,6 +37,7 @@ struct session_config {
     struct meeting *meeting;       // of communicators; NULL = none
     struct archive_seeker *seeker; // NULL = no archive is missing
     struct memory *memory;         // for long results, where the proxy is on this host and can read it; NULL = none
+    bool own;                      // who runs the methods may write to arguments in shared memory (stretch.h)
     uint64_t seed;                 // of the jitter
     size_t bytes_max;              // of arguments that wait; a call that does not fit is answered with LIMIT
     void (*on_ready)(void *ctx);

@@ -12,6 +12,7 @@
 #include "worker/host/host_call_view.h"
 #include "worker/host/host_request.h"
 #include "worker/host/stacks.h"
+#include "worker/host/stretch.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -192,6 +193,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     p->host.awaits = options->awaits;
     code_right_install(options->code);
     stacks_install(options->dump_signal, options->dump_fd);
+    stretch_install();
     if (load(p, &err) < 0) {
         host_say(&p->host, "", err.msg);
         return HOST_EXIT_MODULE;
@@ -227,6 +229,9 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
         ret->values_len = r->call.device.args->len;
         ret->args_len -= ret->values_len;
     }
+    struct stretch *own = ret->own = request_own_args(r);
+    if (own)
+        ret->args = stretch_data(own);
     ret->code = code_right_admits(r->code);
     r->call.method = r->what.method->name;
     if (lane == 0)
@@ -291,6 +296,12 @@ CADRE_EXPORT void cadre_host_let_go(void *held)
 {
     if (!atomic_load(&program.over))
         region_unref_now(held);
+}
+
+CADRE_EXPORT void cadre_host_let_go_args(void *own)
+{
+    if (!atomic_load(&program.over))
+        stretch_let_go(own);
 }
 
 CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream)

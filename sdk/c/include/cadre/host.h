@@ -90,6 +90,8 @@ typedef struct cadre_host_call {
     size_t args_len;
     int code;          // its caller may send code (cadre_host_code)
     size_t values_len; // bytes on the worker's GPU that follow `args`, which is only the head of a batch; 0 = none
+    void *own;         // `args` are the program's: it may write to them, and they stay after the call, until
+                       // cadre_host_let_go_args(). NULL = they end with the call
 } cadre_host_call;
 
 typedef struct cadre_host_part {
@@ -128,6 +130,9 @@ CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 // the call is finished.
 CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
 CADRE_EXPORT void cadre_host_let_go(void *held);
+// Once an `own`, on any thread. Arguments that are let go before their call is finished cost nothing; others, then, as
+// much as a copy.
+CADRE_EXPORT void cadre_host_let_go_args(void *own);
 // From the GPU to the host, behind what is on that stream. NULL, or why not, until the thread calls it again.
 CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);
 

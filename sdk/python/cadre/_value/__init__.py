@@ -9,14 +9,14 @@ only by who trusts its writer.
 from typing import NamedTuple
 
 from .. import _errors
-from . import _batch, _document, _json, _pickle, _proto
+from . import _arrays, _batch, _document, _json, _pickle, _proto
 from ._batch import Batch
 from ._gpu import OnGpu, on_host, size, stream
 from ._room import copy, room
 from ._tensor import DTYPES, Tensor
 
-__all__ = ["Batch", "Body", "DTYPES", "OnGpu", "Tensor", "copy", "decode", "decode_call", "decode_result", "encode_call",
-           "encode_result", "kind_of", "list_of", "on_host", "room", "size", "stream"]
+__all__ = ["Batch", "Body", "DTYPES", "OnGpu", "Tensor", "copy", "decode", "decode_call", "encode_call", "encode_result",
+           "list_of", "on_host", "room", "size", "stream"]
 
 _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 
@@ -50,6 +50,9 @@ def _of_batch(value):
 
 def encode_call(args, kwargs, method="the method"):
     """The body for arguments by position and by name."""
+    parts = _arrays.write_again((args, kwargs), True)
+    if parts:
+        return Body("pickle", parts)
     if len(args) == 1 and not kwargs:
         batch = _of_batch(args[0])
         if batch is not None:
@@ -65,6 +68,9 @@ def encode_result(value, method="the method"):
     """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu. A Body is one already."""
     if type(value) is Body:
         return value
+    parts = _arrays.write_again(value)
+    if parts:
+        return Body("pickle", parts)
     batch = _of_batch(value)
     if batch is not None:
         return Body("batch", _batch.write(batch))
@@ -82,42 +88,23 @@ def list_of(bodies):
     return Body("list", parts)
 
 
-def kind_of(buffer, values=None):
-    """"json", "batch", "pickle", or "list" of several bodies. values: as for decode_call()."""
-    view = memoryview(buffer)
-    if bytes(view[:4]) == _LIST_MAGIC:
-        return "list"
-    if not _document.is_document(view):
-        return "json"
-    start = _document.PREFIX + int.from_bytes(view[:_document.PREFIX], "little")
-    if b'"' + _pickle.OBJECT.encode() + b'"' not in bytes(view[:start]):
-        return "batch"
-    return "pickle" if _pickle.OBJECT in _document.read(view, values)[1] else "batch"
-
-
-def decode_call(kind, buffer, trust, values=None):
+def decode_call(buffer, trust, values=None):
     """(args, kwargs). The values lie in the memory of the buffer; what cannot be written is copied where it must be.
     trust: pickles are opened. values: OnGpu, what follows the head of a document that is all of the buffer.
     """
-    value = _decode(kind, memoryview(buffer), trust, _refuse_call, values)
-    if kind == "pickle":
-        form, value = value
-        return value if form == _pickle.CALL else ((value,), {})  # one that was kept
-    if kind == "json":
+    form, value = _decode(memoryview(buffer), trust, _refuse_call, values)
+    if form == _pickle.CALL:
+        return value
+    if form == "json":
         return ((), value) if isinstance(value, dict) else (tuple(value), {})
     return (value,), {}
 
 
-def decode_result(kind, buffer, trust):
-    """The value. trust: pickles are opened."""
-    return _plain(kind, memoryview(buffer), trust, _refuse_result)
-
-
 def decode(buffer, trust):
-    """The same of a body of any kind."""
+    """The value of a body of any kind. trust: pickles are opened."""
     if type(buffer) is bytes and 0 not in buffer[:8] and buffer[:4] != _LIST_MAGIC:
         return _json.decode(buffer.decode())
-    return decode_result(kind_of(buffer), buffer, trust)
+    return _decode(memoryview(buffer), trust, _refuse_result)[1]
 
 
 def _refuse_call():
@@ -131,25 +118,22 @@ def _refuse_result():
                             "trust=True if you trust the workers of this group", may_have_run=True)
 
 
-def _plain(kind, view, trust, refuse):
-    value = _decode(kind, view, trust, refuse)
-    return value[1] if kind == "pickle" else value
-
-
-def _decode(kind, view, trust, refuse, values=None):
-    """The value; of a pickle, its form and its value."""
-    if kind == "json":
-        return _json.decode(str(view, "utf-8"))
-    if kind == "list":
-        return [_plain(kind_of(body), body, trust, refuse) for body in _items(view)]
-    if kind == "pickle" and not trust:
+def _decode(view, trust, refuse, values=None):
+    """(kind, value); of a pickle its form instead of the kind."""
+    begin = bytes(view[:_document.PREFIX])
+    if begin[:4] == _LIST_MAGIC:
+        return "list", [_decode(body, trust, refuse)[1] for body in _items(view)]
+    if 0 not in begin:  # a document begins with 8 bytes of length, and the last are 0: JSON has no such byte
+        return "json", _json.decode(str(view, "utf-8"))
+    document = _document.parse(view, values)
+    form = document.metadata.get(_pickle.OBJECT)
+    if form and not trust:
         refuse()
     if view.readonly:
-        view = copy(view)  # torch and methods write where they get tensors
-    tensors, metadata = _document.read(view, values)
-    if kind == "pickle":
-        return metadata[_pickle.OBJECT], _pickle.read(tensors)
-    return _proto.of_batch(_batch.of_document(tensors, metadata))
+        document = _document.parse(copy(view), values)  # torch and methods write where they get tensors
+    if form:
+        return form, _pickle.read(document)
+    return "batch", _proto.of_batch(_batch.of_document(document.read(), document.metadata))
 
 
 def _items(view):

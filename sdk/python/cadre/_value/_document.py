@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Safetensors documents: their heads are made and read here, their values stay where they are."""
 
+import functools
 import json
+from typing import NamedTuple
 
 from .. import _errors
 from ._tensor import DTYPES, Tensor
 
 PREFIX = 8  # bytes that say how long the head is
 DIMS_MAX = 8
+SHORT = 4 << 10  # bytes of a head: the same one often comes again
 
 
 def write(tensors, metadata):
@@ -33,23 +36,46 @@ def _check(name, t):
         raise ValueError(f"tensor {name!r} has {len(t.shape)} dimensions, at most {DIMS_MAX} travel")
 
 
-def is_document(view):
-    """A document begins with 8 bytes of length, and the last are 0: JSON has no such byte."""
-    return 0 in bytes(view[:PREFIX])
+def _parse(text):
+    head = json.loads(text)
+    metadata = head.pop("__metadata__", {})
+    return {name: (t["dtype"], t["shape"], *t["data_offsets"]) for name, t in head.items()}, metadata
 
 
-def read(view, values=None):
-    """(tensors, metadata); the tensors lie in the memory of `view`, or in `values`, if that has only the head."""
+_parse_short = functools.lru_cache(maxsize=256)(_parse)
+
+
+class Document(NamedTuple):
+    """What the head says, which nobody changes, and the values."""
+
+    tensors: dict  # name -> (dtype, shape, begin, end)
+    metadata: dict
+    text: bytes  # the head itself
+    values: object  # a memoryview, or OnGpu
+
+    def part(self, name):
+        """The bytes of a tensor, where they lie."""
+        _, _, begin, end = self.tensors[name]
+        return self.values[begin:end]
+
+    def read(self):
+        """{name: Tensor}, where they lie."""
+        try:
+            return {name: Tensor(t[0], t[1], self.part(name)) for name, t in self.tensors.items()}
+        except (ValueError, TypeError) as e:
+            raise _no_document(PREFIX + len(self.text) + self.values.nbytes, e) from None
+
+
+def _no_document(size, e):
+    return _errors.Proto(f"a body of {size} bytes is not a safetensors document: {e}")
+
+
+def parse(view, values=None):
+    """A Document: `view` has all of it, or only the head."""
     start = PREFIX + int.from_bytes(view[:PREFIX], "little")
     try:
-        head = json.loads(bytes(view[PREFIX:start]))
-        metadata = head.pop("__metadata__", {})
-        values = view[start:] if values is None else values
-        return {name: _tensor(t, values) for name, t in head.items()}, metadata
+        text = bytes(view[PREFIX:start])
+        tensors, metadata = (_parse_short if len(text) <= SHORT else _parse)(text)
+        return Document(tensors, metadata, text, view[start:] if values is None else values)
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        raise _errors.Proto(f"a body of {len(view)} bytes is not a safetensors document: {e}") from None
-
-
-def _tensor(t, values):
-    begin, end = t["data_offsets"]
-    return Tensor(t["dtype"], t["shape"], values[begin:end])
+        raise _no_document(len(view), e) from None

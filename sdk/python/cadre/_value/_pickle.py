@@ -9,7 +9,7 @@ import pickle
 
 from .. import _errors
 from .._code import cloudpickle
-from . import _document
+from . import _arrays, _document
 from ._gpu import on_host
 from ._tensor import Tensor, is_plain_torch, module_of
 
@@ -113,7 +113,9 @@ def write(value, what, form=VALUE):
     tensors = dict(writer.tensors)
     data = stream.getbuffer()
     tensors[OBJECT] = Tensor("U8", (data.nbytes,), data)
-    return _document.write(tensors, {OBJECT: form})
+    parts = _document.write(tensors, {OBJECT: form})
+    _arrays.wrote(value, form == CALL, parts, writer.tensors)
+    return parts
 
 
 class _Laid:
@@ -146,11 +148,21 @@ def _path_to(value, path="it", depth=8):
     return f"{path} (a {type(value).__name__})"
 
 
-def read(tensors):
+def read(document):
     """The object. The caller trusts the writer: a pickle may run anything."""
-    stream = tensors.pop(OBJECT)
+    form, size = document.metadata[OBJECT], 0
     try:
-        return pickle.loads(on_host(stream.data), buffers=[tensors[str(i)].data for i in range(len(tensors))])
+        stream = document.part(OBJECT)
+        size = stream.nbytes
+        again = None
+        if len(document.text) <= _document.SHORT and size <= _document.SHORT and type(stream) is memoryview:
+            again = _arrays.Reading(document, stream)
+            value = again.value()
+            if value is not None:
+                return value
+        value = pickle.loads(on_host(stream), buffers=[document.part(str(i)) for i in range(len(document.tensors) - 1)])
     except Exception as e:
-        raise _errors.Proto(f"a pickled object of {stream.data.nbytes} bytes cannot be read: {type(e).__name__}: {e}"
-                            ) from e
+        raise _errors.Proto(f"a pickled object of {size} bytes cannot be read: {type(e).__name__}: {e}") from e
+    if again:
+        again.opened(value, form == CALL, lambda value: write(value, "it", form))
+    return value

@@ -49,7 +49,7 @@ class Tensor:
             raise TypeError(f"a tensor of {dtype} with the shape {shape!r}: a shape is a list of whole numbers") from None
         if not all(0 <= n <= _DIM_MAX for n in self.shape):
             raise ValueError(f"a tensor of {dtype}{list(self.shape)}: a dimension is 0 to 2**63 - 1")
-        self.data = data if type(data) is OnGpu else _flat(memoryview(data))
+        self.data = data if type(data) is OnGpu else flat(memoryview(data))
         need = (math.prod(self.shape) * DTYPES[dtype][0] + 7) // 8
         if self.data.nbytes != need:
             raise ValueError(f"a tensor of {dtype}{list(self.shape)} has {need} bytes, not {self.data.nbytes}")
@@ -124,7 +124,7 @@ def _address(view):
     return ctypes.addressof(ctypes.c_char.from_buffer(view))
 
 
-def _flat(view):
+def flat(view):
     """The bytes; on the same memory where they lie in a row and memoryview knows the format."""
     if not view.nbytes:
         return memoryview(b"")

@@ -37,7 +37,7 @@ class Options(Structure):
 
 class Call(Structure):
     _fields_ = [("call", c_size_t), ("role", c_uint32), ("method", c_uint32), ("args", c_size_t), ("args_len", c_size_t),
-                ("code", c_int), ("values_len", c_size_t)]
+                ("code", c_int), ("values_len", c_size_t), ("own", c_size_t)]
 
 
 class Part(Structure):
@@ -61,6 +61,7 @@ FUNCTIONS = {
     "canceled": (c_int, [c_size_t]),
     "hold": (c_char_p, [c_size_t, c_void_p, c_void_p]),
     "let_go": (None, [c_size_t]),
+    "let_go_args": (None, [c_size_t]),
     "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),
     "fetch": (c_int64, [c_int64, c_void_p, c_size_t, c_int]),
     "end": (c_int, []),
@@ -142,8 +143,25 @@ def _address(part):
     return ctypes.addressof((ctypes.c_char * part.nbytes).from_buffer(part))
 
 
-def body(call):
+class _Lent:
+    """Arguments that the host has left where they lie. Their memory, as its owner, is the last to refer to it."""
+
+    __slots__ = ("host", "handle")
+
+    def __init__(self, host, handle):
+        self.host, self.handle = host, handle
+
+    def __del__(self):
+        self.host.let_go_args(self.handle)
+
+
+def body(host, call):
     """The arguments of a call, in memory of their own: what a method keeps outlives the call."""
+    if call.own:
+        lent = _Lent(host, call.own)
+        memory = (ctypes.c_char * call.args_len).from_address(call.args)
+        memory.owner = lent
+        return memory
     short = ctypes.string_at(call.args, call.args_len) if call.args_len <= 64 << 10 else None
     if short is not None and 0 not in short[:8]:
         return short

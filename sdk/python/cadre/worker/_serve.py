@@ -157,9 +157,9 @@ class Server:
         return self.roles[c.role].methods[c.method]
 
     def _arguments(self, c):
-        buffer, values = _host.body(c), _host.values(self.host, c)
+        buffer, values = _host.body(self.host, c), _host.values(self.host, c)
         try:
-            return _value.decode_call(_value.kind_of(buffer, values), buffer, bool(c.code), values)
+            return _value.decode_call(buffer, bool(c.code), values)
         except _errors.Error as e:
             raise _BadArguments(str(e), e.name) from None
 
@@ -167,22 +167,33 @@ class Server:
         method, current = self._method(c), Running(self.host, c.call, bool(c.code))
         token = _method.call.set(current)
         try:
-            args, kwargs = self._arguments(c)
-            self._answer(c.call, method, method.function(*args, **kwargs))
-        except BaseException as e:
-            self._fail(c.call, method, e)
+            self._run_method(c, method)
         finally:
             _method.call.reset(token)
             current.over = True
             self.host.finish(c.call)
 
-    async def _run_async(self, handle, code, method, args, kwargs):
-        current = Running(self.host, handle, code)
-        _method.call.set(current)
+    def _run_method(self, c, method):
+        """Nothing here refers to the arguments afterwards: what the method has not kept need not stay."""
+        try:
+            args, kwargs = self._arguments(c)
+            self._answer(c.call, method, method.function(*args, **kwargs))
+        except BaseException as e:
+            self._fail(c.call, method, e)
+
+    async def _await_method(self, handle, method, args, kwargs):
         try:
             self._answer(handle, method, await method.function(*args, **kwargs))
         except BaseException as e:
             self._fail(handle, method, e)
+
+    async def _run_async(self, handle, code, method, args, kwargs):
+        current = Running(self.host, handle, code)
+        _method.call.set(current)
+        answered = self._await_method(handle, method, args, kwargs)
+        del args, kwargs  # as in _run_method()
+        try:
+            await answered
         finally:
             current.over = True
             self.host.finish(handle)

@@ -92,7 +92,7 @@ static void another_process_reads_what_is_written(void **state)
     struct pool *p = pool_of(STEPS);
     struct pool_view v;
     struct err err = ERR_INIT;
-    assert_int_equal(pool_view_open(&v, getpid(), pool_fd(p), pool_size(p), &err), 0);
+    assert_int_equal(pool_view_open(&v, getpid(), pool_fd(p), pool_size(p), false, &err), 0);
     char *data = pool_take(p, 100);
     memcpy(data, "hello", 6);
     assert_string_equal(v.base + (data - pool_base(p)), "hello");
@@ -106,7 +106,7 @@ static void refused(int fd, size_t size, int code, const char *why)
 {
     struct pool_view v;
     struct err err = ERR_INIT;
-    assert_int_equal(pool_view_open(&v, getpid(), fd, size, &err), code);
+    assert_int_equal(pool_view_open(&v, getpid(), fd, size, false, &err), code);
     if (!strstr(err.msg, why))
         fail_msg("%s", err.msg);
     pool_view_close(&v);

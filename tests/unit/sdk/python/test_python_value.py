@@ -49,9 +49,7 @@ def joined(body):
 def sent(*args, **kwargs):
     """(kind, args, kwargs) as who is called gets them."""
     body = _value.encode_call(args, kwargs, "f")
-    data = joined(body)
-    assert _value.kind_of(data) == body.kind
-    return (body.kind, *_value.decode_call(body.kind, data, True))
+    return (body.kind, *_value.decode_call(joined(body), True))
 
 
 def returned(value):
@@ -88,8 +86,9 @@ class Kinds(unittest.TestCase):
         body = _value.encode_result({"x": x, "same": x, "scalar": scalar, "p": Point(1, x)}, "f")
         self.assertEqual(sum(memoryview(p).obj is x.data.obj for p in body.parts), 1)  # where it lies
         data = joined(body)
-        tensors, metadata = _value._document.read(memoryview(data))
-        self.assertEqual(metadata, {"cadre.object": "pickle5"})
+        document = _value._document.parse(memoryview(data))
+        tensors = document.read()
+        self.assertEqual(document.metadata, {"cadre.object": "pickle5"})
         self.assertEqual({(t.dtype, t.shape) for name, t in tensors.items() if name != "cadre.object"},
                          {("BF16", (2, 3)), ("U8", (4,))})
         back = _value.decode(data, True)
@@ -117,9 +116,9 @@ class Kinds(unittest.TestCase):
 
     def test_without_trust_nothing_is_unpickled(self):
         data = joined(_value.encode_result({1, 2}, "f"))
-        for decode in _value.decode_result, _value.decode_call:
+        for decode in _value.decode, _value.decode_call:
             with self.assertRaisesRegex(cadre.Forbidden, "pickled"):
-                decode("pickle", data, False)
+                decode(data, False)
         self.assertEqual(_value.decode(joined(_value.encode_result([1], "f")), False), [1])
 
     def test_a_mangled_document_is_an_error(self):
@@ -128,7 +127,7 @@ class Kinds(unittest.TestCase):
             bad = bytearray(data[:length])
             bad[change] ^= 0x55
             with self.assertRaises(cadre.Proto):
-                _value.decode_result("pickle", bad, True)
+                _value.decode(bad, True)
 
     def test_what_may_not_be_written_is_copied(self):
         data = bytes(joined(_value.encode_result(cadre.Batch({"x": array.array("f", [1, 2])}), "f")))
@@ -219,8 +218,53 @@ if PACKAGE == "numpy":
             body = _value.encode_call((x, 1), {}, "f")
             self.assertTrue(any(numpy.shares_memory(numpy.frombuffer(p, "u1"), x) for p in body.parts))
             data = joined(body)
-            (back, _), _ = _value.decode_call("pickle", data, True)
+            (back, _), _ = _value.decode_call(data, True)
             self.assertTrue(numpy.shares_memory(back, numpy.frombuffer(data, "u1")))
+
+        def test_arrays_alone_are_as_good_each_time(self):
+            import numpy
+
+            def calls(seed):
+                a = numpy.arange(6, dtype="f8").reshape(2, 3) + seed
+                b, c = (a[0] > seed).astype("i1"), numpy.full((), seed, "i2")
+                empty, strange = numpy.zeros((0, 2), "f4"), numpy.arange(3, dtype=">i4") + seed
+                return [((a,), {}), ((b, a, c), {}), ((a, b), {}), ((a,), {"b": b}), ((), {"b": b, "a": a}), ((a, a), {}),
+                        ((a.T, empty), {}), ((a[:, ::2],), {}), ((strange,), {}), ((a, strange), {}), ((strange.view(">u4"),), {}),
+                        ((a.astype("f4"),), {}), ((c,), {}), ((a.astype("c16"),), {}), ((numpy.array([seed], object), a), {})]
+
+            for seed in range(5):
+                for args, kwargs in calls(seed):
+                    kind, back, named = sent(*args, **kwargs)
+                    self.assertEqual((kind, len(back), list(named)), ("pickle", len(args), list(kwargs)))
+                    for x, y in zip((*args, *kwargs.values()), (*back, *named.values())):
+                        self.assertIs(type(y), numpy.ndarray)
+                        self.assertEqual((x.dtype, x.shape, x.tolist()), (y.dtype, y.shape, y.tolist()))
+                        y[...] = y  # may be written
+                    if len(args) == 2 and args[0] is args[1]:
+                        self.assertIs(back[0], back[1])
+                    if args and not kwargs:
+                        y = returned(args[0])[1]
+                        self.assertEqual((args[0].dtype, args[0].tolist()), (y.dtype, y.tolist()))
+
+        def test_a_pickle_is_not_taken_for_another_one_with_the_same_head(self):
+            import numpy
+
+            x = numpy.arange(4)
+            for _ in range(4):
+                self.assertEqual(returned(x)[1].tolist(), [0, 1, 2, 3])
+            head, *values, stream = _value._pickle.write(x, "it")
+            other = bytes(stream).replace(b"_of_numpy", b"_of_torch")
+            self.assertEqual(len(other), len(stream))
+            with self.assertRaisesRegex(cadre.Proto, "_of_torch"):
+                _value.decode(bytearray(b"".join([head, *map(bytes, values), other])), True)
+
+        def test_no_more_are_remembered_than_needed(self):
+            import numpy
+
+            for n in range(600):
+                for _ in range(3):
+                    returned(numpy.zeros(n))
+            self.assertLessEqual(max(len(_value._arrays._written), len(_value._arrays._came)), 256)
 
         def test_what_was_sent_is_free_at_once(self):  # not at the next collection of garbage: it may be long
             import numpy
@@ -230,7 +274,7 @@ if PACKAGE == "numpy":
             gc.disable()
             try:
                 body = _value.encode_result([x, Point(1)])
-                _value.decode_result("pickle", joined(body), True)
+                _value.decode(joined(body), True)
                 del x, body
                 self.assertIsNone(kept())
             finally:
@@ -331,7 +375,7 @@ if PACKAGE == "torch":
             body = _value.encode_call((x, 1), {}, "f")
             self.assertTrue(any(_value._tensor._address(p) == x.data_ptr() for p in body.parts[1:] if not p.readonly))
             data = joined(body)
-            (back, _), _ = _value.decode_call("pickle", data, True)
+            (back, _), _ = _value.decode_call(data, True)
             at = back.data_ptr() - _value._tensor._address(memoryview(data))
             self.assertTrue(0 < at < len(data))
 

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values that are arrays of numpy and nothing else, such as the arguments and results of most calls that are long. Their
+pickles differ in the values of the arrays only, so of arrays that look the same a pickle is made, and opened, only once.
+"""
+
+from typing import NamedTuple
+
+from ._tensor import DTYPES, flat
+
+_KNOWN_MAX = 256  # of each kind
+
+
+class Looks(NamedTuple):
+    """All of a value but the values of its arrays. Of arguments, `n` are by position; of a result there is one."""
+
+    of_call: bool
+    n: object
+    names: tuple
+    arrays: tuple  # (type, dtype, shape) of each
+
+
+_written = {}  # Looks -> (head, order, stream) of the document
+_came = {}  # (text of the head, stream) -> Looks; True: it came once; None: it is something else
+
+
+def _remember(known, key, value):
+    if len(known) >= _KNOWN_MAX:
+        known.clear()
+    known[key] = value
+
+
+def look(value, of_call):
+    """(arrays, Looks); ([], None): it is something else. of_call: it is (args, kwargs)."""
+    arrays = [*value[0], *value[1].values()] if of_call else [value]
+    if not arrays or any(type(a).__name__ != "ndarray" for a in arrays) or len(set(map(id, arrays))) < len(arrays):
+        return [], None
+    n, names = (len(value[0]), tuple(value[1])) if of_call else (None, ())
+    return arrays, Looks(of_call, n, names, tuple((type(a), a.dtype, a.shape) for a in arrays))
+
+
+def write_again(value, of_call=False):
+    """The parts of the document, if one of arrays that look like these was written before; else None."""
+    arrays, looks = look(value, of_call)
+    found = _written.get(looks) if looks else None
+    if not found:
+        return None
+    head, order, stream = found
+    data = [flat(memoryview(arrays[i])) for i in order]
+    return [head, *(d for d in data if d.nbytes), stream]
+
+
+def wrote(value, of_call, parts, laid):
+    """Those parts. laid: the tensors that lie beside the stream, by number."""
+    arrays, looks = look(value, of_call)
+    if not looks or len(laid) < len(arrays):
+        return
+    order = sorted(range(len(laid)), key=lambda i: -DTYPES[laid[str(i)].dtype][0])  # as in the document
+    _remember(_written, looks, (parts[0], order, bytes(parts[-1])))
+
+
+class Reading:
+    """Of a document and its stream, which is short."""
+
+    __slots__ = ("document", "key", "found")
+
+    def __init__(self, document, stream):
+        self.document = document
+        self.key = document.text, bytes(stream)
+        self.found = _came.get(self.key, False)
+
+    def value(self):
+        """None: it has to be opened."""
+        if type(self.found) is not Looks:
+            return None
+        of_call, n, names, looks = self.found
+        arrays = [_array(self.document.part(str(i)), *look) for i, look in enumerate(looks)]
+        return (tuple(arrays[:n]), dict(zip(names, arrays[n:]))) if of_call else arrays[0]
+
+    def opened(self, value, of_call, write):
+        """It was. Where it came twice, write() of the value tells whether it is all that the document says."""
+        if self.found is None:
+            return
+        if not self.found:
+            _remember(_came, self.key, True)
+            return
+        _, looks = look(value, of_call)
+        if looks:
+            head, *_, stream = write(value)
+            looks = looks if (head[8:], bytes(stream)) == self.key else None
+        _remember(_came, self.key, looks)
+
+
+def _array(data, array, dtype, shape):
+    if not data.nbytes:
+        return array(shape, dtype)
+    return array(shape, dtype, data)
