@@ -99,11 +99,15 @@ static int load(struct library *f, struct err *err)
 {
     void *object = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!object)
-        return err_set(err, ERR_INVALID, "NCCL is not in this image: %s", dlerror());
+        return err_set(err, ERR_INVALID,
+                       "NCCL is not in this image: %s: add NCCL 2.14 or newer, which images of CUDA and PyTorch have, "
+                       "or use the back end gloo",
+                       dlerror());
     for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
         void *p = dlsym(object, symbols[i].name);
         if (!p)
-            return err_set(err, ERR_INVALID, "libnccl.so.2 has no %s: Cadre needs NCCL 2.14 or newer", symbols[i].name);
+            return err_set(err, ERR_INVALID, "libnccl.so.2 of this image has no %s: Cadre needs NCCL 2.14 or newer",
+                           symbols[i].name);
         memcpy((char *)f + symbols[i].offset, &p, sizeof p);
     }
     return 0;

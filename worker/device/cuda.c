@@ -121,7 +121,8 @@ static int find_symbols(void *object, struct library *ret, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
         void *p = dlsym(object, symbols[i].name);
         if (!p)
-            return err_set(err, ERR_INVALID, "NVIDIA's " LIBRARY " has no %s: its driver is too old", symbols[i].name);
+            return err_set(err, ERR_INVALID, "NVIDIA's " LIBRARY " has no %s: its driver is too old: update the node's",
+                           symbols[i].name);
         memcpy((char *)ret + symbols[i].offset, &p, sizeof p);
     }
     return 0;
@@ -138,7 +139,9 @@ static const struct library *driver(bool only_loaded, struct err *err)
     if (!known) {
         void *object = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | (only_loaded ? RTLD_NOLOAD : 0));
         if (!object)
-            err_set(err, ERR_INVALID, "there is no NVIDIA driver here: %s", dlerror());
+            err_set(err, ERR_INVALID,
+                    "there is no NVIDIA driver here: %s: was this worker given a GPU, and has its node the driver?",
+                    dlerror());
         else
             known = find_symbols(object, &library, err) == 0;
     }

@@ -4,6 +4,7 @@
 #include "tests/unit/support/team.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/again.h"
 #include "tests/unit/support/folder.h"
 
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -191,8 +193,55 @@ static void making_it_can_fail(void **state)
     end(&t);
 }
 
-int main(void)
+// Prints why a communicator of two cannot be made, without the other one.
+static int make_alone(void)
 {
+    const char *const names[] = {"rank 0", "rank 1"};
+    int links[] = {-1, -1};
+    cadre_comm *c;
+    struct err err = ERR_INIT;
+    const struct comm_config config = {.backend = "nccl", .names = names, .n = 2, .links = links, .limit_ms = 1};
+    if (comm_new(&config, &c, &err) == 0)
+        cadre_comm_free(c);
+    puts(err.msg);
+    return 0;
+}
+
+// says_without(FOLDERS, WHAT): without the stand-ins, with the back end and with those folders.
+static void says_without(const char *folders, const char *what)
+{
+    const char *all = getenv("LD_LIBRARY_PATH"); // the back end, the stand-ins
+    char path[1024], out[1024];
+    assert_non_null(all);
+    snprintf(path, sizeof path, "%s:%.*s", folders, (int)strcspn(all, ":"), all);
+    again("--make", path, out, sizeof out);
+    if (!strstr(out, what))
+        fail_msg("it says: %s", out);
+}
+
+static void an_image_without_nccl_or_with_an_old_one_is_told_what_it_needs(void **state)
+{
+    (void)state;
+    folder_clear(folder);
+    again_make_empty_library(folder, "libnccl.so.2");
+    says_without(folder, "libnccl.so.2 of this image has no ncclGetVersion: Cadre needs NCCL 2.14 or newer");
+    folder_clear(folder);
+    char out[1024];
+    again("--find", folder, out, sizeof out);
+    if (strcmp(out, "found\n") == 0) // of the system
+        skip();
+    says_without(folder,
+                 "NCCL is not in this image: libnccl.so.2: cannot open shared object file: No such file or "
+                 "directory: add NCCL 2.14 or newer, which images of CUDA and PyTorch have, or use the back end "
+                 "gloo");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1 && strcmp(argv[1], "--find") == 0)
+        return puts(dlopen("libnccl.so.2", RTLD_NOW) ? "found" : "not found") < 0;
+    if (argc > 1)
+        return make_alone();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_that_begin_slowly_are_waited_for),
         cmocka_unit_test(a_device_that_never_ends_is_given_up_at_the_limit),
@@ -202,6 +251,7 @@ int main(void)
         cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
         cmocka_unit_test(a_rank_without_a_gpu_says_so),
         cmocka_unit_test(making_it_can_fail),
+        cmocka_unit_test(an_image_without_nccl_or_with_an_old_one_is_told_what_it_needs),
     };
     team_backend = "nccl";
     folder_new(folder);

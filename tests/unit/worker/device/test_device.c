@@ -3,6 +3,7 @@
 #include "worker/device/device.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/again.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
 #include "worker/device/cuda.h"
@@ -226,6 +227,40 @@ static void what_is_not_there_is_named(void **state)
         "a driver update, or the image brings a library of its own");
 }
 
+// Prints why the GPU cannot be opened.
+static int open_alone(void)
+{
+    struct err err = ERR_INIT;
+    struct device *d;
+    if (cuda_open(&d, &err) == 0)
+        device_close(d);
+    puts(err.msg);
+    return 0;
+}
+
+static void says_without_stand_in(const char *what)
+{
+    char out[1024];
+    again("--open", folder, out, sizeof out);
+    if (strcmp(out, what) != 0)
+        fail_msg("it says: %s", out);
+}
+
+static void a_node_without_a_driver_or_with_an_old_one_is_told_what_it_needs(void **state)
+{
+    (void)state;
+    again_make_empty_library(folder, "libcuda.so.1");
+    says_without_stand_in("NVIDIA's libcuda.so.1 has no cuInit: its driver is too old: update the node's\n");
+    folder_clear(folder);
+    char out[1024];
+    again("--find", folder, out, sizeof out);
+    if (strcmp(out, "found\n") == 0) // of the system
+        skip();
+    says_without_stand_in(
+        "there is no NVIDIA driver here: libcuda.so.1: cannot open shared object file: No such file or "
+        "directory: was this worker given a GPU, and has its node the driver?\n");
+}
+
 static void the_gpu_of_the_thread_goes_before_the_one_of_the_environment(void **state)
 {
     struct err err = ERR_INIT;
@@ -309,8 +344,12 @@ static void memory_of_the_host_has_no_handle(void **state)
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--find") == 0)
+        return puts(dlopen("libcuda.so.1", RTLD_NOW) ? "found" : "not found") < 0;
+    if (argc > 1)
+        return open_alone();
     const struct CMUnitTest tests[] = {
         // First, because they fork, before the driver has a thread here.
         TEST(after_an_illegal_address_every_call_says_so),
@@ -320,6 +359,7 @@ int main(void)
         TEST(a_wait_ends_at_its_limit_or_when_it_is_canceled),
         TEST(memory_that_is_short_is_said_with_its_numbers),
         TEST(what_is_not_there_is_named),
+        TEST(a_node_without_a_driver_or_with_an_old_one_is_told_what_it_needs),
         TEST(the_gpu_of_the_thread_goes_before_the_one_of_the_environment),
         TEST(memory_of_the_host_has_no_handle),
     };
