@@ -58,8 +58,9 @@ endif()
 function(cadre_cuda_module name)
   add_library(module_${name} MODULE ${name}.cu)
   set_target_properties(module_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} CUDA_RUNTIME_LIBRARY Static
-                                                  CUDA_VISIBILITY_PRESET hidden)
-  target_compile_options(module_${name} PRIVATE -Xcompiler=-Wall,-Wextra $<$<BOOL:${CADRE_WERROR}>:-Werror=all-warnings>)
+                                                  CUDA_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden)
+  target_compile_options(module_${name} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+                                                $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CADRE_WERROR}>>:-Werror=all-warnings>)
   target_link_options(module_${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
                                               $<$<CONFIG:Release>:-s>)
   target_link_libraries(module_${name} PRIVATE cadre_module_sdk)

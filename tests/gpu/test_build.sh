@@ -40,6 +40,8 @@ check() { # NAME COMMAND...: what it printed explains a failure
     fi
 }
 
+declare -A folder=([gpu_ddp]=ddp) # in examples/, where it has another name
+
 skip() { # NAME REASON
     count=$((count + 1))
     echo "ok $count - $1 # SKIP $2"
@@ -53,19 +55,20 @@ skip_all() { # REASON
 
 # The first lines of the source say how to build it alone; a user who copies it has the SDK's header installed.
 compile_by_comment() { # NAME
-    local command source=$root/examples/$1/$1.cu
-    command=$(sed -n '/^   nvcc /,/\.cu$/p' "$source")
+    local command sources=$root/examples/${folder[$1]:-$1}
+    command=$(sed -n '/^   nvcc /,/\.cu$/p' "$sources/$1.cu")
     [[ -n $command ]]
-    cp "$source" "$dir/"
+    cd "$sources"
+    find . '(' -name '*.c' -o -name '*.cu' -o -name '*.h' ')' -exec cp -t "$dir" {} +
     cd "$dir"
     PATH=$toolkit/bin:$PATH
     CPATH=$root/sdk/c/include eval "$command" -Xcompiler=-Wall,-Wextra -Werror=all-warnings
 }
 
-describes() { # NAME METHOD...
+describes() { # NAME CLASS METHOD...
     local method
-    "$worker" --module "$dir/$1.so" --describe | tee "$dir/description"
-    for method in "${@:2}"; do
+    "$worker" --module "$dir/$1.so" --class "$2" --describe | tee "$dir/description"
+    for method in "${@:3}"; do
         grep -q "\"name\":\"$method\"" "$dir/description"
     done
 }
@@ -85,6 +88,7 @@ preset_is_fat() {
     "$toolkit/bin/nvcc" --list-gpu-arch | grep -qx compute_100 && want="compute_90 sm_100 sm_80 sm_90"
     is_fat "$build/examples/gpu_accumulator/gpu_accumulator.so" "$want"
     is_fat "$build/examples/gpu_tensor/gpu_tensor.so" "$want"
+    is_fat "$build/examples/ddp/gpu_ddp.so" "$want"
 }
 
 is_small() { # NAME
@@ -106,13 +110,17 @@ exports_one_function() { # NAME
 
 # fails_with CODE TEXT [NAME=VALUE]...: the worker ends with that code, and its last line says the text.
 fails_with() {
-    local want=$1 text=$2 got=0 last
-    shift 2
-    env --unset=CADRE_DEVICE RANK=1 WORLD_SIZE=2 "$@" "$worker" --module "$dir/gpu_accumulator.so" \
+    fails_as gpu_accumulator Accumulator "$@"
+}
+
+fails_as() { # MODULE CLASS CODE TEXT [NAME=VALUE]...
+    local module=$1 class=$2 want=$3 text=$4 got=0 last
+    shift 4
+    env --unset=CADRE_DEVICE RANK=1 WORLD_SIZE=2 "$@" "$worker" --module "$dir/$module.so" --class "$class" \
         --connect "unix:$dir/nobody" 2>"$dir/stderr" || got=$?
     last=$(tail -n 1 "$dir/stderr")
     echo "exit status $got: $last"
-    [[ $got -eq $want && $last == "cadre-worker: rank 1: Accumulator: "*"$text"* ]]
+    [[ $got -eq $want && $last == "cadre-worker: rank 1: $class: "*"$text"* ]]
 }
 
 call() { # METHOD ARGUMENT...
@@ -146,9 +154,10 @@ compiles_document() {
 builds_preset() {
     cd "$root"
     cmake --preset cuda -B "$build" -DCADRE_WERROR=ON
-    cmake --build "$build" --target module_gpu_accumulator module_gpu_tensor module_trouble
+    cmake --build "$build" --target module_gpu_accumulator module_gpu_tensor module_gpu_ddp module_trouble
     "$worker" --module "$build/examples/gpu_accumulator/gpu_accumulator.so" --describe
     "$worker" --module "$build/examples/gpu_tensor/gpu_tensor.so" --describe
+    "$worker" --module "$build/examples/ddp/gpu_ddp.so" --class MLP --describe
 }
 
 links_nccl() {
@@ -161,25 +170,33 @@ links_nccl() {
 toolkit=$(timeout 240 "$root/deploy/cuda.sh" 2>"$dir/diag") || skip_all "no CUDA toolkit, and its wheels cannot be had"
 
 check "deploy/cuda.sh finds again what it has set up" "$root/deploy/cuda.sh" --find
-for name in gpu_accumulator gpu_tensor; do
+for name in gpu_accumulator gpu_tensor gpu_ddp; do
     check "$name compiles by the command in its first lines, without a warning" compile_by_comment "$name"
     check "... has code for the GPUs that its first lines name" is_fat "$dir/$name.so" "compute_90 sm_80 sm_90"
     check "... is small" is_small "$name"
     check "... needs no library beside libc" needs_no_library "$name"
     check "... exports one function" exports_one_function "$name"
 done
-check "the modules describe themselves without a GPU" describes gpu_accumulator add get_value foo_rank_zero
-check "... both" describes gpu_tensor ramp twice sum
+check "the modules describe themselves without a GPU" describes gpu_accumulator Accumulator add get_value foo_rank_zero
+check "... the second" describes gpu_tensor Tensors ramp twice sum
+check "... the third" describes gpu_ddp Attention train_step sample_grads norm
 check "a worker that was given no GPU says so" fails_with 66 "this worker was given no GPU (CADRE_DEVICE is not set)"
+check "... a model, too, and names the module that needs none" \
+    fails_as gpu_ddp MLP 66 "this worker was given no GPU (CADRE_DEVICE is not set): let the pod ask for nvidia.com/gpu, or use the module ddp"
 if [[ -e /dev/nvidiactl || -e /dev/dxg ]] || ldconfig -p | grep -q 'libcuda\.so\.1'; then
     skip "a node without a driver is named" "this machine has one"
+    skip "... by a model, too" "this machine has one"
 else
     check "a node without a driver is named" fails_with 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
+    check "... by a model, too" fails_as gpu_ddp MLP 66 "there is no CUDA driver (libcuda.so.1) here" CADRE_DEVICE=0
 fi
 mkdir "$dir/gpu"
 echo "version 11000" >"$dir/gpu/control"
 check "a driver that is older than the runtime of the module is named" \
     fails_with 66 "CUDA driver version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver)" \
+    CADRE_DEVICE=0 "LD_LIBRARY_PATH=$driver" "GPU_STAND_IN=$dir/gpu"
+check "... by a model, too" \
+    fails_as gpu_ddp Attention 66 "GPU 0: CUDA driver version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver)" \
     CADRE_DEVICE=0 "LD_LIBRARY_PATH=$driver" "GPU_STAND_IN=$dir/gpu"
 check "gpu_tensor runs in memory of the host" runs_on_host
 check "the module of docs/modules.md compiles and loads" compiles_document

@@ -25,6 +25,7 @@ socket=$dir/socket
 nccl= # the folder of its library; empty = it is not here
 driver= # the folder of the driver's library, if the loader does not find it
 wrapper=() # around each worker
+class= # of the module; empty = its only one
 
 stop_local() {
     [[ -n $local_pid ]] || return 0
@@ -65,6 +66,11 @@ check() { # NAME COMMAND...: what it printed explains a failure
     fi
 }
 
+skip() { # NAME REASON
+    count=$((count + 1))
+    echo "ok $count - $1 # SKIP $2"
+}
+
 # How many CUDA will see, which is not always what nvidia-smi lists: a process sees one part of a GPU (MIG), and no GPU
 # that it was not given.
 gpus_seen() {
@@ -95,6 +101,7 @@ build_preset() {
     module=$build/examples/gpu_accumulator/gpu_accumulator.so
     tensor=$build/examples/gpu_tensor/gpu_tensor.so
     trouble=$build/tests/gpu/trouble.so
+    ddp=$build/examples/ddp/gpu_ddp.so
     local toolkit
     toolkit=$("$root/deploy/cuda.sh")
     PATH=$PATH:$toolkit/bin
@@ -108,7 +115,8 @@ start() {
     GPUS=$gpus DEVICE=${2:-} DRIVER=$driver "$build/operator/local/cadre-local" --listen "unix:$socket" --group gpu \
         --processes "$1" --agent "$build/worker/agent/cadre-agent" -- \
         sh -c 'export CADRE_DEVICE=${DEVICE:-$((RANK % GPUS))} LD_LIBRARY_PATH=$DRIVER${DRIVER:+:}$LD_LIBRARY_PATH
-            exec "$@"' sh "${wrapper[@]}" "$build/worker/host/cadre-worker" --module "$module" >"$dir/local.log" 2>&1 &
+            exec "$@"' sh "${wrapper[@]}" "$build/worker/host/cadre-worker" --module "$module" ${class:+--class "$class"} \
+        >"$dir/local.log" 2>&1 &
     local_pid=$!
 }
 
@@ -237,6 +245,51 @@ sanitizes() {
     grep -q 'ERROR SUMMARY: 0 errors' "$dir/local.log"
 }
 
+# The same for the kernels of a model.
+sanitizes_model() { # CLASS
+    trap stop_local EXIT
+    export LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-}
+    wrapper=(compute-sanitizer --tool memcheck --leak-check no)
+    step "$ddp" "$1" 1 gpu
+    grep -q 'ERROR SUMMARY: 0 errors' "$dir/local.log"
+}
+
+# step MODULE CLASS RANKS NAME: the numbers of a step on four rows, into that file.
+step() {
+    class=$2 module=$1 start "$3"
+    {
+        call train_step '[1, 4]'
+        call sample_grads 16
+        call norm
+    } >"$dir/$4"
+    cat "$dir/$4"
+    stop_local
+}
+
+# The kernels compute what the same functions compute on the CPU, but for rounding. With several GPUs, NCCL averages.
+trains() { # CLASS
+    local ranks=$gpus
+    [[ $gpus -lt 4 ]] || ranks=4
+    [[ $gpus -ne 3 ]] || ranks=2 # the rows are four
+    trap stop_local EXIT
+    export LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-}
+    step "$build/examples/ddp/ddp.so" "$1" 1 host
+    step "$ddp" "$1" "$ranks" gpu
+    python3 -c '
+import json, sys
+def lines(path):
+    decode = json.JSONDecoder().raw_decode
+    text, at = open(path).read().strip(), 0
+    while at < len(text):
+        value, at = decode(text, at)
+        at += len(text[at:]) - len(text[at:].lstrip())
+        yield [rank if isinstance(rank, list) else [rank] for rank in value]
+for want, got in zip(lines(sys.argv[1]), lines(sys.argv[2]), strict=True):
+    bound = 1e-4 * max(map(abs, want[0]))
+    assert bound and all(abs(x - y) <= bound for rank in got for x, y in zip(want[0], rank, strict=True)), (want, got)
+' "$dir/host" "$dir/gpu"
+}
+
 # "NAME cadre driver ratio" a line.
 measures_memory() {
     local few=()
@@ -343,11 +396,11 @@ run() {
     check "two groups share the GPUs" shares
     check "cadre-gpus tells of the GPUs that nvidia-smi lists" watches
     run_tensors
+    run_models
     if [[ -n $nccl ]]; then
         check "NCCL is measured with one rank" measures_nccl
     else
-        count=$((count + 1))
-        echo "ok $count - NCCL is measured with one rank # SKIP its wheel cannot be had"
+        skip "NCCL is measured with one rank" "its wheel cannot be had"
     fi
     [[ $on_gpu == false ]] || run_trouble "$trouble"
 }
@@ -360,9 +413,24 @@ run_tensors() {
     if command -v compute-sanitizer >/dev/null; then
         check "compute-sanitizer finds nothing in gpu_tensor" sanitizes
     else
-        count=$((count + 1))
-        echo "ok $count - compute-sanitizer finds nothing in gpu_tensor # SKIP it is not here"
+        skip "compute-sanitizer finds nothing in gpu_tensor" "it is not here"
     fi
+}
+
+run_models() {
+    local model
+    for model in MLP Attention; do
+        if [[ -z $nccl || ! -e $build/worker/host/libcadre_gloo.so ]]; then
+            skip "$model: a step on the GPU is that on the CPU (S2-5, S2-9)" "the wheel of NCCL cannot be had, or there is no gloo"
+            continue
+        fi
+        check "$model: a step on the GPU is that on the CPU (S2-5, S2-9)" trains "$model"
+        if command -v compute-sanitizer >/dev/null; then
+            check "... and compute-sanitizer finds nothing in it" sanitizes_model "$model"
+        else
+            skip "... and compute-sanitizer finds nothing in it" "it is not here"
+        fi
+    done
 }
 
 run_trouble() {
@@ -447,6 +515,7 @@ case ${1:-} in
     build=$2
     module=$3
     tensor=$4
+    ddp=$build/examples/ddp/ddp.so
     nccl=${CADRE_TEST_GPU:-}
     driver=$nccl
     fill=1000000

@@ -5,6 +5,7 @@
 Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 """
 
+import math
 import os
 import re
 import signal
@@ -40,6 +41,58 @@ class DataParallel(GroupCase):
         self.assertAlmostEqual(sum(losses) / 2, loss.item(), places=5)
         for got, want in zip(grads[0], alone[0].bias.grad.tolist()):
             self.assertAlmostEqual(got, want, places=5)
+
+
+class Example(GroupCase):
+    """A model of examples/ddp, in C, against torch: loss, gradients and weights after a step on a batch of two rows."""
+
+    module, ranks, of, row, weights = "DDP_SO", 2, "MLP", (512,), [(512, 32), (32, 1)]
+
+    def loss(self, x, weights):
+        import torch
+
+        return ((torch.tanh(x @ weights[0]) @ weights[1] - x.mean(1, keepdim=True)) ** 2).mean()
+
+    def test_a_step_is_that_of_torch(self):
+        import torch
+
+        begin = numbers(1, sum(math.prod(shape) for shape in self.weights)) / 16
+        weights = [w.view(shape).requires_grad_() for w, shape in
+                   zip(begin.split([math.prod(shape) for shape in self.weights]), self.weights)]
+        rows = [numbers(5 * 1000003 + i, math.prod(self.row)).view(self.row) for i in range(2)]
+        loss = self.loss(torch.stack(rows), weights)
+        loss.backward()
+        grads = torch.cat([w.grad.flatten() for w in weights])
+        self.close(self.group.call("train_step", 5, 2, timeout=120), loss.detach())
+        self.close(self.group.call("sample_grads", 16), grads[[i * (len(grads) - 1) // 15 for i in range(16)]])
+        self.close(self.group.call("norm"), (begin - 0.05 * grads).double().norm())
+
+    def close(self, ranks, want):
+        import torch
+
+        for got in torch.tensor(ranks, dtype=torch.float64):
+            torch.testing.assert_close(got, want.double(), rtol=1e-5, atol=1e-5 * want.abs().max().item())
+
+
+class AttentionExample(Example):
+    of, row, weights = "Attention", (128, 1024), [(1024, 3072), (1024, 1024)]
+
+    def loss(self, x, weights):
+        import torch
+
+        output, _ = torch.nn.functional.multi_head_attention_forward(
+            *[x.transpose(0, 1)] * 3, 1024, 8, weights[0].T, None, None, None, False, 0, weights[1].T, None, need_weights=False)
+        return ((output.transpose(0, 1) - x.mean(1, keepdim=True)) ** 2).sum((1, 2)).mean() / 128
+
+
+def numbers(state, n):
+    """The first n of examples/ddp: x = a x + c, n times at once."""
+    import numpy
+    import torch
+
+    powers = numpy.full(n, 6364136223846793005, numpy.uint64).cumprod()
+    states = powers * numpy.uint64(state) + (numpy.concatenate([[numpy.uint64(1)], powers[:-1]]) * numpy.uint64(1442695040888963407)).cumsum()
+    return torch.from_numpy((states >> numpy.uint64(32)).astype(numpy.uint32).view(numpy.int32).astype(numpy.float32)) / 2**31
 
 
 class Forked(GroupCase):

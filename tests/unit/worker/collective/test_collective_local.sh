@@ -38,14 +38,14 @@ sys.exit(len(a) != len(b) or any(abs(x - y) > 1e-5 * max(abs(y), 1e-3) for x, y 
     echo "ok - $1"
 }
 
-group one 1 ""
+group one 1 ", class: MLP"
 local_start -f "$work/one.yaml"
 until_true call one norm
 loss=$(call one train_step '[1,8]') grads=$(call one sample_grads 8)
 call one train_step '[2,8]' >/dev/null
 norm=$(call one norm)
 
-group four 4 ""
+group four 4 ", class: MLP"
 local_start -f "$work/four.yaml"
 until_true call four norm
 same "four ranks have the loss of one" "$(call four train_step '[1,8]')" "$loss"
@@ -57,13 +57,26 @@ CADRE_COLLECTIVE_DEBUG=1 local_start -f "$work/four.yaml"
 until_true call four norm
 same "in debug mode they compute the same" "$(call four train_step '[1,8]')" "$loss"
 
-group mesh 4 ", init: {dim: dp}, meshes: [{name: train, dims: [{name: pp, size: 2}, {name: dp, size: 2}]}]"
+group mesh 4 ", class: MLP, init: {dim: dp}, meshes: [{name: train, dims: [{name: pp, size: 2}, {name: dp, size: 2}]}]"
 local_start -f "$work/mesh.yaml"
 until_true call mesh norm
 same "so have two pairs of a mesh" "$(call mesh train_step '[1,8]')" "$loss"
 same "with the same gradients" "$(call mesh sample_grads 8)" "$grads"
 
-group wrong 2 ", init: {dim: tp}, meshes: [{name: train, dims: [{name: dp, size: 2}]}]"
+# A row of the attention takes seconds with sanitizers.
+group one 1 ", class: Attention"
+local_start -f "$work/one.yaml"
+until_true call one norm
+loss=$(call one train_step '[1,2]') grads=$(call one sample_grads 16) norm=$(call one norm)
+
+group two 2 ", class: Attention"
+local_start -f "$work/two.yaml"
+until_true call two norm
+same "two ranks have the loss of one for the attention" "$(call two train_step '[1,2]')" "$loss"
+same "and its gradients" "$(call two sample_grads 16)" "$grads"
+same "and its weights, on every rank" "$(call two norm)" "$norm"
+
+group wrong 2 ", class: MLP, init: {dim: tp}, meshes: [{name: train, dims: [{name: dp, size: 2}]}]"
 local_start -f "$work/wrong.yaml"
 until_true call wrong norm
 cli_says "a dimension that is not there" "mesh 'train' has no dimension 'tp'" call wrong train_step '[1,8]'
