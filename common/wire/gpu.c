@@ -11,11 +11,6 @@ static const char *const names[GPU_VALUES] = {
     [GPU_ECC_CORRECTED] = "eccCorrected", [GPU_ECC_UNCORRECTED] = "eccUncorrected",
 };
 
-const char *gpu_value_name(enum gpu_value v)
-{
-    return names[v];
-}
-
 void gpu_write(struct json_writer *w, const struct gpu *g)
 {
     writer_object(w, NULL);

@@ -43,7 +43,6 @@ struct gpu {
     size_t n_ranks;
 };
 
-const char *gpu_value_name(enum gpu_value v); // "memoryBytes"
 void gpu_write(struct json_writer *w, const struct gpu *g);
 // A list of them; memory from the arena. NULL reads as an empty list. ERR_INVALID, ERR_LIMIT.
 int gpu_read_list(const struct json *list, struct arena *a, struct gpu **ret, size_t *ret_n, struct err *err);

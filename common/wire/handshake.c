@@ -318,60 +318,6 @@ int handshake_answer_check(const char *head, size_t len, const char *rest, size_
     return 0;
 }
 
-// The value as a string in the head itself, NUL-terminated in place.
-static char *take_value(char *head, const struct field *f)
-{
-    if (!f)
-        return NULL;
-    char *value = head + (f->value - head);
-    value[f->value_len] = '\0';
-    return value;
-}
-
-static int bad(struct err *err, int status, const char *what)
-{
-    err->http_status = status;
-    return err_set(err, ERR_PROTO, "%s", what);
-}
-
-int handshake_upgrade_read(char *head, size_t len, struct handshake_upgrade *ret, struct err *err)
-{
-    struct head h;
-    if (parse_head(head, len, &h, err) < 0)
-        return bad(err, 400, "the request is not HTTP");
-    const char *line = h.start.name, *blank = h.start.name_len > 4 ? memchr(line + 4, ' ', h.start.name_len - 4) : NULL;
-    if (!blank || strncmp(line, "GET /", 5) != 0 || (size_t)(blank - line) + 9 != h.start.name_len ||
-        strncmp(blank, " HTTP/1.1", 9) != 0)
-        return bad(err, 400, "not a GET of HTTP/1.1");
-    const struct field *key = find(&h, "Sec-WebSocket-Key"), *host = find(&h, "Host");
-    if (!has_upgrade(&h))
-        return bad(err, 426, "this address speaks websocket");
-    if (!value_is(find(&h, "Sec-WebSocket-Version"), "13"))
-        return bad(err, 426, "only version 13 of websocket is spoken here");
-    if (!key || key->value_len != HANDSHAKE_KEY_SIZE - 1 || !host)
-        return bad(err, 400, "Host or Sec-WebSocket-Key is missing or wrong");
-    head[blank - head] = '\0';
-    if (!is_field_text(line + 4) || strlen(line + 4) != (size_t)(blank - line) - 4)
-        return bad(err, 400, "the path has a control character");
-    *ret = (struct handshake_upgrade){.path = head + 4,
-                                      .host = take_value(head, host),
-                                      .key = take_value(head, key),
-                                      .subprotocols = take_value(head, find(&h, "Sec-WebSocket-Protocol")),
-                                      .authorization = take_value(head, find(&h, "Authorization"))};
-    return 0;
-}
-
-int handshake_accept_write(struct buf *out, const char *key, const char *subprotocol)
-{
-    char accept[HANDSHAKE_ACCEPT_SIZE];
-    handshake_accept(key, accept);
-    return buf_printf(out,
-                      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-                      "Sec-WebSocket-Accept: %s\r\n%s%s%s\r\n",
-                      accept, subprotocol ? "Sec-WebSocket-Protocol: " : "", subprotocol ? subprotocol : "",
-                      subprotocol ? "\r\n" : "");
-}
-
 int handshake_refuse_write(struct buf *out, int status, const char *message)
 {
     return buf_printf(out,

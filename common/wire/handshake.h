@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The opening handshake of RFC 6455, section 4, for both roles; text in, text out, no I/O.
+// The opening handshake of RFC 6455, section 4, as a client has it, and a refusal; text in, text out, no I/O.
 #pragma once
 
 #include "common/base/buf.h"
@@ -46,15 +46,5 @@ bool handshake_answer_complete(const char *data, size_t len);
 int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,
                            const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE], struct err *err);
 
-// What a server reads; strings point into the head, which is changed.
-struct handshake_upgrade {
-    char *path, *host, *key;
-    char *subprotocols; // NULL = none asked for
-    char *authorization;
-};
-
-// A head in `head[len]`, which must be NUL-terminated. On error err->http_status is what to answer with.
-int handshake_upgrade_read(char *head, size_t len, struct handshake_upgrade *ret, struct err *err);
-bool handshake_offers(const char *subprotocols, const char *name);                     // NULL offers nothing
-int handshake_accept_write(struct buf *out, const char *key, const char *subprotocol); // NULL = none
+bool handshake_offers(const char *subprotocols, const char *name); // NULL offers nothing
 int handshake_refuse_write(struct buf *out, int status, const char *message);

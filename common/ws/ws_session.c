@@ -111,11 +111,6 @@ int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struc
     return queued(s, r);
 }
 
-bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers)
-{
-    return record_writer_drop(&s->queue.records, call, answers);
-}
-
 size_t ws_session_queued(const struct ws_session *s)
 {
     return ws_queue_bytes(&s->queue);

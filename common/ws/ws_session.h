@@ -25,7 +25,6 @@ int ws_session_message(struct ws_session *s, bool text, const void *data, size_t
 int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err); // ws_queue_parts()
 // Who pays from now on for messages that wait, besides max_queue, and for those that have come in part.
 void ws_session_charge(struct ws_session *s, struct quota *quota);
-bool ws_session_drop(struct ws_session *s, uint32_t call, bool answers); // record_writer_drop()
 size_t ws_session_queued(const struct ws_session *s);
 // The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
 struct record_writer *ws_session_records(struct ws_session *s);

@@ -63,14 +63,7 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
         alarm_set(&a->alarm, &g->alarms, g->config.authorise_ms, on_late);
 }
 
-void admission_done(struct admission *a)
-{
-    admission_cancel(a);
-    free(TAKE_PTR(a->subject));
-    free(TAKE_PTR(a->user));
-}
-
-void admission_cancel(struct admission *a)
+static void cancel(struct admission *a)
 {
     if (!a->pending)
         return;
@@ -79,6 +72,13 @@ void admission_cancel(struct admission *a)
     alarm_clear(&a->alarm, &a->gateway->alarms);
     a->gateway->counters.pending--;
     a->pending = false;
+}
+
+void admission_done(struct admission *a)
+{
+    cancel(a);
+    free(TAKE_PTR(a->subject));
+    free(TAKE_PTR(a->user));
 }
 
 int64_t admission_left_ms(const struct admission *a)

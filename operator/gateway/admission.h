@@ -28,8 +28,7 @@ struct admission {
 // Asks. `then` is called once when the answer comes later, and not when it is there already on return.
 void admission_ask(struct admission *a, struct gateway *g, const char *token, const char *ns,
                    void (*then)(struct admission *a));
-void admission_cancel(struct admission *a); // also if nothing was asked
-void admission_done(struct admission *a);   // the same, and gives back what it holds
+void admission_done(struct admission *a); // the same, and gives back what it holds
 // Milliseconds until what was admitted ends, at least 0; -1 = it does not.
 int64_t admission_left_ms(const struct admission *a);
 // The token of a client's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.

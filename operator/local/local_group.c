@@ -421,16 +421,6 @@ const char *local_group_uid(const struct local_group *g)
     return g->uid;
 }
 
-const char *local_group_ns(const struct local_group *g)
-{
-    return g->ns;
-}
-
-const char *local_group_name(const struct local_group *g)
-{
-    return g->name;
-}
-
 const struct workergroup *local_group_spec(const struct local_group *g)
 {
     return g->manifest.group;

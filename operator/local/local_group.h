@@ -51,8 +51,6 @@ void local_group_reap(struct local_group *g); // after SIGCHLD
 void local_group_waits(struct local_group *g, const char *why);
 
 const char *local_group_uid(const struct local_group *g);
-const char *local_group_ns(const struct local_group *g);
-const char *local_group_name(const struct local_group *g);
 const struct workergroup *local_group_spec(const struct local_group *g); // NULL = it has no manifest
 int local_group_exit_code(const struct local_group *g);                  // of the process that failed first
 bool local_group_stopped(const struct local_group *g);                   // it was told to end

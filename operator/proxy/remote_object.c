@@ -91,7 +91,7 @@ static bool remember(struct session *s, const char *text, uint32_t n)
     return true;
 }
 
-void object_forget(struct session *s, const char *text, uint32_t n)
+static void forget(struct session *s, const char *text, uint32_t n)
 {
     if (!map_has(&s->objects, text))
         return;
@@ -265,7 +265,7 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
     if (r < 0)
         return r;
     if (head_method_is(head, "object.free"))
-        object_forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
+        forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
     rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
     rec->h.dispatch = ref.form == REF_ONE ? 0 : RECORD_SPLIT;
     rec->h.execute = ref.form == REF_ONE ? 0 : RECORD_ALL;

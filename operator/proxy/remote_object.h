@@ -24,4 +24,3 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
 void object_discard_all(struct call *c);
 
 void object_session_ends(struct session *s);
-void object_forget(struct session *s, const char *text, uint32_t n); // a reference of n parts, which was freed

@@ -38,7 +38,8 @@ bool conditions_was(const struct conditions *c, enum condition_kind which)
     return old && old->status == CONDITION_TRUE;
 }
 
-bool conditions_became(const struct conditions *c, enum condition_kind which)
+// The status knows no such condition, or another status or reason of it.
+static bool became(const struct conditions *c, enum condition_kind which)
 {
     const struct condition *old = conditions_old(c, which), *now = &c->now[which];
     return !old || old->status != now->status || !str_eq(old->reason, now->reason);
@@ -158,30 +159,30 @@ static void add_events(const struct conditions *c, const struct status_draft *d,
                                           REASON_PLACEMENT_NOT_READY, REASON_PORT_CONFLICT, NULL};
     static const char *const stuck[] = {REASON_IMAGE, REASON_CONTAINER_CONFIG, NULL};
     const struct condition *now = c->now;
-    bool refused = now[ACCEPTED].status == CONDITION_FALSE && conditions_became(c, ACCEPTED);
+    bool refused = now[ACCEPTED].status == CONDITION_FALSE && became(c, ACCEPTED);
     if (d->code)
         plan_add_event(plan, stage, false, "CodeByValue", d->code);
     if (refused)
         add_event(c, ACCEPTED, true, stage, plan);
-    if (conditions_became(c, SCHEDULED)) {
+    if (became(c, SCHEDULED)) {
         if (now[SCHEDULED].status == CONDITION_TRUE)
             plan_add_event(plan, stage, false, "Scheduled", d->placements);
         else if (is_one_of(now[SCHEDULED].reason, waiting) && !refused)
             add_event(c, SCHEDULED, true, stage, plan);
     }
-    if (now[READY].status == CONDITION_FALSE && conditions_became(c, READY) && is_one_of(now[READY].reason, stuck))
+    if (now[READY].status == CONDITION_FALSE && became(c, READY) && is_one_of(now[READY].reason, stuck))
         add_event(c, READY, true, stage, plan);
-    if (d->slow && now[READY].status == CONDITION_TRUE && conditions_became(c, READY))
+    if (d->slow && now[READY].status == CONDITION_TRUE && became(c, READY))
         plan_add_event(plan, stage, true, "PreloadRefused", d->slow);
     if (d->restarted)
         plan_add_event(plan, stage, true, REASON_RESTARTING, now[READY].message);
-    if (now[GPU_LOST].type && now[GPU_LOST].status == CONDITION_TRUE && conditions_became(c, GPU_LOST))
+    if (now[GPU_LOST].type && now[GPU_LOST].status == CONDITION_TRUE && became(c, GPU_LOST))
         add_event(c, GPU_LOST, true, stage, plan);
-    if (now[FAILED].status == CONDITION_TRUE && conditions_became(c, FAILED))
+    if (now[FAILED].status == CONDITION_TRUE && became(c, FAILED))
         add_event(c, FAILED, true, stage, plan);
-    if (now[SUCCEEDED].status == CONDITION_TRUE && conditions_became(c, SUCCEEDED))
+    if (now[SUCCEEDED].status == CONDITION_TRUE && became(c, SUCCEEDED))
         add_event(c, SUCCEEDED, false, stage, plan);
-    if (conditions_old(c, SUSPENDED) && conditions_became(c, SUSPENDED)) {
+    if (conditions_old(c, SUSPENDED) && became(c, SUSPENDED)) {
         bool suspended = now[SUSPENDED].status == CONDITION_TRUE;
         plan_add_event(plan, stage, false, suspended ? "Suspended" : "Resumed",
                        suspended ? now[SUSPENDED].message : "spec.suspend is false");
@@ -193,7 +194,7 @@ static bool lasts(const struct conditions *c)
 {
     static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING,   REASON_BINDING,
                                           REASON_STARTING, REASON_TERMINATING, REASON_COMPLETING, NULL};
-    return conditions_became(c, READY) && !is_one_of(c->now[READY].reason, passing);
+    return became(c, READY) && !is_one_of(c->now[READY].reason, passing);
 }
 
 static int64_t settle_ms(const struct conditions *c, const struct status_writer *w, struct arena *a)

@@ -32,8 +32,6 @@ void conditions_alive(struct conditions *c); // neither ended nor suspended
 void conditions_wait(struct conditions *c, const char *reason, const char *message);
 const struct condition *conditions_old(const struct conditions *c, enum condition_kind which); // NULL if never set
 bool conditions_was(const struct conditions *c, enum condition_kind which);                    // the status says True
-// The status knows no such condition, or another status or reason of it.
-bool conditions_became(const struct conditions *c, enum condition_kind which);
 // What a gang gave its pods up for says more than that they are still going, and does not change with each pod that
 // goes: Ready says so already.
 bool conditions_keep_reason(const struct conditions *c);

@@ -58,7 +58,9 @@ static const char *stuck_reason(const char *waiting)
     return NULL;
 }
 
-const struct container_status *pod_stuck(const struct pod *p, const char **ret_reason)
+// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
+// it; NULL if none does.
+static const struct container_status *find_stuck(const struct pod *p, const char **ret_reason)
 {
     for (size_t i = 0; i < p->n_containers; i++) {
         const struct container_status *s = &p->containers[i];
@@ -95,7 +97,7 @@ void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct c
     pods->newest_ms = MAX(pods->newest_ms, p->obj.meta.created_ms);
     if (!p->node && p->unschedulable && !pods->unschedulable)
         pods->unschedulable = p;
-    const struct container_status *s = pods->stuck ? NULL : pod_stuck(p, &pods->stuck_reason);
+    const struct container_status *s = pods->stuck ? NULL : find_stuck(p, &pods->stuck_reason);
     if (!s)
         return;
     pods->stuck = p;

@@ -34,9 +34,6 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
                    int64_t *ret_ms);
 // It is not bound, and the node that it is to go to does not exist (any more).
 bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
-// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
-// it; NULL if none does.
-const struct container_status *pod_stuck(const struct pod *p, const char **ret_reason);
 const char *pod_place(const struct pod *p); // the node where it is or is to be
 
 // Which replicas or bundles (by index, NULL = none) are on which node or are to be, in the order of their first index.

@@ -113,7 +113,7 @@ NO_CIRCLES = ("cli/", "common/", "operator/", "sdk/c/", "worker/")
 # A noun is a pair of files, and no two nouns have one name. A source without a header of its own implements one that
 # many share: the commands of cli/verbs.h, and the public headers of sdk/c/include.
 NOUNS = ("cli/", "common/", "operator/", "sdk/c/client/", "worker/")
-HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/(?:program|transfer)\.c")
+HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/(?:communicator|program|transfer)\.c")
 
 MAX_COLUMNS = 120
 MAX_LINES = 600

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/communicator.h"
+// The ABI for communicators of methods: who the members are, and how they meet. worker/collective does the rest.
+#include "sdk/c/include/cadre/collective.h"
 
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/collective/comm.h"
+#include "worker/host/host_call.h"
+#include "worker/host/meeting.h"
 #include "worker/host/method_executor.h"
 
 #include <arpa/inet.h>
@@ -104,8 +107,11 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
         inet_ntop(AF_INET6, &v6->sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
-int communicator_join(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
-                      const cadre_comm_options *o, cadre_comm **ret, struct err *err)
+// Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
+// Only the back end and the limit of `o` count. `names` of the members are for messages. The errors of meeting_hold()
+// and comm_new().
+static int meet(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
+                const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
     int64_t left = c->nested.deadline ? c->nested.deadline - clock_mono_ms(&clock_system) : INT64_MAX;
     int64_t limit = o->limit_ms > 0 ? o->limit_ms : COMM_LIMIT_MS;
@@ -138,7 +144,7 @@ static int join(struct cadre_call *c, const cadre_comm_options *o, const struct 
 {
     const struct meeting_list list = {.ranks = s->ranks, .n = s->n, .index = s->index};
     char **names = name_ranks(s);
-    int r = communicator_join(c, &list, (const char *const *)names, o, ret, err);
+    int r = meet(c, &list, (const char *const *)names, o, ret, err);
     for (int i = 0; i < s->n; i++)
         free(names[i]);
     free(names);

@@ -55,11 +55,6 @@ int objects_port(const struct objects *o)
     return o->lender ? lender_port(o->lender) : 0;
 }
 
-uint64_t objects_given(const struct objects *o)
-{
-    return o->lender ? lender_bytes(o->lender) : 0;
-}
-
 struct store *objects_store(struct objects *o)
 {
     return o->store;

@@ -28,9 +28,8 @@ struct objects;
 
 // Where it cannot listen it goes on without that; `why` says why not.
 struct objects *objects_new(const struct objects_config *config, struct err *why);
-void objects_free(struct objects *o);            // accepts NULL
-int objects_port(const struct objects *o);       // 0 = others get nothing from here
-uint64_t objects_given(const struct objects *o); // bytes, to other workers
+void objects_free(struct objects *o);      // accepts NULL
+int objects_port(const struct objects *o); // 0 = others get nothing from here
 struct store *objects_store(struct objects *o);
 size_t objects_call_bytes(const struct objects *o);
 struct meeting *objects_meeting(const struct objects *o);

@@ -16,7 +16,7 @@ int blocks_download(const struct blocks *b, size_t i, uint64_t at, void *to, siz
     return copier_download(b->gpu->copier, to, (char *)b->list[i].data + at, len, NULL, err);
 }
 
-int blocks_upload(const struct blocks *b, size_t i, uint64_t at, const void *from, size_t len, struct err *err)
+static int upload(const struct blocks *b, size_t i, uint64_t at, const void *from, size_t len, struct err *err)
 {
     return copier_upload(b->gpu->copier, (char *)b->list[i].data + at, from, len, NULL, err);
 }
@@ -28,7 +28,7 @@ int blocks_put(const struct blocks *b, const struct pick *picks, size_t n, struc
         const struct pick *p = &picks[i];
         const struct block *block = &b->list[p->block];
         if (block->on_device)
-            r = blocks_upload(b, p->block, p->at, p->packed, p->len, err);
+            r = upload(b, p->block, p->at, p->packed, p->len, err);
         else
             memcpy((char *)block->data + p->at, p->packed, p->len);
     }

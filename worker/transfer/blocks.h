@@ -26,10 +26,8 @@ struct blocks {
 };
 
 bool blocks_any_on_device(const struct blocks *b);
-// Bytes of a block that is on the device, from and to memory of the host. The first returns when the bytes are there,
-// the second when `from` may change.
+// Bytes of a block that is on the device, to memory of the host. They are there when it returns.
 int blocks_download(const struct blocks *b, size_t i, uint64_t at, void *to, size_t len, struct err *err);
-int blocks_upload(const struct blocks *b, size_t i, uint64_t at, const void *from, size_t len, struct err *err);
 
 // Bytes that are in the memory of the host, beside the block to which they belong.
 struct pick {

@@ -155,72 +155,24 @@ static void the_reason_of_a_refusal_is_waited_for(void **state)
     assert_true(handshake_answer_complete(endless, sizeof endless - 1));
 }
 
-static int upgrade(const char *text, struct handshake_upgrade *ret, struct err *err, char **ret_head)
+static void names_are_offered_whole(void **state)
 {
-    *ret_head = xstrdup(text);
-    return handshake_upgrade_read(*ret_head, strlen(text), ret, err);
+    (void)state;
+    assert_true(handshake_offers("cadre.v1, cadre.v1.json", "cadre.v1"));
+    assert_true(handshake_offers("cadre.v1,cadre.v1.json", "cadre.v1.json"));
+    assert_false(handshake_offers("cadre.v1", "cadre"));
+    assert_false(handshake_offers(NULL, "cadre.v1"));
 }
 
-static void a_server_reads_what_a_client_writes(void **state)
+static void a_client_reads_the_refusal_that_a_server_writes(void **state)
 {
     (void)state;
     struct buf out = BUF_INIT(HANDSHAKE_HEAD_MAX);
-    struct err err = ERR_INIT;
-    const struct handshake_header headers[] = {{"Authorization", "Bearer abc"}};
-    const struct handshake_request request = {"op:8443", "/v1", "cadre.v1", headers, 1};
-    struct handshake_upgrade up;
-    char *head, protocol[HANDSHAKE_PROTOCOL_SIZE];
-    assert_int_equal(handshake_request_write(&out, &request, KEY, &err), 0);
-    assert_int_equal(upgrade(buf_str(&out), &up, &err, &head), 0);
-    assert_string_equal(up.path, "/v1");
-    assert_string_equal(up.host, "op:8443");
-    assert_string_equal(up.key, KEY);
-    assert_string_equal(up.authorization, "Bearer abc");
-    assert_true(handshake_offers(up.subprotocols, "cadre.v1"));
-    assert_false(handshake_offers(up.subprotocols, "cadre"));
-    assert_false(handshake_offers(NULL, "cadre.v1"));
-    buf_reset(&out);
-    assert_int_equal(handshake_accept_write(&out, up.key, "cadre.v1"), 0);
-    assert_int_equal(answer(buf_str(&out), "cadre.v1", protocol).code, 0);
-    assert_string_equal(protocol, "cadre.v1");
-    buf_reset(&out);
+    char protocol[HANDSHAKE_PROTOCOL_SIZE];
     assert_int_equal(handshake_refuse_write(&out, 401, "who are you"), 0);
-    err = answer(buf_str(&out), "cadre.v1", protocol);
+    const struct err err = answer(buf_str(&out), "cadre.v1", protocol);
     assert_string_equal(err.msg, "the server refused with HTTP status 401: who are you");
-    free(head);
     buf_done(&out);
-}
-
-static void what_is_no_upgrade_is_answered_with_a_status(void **state)
-{
-    (void)state;
-#define ASK "Host: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-#define KEYLINE "Sec-WebSocket-Key: " KEY "\r\n"
-    static const struct {
-        int status;
-        const char *text;
-    } cases[] = {
-        {0, "GET / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {426, "GET / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 8\r\n\r\n"},
-        {426, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"},
-        {400, "POST / HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET / HTTP/1.0\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET x HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET /\x01 HTTP/1.1\r\n" ASK KEYLINE "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET / HTTP/1.1\r\n" ASK "Sec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET / HTTP/1.1\r\n" ASK "Sec-WebSocket-Key: abc\r\nSec-WebSocket-Version: 13\r\n\r\n"},
-        {400, "GET / HTTP/1.1\r\nbroken header\r\n\r\n"},
-        {400, "\r\n\r\n"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct err err = ERR_INIT;
-        struct handshake_upgrade up;
-        char *head;
-        int r = upgrade(cases[i].text, &up, &err, &head);
-        assert_int_equal(r < 0, cases[i].status != 0);
-        assert_int_equal(err.http_status, cases[i].status);
-        free(head);
-    }
 }
 
 static void a_head_ends_at_the_empty_line(void **state)
@@ -242,8 +194,8 @@ int main(void)
         cmocka_unit_test(wrong_answers_are_refused),
         cmocka_unit_test(a_refusal_says_why_in_the_words_of_the_server),
         cmocka_unit_test(the_reason_of_a_refusal_is_waited_for),
-        cmocka_unit_test(a_server_reads_what_a_client_writes),
-        cmocka_unit_test(what_is_no_upgrade_is_answered_with_a_status),
+        cmocka_unit_test(names_are_offered_whole),
+        cmocka_unit_test(a_client_reads_the_refusal_that_a_server_writes),
         cmocka_unit_test(a_head_ends_at_the_empty_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

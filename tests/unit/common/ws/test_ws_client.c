@@ -132,7 +132,10 @@ static void accept_with(const void *behind, size_t len)
     assert_non_null(at);
     memcpy(key, at + strlen("Sec-WebSocket-Key: "), HANDSHAKE_KEY_SIZE - 1);
     handshake_accept(key, accept);
-    handshake_accept_write(&answer, key, "cadre.v1");
+    buf_printf(&answer,
+               "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+               "Sec-WebSocket-Accept: %s\r\nSec-WebSocket-Protocol: cadre.v1\r\n\r\n",
+               accept);
     buf_append(&answer, behind, len);
     say(answer.data, answer.len);
     buf_done(&answer);
