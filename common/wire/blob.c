@@ -6,6 +6,7 @@
 #include "common/base/small.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
@@ -46,7 +47,7 @@ struct blob *blob_copy(const void *data, size_t len, struct quota *quota)
     return b;
 }
 
-struct blob *blob_adopt(char *data, size_t len)
+static struct blob *of_another(char *data, size_t len)
 {
     struct blob *b = block_new(0);
     b->len = b->size = b->room = len;
@@ -54,9 +55,16 @@ struct blob *blob_adopt(char *data, size_t len)
     return b;
 }
 
+struct blob *blob_adopt(char *data, size_t len)
+{
+    struct blob *b = of_another(data, len);
+    b->adopted = true;
+    return b;
+}
+
 struct blob *blob_lend(const void *data, size_t len)
 {
-    struct blob *b = blob_adopt((char *)data, len);
+    struct blob *b = of_another((char *)data, len);
     b->lent = true;
     return b;
 }
@@ -74,9 +82,10 @@ struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t
 static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
-    char *data = spare_take_largest(spare, room, &room); // so that it need not move again and again
-    if (!data && !b->inside && (b->room >= STEP_MAX || room < STEP_MAX)) {
-        data = xrealloc(b->data, room, 1); // which moves pages, not bytes
+    bool own = b->room >= SPARE_OWN; // which would take too much of a turn of the loop to copy
+    char *data = own ? NULL : spare_take_largest(spare, room, &room); // so that it need not move again and again
+    if (own || (!data && !b->inside && room < SPARE_OWN)) {
+        data = spare_grow(b->data, b->room, room);
     } else {
         data = data ? data : spare_new(room);
         fiber_copy(data, b->data, b->len);
@@ -90,7 +99,7 @@ static void move(struct blob *b, size_t room)
 
 bool blob_reserve(struct blob *b, size_t more)
 {
-    assert(b->refs == 1 && !b->lent);
+    assert(b->refs == 1 && !b->lent && !b->adopted);
     size_t need = b->len + more, size = b->size;
     if (need <= size)
         return true;
@@ -145,7 +154,9 @@ void blob_unref(struct blob *b)
         return;
     }
     quota_refund(b->quota, b->size);
-    if (!b->inside && !b->lent)
+    if (b->adopted)
+        free(b->data);
+    else if (!b->inside && !b->lent)
         spare_give(quota_spare(b->quota), b->data, b->room);
     quota_unref(b->quota);
     block_free(b);

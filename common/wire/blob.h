@@ -21,6 +21,7 @@ struct blob {
     size_t behind;       // this struct, bytes of its block
     bool inside;         // data is there
     bool lent;           // data is the caller's
+    bool adopted;        // data is malloc()'s
     uint32_t tag;        // for the area's owner
 };
 
@@ -33,7 +34,7 @@ struct blob *blob_lend(const void *data, size_t len);
 // Of what lies at `data` in an area, to which it holds a reference. Not counted: the memory is its owner's.
 struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t tag);
 // Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
-// before it is shared.
+// before it is shared; not of one that was adopted or lent.
 bool blob_reserve(struct blob *b, size_t more);
 // From now on it counts for `quota` instead (memory of an area for nobody). False, and nothing changed, where that does
 // not allow it.

@@ -3,11 +3,13 @@
 
 #include "common/base/mem.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PAGE_LONG ((size_t)2 << 20)
 #define LENT_MIN ((size_t)32 << 20) // shorter ones are not worth the system call
@@ -17,15 +19,58 @@ void spare_init(struct spare *s, size_t max_bytes)
     *s = (struct spare){.max_bytes = max_bytes};
 }
 
+// All of it: a mapping of which a part is marked is two, and cannot be moved.
+static char *want_long_pages(char *data, size_t size)
+{
+    if (size >= 2 * PAGE_LONG)
+        (void)madvise(data, size, MADV_HUGEPAGE); // a kernel without them refuses
+    return data;
+}
+
+static char *map(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (size + page - 1) / page * page;
+    size_t more = size >= 2 * PAGE_LONG ? PAGE_LONG : 0; // so that it begins with a long page
+    char *p = mmap(NULL, len + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        abort(); // as xmalloc()
+    size_t skip = more ? -(uintptr_t)p % PAGE_LONG : 0;
+    if (skip)
+        munmap(p, skip);
+    if (more > skip)
+        munmap(p + skip + len, more - skip);
+    return want_long_pages(p + skip, len);
+}
+
 char *spare_new(size_t size)
 {
-    void *data;
-    if (size < 2 * PAGE_LONG)
-        return xmalloc(size);
-    if (posix_memalign(&data, PAGE_LONG, size) != 0)
-        abort();                                                      // as xmalloc()
-    (void)madvise(data, size / PAGE_LONG * PAGE_LONG, MADV_HUGEPAGE); // a kernel without them refuses
-    return data;
+    return size < SPARE_OWN ? xmalloc(size) : map(size);
+}
+
+char *spare_grow(char *data, size_t size, size_t to)
+{
+    assert(size >= SPARE_OWN || to < SPARE_OWN);
+    if (size < SPARE_OWN)
+        return xrealloc(data, to, 1);
+    void *p = mremap(data, size, to, 0);
+    if (p == MAP_FAILED)
+        p = mremap(data, size, to, MREMAP_MAYMOVE | MREMAP_FIXED, map(to));
+    if (p == MAP_FAILED)
+        abort(); // as xrealloc()
+    return want_long_pages(p, to);
+}
+
+void spare_free(char *data, size_t size)
+{
+    if (size < SPARE_OWN)
+        free(data);
+    else
+        munmap(data, size);
+}
+
+static void free_block(struct spare_block b)
+{
+    spare_free(b.data, b.size);
 }
 
 static struct spare_block remove_at(struct spare *s, unsigned i)
@@ -40,7 +85,7 @@ static struct spare_block remove_at(struct spare *s, unsigned i)
 void spare_done(struct spare *s)
 {
     while (s->n)
-        free(remove_at(s, 0).data);
+        free_block(remove_at(s, 0));
     free(TAKE_PTR(s->blocks));
     s->size = 0;
 }
@@ -85,11 +130,11 @@ static void lend_to_kernel(char *data, size_t size)
 void spare_give(struct spare *s, char *data, size_t size)
 {
     if (!s || size < SPARE_MIN || size > s->max_bytes) {
-        free(data);
+        spare_free(data, size);
         return;
     }
     while (s->n == SPARE_BLOCKS || size > s->max_bytes - s->bytes)
-        free(remove_at(s, 0).data);
+        free_block(remove_at(s, 0));
     if (s->n == s->size) {
         s->size = MAX(2 * s->size, 8u);
         s->blocks = xrealloc(s->blocks, s->size, sizeof *s->blocks);

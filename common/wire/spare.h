@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #define SPARE_MIN ((size_t)128 << 10) // smaller blocks are left to malloc()
+#define SPARE_OWN ((size_t)1 << 20)   // longer ones are mappings of their own, which move without a copy
 
 enum { SPARE_BLOCKS = 512 }; // as many pieces of a long body as wait for a receiver when its sender is told to stop
 
@@ -22,14 +23,18 @@ struct spare {
 void spare_init(struct spare *s, size_t max_bytes);
 void spare_done(struct spare *s);
 
-// A block that is new, to be freed by free() or spare_give(). A long one has pages of 2 MiB where the kernel likes
-// that: then it is cleared and mapped in a tenth of the time.
+// A block that is new. A long one has pages of 2 MiB where the kernel likes that: then it is cleared and mapped in a
+// tenth of the time.
 char *spare_new(size_t size);
+// Makes it longer. One of SPARE_OWN or more is never copied: the kernel maps its pages elsewhere. A shorter one must
+// stay shorter than that.
+char *spare_grow(char *data, size_t size, size_t to);
+void spare_free(char *data, size_t size);
 // A block of at least `size` bytes, but not far more, likewise; of equals the one that was used last, as it may still
 // be in a cache. NULL where none is kept. s may be NULL.
 char *spare_take(struct spare *s, size_t size, size_t *ret_size);
 // The largest of them, for what will grow.
 char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size);
-// Keeps a block of malloc(), or frees it; older ones make way for it. Long ones the kernel may have while memory is
+// Keeps a block, or frees it; older ones make way for it. Long ones the kernel may have while memory is
 // short. s may be NULL.
 void spare_give(struct spare *s, char *data, size_t size);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/blob.h"
+
+#include "common/base/fiber.h"
+#include "common/base/mem.h"
 #include "common/wire/gather.h"
 
 #include <setjmp.h>
@@ -167,6 +170,56 @@ static void a_growing_blob_moves_into_the_largest_block(void **state)
     quota_unref(q);
 }
 
+static void grows(void *ctx)
+{
+    enum { PIECE = 64 << 10, ALL = 40 << 20 };
+    static char piece[PIECE];
+    struct blob *b = blob_copy(piece, PIECE, ctx);
+    while (b->len < ALL) {
+        assert_true(blob_reserve(b, PIECE));
+        b->len += PIECE;
+    }
+    blob_unref(b);
+}
+
+// What is copied is counted by the fiber that copies it.
+static void a_blob_that_grows_long_is_never_copied_as_a_whole(void **state)
+{
+    (void)state;
+    enum { UNIT = 4096, COPIED_MAX = 2 * SPARE_OWN };
+    static const size_t kept[] = {0, 3 << 20, 16 << 20}; // blocks for it to move into
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        struct quota *q = quota_new(256 << 20, NULL);
+        blob_unref(blob_new(kept[i], q));
+        struct fiber *f = fiber_new(grows, q);
+        int units = 0;
+        while (!fiber_run(f, UNIT))
+            units++;
+        assert_in_range(units, 0, COPIED_MAX / UNIT);
+        quota_unref(q);
+    }
+}
+
+static void a_long_block_grows_with_its_content_also_where_another_is_in_the_way(void **state)
+{
+    (void)state;
+    size_t size = SPARE_OWN;
+    char *data = spare_new(size), *others[12];
+    memset(data, 'a', size);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        size_t to = size + size / 2;
+        others[i] = spare_new(SPARE_OWN);
+        data = spare_grow(data, size, to);
+        for (size_t k = 0; k < size; k += 4096)
+            assert_int_equal(data[k], 'a');
+        memset(data + size, 'a', to - size);
+        size = to;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        spare_free(others[i], SPARE_OWN);
+    spare_free(data, size);
+}
+
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
 {
     (void)state;
@@ -196,11 +249,11 @@ static void a_piece_does_not_take_the_block_of_a_whole_body(void **state)
     struct spare s;
     size_t size;
     spare_init(&s, 64 * SPARE_MIN);
-    spare_give(&s, malloc(32 * SPARE_MIN), 32 * SPARE_MIN);
+    spare_give(&s, spare_new(32 * SPARE_MIN), 32 * SPARE_MIN);
     assert_null(spare_take(&s, SPARE_MIN, &size));
     char *block = spare_take_largest(&s, SPARE_MIN, &size);
     assert_int_equal(size, 32 * SPARE_MIN);
-    free(block);
+    spare_free(block, size);
     spare_done(&s);
 }
 
@@ -300,6 +353,8 @@ int main(void)
         cmocka_unit_test(a_growing_blob_moves_into_a_block_that_was_kept),
         cmocka_unit_test(a_short_blob_grows_step_by_step),
         cmocka_unit_test(a_growing_blob_moves_into_the_largest_block),
+        cmocka_unit_test(a_long_block_grows_with_its_content_also_where_another_is_in_the_way),
+        cmocka_unit_test(a_blob_that_grows_long_is_never_copied_as_a_whole),
         cmocka_unit_test(a_body_is_kept_whole_where_such_bodies_are_expected),
         cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
     };
