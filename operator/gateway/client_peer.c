@@ -194,7 +194,7 @@ static bool text_stops(const struct connection *c)
 static void text_text(struct connection *c, const char *text, size_t len, struct blob *blob)
 {
     struct jsonrpc *j = c->self;
-    if (blob && len > JSONRPC_SLICE) {
+    if (blob && len > JSONRPC_LONG) {
         jsonrpc_input_long(j, blob, text, len);
     } else {
         tenant_spend(j->session->tenant, len / TENANT_UNIT_BYTES);

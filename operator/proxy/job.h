@@ -8,7 +8,7 @@
 #include "operator/proxy/tenant.h"
 
 // What takes longer than a step is a job.
-#define JOB_STEP ((size_t)TENANT_TURN * TENANT_UNIT_BYTES)
+#define JOB_STEP ((size_t)128 << 10)
 
 struct job {
     void (*work)(struct job *j); // in steps: it may use nothing that can change or go meanwhile

@@ -240,7 +240,7 @@ static bool look(struct jsonrpc *j)
     for (size_t n; !j->broken && parts_look(&j->body, &n); parts_skip(&j->body, n)) {
         if (!tenant_has_turn(t))
             return false;
-        n = MIN(n, (size_t)JSONRPC_SLICE);
+        n = MIN(n, tenant_slice(t));
         tenant_spend(t, n / TENANT_UNIT_BYTES);
         j->broken = !json_check_feed(&j->check, parts_own(&j->body, n, j->session->quota), n);
     }

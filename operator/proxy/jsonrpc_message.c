@@ -29,7 +29,7 @@ int jsonrpc_message_read(struct jsonrpc_message *m, struct tenant *t, struct err
     while (m->check.at < m->len) {
         if (!tenant_has_turn(t))
             return 0;
-        size_t n = MIN(m->len - m->check.at, (size_t)JSONRPC_SLICE);
+        size_t n = MIN(m->len - m->check.at, tenant_slice(t));
         tenant_spend(t, n / TENANT_UNIT_BYTES);
         if (!json_check_feed(&m->check, m->text + m->check.at, n))
             return not_json(m, err);
@@ -51,11 +51,11 @@ static char *shorten(const struct jsonrpc_message *m, struct arena *a, size_t *r
     for (unsigned i = 0; i < MIN(m->check.longs_n, (unsigned)JSON_LONGS_MAX); i++)
         if (is_left_out(m, &m->check.longs[i]))
             len -= m->check.longs[i].len - 2;
-    if (m->check.longs_n > JSON_LONGS_MAX || len > JSONRPC_SLICE) {
+    if (m->check.longs_n > JSON_LONGS_MAX || len > JSONRPC_LONG) {
         err_set(err, ERR_INVALID,
                 "a request of %zu bytes has too many other values beside its arguments: at most %d long values and %d "
                 "bytes",
-                m->len, JSON_LONGS_MAX, JSONRPC_SLICE);
+                m->len, JSON_LONGS_MAX, JSONRPC_LONG);
         return NULL;
     }
     char *text = arena_alloc(a, len), *p = text;

@@ -8,9 +8,9 @@
 #include "operator/proxy/tenant.h"
 
 enum {
-    JSONRPC_SLICE = TENANT_TURN * TENANT_UNIT_BYTES, // of JSON that is read in one piece: less than a millisecond
+    JSONRPC_LONG = 128 * 1024,   // a message up to this is read in one piece: about a millisecond
     JSONRPC_HEAD_MAX = 16 * 1024 // bytes of a parameter that is not args, perRank, value or ref; and, in a message
-                                 // longer than a slice, of all of them together
+                                 // that is long, of all of them together
 };
 
 struct jsonrpc_message { // {0}: there is none

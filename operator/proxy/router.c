@@ -52,6 +52,7 @@ void router_init(struct router *r, const struct router_config *config)
     r->at_once = work_of_turn(r);
     list_init(&r->flowing);
     list_init(&r->spenders);
+    r->level = TENANT_TURN;
     list_init(&r->employers);
     r->marks = blob_copy("[,]null", 7, NULL);
 }

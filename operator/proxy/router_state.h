@@ -12,8 +12,8 @@
 #include "operator/proxy/idmap.h"
 #include "operator/proxy/proxy_group.h"
 
-// About as many as fit into half a millisecond.
-enum { ROUTER_TURN_WORK = 512 };
+// About as many as fit into half a millisecond, also on a machine that is busy.
+enum { ROUTER_TURN_WORK = 256 };
 
 struct router_config {
     const struct clock *clock;          // borrowed
@@ -47,6 +47,7 @@ struct router {
     struct map by_uid, by_key;
     struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
     struct list spenders;     // of them: those that have used something of this turn of the loop
+    uint32_t level, worked;   // what a weight of 1 may do in this turn; what all have done in it
     struct list employers;    // likewise: those with long work to be done (job.h)
     struct job *job;          // that is at work, and ...
     struct fiber *fiber;      // ... how far

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#define SLICE_MIN 64u // of work: less is not worth the turn
+
 struct tenant *tenant_get(struct router *r, const char *ns)
 {
     struct tenant *t = map_get(&r->tenants, ns);
@@ -95,19 +97,27 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
 
 static uint32_t turn_of(const struct tenant *t)
 {
-    return TENANT_TURN * t->weight;
+    return (uint32_t)MIN((uint64_t)t->router->level * t->weight, (uint64_t)TENANT_TURN);
 }
 
 void tenant_spend(struct tenant *t, size_t units)
 {
-    t->spent = (uint32_t)MIN(t->spent + units, (size_t)TENANT_OWES * turn_of(t));
+    struct router *r = t->router;
+    t->spent = (uint32_t)MIN(t->spent + units, (uint64_t)TENANT_OWES * TENANT_TURN);
+    r->worked = (uint32_t)MIN(r->worked + units, (size_t)TENANT_TURN_MAX);
     if (list_empty(&t->spender))
         list_append(&tenant_ref(t)->router->spenders, &t->spender);
 }
 
 bool tenant_has_turn(const struct tenant *t)
 {
-    return t->spent < turn_of(t);
+    return t->spent < turn_of(t) && (t->router->worked < TENANT_TURN_MAX || !t->spent);
+}
+
+size_t tenant_slice(const struct tenant *t)
+{
+    uint32_t part = t->router->worked < TENANT_TURN_MAX ? turn_of(t) : 0;
+    return (size_t)MAX(part, SLICE_MIN) * TENANT_UNIT_BYTES;
 }
 
 bool tenant_may_go_on(const struct router *r, const char *ns)
@@ -116,9 +126,30 @@ bool tenant_may_go_on(const struct router *r, const char *ns)
     return !t || tenant_has_turn(t);
 }
 
+// How much of a turn a weight of 1 gets, so that what was done in the last one, shared in this way, fits into a turn:
+// those that could do no more share what the others left.
+static uint32_t share_out(const struct router *r)
+{
+    uint64_t all = 0, wanting = 0, others = 0;
+    LIST_FOREACH(l, &r->spenders) {
+        const struct tenant *t = CONTAINER_OF(l, struct tenant, spender);
+        bool wants = !tenant_has_turn(t);
+        all += t->weight;
+        wanting += wants ? t->weight : 0;
+        others += wants ? 0 : t->spent;
+    }
+    if (!wanting && others <= TENANT_TURN)
+        return TENANT_TURN;
+    uint64_t left = TENANT_TURN - MIN(others, (uint64_t)TENANT_TURN);
+    uint64_t level = MAX(wanting ? left / wanting : 0, TENANT_TURN / all);
+    return (uint32_t)MIN(MAX(level, UINT64_C(1)), (uint64_t)TENANT_TURN);
+}
+
 bool tenants_next_turn(struct router *r)
 {
     bool owes = false;
+    r->level = share_out(r);
+    r->worked = 0;
     LIST_FOREACH(l, &r->spenders) {
         struct tenant *t = CONTAINER_OF(l, struct tenant, spender);
         t->spent -= MIN(t->spent, turn_of(t));

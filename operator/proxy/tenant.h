@@ -2,15 +2,20 @@
 // A namespace that shares the operator with all others: the bytes, calls and connections that it makes the operator
 // hold, and its part of each turn of the loop. It may hold as much as is still free: half of everything if it is alone,
 // a third if another namespace holds as much, and so on. A namespace that has nothing yet therefore always finds room.
-// A weight multiplies what a namespace may hold, and its work per turn.
+// A weight multiplies what a namespace may hold, and its part of each turn.
 #pragma once
 
 #include "operator/proxy/router_state.h"
 
-// Of one turn of the loop, and one namespace: about so many short records, or 128 bytes each of what the proxy itself
-// answers, or of JSON that it reads: a millisecond. What took more than a turn is owed: it is taken from the turns that
-// follow (deficit round robin), up to the work of TENANT_OWES turns.
-enum { TENANT_TURN = 1024, TENANT_UNIT_BYTES = 128, TENANT_OWES = 512 };
+// The work of one turn of the loop: about so many short records, or 128 bytes each of what the proxy itself answers, or
+// of JSON that it reads: a millisecond. Namespaces with more to do share it by weight, as far as the others leave it.
+// What took more than a namespace's part is owed: it is taken from the turns that follow (deficit round robin), up to
+// TENANT_OWES times the work of a turn.
+enum { TENANT_TURN = 512, TENANT_UNIT_BYTES = 128, TENANT_OWES = 1024 };
+
+// Who shares a turn is known when it is over. When so much was done in one, because many have begun at once, only
+// namespaces without any work in it may still do a little.
+enum { TENANT_TURN_MAX = 2 * TENANT_TURN };
 
 // Of what a turn ends or sends on late: so many calls of a namespace, then as many of the next one.
 enum { TENANT_PART = 16 };
@@ -55,6 +60,7 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
 void tenant_spend(struct tenant *t, size_t units);
 bool tenant_has_turn(const struct tenant *t);                  // else what came from it waits for a later turn
 bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
+size_t tenant_slice(const struct tenant *t);                   // bytes of long JSON to be read at a time; some, always
 bool tenants_next_turn(struct router *r);                      // whether one still owes
 
 // A call's deadline; moves it.

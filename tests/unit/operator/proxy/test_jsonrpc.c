@@ -338,7 +338,7 @@ static int reads_in_turns(struct desk *d, struct blob *b)
 
 static void a_long_request_is_read_in_turns_of_its_namespace_and_not_copied(void **state)
 {
-    enum { LEN = 700000 };
+    enum { LEN = 700000, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
     static const char *const before[] = {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.call\",\"params\":{"
                                          "\"group\":\"llama\",\"method\":\"add\",\"rank\":1,\"args\":[7",
                                          "{\"params\":{\"group\":\"llama\",\"args\":[7"},
@@ -347,7 +347,7 @@ static void a_long_request_is_read_in_turns_of_its_namespace_and_not_copied(void
     struct desk *d = *state;
     for (int i = 0; i < 2; i++) {
         struct blob *b = blob_ref(long_message(before[i], LEN, behind[i]));
-        assert_in_range(reads_in_turns(d, b), LEN / JSONRPC_SLICE, LEN / JSONRPC_SLICE + 2);
+        assert_in_range(reads_in_turns(d, b), LEN / SLICE, LEN / SLICE + 2);
         struct wire_record *r = wire_next(&d->workers[1].wire);
         assert_int_equal(r->h.type, RECORD_CALL);
         assert_in_range(r->len, LEN, LEN + 200);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,13 +256,103 @@ static void work_is_done_in_turns_by_weight(void **state)
         tenants_next_turn(&f.router);
     }
     assert_int_equal(turns_of_small, TURNS);
-    for (int i = 0; i < 2; i++) {
-        uint64_t share = (uint64_t)TURNS * TENANT_TURN * t[i]->weight;
-        assert_in_range(done[i], share, share + PIECE_MAX + TENANT_TURN);
-    }
+    uint64_t all = (uint64_t)TURNS * TENANT_TURN, ratio = t[1]->weight / t[0]->weight;
+    assert_in_range(done[0] + done[1], all / 10 * 9, all + 2 * PIECE_MAX);
+    // The first turn is not shared yet.
+    assert_in_range(done[1], ratio * (done[0] - PIECE_MAX - TENANT_TURN), ratio * done[0] + PIECE_MAX + TENANT_TURN);
     for (int i = 0; i < 3; i++)
         tenant_unref(t[i]);
     fixture_done(&f);
+}
+
+static void tenants_come(struct proxy_fixture *f, struct tenant **t, int n)
+{
+    char name[16];
+    fixture_init(f, &fixture_limits);
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "ns-%d", i);
+        t[i] = tenant_get(&f->router, name);
+    }
+}
+
+static void tenants_go(struct proxy_fixture *f, struct tenant **t, int n)
+{
+    for (int i = 0; i < n; i++)
+        tenant_unref(t[i]);
+    while (!list_empty(&f->router.spenders))
+        (void)tenants_next_turn(&f->router);
+    fixture_done(f);
+}
+
+// Short records, as long as it may. How many that were.
+static unsigned works(struct tenant *t)
+{
+    unsigned n = 0;
+    for (; tenant_has_turn(t); n++)
+        tenant_spend(t, 1);
+    return n;
+}
+
+static void the_work_of_a_turn_does_not_grow_with_the_namespaces(void **state)
+{
+    (void)state;
+    enum { N = 100, TURNS = 50 };
+    struct proxy_fixture f;
+    struct tenant *t[N];
+    tenants_come(&f, t, N);
+    for (int turn = 0; turn < TURNS; turn++) {
+        unsigned all = 0, least = UINT32_MAX;
+        for (int i = 0; i < N; i++) {
+            unsigned n = works(t[i]);
+            all += n;
+            if (turn == 0 || i >= 2) // those two have done all of the first turn, and owe
+                least = MIN(least, n);
+        }
+        assert_in_range(all, TENANT_TURN - N, turn ? TENANT_TURN : TENANT_TURN_MAX + N);
+        assert_in_range(least, turn ? TENANT_TURN / N : 1, TENANT_TURN);
+        (void)tenants_next_turn(&f.router);
+    }
+    tenants_go(&f, t, N);
+}
+
+static void what_the_others_leave_of_a_turn_is_used(void **state)
+{
+    (void)state;
+    enum { N = 50, LITTLE = 3, TURNS = 50 };
+    struct proxy_fixture f;
+    struct tenant *t[N];
+    tenants_come(&f, t, N);
+    for (int turn = 0; turn < TURNS; turn++) {
+        unsigned n = works(t[0]);
+        int others = (N - 1) * LITTLE, owed = turn == 1 ? others : 0; // the first turn was not shared yet
+        assert_in_range(n, TENANT_TURN - others - owed, TENANT_TURN);
+        for (int i = 1; i < N; i++)
+            for (int k = 0; k < LITTLE; k++) {
+                assert_true(tenant_has_turn(t[i]));
+                tenant_spend(t[i], 1);
+            }
+        (void)tenants_next_turn(&f.router);
+    }
+    tenants_go(&f, t, N);
+}
+
+static void a_slice_is_short_once_much_was_done_in_a_turn(void **state)
+{
+    (void)state;
+    enum { N = 20, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
+    struct proxy_fixture f;
+    struct tenant *t[N];
+    size_t all = 0;
+    tenants_come(&f, t, N);
+    assert_int_equal(tenant_slice(t[0]), SLICE);
+    for (int i = 0; i < N; i++) {
+        size_t n = tenant_slice(t[i]);
+        assert_true(n > 0);
+        tenant_spend(t[i], n / TENANT_UNIT_BYTES);
+        all += n;
+    }
+    assert_in_range(all, 2 * SLICE, 2 * SLICE + N * SLICE / 8);
+    tenants_go(&f, t, N);
 }
 
 static uint32_t several_weights(const void *given, const char *ns)
@@ -270,59 +361,99 @@ static uint32_t several_weights(const void *given, const char *ns)
     return 1 + (uint32_t)(ns[0] - 'a') * 3;
 }
 
-// What it may still do, as the rule says it: each turn gives its weight, nothing is saved up, and what it owes has a
+// What each may still do, as the rule says it: a turn gives each its part, nothing is saved up, and what it owes has a
 // bound. Any work is begun while something is left.
+enum { ORACLES = 6 };
+
 struct oracle {
-    int64_t turn, left;
+    int64_t weight[ORACLES], spent[ORACLES]; // with what was not paid of earlier turns
+    int64_t level, worked;
 };
 
-static void oracle_spends(struct oracle *o, int64_t n)
+static int64_t oracle_part(const struct oracle *o, int i)
 {
-    int64_t most = (int64_t)TENANT_OWES * o->turn;
-    o->left = o->left - n < o->turn - most ? o->turn - most : o->left - n;
+    int64_t part = o->level * o->weight[i];
+    return part > TENANT_TURN ? TENANT_TURN : part;
+}
+
+static bool oracle_has_turn(const struct oracle *o, int i)
+{
+    return oracle_part(o, i) - o->spent[i] > 0 && (o->worked < TENANT_TURN_MAX || o->spent[i] == 0);
+}
+
+static void oracle_spends(struct oracle *o, int i, int64_t n)
+{
+    int64_t most = (int64_t)TENANT_OWES * TENANT_TURN;
+    o->spent[i] = o->spent[i] + n > most ? most : o->spent[i] + n;
+    o->worked += n;
+}
+
+// Whether the last turn, had those that could do no more got this, would have been no longer than a turn.
+static bool oracle_fits(const struct oracle *o, int64_t level)
+{
+    int64_t all = 0;
+    for (int i = 0; i < ORACLES; i++)
+        all += o->spent[i] && !oracle_has_turn(o, i) ? level * o->weight[i] : o->spent[i];
+    return all <= TENANT_TURN;
+}
+
+// Whether it is so little that all who have done something could have it.
+static bool oracle_is_for_all(const struct oracle *o, int64_t level)
+{
+    int64_t all = 0;
+    for (int i = 0; i < ORACLES; i++)
+        all += o->spent[i] ? level * o->weight[i] : 0;
+    return all <= TENANT_TURN;
 }
 
 static void oracle_turns(struct oracle *o)
 {
-    o->left = o->left + o->turn > o->turn ? o->turn : o->left + o->turn;
+    int64_t level = TENANT_TURN;
+    while (level > 1 && !oracle_fits(o, level) && !oracle_is_for_all(o, level))
+        level--;
+    o->level = level;
+    o->worked = 0;
+    for (int i = 0; i < ORACLES; i++)
+        o->spent[i] = o->spent[i] > oracle_part(o, i) ? o->spent[i] - oracle_part(o, i) : 0;
 }
 
 static void turns_are_given_as_the_slow_oracle_gives_them(void **state)
 {
     (void)state;
-    enum { N = 6, STEPS = 200000 };
-    static const char *const names[N] = {"a", "b", "c", "d", "e", "f"};
+    enum { STEPS = 200000 };
+    static const char *const names[ORACLES] = {"a", "b", "c", "d", "e", "f"};
     struct proxy_fixture f;
     struct router_config limits = fixture_limits;
-    struct tenant *t[N];
-    struct oracle o[N];
+    struct tenant *t[ORACLES];
+    struct oracle o = {.level = TENANT_TURN};
     struct rand r;
     rand_seed(&r, 19);
     limits.weight = several_weights;
     fixture_init(&f, &limits);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < ORACLES; i++) {
         t[i] = tenant_get(&f.router, names[i]);
-        o[i].turn = o[i].left = (int64_t)TENANT_TURN * t[i]->weight;
+        o.weight[i] = t[i]->weight;
     }
     for (int step = 0; step < STEPS; step++) {
-        int i = (int)rand_below(&r, N + 1);
-        if (i == N) {
+        int i = (int)rand_below(&r, ORACLES + 1);
+        if (i == ORACLES) {
             bool owes = false;
-            for (int k = 0; k < N; k++) {
-                oracle_turns(&o[k]);
-                owes = owes || o[k].left <= 0;
-            }
+            oracle_turns(&o);
+            for (int k = 0; k < ORACLES; k++)
+                owes = owes || !oracle_has_turn(&o, k);
             assert_int_equal(tenants_next_turn(&f.router), owes);
             continue;
         }
         int64_t n = (int64_t)rand_below(&r, (uint64_t)1 << rand_below(&r, 24)); // short and long ones
         tenant_spend(t[i], (size_t)n);
-        oracle_spends(&o[i], n);
-        for (int k = 0; k < N; k++)
-            if (tenant_has_turn(t[k]) != (o[k].left > 0) || tenant_may_go_on(&f.router, names[k]) != (o[k].left > 0))
-                fail_msg("step %d: %s has %lld left", step, names[k], (long long)o[k].left);
+        oracle_spends(&o, i, n);
+        for (int k = 0; k < ORACLES; k++)
+            if (tenant_has_turn(t[k]) != oracle_has_turn(&o, k) ||
+                tenant_may_go_on(&f.router, names[k]) != oracle_has_turn(&o, k))
+                fail_msg("step %d: %s has spent %lld of %lld", step, names[k], (long long)o.spent[k],
+                         (long long)oracle_part(&o, k));
     }
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < ORACLES; i++)
         tenant_unref(t[i]);
     while (!list_empty(&f.router.spenders)) // who still owes is kept until it has paid
         (void)tenants_next_turn(&f.router);
@@ -341,6 +472,9 @@ int main(void)
         cmocka_unit_test(a_weight_is_so_many_times_what_is_left),
         cmocka_unit_test(a_namespace_has_no_more_connections_than_are_left_to_others),
         cmocka_unit_test(work_is_done_in_turns_by_weight),
+        cmocka_unit_test(the_work_of_a_turn_does_not_grow_with_the_namespaces),
+        cmocka_unit_test(what_the_others_leave_of_a_turn_is_used),
+        cmocka_unit_test(a_slice_is_short_once_much_was_done_in_a_turn),
         cmocka_unit_test(turns_are_given_as_the_slow_oracle_gives_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
