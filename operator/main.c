@@ -502,23 +502,14 @@ static void take_down(struct operator* o)
     loop_free(o->loop);
 }
 
-// What requests free is kept for the next ones: by its defaults malloc() gives it back to the kernel at most of them,
-// and takes it again page by page. Where it is too much for good it is given back at once: after the first lists, and
-// when idle.
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES); // else 128 KiB for good: the others end that it grows with what is freed
-    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-    mallopt(M_TOP_PAD, KEPT_BYTES / 8);
-}
-
 int main(int argc, char **argv)
 {
     struct options options;
     int code = options_parse(argc, argv, &options);
     if (code >= 0)
         return code;
-    keep_memory();
+    // What is too much for good is given back after the first lists, and when idle.
+    mem_keep(KEPT_BYTES, KEPT_BYTES, KEPT_BYTES / 8);
     log_setup(options.log_level, options.log_format);
     signal(SIGPIPE, SIG_IGN);
     struct operator o = {.options = &options};

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { ATTEMPT = 1 };
+enum { KEPT_BYTES = 1 << 20 }; // as the operator
 
 // The authority: tickets are what they say.
 
@@ -135,6 +136,7 @@ static void serve(const struct server *s, const struct certs *certs, const struc
     const struct gateway_config config = {.authority = &authority, .share = true, .sleeps = s->turns != NULL};
     struct err err = ERR_INIT;
     struct loop *loop = loop_new();
+    mem_keep(KEPT_BYTES, KEPT_BYTES, KEPT_BYTES / 8);
     if (s->turns)
         loop_observe(loop, on_turn, s->turns);
     struct gateway *g = gateway_new(loop, &config, &err);

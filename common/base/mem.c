@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/mem.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,13 @@ char *xasprintf(const char *fmt, ...)
     int n = vasprintf(&s, fmt, ap);
     va_end(ap);
     return must(n < 0 ? NULL : s);
+}
+
+void mem_keep(size_t block, size_t bytes, size_t step)
+{
+    mallopt(M_MMAP_THRESHOLD, (int)block); // 128 KiB for good if nothing is said: the others end that it grows
+    mallopt(M_TRIM_THRESHOLD, (int)bytes);
+    mallopt(M_TOP_PAD, (int)step);
 }
 
 void free_p(void *pointer_to_pointer)

@@ -12,6 +12,11 @@ void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
+// Of malloc(): keeps up to `bytes` of what is freed, and takes more from the kernel in steps of `step`. By its defaults
+// it gives memory back often, and takes it again page by page. From `block` on, a block has pages of its own, which are
+// given back at once, and which move without a copy when it grows.
+void mem_keep(size_t block, size_t bytes, size_t step);
+
 // free() of a `T *` local when it leaves scope: `_cleanup_(free_p) char *s = ...;`
 #define _cleanup_(fn) __attribute__((cleanup(fn)))
 void free_p(void *pointer_to_pointer);

@@ -4,7 +4,6 @@
 #include "worker/host/description.h"
 #include "worker/host/host.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,19 +30,10 @@ static void describe(const struct host *h)
     writer_done(&w);
 }
 
-// What calls free is kept for the next ones: with its defaults malloc() gives the memory of every thousand small calls,
-// and of each long one, back to the kernel, and takes it again page by page.
-static void keep_memory(void)
-{
-    mallopt(M_MMAP_THRESHOLD, KEPT_BLOCK);
-    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
-    mallopt(M_TOP_PAD, KEPT_BLOCK / 32);
-}
-
 int main(int argc, char **argv)
 {
     struct host h = {.exit_code = 0};
-    keep_memory();
+    mem_keep(KEPT_BLOCK, KEPT_BYTES, KEPT_BLOCK / 32);
     struct err err = ERR_INIT;
     setvbuf(stdout, NULL, _IOLBF, 0); // it is a pipe to the agent: people want to see lines when they are written
     signal(SIGPIPE, SIG_IGN);
