@@ -8,6 +8,9 @@
 // libwebsockets decodes a path and takes "/../" out of it, and does not say what was sent. So the line is read here
 // first, without taking it: from the socket, or, once the handshake with TLS is done, from the OpenSSL object. A client
 // sends it in one piece; over TLS it has to be in one record.
+//
+// To answer the beginning of a handshake takes half a millisecond, so few are answered in a turn of the loop. Who sends
+// only some of the beginning waits here, or it could keep hundreds half way and let them all go on in one turn.
 #include "common/ws/ws_porch.h"
 
 #include "common/base/mem.h"
@@ -31,6 +34,10 @@ enum {
     STRANGERS_MAX = 1024,
     RECORD_MAX = 16384, // bytes of a TLS record
     SHARE = 4,          // a part of all connections, and an address's part of those
+    TLS_HEAD = 5,       // bytes of a TLS record: type, version, length
+    TLS_HANDSHAKE = 22, // the type
+    TURN_WORK = 4,      // of one turn: so many requests ...
+    HANDSHAKE_WORK = 2, // ... or for each of these so many fewer
 };
 
 #define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
@@ -41,8 +48,9 @@ struct ws_porch {
     int epoll;
     struct loop_poll *poll;
     struct loop_timer *late;
-    struct epoll_event ready[READY_MAX]; // those that come in this turn, up to n_ready; 0: it has ended meanwhile
-    int n_ready;
+    struct loop_timer *again;            // armed while some of `ready` wait for the next turn
+    struct epoll_event ready[READY_MAX]; // whose turn it is, from `at` up to n_ready; 0: it has ended meanwhile
+    int at, n_ready;
     struct list waiting, of[BUCKETS]; // oldest first
     unsigned n, n_of[BUCKETS];
 };
@@ -65,10 +73,18 @@ static int64_t now(const struct ws_porch *p)
     return clock_mono_ms(loop_clock(p->server->loop));
 }
 
+static void forget(struct ws_porch *p, uint64_t about)
+{
+    for (int i = p->at; i < p->n_ready; i++)
+        if (p->ready[i].data.u64 == about)
+            p->ready[i].data.u64 = 0;
+}
+
 // The socket is the caller's from here on.
 static int let_go(struct ws_porch *p, struct waiting *w)
 {
     int fd = w->fd;
+    forget(p, (uintptr_t)w);
     epoll_ctl(p->epoll, EPOLL_CTL_DEL, fd, NULL);
     list_remove(&w->link);
     list_remove(&w->same);
@@ -172,23 +188,45 @@ static void make_room(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-static void take(struct ws_porch *p, struct waiting *w, bool ends)
+// The first message of a handshake has to be in one record. What is no handshake, OpenSSL refuses at once.
+static enum request_line check_record(const unsigned char *data, size_t len)
+{
+    if (data[0] != TLS_HANDSHAKE)
+        return REQUEST_LINE_GOOD;
+    if (len < TLS_HEAD + 4)
+        return REQUEST_LINE_MORE;
+    const unsigned char *message = data + TLS_HEAD; // type, length in 3 bytes
+    size_t record = (size_t)data[3] << 8 | data[4];
+    size_t needed = 4 + ((size_t)message[1] << 16 | (size_t)message[2] << 8 | message[3]);
+    if (record > RECORD_MAX || needed > record)
+        return REQUEST_LINE_BAD;
+    return len < TLS_HEAD + record ? REQUEST_LINE_MORE : REQUEST_LINE_GOOD;
+}
+
+static enum request_line check(const struct ws_listener *l, const char *text, size_t len)
+{
+    return l->tls ? check_record((const unsigned char *)text, len) : request_line_check(text, len);
+}
+
+// Returns how much work that was.
+static int take(struct ws_porch *p, struct waiting *w, bool ends)
 {
     struct ws_listener *l = w->listener;
-    char text[REQUEST_LINE_MAX];
-    ssize_t n = recv(w->fd, text, l->tls ? 1 : sizeof text, MSG_PEEK | MSG_DONTWAIT);
+    char text[TLS_HEAD + RECORD_MAX];
+    ssize_t n = recv(w->fd, text, l->tls ? sizeof text : REQUEST_LINE_MAX, MSG_PEEK | MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    enum request_line line = l->tls || n <= 0 ? REQUEST_LINE_GOOD : request_line_check(text, (size_t)n);
+        return 0;
+    enum request_line line = n > 0 ? check(l, text, (size_t)n) : REQUEST_LINE_GOOD;
     if (line == REQUEST_LINE_MORE && !ends)
-        return;
+        return 0;
     int fd = let_go(p, w);
-    if (n <= 0 || line == REQUEST_LINE_MORE) {
+    if (n <= 0 || line == REQUEST_LINE_MORE || (l->tls && line == REQUEST_LINE_BAD)) {
         close(fd);
-        return;
+        return 0;
     }
     make_room(p->server);
     ws_porch_adopt(l, fd, line == REQUEST_LINE_BAD);
+    return l->tls ? HANDSHAKE_WORK : 1;
 }
 
 // TLS: the line is read between the handshake and libwebsockets' first read, which is held back for so long.
@@ -232,10 +270,8 @@ void ws_porch_adopt(struct ws_listener *l, int fd, bool refused)
 
 void ws_porch_forget(struct ws_connection *c)
 {
-    struct ws_porch *p = c->server->porch;
-    for (int i = 0; p && i < p->n_ready; i++)
-        if (p->ready[i].data.u64 == ((uintptr_t)c | ADOPTED))
-            p->ready[i].data.u64 = 0;
+    if (c->server->porch)
+        forget(c->server->porch, (uintptr_t)c | ADOPTED);
 }
 
 // OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request,
@@ -271,23 +307,36 @@ static void read_line(struct ws_porch *p, struct ws_connection *c, const struct 
     let_read(p, c->fd, has_more_than_a_head(text, len), e);
 }
 
-static void on_event(struct ws_porch *p, const struct epoll_event *e)
+static int on_event(struct ws_porch *p, const struct epoll_event *e)
 {
     void *about = (void *)(uintptr_t)(e->data.u64 & ~ADOPTED);
-    if (e->data.u64 & ADOPTED)
-        read_line(p, about, e);
-    else if (about)
-        take(p, about, e->events & (EPOLLRDHUP | EPOLLHUP));
+    if (!about)
+        return 0;
+    if (!(e->data.u64 & ADOPTED))
+        return take(p, about, e->events & (EPOLLRDHUP | EPOLLHUP));
+    read_line(p, about, e);
+    return 1;
+}
+
+// The kernel tells of each piece once, so those whose turn has not come stay in the list.
+static void go_on(void *ctx)
+{
+    struct ws_porch *p = ctx;
+    for (int work = TURN_WORK; work > 0 && p->at < p->n_ready; p->at++)
+        work -= on_event(p, &p->ready[p->at]);
+    if (p->at < p->n_ready)
+        loop_timer_arm(p->again, 0);
 }
 
 static void on_ready(void *ctx, int events)
 {
     struct ws_porch *p = ctx;
     (void)events;
+    if (p->at < p->n_ready)
+        return;
+    p->at = 0;
     p->n_ready = epoll_wait(p->epoll, p->ready, READY_MAX, 0);
-    for (int i = 0; i < p->n_ready; i++)
-        on_event(p, &p->ready[i]);
-    p->n_ready = 0;
+    go_on(p);
 }
 
 unsigned ws_porch_count(const struct ws_porch *p)
@@ -313,6 +362,7 @@ int ws_porch_new(struct ws_server *server, struct err *err)
         return err_set(err, ERR_IO, "no descriptor for the server's new connections: %s", strerror(errno));
     p->poll = loop_poll_new(server->loop, p->epoll, on_ready, p);
     p->late = loop_timer_new(server->loop, on_late, p);
+    p->again = loop_timer_new(server->loop, go_on, p);
     return loop_poll_set(p->poll, LOOP_READ, err);
 }
 
@@ -324,6 +374,7 @@ void ws_porch_free(struct ws_server *server)
     ws_porch_clear(p);
     loop_poll_free(p->poll);
     loop_timer_free(p->late);
+    loop_timer_free(p->again);
     if (p->epoll >= 0)
         close(p->epoll);
     free(p);

@@ -195,7 +195,8 @@ static bool read_ready(void *ctx)
 {
     struct ws_receivers *all = ctx;
     if (all->at == all->n_ready) {
-        all->n_ready = MAX(epoll_wait(all->epoll, all->ready, READY_MAX, 0), 0);
+        int n = epoll_wait(all->epoll, all->ready, READY_MAX, 0);
+        all->n_ready = MAX(n, 0);
         all->at = 0;
     }
     bool any = all->at < all->n_ready, alone = all->n_ready == 1 && list_empty(&all->undrained);

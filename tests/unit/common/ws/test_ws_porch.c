@@ -10,7 +10,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -18,6 +21,21 @@
 
 static struct ws_fixture f;
 static struct ws_peer p;
+static struct certs certs;
+
+static int make_certs(void **state)
+{
+    (void)state;
+    certs_make(&certs);
+    return 0;
+}
+
+static int drop_certs(void **state)
+{
+    (void)state;
+    certs_done(&certs);
+    return 0;
+}
 
 static int setup(void **state)
 {
@@ -105,6 +123,108 @@ static void who_says_nothing_in_time_goes(void **state)
     close(fd);
 }
 
+static void start_server(bool tls)
+{
+    ws_fixture_start(&f, &(struct ws_server_config){
+                             .max_connections = 4096, .cert_pem = certs.server_cert, .key_pem = certs.server_key});
+    ws_fixture_listen(&f, "127.0.0.1:0", tls);
+}
+
+// What a client of TLS sends first.
+static size_t client_hello(unsigned char *out, size_t size)
+{
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(ctx);
+    BIO *in = BIO_new(BIO_s_mem()), *sent = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, in, sent);
+    assert_int_equal(SSL_connect(ssl), -1); // no answer comes
+    int n = BIO_read(sent, out, (int)size);
+    assert_true(n > 100 && n < (int)size);
+    ERR_clear_error();
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    return (size_t)n;
+}
+
+static void sends(int fd, const void *data, size_t len)
+{
+    assert_int_equal(send(fd, data, len, MSG_NOSIGNAL), len);
+}
+
+// All send the same at once. How many of them a turn of the loop lets in at most, until all are.
+static unsigned let_in_a_turn(bool tls, const void *data, size_t len)
+{
+    int fds[24];
+    unsigned most = 0;
+    start_server(tls);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = silent_connection();
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        sends(fds[i], data, len);
+    while (n->connections < ARRAY_LEN(fds)) {
+        unsigned before = n->connections;
+        loop_run_once(f.loop, 100);
+        most = MAX(most, n->connections - before);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    return most;
+}
+
+static void few_requests_are_let_in_in_a_turn_of_the_loop(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\n";
+    (void)state;
+    assert_in_range(let_in_a_turn(false, request, sizeof request - 1), 1, 4);
+}
+
+static void fewer_handshakes_are_begun_in_a_turn_of_the_loop(void **state)
+{
+    unsigned char hello[4096];
+    size_t len = client_hello(hello, sizeof hello);
+    (void)state;
+    assert_in_range(let_in_a_turn(true, hello, len), 1, 2);
+}
+
+// Else many could be kept in the middle of a handshake, and let go on in one turn.
+static void a_handshake_is_begun_when_all_of_its_first_message_is_there(void **state)
+{
+    unsigned char hello[4096];
+    size_t len = client_hello(hello, sizeof hello);
+    (void)state;
+    start_server(true);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    int slow = silent_connection(), fast = silent_connection();
+    sends(slow, hello, 1);
+    sends(fast, hello, len);
+    WS_UNTIL(&f, n->connections == 1); // the other one
+    sends(slow, hello + 1, len - 2);
+    sends(fast, hello, len); // no message of TLS that may come now
+    WS_UNTIL(&f, n->connections == 0);
+    sends(slow, hello + len - 1, 1);
+    WS_UNTIL(&f, n->connections == 1);
+    close(slow);
+    close(fast);
+}
+
+static void the_first_message_of_a_handshake_is_in_one_record(void **state)
+{
+    unsigned char hello[4096], byte;
+    size_t len = client_hello(hello, sizeof hello);
+    ssize_t got = -1;
+    (void)state;
+    start_server(true);
+    int fd = silent_connection();
+    hello[3] = 0;
+    hello[4] = 50; // bytes of the first of several records
+    sends(fd, hello, len);
+    WS_UNTIL(&f, (got = recv(fd, &byte, 1, MSG_DONTWAIT)) >= 0 || errno == ECONNRESET);
+    assert_true(got <= 0);
+    assert_int_equal(ws_server_counters(f.server)->connections, 0);
+    close(fd);
+}
+
 // The limit of descriptors is the process's, so it is a child's here.
 static void there_are_fewer_connections_where_there_are_few_descriptors(void **state)
 {
@@ -132,7 +252,11 @@ int main(void)
         T(connections_that_say_nothing_stay_out_and_take_nobody_s_place),
         T(requests_that_never_end_go_for_new_ones),
         T(who_says_nothing_in_time_goes),
+        T(few_requests_are_let_in_in_a_turn_of_the_loop),
+        T(fewer_handshakes_are_begun_in_a_turn_of_the_loop),
+        T(a_handshake_is_begun_when_all_of_its_first_message_is_there),
+        T(the_first_message_of_a_handshake_is_in_one_record),
         T(there_are_fewer_connections_where_there_are_few_descriptors),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_certs, drop_certs);
 }
