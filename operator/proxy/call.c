@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/call.h"
 
+#include "operator/proxy/ranking.h"
 #include "operator/proxy/tenant.h"
 #include "operator/proxy/wait_queue.h"
 
@@ -163,6 +164,8 @@ bool call_slot_ends(struct call_slot *slot)
     struct member *m = slot->member;
     m->n_pending--;
     member_lane(m, slot->call->req.lane)->n_pending--;
+    if (m->group)
+        ranking_changed(m->group->ranking, m);
     if (m->group && !list_empty(&m->group->tasks[slot->call->req.lane]))
         tenant_look_again(slot->call->tenant, m->group);
     slot->member = NULL;

@@ -7,6 +7,7 @@
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/ranking.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
@@ -68,6 +69,7 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
     list_append(&m->pending, &slot->pending);
     m->n_pending++;
     member_lane(m, c->req.lane)->n_pending++;
+    ranking_changed(c->group->ranking, m);
     c->left++;
     peer_changed(&m->peer);
     return 0;

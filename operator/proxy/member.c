@@ -154,6 +154,7 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     list_init(&m->leaving);
     list_init(&m->failing);
     list_init(&m->of_group);
+    list_init(&m->recount);
     m->pod = arena_strdup(&m->arena, id->pod);
     m->node = arena_strdup(&m->arena, id->node);
     m->address = arena_strdup(&m->arena, id->address);
@@ -188,6 +189,7 @@ void member_free(struct member *m)
     assert(m->n_pending == 0);
     list_remove(&m->leaving);
     list_remove(&m->of_group);
+    list_remove(&m->recount);
     peer_done(&m->peer);
     arena_done(&m->arena);
     free(m);

@@ -63,6 +63,8 @@ struct member {
     struct peer peer;
     struct group *group;  // NULL once the group is gone
     struct list of_group; // in its list of members
+    struct list recount;  // in its list of those whose calls have become more or fewer (ranking.h) ...
+    size_t place;         // ... where it has this place
     uint32_t attempt, rank;
     const char *pod, *node;       // in the arena
     const char *address, *secret; // likewise

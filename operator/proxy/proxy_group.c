@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "common/wire/mode.h"
+#include "operator/proxy/ranking.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -31,6 +32,8 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
     for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
         list_init(&g->tasks[i]);
     list_init(&g->members);
+    g->ranking = xmalloc(sizeof *g->ranking);
+    ranking_init(g->ranking, &g->members, group_registered);
     return g;
 }
 
@@ -56,6 +59,8 @@ void group_free(struct group *g)
     free(g->refusal);
     free(g->status);
     ranks_free(g);
+    ranking_done(g->ranking);
+    free(g->ranking);
     stats_done(&g->stats);
     arena_done(&g->memory);
     free(g);
@@ -192,6 +197,7 @@ void group_join(struct group *g, struct member *m)
     while (at->prev != &g->members && CONTAINER_OF(at->prev, struct member, of_group)->rank > m->rank)
         at = at->prev;
     list_insert_before(at, &m->of_group);
+    ranking_stale(g->ranking);
 }
 
 bool group_registered(const struct member *m)
@@ -205,6 +211,7 @@ void group_leave(struct member *m)
         return;
     m->group->ranks[m->rank].member = NULL;
     m->group->n_connected--;
+    ranking_stale(m->group->ranking);
 }
 
 // A group may have far more ranks than are connected.

@@ -39,6 +39,8 @@ struct group_rank {
 // its own with the same ranks, NAME.code, which programs call to bring the code; it lasts as long as the group.
 #define GROUP_LOBBY ".code"
 
+struct ranking;
+
 struct group {
     char *uid, *ns, *name;
     char key[GROUP_KEY_SIZE]; // "ns/name"
@@ -51,11 +53,12 @@ struct group {
     struct group_rank *ranks; // `world` of them
     struct group *lobby;      // NULL = no rank has waited for code
     uint32_t n_connected;
-    uint32_t last_any;   // counts calls to any rank, so that equals take turns
-    struct list members; // all that refer to it, by rank: connected, replaced, or about to be forgotten
-    struct list calls;   // all that are not answered
-    struct list waiting; // queues of those of them that wait (wait_queue.h)
-    struct list kills;   // that wait for the end of a process (kill.h)
+    uint32_t last_any;       // counts calls to any rank, so that equals take turns
+    struct ranking *ranking; // of those that are connected
+    struct list members;     // all that refer to it, by rank: connected, replaced, or about to be forgotten
+    struct list calls;       // all that are not answered
+    struct list waiting;     // queues of those of them that wait (wait_queue.h)
+    struct list kills;       // that wait for the end of a process (kill.h)
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct output *output;                   // output.h; NULL = nobody listens

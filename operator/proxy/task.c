@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/wire/via.h"
+#include "operator/proxy/ranking.h"
 
 struct slots { // of a method
     const struct member *member;
@@ -40,23 +41,12 @@ uint32_t task_above(const struct group *g, const struct head *h)
     return s.n;
 }
 
-static bool has_slot(struct member *m, uint8_t lane)
-{
-    const struct member_lane *l = member_lane(m, lane);
-    return l->n_pending < l->limit;
-}
-
 // The next ones in turn come first among equals.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank)
 {
-    const struct member *best = NULL;
     if (!queued && !list_empty(&g->tasks[lane])) // none overtakes
         return false;
-    for (uint32_t i = 0; i < g->world; i++) {
-        struct member *m = g->ranks[((uint64_t)g->last_any + i) % g->world].member;
-        if (m && has_slot(m, lane) && (!best || m->n_pending < best->n_pending))
-            best = m;
-    }
+    const struct member *best = ranking_least(g->ranking, lane, g->last_any % g->world);
     *ret_rank = best ? best->rank : 0;
     return best != NULL;
 }
@@ -64,8 +54,10 @@ bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_r
 static uint32_t all_slots(const struct group *g, uint8_t lane)
 {
     uint32_t slots = 0;
-    for (uint32_t i = 0; i < g->world; i++)
-        slots += g->ranks[i].member ? member_lane(g->ranks[i].member, lane)->limit : 0;
+    LIST_FOREACH(l, &g->members) {
+        struct member *m = CONTAINER_OF(l, struct member, of_group);
+        slots += group_registered(m) ? member_lane(m, lane)->limit : 0;
+    }
     return slots;
 }
 
