@@ -19,7 +19,7 @@ void spare_init(struct spare *s, size_t max_bytes)
     *s = (struct spare){.max_bytes = max_bytes};
 }
 
-// All of it: a mapping of which a part is marked is two, and cannot be moved.
+// All of it: the kernel makes two mappings of one that is marked in part, and cannot move them together.
 static char *want_long_pages(char *data, size_t size)
 {
     if (size >= 2 * PAGE_LONG)
