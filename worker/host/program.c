@@ -11,6 +11,7 @@
 #include "worker/host/host_call_nested.h"
 #include "worker/host/host_call_view.h"
 #include "worker/host/host_request.h"
+#include "worker/host/rank_watch.h"
 #include "worker/host/stacks.h"
 #include "worker/host/stretch.h"
 
@@ -34,7 +35,8 @@ static struct program { // one a process
     pthread_cond_t changed;
     bool begun, created, ended;
     atomic_bool over; // for values that are let go
-} program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct rank_watch watch;
+} program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .watch = RANK_WATCH_INIT};
 
 // Its object was made before; this tells the proxy what it is. On lane 0.
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
@@ -368,10 +370,24 @@ CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, in
     return got < 0 ? -1 : got;
 }
 
+CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms)
+{
+    static struct err err;
+    int r = rank_watch_meet(&program.watch, program.host.meeting, limit_ms, &err);
+    return r == ERR_CANCELED || r == ERR_GONE ? "" : r < 0 ? err.msg : NULL;
+}
+
+CADRE_EXPORT const char *cadre_host_watch(void)
+{
+    static struct err err;
+    return rank_watch_wait(&program.watch, &err) < 0 ? err.msg : NULL;
+}
+
 CADRE_EXPORT int cadre_host_end(void)
 {
     struct program *p = &program;
     atomic_store(&p->over, true);
+    rank_watch_end(&p->watch);
     set(&p->ended);
     pthread_join(p->thread, NULL);
     roles_done(&p->host.roles);

@@ -145,6 +145,13 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 // 512 KiB. How many bytes; 0: no pod has it; -1: nobody has answered. On any thread that pulls no lane.
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms);
 
+// For programs whose ranks wait for each other by means of their own, on one thread that pulls no lane. First, once,
+// they meet: waits up to limit_ms until all ranks of the attempt have called it. NULL, or why they did not meet; "":
+// this host ends, or another one has.
+CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms);
+// Then: waits until one of them is lost. Its message, such as "rank 3 was lost: ...", or NULL: the host ends.
+CADRE_EXPORT const char *cadre_host_watch(void);
+
 // After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().
 CADRE_EXPORT int cadre_host_end(void);
 

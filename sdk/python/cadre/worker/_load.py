@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .. import _code, _library, _method
 from . import MARK, _host
 
-EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR = 64, 65, 66
+EXIT_USAGE, EXIT_MODULE, EXIT_CONSTRUCTOR, EXIT_LOST = 64, 65, 66, 68
 ASYNC, ASYNC_LIMIT = "asyncio", 64  # the concurrency group of `async def` methods without one
 
 

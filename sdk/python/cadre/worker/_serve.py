@@ -16,7 +16,7 @@ import threading
 import traceback
 
 from .. import _errors, _method, _raised, _value
-from . import _breakpoint, _host, _load, _template
+from . import _breakpoint, _host, _load, _peers, _template
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
 DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
@@ -62,8 +62,8 @@ def _shorten(text, limit):
     return data if len(data) <= limit else data[:limit - 3].decode("utf-8", "ignore").encode() + b"..."
 
 
-def explain(e, method):
-    """(name, message) of the error for the caller. The message begins with what a person needs most."""
+def explain(e, method, lost=""):
+    """(name, message) of the error for the caller. The message begins with what a person needs most; lost: why it came."""
     name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
@@ -72,6 +72,8 @@ def explain(e, method):
     else:
         words = _load.words_of(e)
         first = f"{name}: {words}" if words else name
+    if lost:
+        first = f"{lost}; {first}"
     frames = traceback.extract_tb(e.__traceback__)[1:]
     text = "".join(traceback.format_list(frames[-6:]))
     where = f"\n{method.name}() failed at {_load._line(e)}" if frames else ""
@@ -94,6 +96,7 @@ class Server:
     def __init__(self, host, roles):
         self.host = host
         self.roles = roles
+        self.peers = _peers.Peers(host)
 
     def start(self, text, awaits=None):
         """The host, from this thread; then the threads of the concurrency groups. awaits: the archive that is missing."""
@@ -166,9 +169,12 @@ class Server:
     def _run(self, c):
         method, current = self._method(c), Running(self.host, c.call, bool(c.code))
         token = _method.call.set(current)
+        self.peers.calls[threading.get_ident()] = (current, method)
         try:
             self._run_method(c, method)
         finally:
+            del self.peers.calls[threading.get_ident()]
+            self.peers.look()
             _method.call.reset(token)
             current.over = True
             self.host.finish(c.call)
@@ -280,7 +286,7 @@ class Server:
             ran, cause, name = 0, None, b"INVALID"
             message = _shorten(f"{e}; {method.name}() takes {inspect.signature(method.function)}", _MESSAGE_MAX)
         else:
-            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method)
+            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method, self.peers.explain(e))
         self.host.fail(handle, name, message, cause, ran)
 
 
@@ -365,6 +371,7 @@ def main():
     if code:
         return code
     _exit_loudly()
+    server.peers.look()
     server.serve(0)
     for thread in server.threads:  # all calls are finished: they stop, too, before what they wait for goes
         thread.join()

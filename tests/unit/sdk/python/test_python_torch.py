@@ -179,6 +179,40 @@ class Death(RunCase):
             self.assertEqual(group.sum(), [3.0] * 3)
             self.assertFalse(set(pids) & set(group.pid()))
 
+    def kill_among(self, restart, ranks, *calls):
+        """Rank 1 dies while the others are in these calls: the errors of all, then what the group says."""
+        with cadre.local() as client, tempfile.TemporaryDirectory() as folder:
+            group = client.Group("joined:Joined", replicas=ranks, restart=restart)
+            while not all(group.is_watching()):
+                time.sleep(0.02)
+            pids = group.pid()
+            marks = [os.path.join(folder, str(i)) for i in range(len(calls))]
+            waits = [group.start(method, mark, *args, rank=rank) for (rank, method, *args), mark in zip(calls, marks)]
+            while not all(map(os.path.exists, marks)):
+                time.sleep(0.02)
+            os.kill(pids[1], signal.SIGKILL)
+            for wait in waits:
+                with self.assertRaisesRegex(cadre.Error, "rank 1 was lost: its process has ended, or its node"):
+                    wait.result()
+            return self.after(group, ranks, restart)
+
+    def after(self, group, ranks, restart):
+        if restart == "Never":
+            with self.assertRaisesRegex(cadre.Unavailable, "it failed: rank 1 .*; it is not restarted: restartPolicy is Never"):
+                group.sum()
+        else:
+            self.assertEqual(group.sum(), [float(ranks)] * ranks)
+
+    def test_a_rank_that_dies_in_a_collective_is_named_by_all_others(self):
+        for restart in "Group", "Worker", "Never":
+            with self.subTest(restart):
+                self.kill_among(restart, 4, (0, "sum"), (2, "sum"), (3, "sum"))
+
+    def test_ranks_that_wait_for_each_other_learn_that_another_one_died(self):
+        for restart in "Worker", "Never":
+            with self.subTest(restart):
+                self.kill_among(restart, 3, (0, "receive", 2), (2, "receive", 0))
+
 
 if __name__ == "__main__":
     if "libstdc++" not in os.environ.get(PRELOADED, "libstdc++"):

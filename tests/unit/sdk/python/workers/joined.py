@@ -3,6 +3,7 @@
 
 import datetime
 import os
+import threading
 
 import torch
 import torch.distributed as dist
@@ -26,6 +27,15 @@ class Joined:
         """In the store of rank 0, whose connection another rank's death does not end."""
         open(mark, "w", encoding="utf-8").close()
         dist.distributed_c10d._get_default_store().wait(["nothing"], HOUR)
+
+    def receive(self, mark, source):
+        """From a rank that sends nothing."""
+        open(mark, "w", encoding="utf-8").close()
+        dist.recv(torch.ones(1), src=source)
+
+    def is_watching(self):
+        """All ranks have met, and learn of each other's death."""
+        return any(thread.name == "peers, met" for thread in threading.enumerate())
 
     def pid(self):
         return os.getpid()

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that watch each other. All are in this process: a loop with a lender, and a thread for each rank that meets the
+// others and waits. A rank is lost when its connection ends without a goodbye.
+#include "worker/host/rank_watch.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "common/wire/peer_key.h"
+#include "worker/collective/star.h"
+#include "worker/host/lender.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define SECRET "0123456789abcdef"
+enum { RANKS = 3, LIMIT_MS = 600 * 1000 };
+
+struct fixture;
+
+struct watcher {
+    struct fixture *f;
+    struct meeting *meeting;
+    struct rank_watch watch;
+    atomic_bool met, over;
+    int code; // of rank_watch_meet(), and then of rank_watch_wait()
+    struct err err;
+    pthread_t thread;
+};
+
+struct fixture {
+    struct loop *loop;
+    struct store *store;
+    struct lender *lender;
+    struct watcher ranks[RANKS];
+    char at[64];
+};
+
+static void ask(void *ctx, const struct meeting_question *q)
+{
+    struct fixture *f = ctx;
+    char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
+    assert_int_equal(q->rank, 0);
+    peer_meeting_text(q->id, q->index, q->until, text);
+    peer_key(SECRET, text, key);
+    meeting_place(f->ranks[q->index].meeting, q->id, f->at, key);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = xcalloc(1, sizeof *f);
+    struct err err = ERR_INIT;
+    f->loop = loop_new();
+    f->store = store_new(1 << 20, 3);
+    for (int i = 0; i < RANKS; i++) {
+        f->ranks[i] = (struct watcher){.f = f, .watch = RANK_WATCH_INIT};
+        f->ranks[i].meeting = meeting_new(
+            &(struct meeting_config){.loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
+    }
+    f->lender = lender_new(
+        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->ranks[0].meeting, .local = true},
+        &err);
+    assert_non_null(f->lender);
+    lender_secret(f->lender, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    lender_free(f->lender);
+    for (int i = 0; i < RANKS; i++)
+        meeting_free(f->ranks[i].meeting);
+    store_free(f->store);
+    loop_free(f->loop);
+    free(f);
+    return 0;
+}
+
+static void *watch(void *ctx)
+{
+    struct watcher *w = ctx;
+    w->code = rank_watch_meet(&w->watch, w->meeting, LIMIT_MS, &w->err);
+    atomic_store(&w->met, true);
+    if (w->code == 0)
+        w->code = rank_watch_wait(&w->watch, &w->err);
+    atomic_store(&w->over, true);
+    return NULL;
+}
+
+// A process that dies when the others have met it.
+static void *die(void *ctx)
+{
+    struct watcher *w = ctx;
+    const char *const names[] = {"rank 0", "rank 1", "rank 2"};
+    const struct err none = ERR_INIT;
+    const struct meeting_list list = {
+        .id = str_hash("watch", 5), .n = RANKS, .index = 2, .limit_ms = LIMIT_MS, .canceled = &w->watch.canceled};
+    int links[RANKS], link;
+    w->code = meeting_hold(w->meeting, &list, links, &w->err);
+    if (w->code < 0)
+        return NULL;
+    link = links[0];
+    struct star *star = star_new(&(struct star_config){2, RANKS, names, links, LIMIT_MS});
+    w->code = star_agree(star, &none, &w->err);
+    shutdown(link, SHUT_RDWR);
+    star_free(star);
+    atomic_store(&w->over, true);
+    return NULL;
+}
+
+static void begin(struct watcher *w, void *(*run)(void *ctx))
+{
+    assert_int_equal(pthread_create(&w->thread, NULL, run, w), 0);
+}
+
+static void until(struct watcher *w, atomic_bool *what)
+{
+    while (!atomic_load(what))
+        loop_run_once(w->f->loop, 10);
+}
+
+static void end(struct watcher *w)
+{
+    until(w, &w->over);
+    pthread_join(w->thread, NULL);
+}
+
+static void all_learn_who_was_lost(void **state)
+{
+    struct fixture *f = *state;
+    begin(&f->ranks[0], watch);
+    begin(&f->ranks[1], watch);
+    begin(&f->ranks[2], die);
+    for (int i = 0; i < RANKS; i++)
+        end(&f->ranks[i]);
+    assert_int_equal(f->ranks[2].code, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(f->ranks[i].code, ERR_GONE);
+        assert_string_equal(f->ranks[i].err.msg, "rank 2 was lost: its process has ended, or its node");
+        rank_watch_end(&f->ranks[i].watch);
+    }
+}
+
+// In any order; rank 0 is in the middle.
+static void who_ends_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    static const int order[RANKS] = {2, 0, 1};
+    for (int i = 0; i < RANKS; i++)
+        begin(&f->ranks[i], watch);
+    for (int i = 0; i < RANKS; i++)
+        until(&f->ranks[i], &f->ranks[i].met);
+    for (int i = 0; i < RANKS; i++) {
+        struct watcher *w = &f->ranks[order[i]];
+        rank_watch_end(&w->watch);
+        end(w);
+        assert_int_equal(w->code, 0);
+    }
+}
+
+static void the_end_does_not_wait_for_ranks_that_do_not_come(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 2; i++)
+        begin(&f->ranks[i], watch);
+    for (int i = 0; i < 2; i++)
+        rank_watch_end(&f->ranks[i].watch);
+    for (int i = 0; i < 2; i++) {
+        end(&f->ranks[i]);
+        assert_true(f->ranks[i].code == ERR_CANCELED || f->ranks[i].code == ERR_GONE);
+    }
+    begin(&f->ranks[2], watch); // it is over before it begins
+    rank_watch_end(&f->ranks[2].watch);
+    end(&f->ranks[2]);
+    assert_true(f->ranks[2].code == ERR_CANCELED);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_learn_who_was_lost),
+        TEST(who_ends_is_not_lost),
+        TEST(the_end_does_not_wait_for_ranks_that_do_not_come),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

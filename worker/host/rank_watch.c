@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/rank_watch.h"
+
+#include "common/base/mem.h"
+#include "common/base/str.h"
+#include "worker/collective/star.h"
+
+#include <stdlib.h>
+
+// What rank_watch_end() waits for. Nobody waits for star_agree(), which may take until the limit.
+static bool set_busy(struct rank_watch *w, bool busy)
+{
+    pthread_mutex_lock(&w->mutex);
+    bool goes_on = !w->ended;
+    w->busy = busy && goes_on;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+    return goes_on;
+}
+
+static void on_broken(void *ctx)
+{
+    struct rank_watch *w = ctx;
+    pthread_mutex_lock(&w->mutex);
+    w->broken = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+static void forget(struct rank_watch *w, struct star *star)
+{
+    star_free(star);
+    for (char **name = w->names; *name; name++)
+        free(*name);
+    free(TAKE_PTR(w->names));
+}
+
+// Takes the star over, unless the end has come.
+static int begin(struct rank_watch *w, struct star *star, struct err *err)
+{
+    bool goes_on = set_busy(w, true);
+    if (goes_on) {
+        star_watch(star, on_broken, w);
+        w->star = star;
+        set_busy(w, false);
+    }
+    return goes_on ? 0 : err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
+}
+
+int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+{
+    const struct err none = ERR_INIT;
+    // All processes of the attempt have this number, and no other meeting has it.
+    const struct meeting_list list = {.id = str_hash("watch", 5),
+                                      .n = meeting_world(m),
+                                      .index = meeting_rank(m),
+                                      .limit_ms = limit_ms,
+                                      .canceled = &w->canceled};
+    _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
+    int r = set_busy(w, true) ? meeting_hold(m, &list, links, err) : err_set(err, ERR_CANCELED, "the host ends");
+    set_busy(w, false);
+    if (r < 0)
+        return r;
+    w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
+    for (int i = 0; i < list.n; i++)
+        w->names[i] = xasprintf("rank %d", i);
+    struct star *star =
+        star_new(&(struct star_config){list.index, list.n, (const char *const *)w->names, links, limit_ms});
+    r = star_agree(star, &none, err);
+    if (r == 0)
+        r = begin(w, star, err);
+    if (r < 0)
+        forget(w, star);
+    return r;
+}
+
+int rank_watch_wait(struct rank_watch *w, struct err *err)
+{
+    char reason[STAR_REASON_SIZE];
+    pthread_mutex_lock(&w->mutex);
+    while (!w->broken && !w->ended)
+        pthread_cond_wait(&w->changed, &w->mutex);
+    bool goes_on = w->busy = !w->ended;
+    pthread_mutex_unlock(&w->mutex);
+    if (goes_on && star_broken(w->star, reason))
+        err_set(err, ERR_GONE, "%s", reason);
+    set_busy(w, false);
+    return err->code;
+}
+
+void rank_watch_end(struct rank_watch *w)
+{
+    atomic_store(&w->canceled, true);
+    pthread_mutex_lock(&w->mutex);
+    w->ended = true;
+    pthread_cond_broadcast(&w->changed);
+    while (w->busy)
+        pthread_cond_wait(&w->changed, &w->mutex);
+    struct star *star = TAKE_PTR(w->star);
+    pthread_mutex_unlock(&w->mutex);
+    if (star)
+        forget(w, star); // not with the mutex, which on_broken() may want
+}

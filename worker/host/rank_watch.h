@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that learn when another rank of the group is lost, whatever that rank did: all ranks meet and keep their
+// connections.
+#pragma once
+
+#include "worker/host/meeting.h"
+
+#include <pthread.h>
+
+struct star;
+
+struct rank_watch {
+    pthread_mutex_t mutex; // of what follows
+    pthread_cond_t changed;
+    bool busy, broken, ended;
+    atomic_bool canceled;
+    struct star *star; // NULL = they have not met
+    char **names;
+};
+
+#define RANK_WATCH_INIT                                                         \
+    {                                                                           \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
+    }
+
+// One thread calls these two, in this order.
+
+// Once: waits until all other ranks of the attempt have called it. The errors of meeting_hold() and star_agree();
+// ERR_CANCELED: rank_watch_end() was called.
+int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err);
+// ERR_GONE: one of them was lost, and the message says who. 0: rank_watch_end() was called.
+int rank_watch_wait(struct rank_watch *w, struct err *err);
+
+// From then on nobody uses the meeting, and the others do not count this rank as lost. On another thread.
+void rank_watch_end(struct rank_watch *w);
