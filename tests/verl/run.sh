@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests of verl, as its source has them, on Cadre:  tests/verl/run.sh [--ray | --actors] FILE... | -m MODULE ARG...
+# Runs tests of verl, as its source has them, on Cadre:
+#   tests/verl/run.sh [--ray | --actors | --both] FILE... | -m MODULE ARG...
 #
 #   --ray     on Ray itself, in the same environment
+#   --both    on Cadre, then on Ray: main_ppo has to get as far on both
 #   --actors  on cadre.ray alone: without cadre.verl, each worker of verl is an actor
 #   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, or one of this folder; options of
 #             pytest may follow
@@ -20,7 +22,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
 
-usage() { sed -n '3,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 # What pip brings into a folder of the cache, whole or not at all. By one process at a time.
 bring() { # FOLDER COMMAND...: the command fills the folder that it gets as its last argument
@@ -59,10 +61,23 @@ program() { # VARIABLE PATH: sets the variable, unless it is set, to the file of
 }
 
 on=cadre
-[[ ${1:-} == --ray || ${1:-} == --actors ]] && on=${1#--} && shift
+[[ ${1:-} == --ray || ${1:-} == --actors || ${1:-} == --both ]] && on=${1#--} && shift
 if [[ $# == 0 || $1 == -h || $1 == --help ]]; then
     usage
     exit $(($# == 0 ? 2 : 0))
+fi
+if [[ $on == both ]]; then
+    logs=$(mktemp -d)
+    trap 'rm -rf "$logs"' EXIT
+    for way in cadre ray; do
+        words=("$@")
+        [[ $way == cadre ]] || words=(--ray "$@")
+        code=0
+        "$here/run.sh" "${words[@]}" >"$logs/$way" 2>&1 || code=$?
+        [[ $code == 0 ]] || { cat "$logs/$way" && exit "$code"; }
+    done
+    "${CADRE_PYTHON3:-python3}" "$here/equally_far.py" "$logs/cadre" "$logs/ray"
+    exit
 fi
 available=$(awk '/^MemAvailable/ {print int($2 / 1024 / 1024)}' /proc/meminfo)
 if [[ $available -lt ${MEMORY_GB:-0} ]]; then

@@ -49,6 +49,11 @@ def pickled(stream, tensors=()):
     return Body("pickle", _document.write(parts, {_pickle.OBJECT: _pickle.CALL}))
 
 
+def resident():
+    with open("/proc/self/statm", encoding="utf-8") as f:
+        return int(f.read().split()[1]) * mmap.PAGESIZE
+
+
 class Relay:
     """A way to the run that can be cut, such as the network of a laptop."""
 
@@ -126,12 +131,21 @@ class Pickles(GroupCase):
         self.assertFalse(e.may_have_run)
         self.assertEqual(self.group.call("size", {1, 2}, timeout=SLOW_S), [2, 2])
 
+    def test_a_pickle_of_a_gibibyte_is_refused_and_its_rank_goes_on(self):
+        before = self.group.call("add", 1, timeout=SLOW_S)
+        with mmap.mmap(-1, GIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory, memoryview(memory) as view:
+            tensor = Tensor("U8", (GIB,), view)
+            e = self.fails(cadre.Limit, r"rank 0: .* of 8388608 \(CADRE_CALL_BYTES\); no room for 10737\d{5} more",
+                           self.group.call, "size", (tensor, {1}), rank=0, timeout=10 * SLOW_S)
+            del tensor
+        self.assertFalse(e.may_have_run)
+        self.assertEqual(self.group.call("add", -1, timeout=SLOW_S), [n - 1 for n in before])  # not started again
+
     def test_more_than_travels_is_refused_before_it_is_copied(self):
         with mmap.mmap(-1, 3 * GIB) as memory, memoryview(memory) as view:
-            tensor = Tensor("U8", (3 * GIB,), view)
+            tensor, before = Tensor("U8", (3 * GIB,), view), resident()
             self.fails(cadre.Limit, "at most .* are sent", self.group.call, "size", (tensor, {1}), timeout=SLOW_S)
-            with open("/proc/self/statm", encoding="utf-8") as f:
-                self.assertLess(int(f.read().split()[1]) * mmap.PAGESIZE, GIB)
+            self.assertLess(resident() - before, GIB)
             del tensor
         self.assertEqual(self.group.call("add", 0, timeout=SLOW_S), [0, 0])
 

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whether main_ppo has got as far on Cadre as on Ray:  equally_far.py LOG_OF_CADRE LOG_OF_RAY
+
+What verl and its workers print on Ray, they must print on Cadre, too, but for times, rates, and names of processes; all
+steps must be there, and the end must be the same. What Ray says about itself does not count. Ray may lose the last lines
+of a worker, so Cadre may have more.
+"""
+
+import re
+import sys
+
+WHO = re.compile(r"^(?:[\w-]+ \[rank [\d,-]+\]|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\)) ")  # printed it, to Cadre or to Ray
+OF_RAY = re.compile(r"^TIME\t[A-Z]+ \w+\.py:\d+ -- |^\((raylet|gcs_server|autoscaler)\b")
+UNHANDLED = "Unhandled error (suppress with 'RAY_IGNORE_UNHANDLED_ERRORS=1')"  # of Ray, with a traceback
+IN_TRACEBACK = re.compile(r"^(\s|\w+(\.\w+)*: |The above exception|During handling|ray::|$)")
+DIFFERS = [(re.compile(r" \[repeated \d+x across cluster\].*$"), ""), (re.compile(r"^.*\r"), ""),
+           (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"), "TIME"), (re.compile(r"\bPID: \d+"), "PID"),
+           (re.compile(r"\d\d:\d\d(?=[<,])"), "TIME"), (re.compile(r"(\?|\d+(\.\d+)?) ?(it|examples)/s"), "RATE"),
+           (re.compile(r"/tmp/main-ppo-\w+"), "FOLDER"), (re.compile(r"0x[0-9a-f]+"), "ADDRESS")]
+END = "main_ppo stops at: "
+# What it says of the steps that it has done.
+STEPS = ["All configuration checks passed successfully", "dataset len: 16", "Size of train dataloader: 4", "Total training steps: 2",
+         "colocated worker base class", "Platform override from VERL_PLATFORM: cpu", "Loading weights: 100%",
+         "Qwen2ForCausalLM contains", "Before FSDP", "After FSDP", "Total steps: 2, num_warmup_steps: 0", END]
+
+
+def lines_of(path):
+    """Those of verl, in their order."""
+    lines, unhandled = [], False
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as f:
+        for line in f:
+            line = WHO.sub("", re.sub(r"\x1b\[[0-9;]*m", "", line.rstrip("\n")))
+            for what, instead in DIFFERS:
+                line = what.sub(instead, line)
+            unhandled = line.startswith(UNHANDLED) or unhandled and bool(IN_TRACEBACK.match(line))
+            halfway = "RATE" in line and "100%" not in line
+            if line.strip() and not unhandled and not halfway and not OF_RAY.match(line):
+                lines.append(line.rstrip())
+    return lines
+
+
+def main():
+    cadre, ray = map(lines_of, sys.argv[1:3])
+    wrong = [f"on {name}, a step is missing: {step}" for name, lines in (("Cadre", cadre), ("Ray", ray)) for step in STEPS
+             if not any(step in line for line in lines)]
+    wrong += [f"only on Ray: {line}" for line in dict.fromkeys(ray) if line not in set(cadre)]
+    ends = [[line for line in lines if line.startswith(END)] for lines in (cadre, ray)]
+    if ends[0] != ends[1]:
+        wrong.append(f"the ends differ: {ends[0]} and {ends[1]}")
+    print("\n".join(wrong) or f"equally far: {len(set(ray))} lines of Ray's run are in Cadre's, too\n{ends[0][0]}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
