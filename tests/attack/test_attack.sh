@@ -67,12 +67,20 @@ turns_begin() {
     turns_over_2=$((turns_all - $(loop_turns 0.002))) turns_over_10=$((turns_all - $(loop_turns 0.01)))
 }
 
-# Asks for its health and memory until the attack is over.
-watch_operator() { # PID
+any_runs() { # PID...
+    local pid
+    for pid in "$@"; do
+        kill -0 "$pid" 2>/dev/null && return 0
+    done
+    return 1
+}
+
+# Asks for its health and memory until the attacks are over.
+watch_operator() { # PID...
     local mib
     : >"$suite_dir/unhealthy"
     most_mib=0
-    while kill -0 "$1" 2>/dev/null; do
+    while any_runs "$@"; do
         operator_get /healthz >/dev/null 2>>"$suite_dir/unhealthy" || true
         mib=$(resident_mib 2>>"$suite_dir/unhealthy" || echo 0)
         [[ $mib -le $most_mib ]] || most_mib=$mib
@@ -114,17 +122,18 @@ attack_by_workers() {
     echo "{\"cases\": $hostile}"
 }
 
-attack_run() { # NAME
-    local pid
+attack_start() { # NAME
     if [[ $1 == workers ]]; then
-        attack_by_workers >"$suite_dir/attack" 2>&1 &
+        attack_by_workers >"$suite_dir/attack.$1" 2>&1 &
     else
-        attack_by_client "$1" >"$suite_dir/attack" 2>&1 &
+        attack_by_client "$1" >"$suite_dir/attack.$1" 2>&1 &
     fi
-    pid=$!
-    watch_operator "$pid"
-    wait "$pid" || {
-        cat "$suite_dir/attack"
+    attack_pids+=($!)
+}
+
+attack_ended() { # NAME PID
+    wait "$2" || {
+        cat "$suite_dir/attack.$1"
         return 1
     }
 }
@@ -149,20 +158,32 @@ below_limit() {
     }
 }
 
-attack() { # NAME TEXT
-    local begun
-    [[ $1 =~ ${CADRE_ATTACKS:-.} ]] || return 0
+# attack NAME TEXT [NAME TEXT]...: one attack, or several at the same time.
+attack() {
+    local begun i names=() texts=()
+    attack_pids=()
+    for ((i = 1; i < $#; i += 2)); do
+        [[ ${!i} =~ ${CADRE_ATTACKS:-.} ]] || continue
+        names+=("${!i}")
+        texts+=("${*:i+1:1}")
+    done
+    [[ ${#names[@]} -gt 0 ]] || return 0
     callers_since=$(wc -l <"$suite_dir/calls")
     turns_begin
-    check "$2" attack_run "$1"
+    for i in "${names[@]}"; do attack_start "$i"; done
+    watch_operator "${attack_pids[@]}"
+    for i in "${!names[@]}"; do check "${texts[i]}" attack_ended "${names[i]}" "${attack_pids[i]}"; done
     begun=$(date +%s.%N)
     check "... others are answered afterwards" eventually 20 calls_answered "$begun"
     check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$callers_since"
     check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
     check "... memory is below four fifths of the limit" below_limit
     check "... it was not restarted, and leads" is "0 0" echo "$(lives_on) $(leads_on)"
-    [[ -z ${CADRE_ATTACK_DETAILS-} ]] || sed 's/^/# /' "$suite_dir/attack"
-    echo "# $1: $(quantiles), $most_mib MiB, $(turns_since); $(tail -n 1 "$suite_dir/attack")"
+    for i in "${names[@]}"; do
+        [[ -z ${CADRE_ATTACK_DETAILS-} ]] || sed 's/^/# /' "$suite_dir/attack.$i"
+        echo "# $i: $(tail -n 1 "$suite_dir/attack.$i")"
+    done
+    echo "# ${names[*]}: $(quantiles), $most_mib MiB, $(turns_since)"
 }
 
 suite_cluster e2e-attack --nodes 1 --gpus 8
@@ -172,22 +193,18 @@ callers_start victim/0 victim/1
 turns_begin
 sleep "$seconds"
 echo "# alone: $(quantiles), $(resident_mib) MiB, $(turns_since)"
-attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing"
-attack posts "... by HTTP"
+attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing" posts "... by HTTP"
 attack hoard "answers of 4 MiB for 50 clients that read nothing"
 attack calls "4,096 waiting calls of each of 64 clients, which then hang up at once"
 attack ahead "calls that wait for a later attempt, before a group that is called all the time"
 attack flood "clients that ignore HOLD"
 attack hellos "strangers whose HELLO never ends"
-attack silent "connections without a byte"
+attack silent "connections without a byte" slow "requests that arrive byte by byte"
 attack sessions "2,000 clients that do nothing"
-attack slow "requests that arrive byte by byte"
-attack handshakes "TLS handshakes without a request"
-attack tokens "made-up tokens"
+attack handshakes "TLS handshakes without a request" tokens "made-up tokens"
 attack texts "requests of 8 MiB, as JSON"
-attack documents "malformed batches"
+attack documents "malformed batches" frames "frames that break RFC 6455"
 attack workers "workers that break the protocol"
-attack frames "frames that break RFC 6455"
 check "the callers end" callers_stop
 check "during all attacks, no call of theirs failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
 suite_end
