@@ -182,7 +182,7 @@ class Death(RunCase):
     def kill_among(self, restart, ranks, *calls):
         """Rank 1 dies while the others are in these calls: the errors of all, then what the group says."""
         with cadre.local() as client, tempfile.TemporaryDirectory() as folder:
-            group = client.Group("joined:Joined", replicas=ranks, restart=restart)
+            group = client.Group("joined:Joined", replicas=ranks, restart=restart, preload=["torch"])
             while not all(group.is_watching()):
                 time.sleep(0.02)
             pids = group.pid()
