@@ -10,10 +10,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000 };
@@ -34,6 +36,7 @@ struct star {
     size_t n_links;
     pthread_t thread;
     bool watches;
+    atomic_bool canceled;
     int wake; // an eventfd
     void (*on_broken)(void *ctx);
     void *ctx;
@@ -92,6 +95,8 @@ static int expect(const struct star *s, const struct link *l, enum star_frame_ki
                   size_t *ret_len, int64_t until, struct err *err)
 {
     struct star_frame f;
+    if (l->fd < 0)
+        return missing(s, l, ERR_TIMEOUT, err);
     int r = star_frame_take(l->fd, &f, ret_body, until);
     if (r == 0 && f.kind == kind) {
         *ret_len = f.len;
@@ -105,7 +110,7 @@ static int expect(const struct star *s, const struct link *l, enum star_frame_ki
     return err->code;
 }
 
-// What member 0 has found wrong, the others should not have to wait for.
+// Also what member 0 has found wrong: the others should not have to wait for it.
 static void tell_all(struct star *s, enum star_frame_kind kind, const char *text)
 {
     for (size_t i = 0; i < s->n_links; i++)
@@ -174,6 +179,12 @@ int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs
     return r;
 }
 
+// r, unless this member was canceled.
+static int check_canceled(struct star *s, int r, struct err *err)
+{
+    return atomic_load(&s->canceled) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : r;
+}
+
 int star_agree(struct star *s, const struct err *mine, struct err *err)
 {
     int64_t until = now_ms() + s->config.limit_ms;
@@ -188,7 +199,7 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
         if (r == 0 && len)
             r = err_set(err, ERR_UNAVAILABLE, "%s", said);
         free(said);
-        return r;
+        return check_canceled(s, r, err);
     }
     if (mine->code)
         r = err_set(err, mine->code, "%s: %s", s->config.names[0], mine->msg);
@@ -200,8 +211,19 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
         if (one.code && r == 0)
             r = err_set(err, one.code, "%s", one.msg);
     }
-    tell_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
+    r = check_canceled(s, r, err);
+    if (r != ERR_CANCELED) // then it is this member that is missing, and star_free() says so
+        tell_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
     return r;
+}
+
+// The other direction stays open, for the goodbye.
+void star_cancel(struct star *s)
+{
+    atomic_store(&s->canceled, true);
+    for (size_t i = 0; i < s->n_links; i++)
+        if (s->links[i].fd >= 0)
+            shutdown(s->links[i].fd, SHUT_RD);
 }
 
 // Watching
@@ -543,10 +565,9 @@ void star_free(struct star *s)
         pthread_mutex_unlock(&s->mutex);
         (void)eventfd_write(s->wake, 1);
         pthread_join(s->thread, NULL);
-        for (size_t i = 0; i < s->n_links; i++)
-            if (s->links[i].fd >= 0)
-                (void)star_frame_send(s->links[i].fd, FRAME_BYE, "", 0, now_ms() + SEND_MS);
     }
+    if (s->watches || atomic_load(&s->canceled))
+        tell_all(s, FRAME_BYE, "");
     for (size_t i = 0; i < s->n_links; i++)
         if (s->links[i].fd >= 0)
             close(s->links[i].fd);

@@ -29,6 +29,10 @@ void star_free(struct star *s); // says goodbye first; accepts NULL
 int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs, size_t *ret_lens, struct err *err);
 int star_agree(struct star *s, const struct err *mine, struct err *err); // 0: all have gone well; else who has not, why
 
+// On another thread, while star_agree() waits: that returns ERR_CANCELED soon. Members that have agreed meanwhile do
+// not count this one as lost.
+void star_cancel(struct star *s);
+
 // From now on a thread watches. `on_broken` comes once, from that thread.
 void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx);
 void star_progress(struct star *s, uint32_t number); // the collective that begins here

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-// What rank_watch_end() waits for. Nobody waits for star_agree(), which may take until the limit.
+// What rank_watch_end() waits for.
 static bool set_busy(struct rank_watch *w, bool busy)
 {
     pthread_mutex_lock(&w->mutex);
@@ -35,21 +35,29 @@ static void forget(struct rank_watch *w, struct star *star)
     free(TAKE_PTR(w->names));
 }
 
-// Takes the star over, unless the end has come.
-static int begin(struct rank_watch *w, struct star *star, struct err *err)
+// rank_watch_end() may cancel it. Says whether the end has not come.
+static bool set_agreeing(struct rank_watch *w, struct star *star)
 {
-    bool goes_on = set_busy(w, true);
-    if (goes_on) {
-        star_watch(star, on_broken, w);
-        w->star = star;
-        set_busy(w, false);
-    }
-    return goes_on ? 0 : err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
+    pthread_mutex_lock(&w->mutex);
+    bool goes_on = !w->ended;
+    w->agreeing = star;
+    pthread_mutex_unlock(&w->mutex);
+    return goes_on;
 }
 
-int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+static int agree(struct rank_watch *w, struct star *star, struct err *err)
 {
     const struct err none = ERR_INIT;
+    if (!set_agreeing(w, star))
+        star_cancel(star);
+    int r = star_agree(star, &none, err);
+    if (!set_agreeing(w, NULL))
+        r = err_set(err, ERR_CANCELED, "the host ends");
+    return r;
+}
+
+static int meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+{
     // All processes of the attempt have this number, and no other meeting has it.
     const struct meeting_list list = {.id = str_hash("watch", 5),
                                       .n = meeting_world(m),
@@ -57,8 +65,7 @@ int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, s
                                       .limit_ms = limit_ms,
                                       .canceled = &w->canceled};
     _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
-    int r = set_busy(w, true) ? meeting_hold(m, &list, links, err) : err_set(err, ERR_CANCELED, "the host ends");
-    set_busy(w, false);
+    int r = meeting_hold(m, &list, links, err);
     if (r < 0)
         return r;
     w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
@@ -66,11 +73,22 @@ int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, s
         w->names[i] = xasprintf("rank %d", i);
     struct star *star =
         star_new(&(struct star_config){list.index, list.n, (const char *const *)w->names, links, limit_ms});
-    r = star_agree(star, &none, err);
-    if (r == 0)
-        r = begin(w, star, err);
-    if (r < 0)
+    r = agree(w, star, err);
+    if (r < 0) {
         forget(w, star);
+    } else {
+        star_watch(star, on_broken, w);
+        w->star = star;
+    }
+    return r;
+}
+
+int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+{
+    if (!set_busy(w, true)) // and the meeting may be gone
+        return err_set(err, ERR_CANCELED, "the host ends");
+    int r = meet(w, m, limit_ms, err);
+    set_busy(w, false);
     return r;
 }
 
@@ -93,6 +111,8 @@ void rank_watch_end(struct rank_watch *w)
     atomic_store(&w->canceled, true);
     pthread_mutex_lock(&w->mutex);
     w->ended = true;
+    if (w->agreeing)
+        star_cancel(w->agreeing);
     pthread_cond_broadcast(&w->changed);
     while (w->busy)
         pthread_cond_wait(&w->changed, &w->mutex);

@@ -14,7 +14,8 @@ struct rank_watch {
     pthread_cond_t changed;
     bool busy, broken, ended;
     atomic_bool canceled;
-    struct star *star; // NULL = they have not met
+    struct star *agreeing; // while they meet
+    struct star *star;     // NULL = they have not met
     char **names;
 };
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,9 @@ struct watcher {
     struct fixture *f;
     struct meeting *meeting;
     struct rank_watch watch;
-    atomic_bool met, over;
+    int64_t limit_ms;
+    sem_t may_agree, may_die; // of one that dies
+    atomic_bool held, met, over;
     int code; // of rank_watch_meet(), and then of rank_watch_wait()
     struct err err;
     pthread_t thread;
@@ -60,7 +63,9 @@ static int setup(void **state)
     f->loop = loop_new();
     f->store = store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++) {
-        f->ranks[i] = (struct watcher){.f = f, .watch = RANK_WATCH_INIT};
+        f->ranks[i] = (struct watcher){.f = f, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
+        sem_init(&f->ranks[i].may_agree, 0, 0);
+        sem_init(&f->ranks[i].may_die, 0, 0);
         f->ranks[i].meeting = meeting_new(
             &(struct meeting_config){.loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
     }
@@ -89,7 +94,7 @@ static int teardown(void **state)
 static void *watch(void *ctx)
 {
     struct watcher *w = ctx;
-    w->code = rank_watch_meet(&w->watch, w->meeting, LIMIT_MS, &w->err);
+    w->code = rank_watch_meet(&w->watch, w->meeting, w->limit_ms, &w->err);
     atomic_store(&w->met, true);
     if (w->code == 0)
         w->code = rank_watch_wait(&w->watch, &w->err);
@@ -97,7 +102,7 @@ static void *watch(void *ctx)
     return NULL;
 }
 
-// A process that dies when the others have met it.
+// A process that dies when the others have met it, and it may.
 static void *die(void *ctx)
 {
     struct watcher *w = ctx;
@@ -111,7 +116,11 @@ static void *die(void *ctx)
         return NULL;
     link = links[0];
     struct star *star = star_new(&(struct star_config){2, RANKS, names, links, LIMIT_MS});
+    atomic_store(&w->held, true);
+    sem_wait(&w->may_agree);
     w->code = star_agree(star, &none, &w->err);
+    atomic_store(&w->met, true);
+    sem_wait(&w->may_die);
     shutdown(link, SHUT_RDWR);
     star_free(star);
     atomic_store(&w->over, true);
@@ -141,6 +150,8 @@ static void all_learn_who_was_lost(void **state)
     begin(&f->ranks[0], watch);
     begin(&f->ranks[1], watch);
     begin(&f->ranks[2], die);
+    sem_post(&f->ranks[2].may_agree);
+    sem_post(&f->ranks[2].may_die);
     for (int i = 0; i < RANKS; i++)
         end(&f->ranks[i]);
     assert_int_equal(f->ranks[2].code, 0);
@@ -185,6 +196,80 @@ static void the_end_does_not_wait_for_ranks_that_do_not_come(void **state)
     assert_true(f->ranks[2].code == ERR_CANCELED);
 }
 
+// Ranks 0 and 1 agree, and wait for rank 2, which has come and says nothing.
+static void begin_to_agree(struct fixture *f)
+{
+    begin(&f->ranks[0], watch);
+    begin(&f->ranks[1], watch);
+    begin(&f->ranks[2], die);
+    until(&f->ranks[2], &f->ranks[2].held);
+    for (int i = 0; i < 2; i++) {
+        struct rank_watch *w = &f->ranks[i].watch;
+        for (bool agrees = false; !agrees;) {
+            loop_run_once(f->loop, 1);
+            pthread_mutex_lock(&w->mutex);
+            agrees = w->agreeing;
+            pthread_mutex_unlock(&w->mutex);
+        }
+    }
+}
+
+static void a_rank_that_ends_while_all_agree_is_not_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct watcher *zero = &f->ranks[0], *one = &f->ranks[1], *two = &f->ranks[2];
+    begin_to_agree(f);
+    rank_watch_end(&one->watch);
+    end(one);
+    assert_int_equal(one->code, ERR_CANCELED);
+    sem_post(&two->may_agree);
+    until(zero, &zero->met);
+    until(two, &two->met);
+    assert_int_equal(two->code, 0);
+    sem_post(&two->may_die);
+    end(two);
+    end(zero);
+    assert_string_equal(zero->err.msg, "rank 2 was lost: its process has ended, or its node");
+    rank_watch_end(&zero->watch);
+}
+
+static void nobody_is_blamed_when_the_first_rank_ends_while_all_agree(void **state)
+{
+    struct fixture *f = *state;
+    begin_to_agree(f);
+    rank_watch_end(&f->ranks[0].watch);
+    end(&f->ranks[0]);
+    assert_int_equal(f->ranks[0].code, ERR_CANCELED);
+    end(&f->ranks[1]);
+    assert_int_equal(f->ranks[1].code, ERR_GONE); // not what rank 0 says, for the log
+    rank_watch_end(&f->ranks[1].watch);
+    sem_post(&f->ranks[2].may_agree);
+    sem_post(&f->ranks[2].may_die);
+    end(&f->ranks[2]);
+    assert_int_equal(f->ranks[2].code, ERR_GONE);
+}
+
+static void who_does_not_come_is_named(void **state)
+{
+    struct fixture *f = *state;
+    f->ranks[0].limit_ms = 1;
+    begin(&f->ranks[0], watch);
+    end(&f->ranks[0]);
+    assert_int_equal(f->ranks[0].code, ERR_TIMEOUT);
+    assert_string_equal(f->ranks[0].err.msg, "rank 1 did not arrive within 1 ms");
+    rank_watch_end(&f->ranks[0].watch);
+}
+
+static void after_the_end_nobody_uses_the_meeting(void **state)
+{
+    struct fixture *f = *state;
+    struct watcher *w = &f->ranks[2];
+    rank_watch_end(&w->watch);
+    struct meeting *gone = meeting_new(&(struct meeting_config){.loop = f->loop, .world = 1});
+    meeting_free(gone);
+    assert_int_equal(rank_watch_meet(&w->watch, gone, LIMIT_MS, &w->err), ERR_CANCELED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -193,6 +278,10 @@ int main(void)
         TEST(all_learn_who_was_lost),
         TEST(who_ends_is_not_lost),
         TEST(the_end_does_not_wait_for_ranks_that_do_not_come),
+        TEST(a_rank_that_ends_while_all_agree_is_not_lost),
+        TEST(nobody_is_blamed_when_the_first_rank_ends_while_all_agree),
+        TEST(who_does_not_come_is_named),
+        TEST(after_the_end_nobody_uses_the_meeting),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
