@@ -47,8 +47,8 @@ void device_multiply(const struct product *p);
 void device_tanh(const struct rows *r);      // of out
 void device_tanh_back(const struct rows *r); // out *= 1 - in², where `in` is a tanh
 void device_softmax(const struct rows *r);   // of out
-void device_softmax_back(
-    const struct rows *r);                 // out: from the gradients of a softmax, which is `in`, to those before it
+// out: from the gradients of a softmax, which is `in`, to those before it
+void device_softmax_back(const struct rows *r);
 void device_squares(const struct rows *r); // out[i] = the sum of the squares of row i of `in`
 void device_descend(const struct rows *r); // out -= factor * in
 

@@ -66,8 +66,7 @@ THREAD void product_store(const struct product *p, struct place at, unsigned thr
         }
 }
 
-// ---- work on rows: one thread each
-// -----------------------------------------------------------------------------------
+// ---- work on rows: one thread each ----------------------------------------------------------------------------------
 
 THREAD void tanh_row(const struct rows *r, size_t i)
 {

@@ -40,6 +40,7 @@ struct model *model_ready(struct model *m)
         weights[i] = random_next(&state) / 16;
     device_write(m->weights, weights, m->n_weights);
     device_write(m->one, &one, 1);
+    device_clear(m->grads, m->n_weights + 1); // what sample_grads() returns before the first step
     free(weights);
     return m;
 }

@@ -31,8 +31,7 @@ void model_free(struct model *m); // accepts NULL
 // Numbers from -1 to 1, the same on every machine (an LCG, Knuth).
 float random_next(uint64_t *state);
 
-// ---- for the models
-// ---------------------------------------------------------------------------------------------------
+// ---- for the models -------------------------------------------------------------------------------------------------
 
 float *model_floats(struct model *m, size_t n); // of the device
 // When the sizes are set and all else has its memory: the rest. NULL: there is no memory, and the model is freed.

@@ -28,8 +28,7 @@ static float *numbers(size_t n)
     return at;
 }
 
-// ---- kernels
-// ---------------------------------------------------------------------------------------------------------
+// ---- kernels --------------------------------------------------------------------------------------------------------
 
 struct shape {
     size_t m, n, k, layers;
@@ -100,8 +99,7 @@ static void softmax_of_large_numbers_is_finite(void **unused)
     device_free(x);
 }
 
-// ---- models
-// ----------------------------------------------------------------------------------------------------------
+// ---- models ---------------------------------------------------------------------------------------------------------
 
 static float loss_of(struct model *m, size_t rows)
 {
@@ -202,6 +200,18 @@ static void rows_that_are_learned_apart_have_the_mean_of_their_gradients(void **
     model_free(m);
 }
 
+static void gradients_before_the_first_step_are_0(void **unused)
+{
+    (void)unused;
+    struct model *models[] = {attention_new(5, 12, 3), mlp_new(7, 5)};
+    for (size_t k = 0; k < 2; k++) {
+        assert_non_null(models[k]);
+        for (size_t i = 0; i <= models[k]->n_weights; i++)
+            assert_true(models[k]->grads[i] == 0);
+        model_free(models[k]);
+    }
+}
+
 static void check_learns(struct model *m, size_t rows)
 {
     const float first = loss_of(m, rows);
@@ -230,6 +240,7 @@ int main(void)
         cmocka_unit_test(gradients_of_the_attention_are_differences_of_its_loss),
         cmocka_unit_test(gradients_of_the_mlp_are_differences_of_its_loss),
         cmocka_unit_test(rows_that_are_learned_apart_have_the_mean_of_their_gradients),
+        cmocka_unit_test(gradients_before_the_first_step_are_0),
         cmocka_unit_test(the_loss_falls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
