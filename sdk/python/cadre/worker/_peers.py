@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import traceback
+import weakref
 
 from .. import _method
 from . import _load
@@ -17,53 +18,96 @@ from . import _load
 _MEET_MS = 600 * 1000
 _LOOK_S, _LOOKS = 0.25, 2  # a call that is in torch at each look waits there
 _VERDICT_S = 1  # torch may notice so much earlier
-_WAITS = ("torch.distributed", "torch.autograd")
 WATCHES = "peers, met"  # name of the thread, for tests
 _exit = os._exit  # the one that says nothing
 
 
-def _is_torch(frame):
-    return frame is not None and frame.f_globals.get("__name__", "").startswith(_WAITS)
+def _is_in(frame, *modules):
+    name = frame.f_globals.get("__name__", "") if frame else ""
+    return name.startswith(modules) and not name.startswith("torch.distributed.checkpoint")  # which writes files
+
+
+def _is_of_group(e):
+    """Errors of gloo name its sources: where backward() waits, or a work of torch, they come from outside of torch.distributed."""
+    return isinstance(e, RuntimeError) and (
+        type(e).__module__.startswith("torch.distributed") or "gloo/" in _load.words_of(e)
+        or any(_is_in(frame, "torch.distributed") for frame, _ in traceback.walk_tb(e.__traceback__)))
+
+
+def _group():
+    """torch's default group, or None."""
+    return sys.modules["torch.distributed"].group.WORLD
+
+
+def _is_joined():
+    """Is this rank in a default group of all ranks?"""
+    dist = sys.modules.get("torch.distributed")
+    try:
+        return (getattr(dist, "is_initialized", bool)()  # which a torch without it has not
+                and 1 < _method.world_size() == dist.get_world_size() and dist.get_rank() == _method.rank())
+    except Exception:  # another thread has just ended the group
+        return False
 
 
 class Peers:
     def __init__(self, host):
         self.host = host
-        self.calls = {}  # thread -> what it runs: (call, method)
-        self.lost, self.known, self.watches = "", threading.Event(), False
+        self.calls = {}  # what runs: call -> (thread, method)
+        self.lost, self.known = "", threading.Event()
+        self.hit, self.group = frozenset(), None  # what ran when the rank was lost, and a weak reference to the group
+        self.lock, self.watches = threading.Lock(), False
+
+    def begin(self, call, method):
+        self.calls[call] = (threading.get_ident(), method)
+
+    def end(self, call):
+        self.calls.pop(call, None)
+        self.look()
 
     def look(self):
-        """After code of the program has run: has it made the default group?"""
-        dist = sys.modules.get("torch.distributed")
-        if self.watches or not getattr(dist, "is_initialized", bool)():  # which a torch without it has not
+        """After code of the program has run: has it made the default group? Raises nothing."""
+        if self.watches or not _is_joined():
             return
-        self.watches = True
-        world = _method.world_size()
-        if world > 1 and (dist.get_rank(), dist.get_world_size()) == (_method.rank(), world):
-            threading.Thread(target=self._watch, daemon=True, name="peers").start()
+        with self.lock:
+            first, self.watches = not self.watches, True
+        try:
+            if first:
+                threading.Thread(target=self._watch, daemon=True, name="peers").start()
+        except RuntimeError as e:  # too many threads
+            self._say_blind(e)
 
-    def explain(self, e):
+    def explain(self, call, e, may_wait):
         """Who was lost, where that may be why torch raised this; else ""."""
-        if not self.watches or not isinstance(e, RuntimeError):
+        if not self.watches or not _is_of_group(e):
             return ""
-        if any(_is_torch(frame) for frame, _ in traceback.walk_tb(e.__traceback__)):
+        if may_wait:
             self.known.wait(_VERDICT_S)
-        return self.lost
+        return self.lost if self._concerns(call) else ""
+
+    def _concerns(self, call):
+        """Is it a call that needs the rank which was lost?"""
+        return call in self.hit or self._is_group_same()
+
+    def _is_group_same(self):
+        return self.group is not None and self.group() is not None and self.group() is _group()
 
     def _watch(self):
         why = self.host.meet(_MEET_MS)
         if why is not None:
             if why:
-                self._say(f"the ranks of torch's group do not watch each other: {why.decode(errors='replace')}")
+                self._say_blind(why.decode(errors="replace"))
             return
         threading.current_thread().name = WATCHES
         lost = self.host.watch()
         if lost is None:
             return
+        group = _group()
+        self.hit, self.group = frozenset(self.calls), group and weakref.ref(group)
+        del group
         self.lost = lost.decode(errors="replace")
         self.known.set()
         threading.Thread(target=self._abort, daemon=True, name="abort").start()
-        self._free(dict(self.calls))
+        self._free()
 
     def _abort(self):
         """Ends what NCCL does. gloo has nothing like it: who waits in it goes on to wait."""
@@ -75,24 +119,26 @@ class Peers:
         except Exception as e:
             self._say(f"torch's group cannot be aborted: {e}")
 
-    def _free(self, calls):
-        """Until each of these has ended, or waits in torch."""
-        looks = dict.fromkeys(calls, 0)
-        while looks:
+    def _free(self):
+        """Until no call can wait for the lost rank any more: none that ran then, none with the same group."""
+        looks = {}
+        while self._is_group_same() or not self.hit.isdisjoint(self.calls):
             time.sleep(_LOOK_S)
             frames = sys._current_frames()
-            for thread in list(looks):
-                if self.calls.get(thread) is not calls[thread]:
-                    del looks[thread]
-                    continue
-                looks[thread] = looks[thread] + 1 if _is_torch(frames.get(thread)) else 0
-                if looks[thread] == _LOOKS:
-                    self._leave(calls[thread][1])
+            looks = {call: looks.get(call, 0) + 1 for call, (thread, _) in list(self.calls.items())
+                     if self._concerns(call) and _is_in(frames.get(thread), "torch.distributed", "torch.autograd")}
+            waits = [self.calls[call][1] for call, n in looks.items() if n == _LOOKS and call in self.calls]
+            if waits:
+                self._leave(waits)
 
-    def _leave(self, method):
+    def _leave(self, methods):
         sys.stdout.flush()
-        self._say(f"{self.lost}; {method.name}() waits for it in torch, which only the end of this process ends")
+        which = " or ".join(dict.fromkeys(f"{method.name}()" for method in methods))  # of one loop, any
+        self._say(f"{self.lost}; {which} waits for it in torch, which only the end of this process ends")
         _exit(_load.EXIT_LOST)
+
+    def _say_blind(self, why):
+        self._say(f"the ranks of torch's group do not watch each other: {why}")
 
     def _say(self, words):
         print(f"cadre-worker: rank {_method.rank()}: {words}", file=sys.stderr, flush=True)

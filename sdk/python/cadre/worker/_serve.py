@@ -169,40 +169,44 @@ class Server:
     def _run(self, c):
         method, current = self._method(c), Running(self.host, c.call, bool(c.code))
         token = _method.call.set(current)
-        self.peers.calls[threading.get_ident()] = (current, method)
+        self.peers.begin(current, method)
         try:
-            self._run_method(c, method)
+            self._run_method(c, current, method)
         finally:
-            del self.peers.calls[threading.get_ident()]
-            self.peers.look()
             _method.call.reset(token)
-            current.over = True
-            self.host.finish(c.call)
+            self._finish(current)
 
-    def _run_method(self, c, method):
+    def _finish(self, current):
+        try:
+            self.peers.end(current)
+        finally:
+            current.over = True
+            self.host.finish(current.handle)
+
+    def _run_method(self, c, current, method):
         """Nothing here refers to the arguments afterwards: what the method has not kept need not stay."""
         try:
             args, kwargs = self._arguments(c)
             self._answer(c.call, method, method.function(*args, **kwargs))
         except BaseException as e:
-            self._fail(c.call, method, e)
+            self._fail(current, method, e)
 
-    async def _await_method(self, handle, method, args, kwargs):
+    async def _await_method(self, current, method, args, kwargs):
         try:
-            self._answer(handle, method, await method.function(*args, **kwargs))
+            self._answer(current.handle, method, await method.function(*args, **kwargs))
         except BaseException as e:
-            self._fail(handle, method, e)
+            self._fail(current, method, e)
 
     async def _run_async(self, handle, code, method, args, kwargs):
         current = Running(self.host, handle, code)
         _method.call.set(current)
-        answered = self._await_method(handle, method, args, kwargs)
+        self.peers.begin(current, method)
+        answered = self._await_method(current, method, args, kwargs)
         del args, kwargs  # as in _run_method()
         try:
             await answered
         finally:
-            current.over = True
-            self.host.finish(handle)
+            self._finish(current)
 
     async def _serve_async(self, lanes):
         import asyncio
@@ -233,8 +237,9 @@ class Server:
                 try:
                     args, kwargs = self._arguments(c)
                 except Exception as e:
-                    self._fail(c.call, method, e)
-                    self.host.finish(c.call)
+                    current = Running(self.host, c.call, bool(c.code))
+                    self._fail(current, method, e)
+                    self._finish(current)
                     return
                 task = loop.create_task(self._run_async(c.call, bool(c.code), method, args, kwargs))
                 running.add(task)
@@ -277,7 +282,7 @@ class Server:
             raise ValueError(f"{method.name}() returns {size} bytes, which is too long")
         _value.Body(kind, parts).write(memoryview((ctypes.c_char * size).from_address(room)).cast("B"))
 
-    def _fail(self, handle, method, e):
+    def _fail(self, current, method, e):
         if _forked:
             _leave(method, e)
         if isinstance(e, _BadArguments):
@@ -286,8 +291,9 @@ class Server:
             ran, cause, name = 0, None, b"INVALID"
             message = _shorten(f"{e}; {method.name}() takes {inspect.signature(method.function)}", _MESSAGE_MAX)
         else:
-            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method, self.peers.explain(e))
-        self.host.fail(handle, name, message, cause, ran)
+            lost = self.peers.explain(current, e, may_wait=not method.is_async)  # no other call of the loop waits, too
+            ran, cause, (name, message) = 1, _raised.pack(e), explain(e, method, lost)
+        self.host.fail(current.handle, name, message, cause, ran)
 
 
 _forked = False

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that wait for each other in torch.distributed, with stand-ins for torch and for the host."""
+
+import asyncio
+import os
+import sys
+import threading
+import types
+import unittest
+import unittest.mock
+
+from cadre.worker import _load, _peers, _serve
+from python_case import main
+
+WORDS = "rank 1 was lost: its process has ended, or its node"
+C10D = "torch.distributed.distributed_c10d"
+
+
+class Host:
+    """The ranks meet at once. A test says when one is lost."""
+
+    def __init__(self):
+        self.finished, self.is_lost = [], threading.Event()
+
+    def meet(self, limit_ms):
+        return None
+
+    def watch(self):
+        self.is_lost.wait()
+        return WORDS.encode()
+
+    def finish(self, handle):
+        self.finished.append(handle)
+
+
+class Group:
+    """torch's default group."""
+
+
+class Left(Exception):
+    """The process has ended, with that code."""
+
+
+def leave(code):
+    raise Left(code)
+
+
+def function_of(module, text):
+    """f(), whose frame is in that module."""
+    made = types.ModuleType(module)
+    exec(f"def f(a):\n    {text}", made.__dict__)
+    return made.f
+
+
+def raised(e, module):
+    try:
+        function_of(module, "raise a")(e)
+    except Exception as got:
+        return got
+
+
+class PeersCase(unittest.TestCase):
+    def setUp(self):
+        self.dist = types.SimpleNamespace(is_initialized=lambda: True, get_rank=lambda: 0, get_world_size=lambda: 2,
+                                          get_backend=lambda: "gloo", distributed_c10d=None,
+                                          group=types.SimpleNamespace(WORLD=Group()))
+        self.host, self.said = Host(), []
+        for patch in (unittest.mock.patch.dict(sys.modules, {"torch.distributed": self.dist}),
+                      unittest.mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2"}),
+                      unittest.mock.patch.object(_peers, "_exit", leave)):
+            patch.start()
+            self.addCleanup(patch.stop)
+        self.server = _serve.Server(self.host, [])
+        self.peers = self.server.peers
+        self.peers._say = self.said.append
+        self.addCleanup(self.end)
+
+    def end(self):
+        self.dist.group.WORLD = None  # no call waits for the lost rank any more
+        self.peers.calls.clear()
+        self.host.is_lost.set()
+        for name in "peers", "abort":  # the second is begun by the first
+            for thread in self.threads(name):
+                thread.join()
+
+    def threads(self, name):
+        return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
+
+    def watching(self):
+        return self.threads("peers")
+
+    def method(self, function):
+        return types.SimpleNamespace(name=function.__name__, function=function, is_async=asyncio.iscoroutinefunction(function))
+
+
+class Looking(PeersCase):
+    def run_call(self):
+        """One that does nothing, and is then looked at."""
+        self.server._method = lambda c: self.method(self.run_call)
+        self.server._run_method = lambda *args: None
+        self.server._run(types.SimpleNamespace(call=7, code=0))
+
+    def test_a_call_is_finished_when_another_thread_ends_the_group(self):
+        self.dist.get_rank = unittest.mock.Mock(side_effect=ValueError("Default process group has not been initialized"))
+        self.run_call()
+        self.assertEqual(self.host.finished, [7])
+        self.assertEqual((self.watching(), self.said), ([], []))
+        self.dist.get_rank = lambda: 0
+        self.run_call()
+        self.assertEqual(len(self.watching()), 1)  # of the next group
+
+    def test_a_call_is_finished_when_there_are_too_many_threads(self):
+        with unittest.mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+            self.run_call()
+        self.assertEqual(self.host.finished, [7])
+        self.assertEqual(self.said, ["the ranks of torch's group do not watch each other: can't start new thread"])
+
+    def test_two_calls_that_end_together_begin_one_watch(self):
+        both = threading.Barrier(2)
+        self.dist.is_initialized = lambda: both.wait() >= 0
+        lanes = [threading.Thread(target=self.peers.look) for _ in range(2)]
+        for lane in lanes:
+            lane.start()
+        for lane in lanes:
+            lane.join()
+        self.assertEqual(len(self.watching()), 1)
+
+    def test_async_methods_are_looked_at_too(self):
+        async def sees():
+            seen.extend(method.name for _, method in self.peers.calls.values())
+
+        seen = []
+        self.server._answer = lambda *args: None
+        asyncio.run(self.server._run_async(7, False, self.method(sees), (), {}))
+        self.assertEqual((seen, self.peers.calls, self.host.finished), (["sees"], {}, [7]))
+        self.assertEqual(len(self.watching()), 1)
+
+
+class Explaining(PeersCase):
+    def lose(self, *running):
+        self.peers.look()
+        for call in running:
+            self.peers.begin(call, self.method(self.lose))
+        self.host.is_lost.set()
+        self.peers.known.wait()
+
+    def explain(self, call, e, module):
+        return self.peers.explain(call, raised(e, module), True)
+
+    def test_errors_that_are_not_of_the_group_are_as_before(self):
+        self.peers.look()
+        with unittest.mock.patch.object(self.peers.known, "wait") as wait:
+            for module in "torch.autograd.graph", "trainer", "torch.distributed.checkpoint.utils":
+                self.assertEqual(self.explain("call", RuntimeError("does not require grad"), module), "")
+            self.assertEqual(self.explain("call", ValueError("not initialized"), C10D), "")
+            wait.assert_not_called()
+        self.lose("call")
+        for module in "torch.autograd.graph", "trainer":
+            self.assertEqual(self.explain("call", RuntimeError("does not require grad"), module), "")
+
+    def test_errors_of_the_group_name_who_was_lost(self):
+        self.lose("call")
+        closed = RuntimeError("[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer")
+        for e, module in (RuntimeError("broken"), C10D), (closed, "torch.autograd.graph"), (closed, "trainer"):
+            self.assertEqual(self.explain("call", e, module), WORDS)
+
+    def test_a_later_call_is_concerned_while_the_group_is_the_same(self):
+        self.lose("call")
+        self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), WORDS)
+        self.dist.group.WORLD = Group()
+        self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), "")
+        self.assertEqual(self.explain("call", RuntimeError("broken"), C10D), WORDS)
+
+    def test_a_loop_does_not_wait_for_the_verdict(self):
+        self.peers.look()
+        with unittest.mock.patch.object(self.peers.known, "wait") as wait:
+            self.assertEqual(self.peers.explain("call", raised(RuntimeError("broken"), C10D), False), "")
+            wait.assert_not_called()
+
+
+class Freeing(PeersCase):
+    def setUp(self):
+        super().setUp()
+        self.looks, self.at_look = 0, {}  # number of the look -> what happens before it
+        patch = unittest.mock.patch.object(_peers, "time", types.SimpleNamespace(sleep=self.look))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.peers.lost, self.peers.group = WORDS, _peers.weakref.ref(self.dist.group.WORLD)
+
+    def look(self, seconds):
+        self.looks += 1
+        self.at_look.get(self.looks, lambda: None)()
+        if self.looks == 10:
+            self.dist.group.WORLD = None
+
+    def wait_in(self, module):
+        """A call that does so until the end of the test."""
+        def run():
+            self.peers.begin("call", self.method(self.wait_in))
+            function_of(module, "a[0].release(); a[1].acquire()")(locks)  # no frame of another module
+
+        locks = threading.Lock(), threading.Lock()
+        for lock in locks:
+            lock.acquire()
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(locks[1].release)
+        locks[0].acquire()
+
+    def test_a_call_that_begins_after_the_loss_does_not_wait_for_ever(self):
+        self.at_look[3] = lambda: self.wait_in(C10D)
+        with self.assertRaisesRegex(Left, str(_load.EXIT_LOST)):
+            self.peers._free()
+        self.assertEqual(self.said, [WORDS + "; wait_in() waits for it in torch, which only the end of this process ends"])
+        self.assertEqual(self.looks, 4)
+
+    def test_who_writes_a_checkpoint_does_not_wait(self):
+        self.wait_in("torch.distributed.checkpoint.filesystem")
+        self.peers._free()
+        self.assertEqual((self.looks, self.said), (10, []))
+
+    def test_a_call_of_a_new_group_may_wait(self):
+        self.wait_in(C10D)
+        self.dist.group.WORLD = Group()
+        self.peers.hit = frozenset(["of before"])
+        self.peers.calls["of before"] = (threading.get_ident(), None)
+        self.at_look[5] = self.peers.calls.clear
+        self.peers._free()
+        self.assertEqual((self.looks, self.said), (5, []))
+
+
+if __name__ == "__main__":
+    main()
