@@ -5,7 +5,8 @@ pickles differ in the values of the arrays only, so of arrays that look the same
 
 from typing import NamedTuple
 
-from ._tensor import DTYPES, flat
+from . import _document
+from ._tensor import DTYPES, flat, is_plain_numpy
 
 _KNOWN_MAX = 256  # of each kind
 
@@ -29,10 +30,15 @@ def _remember(known, key, value):
     known[key] = value
 
 
+def is_short(text, stream):
+    """The text of the head and the stream: whether they are remembered."""
+    return len(text) <= _document.SHORT and stream.nbytes <= _document.SHORT
+
+
 def look(value, of_call):
     """(arrays, Looks); ([], None): it is something else. of_call: it is (args, kwargs)."""
     arrays = [*value[0], *value[1].values()] if of_call else [value]
-    if not arrays or any(type(a).__name__ != "ndarray" for a in arrays) or len(set(map(id, arrays))) < len(arrays):
+    if not arrays or not all(map(is_plain_numpy, arrays)) or len(set(map(id, arrays))) < len(arrays):
         return [], None
     n, names = (len(value[0]), tuple(value[1])) if of_call else (None, ())
     return arrays, Looks(of_call, n, names, tuple((type(a), a.dtype, a.shape) for a in arrays))
@@ -52,7 +58,7 @@ def write_again(value, of_call=False):
 def wrote(value, of_call, parts, laid):
     """Those parts. laid: the tensors that lie beside the stream, by number."""
     arrays, looks = look(value, of_call)
-    if not looks or len(laid) < len(arrays):
+    if not looks or len(laid) != len(arrays) or not is_short(parts[0][_document.PREFIX:], parts[-1]):
         return
     order = sorted(range(len(laid)), key=lambda i: -DTYPES[laid[str(i)].dtype][0])  # as in the document
     _remember(_written, looks, (parts[0], order, bytes(parts[-1])))
@@ -83,10 +89,12 @@ class Reading:
         if not self.found:
             _remember(_came, self.key, True)
             return
-        _, looks = look(value, of_call)
+        arrays, looks = look(value, of_call)
+        if len(self.document.tensors) != len(arrays) + 1:  # an array is in the stream, as pickle writes it
+            looks = None
         if looks:
             head, *_, stream = write(value)
-            looks = looks if (head[8:], bytes(stream)) == self.key else None
+            looks = looks if (head[_document.PREFIX:], bytes(stream)) == self.key else None
         _remember(_came, self.key, looks)
 
 

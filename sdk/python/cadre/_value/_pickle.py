@@ -11,7 +11,7 @@ from .. import _errors
 from .._code import cloudpickle
 from . import _arrays, _document
 from ._gpu import on_host
-from ._tensor import Tensor, is_plain_torch, module_of
+from ._tensor import Tensor, is_plain_numpy, is_plain_torch, module_of
 
 OBJECT = "cadre.object"  # the name of the stream in the document, and of its entry in the metadata
 VALUE, CALL = "pickle5", "pickle5-call"  # that entry: it is any value, or (args, kwargs) of a call
@@ -87,7 +87,7 @@ class _Writer:
             return _of_tensor, (self.lay_out(value), value.dtype, value.shape)
         if package == "verl" and name == "DataProto":  # whose own way writes its tensors into the stream
             return _as_it_was, (type(value), vars(value))
-        if package == "numpy" and name == "ndarray" and not value.dtype.hasobject and value.dtype.kind in "?bBiufc":
+        if is_plain_numpy(value):
             try:
                 t = Tensor.of(value)
             except (TypeError, ValueError):  # a dtype or a byte order that safetensors does not have
@@ -155,7 +155,7 @@ def read(document):
         stream = document.part(OBJECT)
         size = stream.nbytes
         again = None
-        if len(document.text) <= _document.SHORT and size <= _document.SHORT and type(stream) is memoryview:
+        if type(stream) is memoryview and _arrays.is_short(document.text, stream):
             again = _arrays.Reading(document, stream)
             value = again.value()
             if value is not None:

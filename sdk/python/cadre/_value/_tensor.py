@@ -142,6 +142,11 @@ def _of_array(array, value, name):
     return Tensor(kind, shape, OnGpu(address, math.prod(shape) * DTYPES[kind][0] // 8, value))
 
 
+def is_plain_numpy(value):
+    """An array of numpy that is its numbers and nothing more: no class of its own, no objects, no structures."""
+    return type(value).__name__ == "ndarray" and module_of(value) == "numpy" and value.dtype.kind in "biufc"
+
+
 def is_plain_torch(value):
     """A tensor of torch that is its values and nothing more: neither jagged, nor sparse, nor quantized."""
     return str(value.layout) == "torch.strided" and not value.is_nested and not value.is_quantized and (

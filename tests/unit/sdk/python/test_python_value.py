@@ -15,6 +15,7 @@ import sys
 import threading
 import types
 import unittest
+import unittest.mock
 import weakref
 
 import cadre
@@ -246,6 +247,73 @@ if PACKAGE == "numpy":
                         y = returned(args[0])[1]
                         self.assertEqual((args[0].dtype, args[0].tolist()), (y.dtype, y.tolist()))
 
+        def test_what_comes_again_and_again_is_the_same_each_time(self):
+            import numpy
+
+            class Sub(numpy.ndarray):
+                pass
+
+            class Named:  # is an array by its name only
+                def __init__(self, dtype):
+                    self.dtype, self.shape = numpy.dtype(dtype), (1,)
+
+                def __reduce__(self):
+                    return list, ((1, 2),)
+
+            Named.__name__ = "ndarray"
+            base = numpy.arange(24, dtype="f4").reshape(4, 6)
+            fixed = numpy.arange(5)
+            fixed.flags.writeable = False
+            pair = numpy.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
+            inside = numpy.empty(2, object)
+            inside[:] = [base, None]
+            both = numpy.empty(2, object)
+            both[:] = [base, fixed]
+            alone = [numpy.array([1j, 2]), numpy.array(["a", "bc"]), numpy.array([b"xy"]), numpy.array(["2026-01-02"], "M8[D]"),
+                     numpy.array([3], "m8[s]"), numpy.arange(3, dtype=">i4"), numpy.array([1.5], ">f8"), pair,
+                     pair.view(numpy.recarray), numpy.arange(3, dtype="g"), numpy.array([{1}, None], object), inside, both,
+                     base, base.T, base[:, ::2], base[1], base[::-1], numpy.asfortranarray(base), fixed, base.view(Sub),
+                     numpy.zeros((0, 2)), numpy.zeros(()), numpy.ones((1,) * 9), numpy.array([True]), numpy.array([1j], "c8"),
+                     numpy.ma.array([1, 2], mask=[0, 1])]
+            mixed = [(base, 1), (1.5, base), (base, None, fixed), (base[:2], base[2:]), (base, base), (fixed, base.T, fixed),
+                     (base, numpy.float32(2)), (fixed, numpy.array([1j])), (numpy.zeros((0, 3)), fixed), ([base], fixed),
+                     (inside, base), (base.view(Sub), base), (numpy.arange(3, dtype=">i4"), fixed)]
+
+            def same(x, y):
+                self.assertIs(type(y), type(x))
+                if isinstance(x, numpy.ndarray):
+                    self.assertEqual((x.dtype, x.shape), (y.dtype, y.shape))
+                    x, y = x.tolist(), y.tolist()
+                if isinstance(x, (list, tuple)):
+                    self.assertEqual(len(x), len(y))
+                    for a, b in zip(x, y):
+                        same(a, b)
+                else:
+                    self.assertEqual(x, y)
+
+            for _ in range(5):
+                for value in alone:
+                    same(value, returned(value)[1])
+                    same((value,), sent(value)[1])
+                    same(value, sent(x=value)[2]["x"])
+                for args in mixed:
+                    back = sent(*args)[1]
+                    same(args, back)
+                    if args[0] is args[-1]:
+                        self.assertIs(back[0], back[-1])
+                for dtype in "f4", "f8":
+                    self.assertEqual(returned(Named(dtype))[1], [1, 2])
+
+        def test_what_lies_in_the_stream_is_not_pickled_where_it_comes(self):
+            import numpy
+
+            for value in numpy.array([{1}, None], object), numpy.array([1j, 2]):
+                data = joined(_value.encode_result(value))
+                with unittest.mock.patch.object(_value._pickle, "write") as write:
+                    for _ in range(4):
+                        self.assertEqual(_value.decode(bytearray(data), True).tolist(), value.tolist())
+                write.assert_not_called()
+
         def test_a_pickle_is_not_taken_for_another_one_with_the_same_head(self):
             import numpy
 
@@ -265,6 +333,10 @@ if PACKAGE == "numpy":
                 for _ in range(3):
                     returned(numpy.zeros(n))
             self.assertLessEqual(max(len(_value._arrays._written), len(_value._arrays._came)), 256)
+            _value._arrays._written.clear()
+            sent(**{"x" * 5000: numpy.zeros(1)})
+            sent(*(numpy.zeros(n) for n in range(200)))
+            self.assertEqual(len(_value._arrays._written), 0)
 
         def test_what_was_sent_is_free_at_once(self):  # not at the next collection of garbage: it may be long
             import numpy
