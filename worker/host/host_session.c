@@ -11,6 +11,7 @@
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
 #include "worker/host/own.h"
+#include "worker/host/stretch.h"
 #include "worker/host/told.h"
 
 #include <stdio.h>
@@ -421,6 +422,7 @@ static void finish_stop(struct session *s) // from the loop
 
 static void drop_connection(struct session *s)
 {
+    stretch_keep_all();
     ws_sharing_end(&s->sharing);
     s->owner.memory = NULL;
     ws_client_free(TAKE_PTR(s->client));

@@ -58,10 +58,11 @@ static void own(const struct stretch *s)
         __atomic_fetch_or(s->from + at, 0, __ATOMIC_RELAXED);
 }
 
-// One of the first n pages. True also where the kernel does not say.
-static bool was_written(const struct stretch *s, size_t n)
+// True also where the kernel does not say.
+static bool was_written(const struct stretch *s)
 {
     uint64_t pages[LOOK_AT];
+    size_t n = s->len / page();
     bool written = stretches.pagemap < 0;
     for (size_t at = 0; at < n && !written; at += LOOK_AT) {
         size_t now = MIN(n - at, (size_t)LOOK_AT) * sizeof *pages;
@@ -74,9 +75,9 @@ static bool was_written(const struct stretch *s, size_t n)
 }
 
 // What comes to lie there next has to be seen.
-static void clean(const struct stretch *s, size_t look_at)
+static void clean(const struct stretch *s)
 {
-    if (!was_written(s, look_at) || madvise(s->from, s->len, MADV_DONTNEED) == 0)
+    if (!was_written(s) || madvise(s->from, s->len, MADV_DONTNEED) == 0)
         return;
     off_t offset = s->from - s->area->own; // they are locked: others take their place
     if (mmap(s->from, s->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, s->area->fd, offset) ==
@@ -104,7 +105,7 @@ struct stretch *stretch_new(struct area *a, const char *data, size_t len)
     }
     pthread_mutex_unlock(&stretches.lock);
     if (s)
-        clean(s, 1); // mlockall() writes to all pages
+        clean(s); // mlockall() writes to all pages
     return s;
 }
 
@@ -121,7 +122,7 @@ void stretch_settle(struct stretch *s)
     s->clean = !s->held;
     pthread_mutex_unlock(&stretches.lock);
     if (s->clean)
-        clean(s, s->len / page());
+        clean(s);
     else // if it is let go meanwhile, stretch_end() cleans
         own(s);
 }
@@ -131,7 +132,7 @@ void stretch_let_go(struct stretch *s)
     pthread_mutex_lock(&stretches.lock);
     s->held = false;
     if (!s->called && !stretches.child) {
-        clean(s, s->len / page());
+        clean(s);
         stretches.kept -= s->len;
         list_remove(&s->link);
         list_append(&stretches.over, &s->link);
@@ -167,7 +168,7 @@ void stretch_end(struct stretch *s)
         stretches.kept += s->len;
     } else {
         if (!s->clean)
-            clean(s, s->len / page());
+            clean(s);
         list_remove(&s->link);
     }
     bool held = s->held;
@@ -176,12 +177,28 @@ void stretch_end(struct stretch *s)
         free(s);
 }
 
+// Those that stretch_settle() has not made so. What the program let go nobody needs, and it may be clean already.
+static void own_all(void)
+{
+    LIST_FOREACH(l, &stretches.all) {
+        const struct stretch *s = CONTAINER_OF(l, struct stretch, link);
+        if (s->held && s->called)
+            own(s);
+    }
+}
+
+void stretch_keep_all(void)
+{
+    pthread_mutex_lock(&stretches.lock);
+    own_all();
+    pthread_mutex_unlock(&stretches.lock);
+}
+
 // The child has its own pages: it would not see any more what the parent makes its own later, and the owner changes.
 static void before_fork(void)
 {
     pthread_mutex_lock(&stretches.lock);
-    LIST_FOREACH(l, &stretches.all)
-        own(CONTAINER_OF(l, struct stretch, link));
+    own_all();
 }
 
 static void after_fork(void)

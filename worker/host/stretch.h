@@ -15,7 +15,9 @@ struct stretch;
 // Held by the program and by the call, whose blob keeps the area until stretch_end(). NULL: it is to copy. Any thread.
 struct stretch *stretch_new(struct area *a, const char *data, size_t len);
 char *stretch_data(const struct stretch *s);
-void stretch_let_go(struct stretch *s); // the program, on any thread; not in a child of fork()
+void stretch_let_go(struct stretch *s); // the program, on any thread; in a child of fork() it only forgets
 void stretch_settle(struct stretch *s); // the call: its method is over; on the method's thread; accepts NULL
 void stretch_end(struct stretch *s);    // the call, after that, on the loop's thread; accepts NULL
-void stretch_install(void);             // once: children of fork() see what their parent saw
+// A connection has ended: owners may use their memory again, although methods run on. On the loop's thread.
+void stretch_keep_all(void);
+void stretch_install(void); // once: children of fork() see what their parent saw

@@ -130,8 +130,8 @@ CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 // the call is finished.
 CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
 CADRE_EXPORT void cadre_host_let_go(void *held);
-// Once an `own`, on any thread. Arguments that are let go before their call is finished cost nothing; others, then, as
-// much as a copy.
+// Once for each `own`, on any thread. Arguments that are let go before their call is finished cost nothing. All others
+// cost as much as a copy when it is finished.
 CADRE_EXPORT void cadre_host_let_go_args(void *own);
 // From the GPU to the host, behind what is on that stream. NULL, or why not, until the thread calls it again.
 CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);

@@ -197,12 +197,60 @@ static void locked_memory_shows_what_was_sent_last(void **state)
     end(s);
 }
 
+static void after_a_short_one_a_longer_one_of_locked_memory_shows_what_was_sent_last(void **state)
+{
+    struct fixture *f = *state;
+    if (syscall(SYS_mlock, f->area->own, f->area->size) < 0)
+        skip();
+    struct stretch *s = stretch_new(f->area, place(f), 1);
+    stretch_let_go(s);
+    end(s);
+    fill(f, 'b');
+    s = take(f);
+    assert_all(s, 'b');
+    stretch_let_go(s);
+    end(s);
+}
+
+static void a_fork_while_a_call_ends_leaves_no_old_values(void **state)
+{
+    struct fixture *f = *state;
+    int status;
+    struct stretch *s = stretch_new(f->area, place(f) + POOL_STEP, LEN - POOL_STEP);
+    stretch_let_go(s);
+    stretch_settle(s);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    stretch_end(s);
+    fill(f, 'b');
+    s = take(f);
+    assert_all(s, 'b');
+    stretch_let_go(s);
+    end(s);
+}
+
+static void all_stay_as_they_were_from_the_end_of_a_connection_on(void **state)
+{
+    struct fixture *f = *state;
+    struct stretch *s = take(f);
+    stretch_keep_all();
+    fill(f, 'b');
+    assert_all(s, 'a');
+    stretch_let_go(s);
+    end(s);
+    s = take(f);
+    assert_all(s, 'b');
+    stretch_let_go(s);
+    end(s);
+}
+
 static void a_child_sees_what_its_parent_saw(void **state)
 {
     struct fixture *f = *state;
     int go[2], status;
     char word;
-    stretch_install();
     struct stretch *s = take(f);
     assert_int_equal(pipe(go), 0);
     pid_t child = fork();
@@ -236,7 +284,11 @@ int main(void)
         TEST(too_much_is_not_kept),
         TEST(without_a_mapping_of_its_own_there_is_none),
         TEST(locked_memory_shows_what_was_sent_last),
+        TEST(after_a_short_one_a_longer_one_of_locked_memory_shows_what_was_sent_last),
+        TEST(a_fork_while_a_call_ends_leaves_no_old_values),
+        TEST(all_stay_as_they_were_from_the_end_of_a_connection_on),
         TEST(a_child_sees_what_its_parent_saw),
     };
+    stretch_install();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
