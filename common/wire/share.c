@@ -210,6 +210,14 @@ static uint32_t lend(struct share *s, struct blob *b)
     return n;
 }
 
+bool share_has_lent(const struct share *s, const struct area *a)
+{
+    for (uint32_t i = 0; i < s->n_lent; i++)
+        if (s->lent[i].blob && s->lent[i].blob->area == a)
+            return true;
+    return false;
+}
+
 static bool knows(const struct share *s, const struct area *a)
 {
     LIST_FOREACH(l, &s->told)

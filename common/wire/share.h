@@ -45,6 +45,8 @@ void share_init(struct share *s, const struct share_config *config);
 // The connection has ended: what was lent is free, what was borrowed stays mapped as long as somebody needs it. Also of
 // one that is all zero.
 void share_done(struct share *s);
+// Whether the peer has not given back all of it that it was lent. Also of one that is all zero.
+bool share_has_lent(const struct share *s, const struct area *a);
 
 // Tells the peer of memory that is going to be lent, for it to say SHARE_TAKEN.
 void share_offer(struct share *s, struct area *a);

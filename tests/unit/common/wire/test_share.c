@@ -188,9 +188,12 @@ static void a_result_is_read_where_it_lies_and_given_back(void **state)
     assert_int_equal(rec.len, LONG);
     assert_false(pass(&p.to, &rec));
     assert_int_equal(p.own.given, 0);
+    assert_true(share_has_lent(&p.from.share, &p.own.area));
+    assert_false(share_has_lent(&p.from.share, &p.seen.area));
     hold(&p.to, NULL);
     assert_false(pass(&p.to, &rec));
     assert_int_equal(p.own.given, 1);
+    assert_false(share_has_lent(&p.from.share, &p.own.area));
     assert_int_equal(p.to.opened, 1); // told of it once
     stop(&p);
 }

@@ -3,6 +3,7 @@
 """Arguments in shared memory, which methods get where they lie: they are as good as the method's own."""
 
 import os
+import socket
 
 import cadre
 from python_case import GroupCase, main
@@ -13,6 +14,17 @@ IN_PLACE = ["/memfd:cadre (deleted)", "rw-p"]
 
 def batch(value, size=MIB):
     return cadre.Batch({"x": bytearray([value]) * size})
+
+
+def cut(path):
+    """Ends all connections of this process to a socket."""
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(fd))) as s:
+                if s.getpeername() == path:
+                    s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass  # none, or gone
 
 
 class InPlace(GroupCase):
@@ -76,6 +88,16 @@ class InPlace(GroupCase):
         for other in range(100, 110):
             self.group.call("look_and_write", batch(other), 77)
         self.assertEqual(self.group.call("child_saw"), [5])
+
+    def test_what_a_method_reads_stays_after_its_connection(self):
+        future = self.group.start("read_later", batch(5))
+        self.group.call("wait_for_reader")
+        cut(f"{self.local.folder}/socket")
+        with self.assertRaises(cadre.Unavailable):
+            future.result()
+        for other in range(100, 104):
+            self.group.call("keep_beside", batch(other))
+        self.assertEqual(self.group.call("reader_saw"), [[5, MIB]])
 
     def test_what_a_gone_client_has_sent_stays(self):
         with self.local.connect() as client:

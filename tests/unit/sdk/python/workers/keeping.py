@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import threading
 
 import cadre
 
@@ -26,6 +27,8 @@ class Keeping:
     def __init__(self):
         self.kept = []
         self.child = None
+        self.begun, self.goes_on, self.over = threading.Event(), threading.Event(), threading.Event()
+        self.came = None
 
     def where(self, batch):
         return mapping(ctypes.addressof(ctypes.c_char.from_buffer(data_of(batch))))
@@ -46,6 +49,24 @@ class Keeping:
         except ValueError as e:
             self.kept.append(batch)
             raise e
+
+    def read_later(self, batch):
+        """Reads its arguments once it is told to."""
+        self.begun.set()
+        self.goes_on.wait()
+        data = bytes(data_of(batch))
+        self.came = [data[0], data.count(data[0])]
+        self.over.set()
+
+    @cadre.register(concurrency="beside")
+    def wait_for_reader(self):
+        self.begun.wait()
+
+    @cadre.register(concurrency="beside")
+    def reader_saw(self):
+        self.goes_on.set()
+        self.over.wait()
+        return self.came
 
     def values(self):
         """The one value that each of them has everywhere; None: it has several."""
