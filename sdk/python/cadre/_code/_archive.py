@@ -47,10 +47,11 @@ class _Hashing:
     def write(self, data):
         self.hash.update(data)
         self.size += len(data)
-        return self.file.write(data)
+        self.file.write(data)
 
-    def tell(self):
-        return self.size
+    def fill(self, size):
+        """With zeros, up to a multiple of that."""
+        self.write(bytes(-self.size % size))
 
 
 def _module(given):
@@ -108,14 +109,42 @@ def _check_size(files):
                          f"files are {named}; name what the ranks do not need in .gitignore")
 
 
-def _add(tar, name, path, status):
-    info = tarfile.TarInfo(name)
-    info.size, info.mode = status.st_size, 0o755 if status.st_mode & stat.S_IXUSR else 0o644
-    with open(path, "rb") as f:
-        try:
-            tar.addfile(info, f)
-        except OSError as e:
-            raise ValueError(f"{path} cannot be read, or was changed meanwhile: {e}") from e
+def _header(name, mode, size=0, kind=tarfile.REGTYPE):
+    """What tarfile writes in front of a file. Gain: it takes 45 us for it, which is half of what a small file costs."""
+    encoded = name.encode("utf-8", "surrogateescape")
+    if len(encoded) > tarfile.LENGTH_NAME:
+        info = tarfile.TarInfo(name)
+        info.mode, info.size, info.type = mode, size, kind
+        return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    head = bytearray(_BLANK)
+    head[:len(encoded)] = encoded
+    head[100:108], head[124:136], head[156:157] = b"%07o\0" % mode, b"%011o\0" % size, kind
+    head[148:156] = b" " * 8  # so its sum is made
+    head[148:155] = b"%06o\0" % sum(head)
+    return head
+
+
+_BLANK = tarfile.TarInfo().tobuf(tarfile.GNU_FORMAT)
+
+
+def _pieces(path, size):
+    try:
+        with open(path, "rb", buffering=0) as f:
+            while size:
+                data = f.read(min(size, _BLOCK))
+                if not data:
+                    raise ValueError(f"{path} was changed while it was read: it has become shorter")
+                yield data
+                size -= len(data)
+    except OSError as e:
+        raise ValueError(f"{path} cannot be read: {e.strerror}") from e
+
+
+def _add(out, name, path, status):
+    out.write(_header(name, 0o755 if status.st_mode & stat.S_IXUSR else 0o644, status.st_size))
+    for data in _pieces(path, status.st_size):
+        out.write(data)
+    out.fill(tarfile.BLOCKSIZE)
 
 
 def folders(place_of):
@@ -150,20 +179,14 @@ _last = []  # (how the files looked, the archive of them): a cell that is run ag
 def _written(has_folder, files):
     file = tempfile.TemporaryFile(prefix="cadre-archive-", buffering=_BLOCK)
     out = _Hashing(file)
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8",
-                      errors="surrogateescape") as tar:
-        if has_folder:
-            tar.addfile(_folder(WORKING_DIR))  # also where it is empty
-        for name, path, status in files:
-            _add(tar, name, path, status)
+    if has_folder:
+        out.write(_header(WORKING_DIR + "/", 0o755, kind=tarfile.DIRTYPE))  # also where it is empty
+    for name, path, status in files:
+        _add(out, name, path, status)
+    out.write(bytes(2 * tarfile.BLOCKSIZE))
+    out.fill(tarfile.RECORDSIZE)
     file.flush()
     return Archive(out.hash.hexdigest(), out.size, file)
-
-
-def _folder(name):
-    info = tarfile.TarInfo(name)
-    info.type, info.mode = tarfile.DIRTYPE, 0o755
-    return info
 
 
 def _hash(file):

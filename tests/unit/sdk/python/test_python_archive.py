@@ -106,6 +106,28 @@ class Packing(Folder):
         self.write("a.py", "3")
         self.assertNotEqual(_archive.pack(self.root).sha256, first.sha256)
 
+    def test_it_is_what_tarfile_writes(self):
+        for length in (1, 87, 88, 89, 200):  # in front of them stands working_dir/: the header has room for 100 bytes
+            self.write("n" * length, "x" * length)
+        os.chmod(self.write("sub/\u00e9" * 20), 0o700)
+        for size in (0, 511, 512, 513, _archive._BLOCK + 1):
+            self.write(f"{size} bytes", "x" * size)
+        with open(os.fsencode(self.root) + b"/\xff", "wb"):
+            pass
+        expected = io.BytesIO()
+        with tarfile.open(fileobj=expected, mode="w", format=tarfile.GNU_FORMAT, encoding="utf-8") as tar:
+            folder = tarfile.TarInfo("working_dir")
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(folder)
+            for name, entry in Ignored(self.root, ()).files():
+                info = tarfile.TarInfo(f"working_dir/{name}")
+                info.size, info.mode = os.path.getsize(entry.path), 0o755 if name.startswith("sub/") else 0o644
+                with open(entry.path, "rb") as f:
+                    tar.addfile(info, f)
+        archive = _archive.pack(self.root)
+        self.assertEqual(archive.size, len(expected.getvalue()))
+        self.assertTrue(archive.read(0, archive.size) == expected.getvalue())
+
     def test_files_that_rest_are_read_once(self):
         path = self.write("a.py", "1")
         with unittest.mock.patch.object(_archive, "_RESTED_NS", -(1 << 60)):  # all do
@@ -157,6 +179,13 @@ class Packing(Folder):
         with open(self.write("large.bin"), "r+b") as f:
             f.truncate(_archive.MAX + 1)
         self.refuses(r"512 MiB is the most: the largest files are .*large.bin \(512 MiB\).*\.gitignore", self.root)
+
+    def test_a_file_that_shrinks_while_it_is_read_is_named(self):
+        path = self.write("a.py", "x" * 10)
+        before = os.stat(path)
+        self.write("a.py", "x")
+        with unittest.mock.patch.object(_archive, "_regular", return_value=before):
+            self.refuses("a.py was changed while it was read: it has become shorter", self.root)
 
     def test_sockets_stay(self):
         self.write("a.py")
