@@ -37,7 +37,7 @@ void jobs_go_on(struct router *r)
         r->fiber = fiber_new(work, r->job);
     }
     struct job *j = r->job;
-    tenant_spend(j->tenant, JOB_STEP / TENANT_UNIT_BYTES);
+    tenant_ends_turn(j->tenant); // more, and its other clients would wait until all steps are paid for
     if (!fiber_run(r->fiber, JOB_STEP))
         return;
     struct tenant *t = j->tenant;

@@ -32,7 +32,7 @@ void ranking_stale(struct ranking *r)
 
 void ranking_changed(struct ranking *r, struct member *m)
 {
-    if (!r->stale && list_empty(&m->recount))
+    if (!r->stale && r->connected(m) && list_empty(&m->recount))
         list_append(&r->changed, &m->recount);
 }
 

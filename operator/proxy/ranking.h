@@ -22,7 +22,7 @@ struct ranking {
 void ranking_init(struct ranking *r, const struct list *members, bool (*connected)(const struct member *m));
 void ranking_done(struct ranking *r);
 void ranking_stale(struct ranking *r);                     // a member has come or gone
-void ranking_changed(struct ranking *r, struct member *m); // its calls have become more or fewer
+void ranking_changed(struct ranking *r, struct member *m); // its calls have become more or fewer; it may have gone
 // The member with the fewest pending calls of those with a free slot in the lane: of equals the first from rank `from`
 // on, behind the last rank rank 0 again. NULL = there is none.
 const struct member *ranking_least(struct ranking *r, uint8_t lane, uint32_t from);

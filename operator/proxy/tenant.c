@@ -100,13 +100,23 @@ static uint32_t turn_of(const struct tenant *t)
     return (uint32_t)MIN((uint64_t)t->router->level * t->weight, (uint64_t)TENANT_TURN);
 }
 
+static void charge(struct tenant *t, size_t units)
+{
+    t->spent = (uint32_t)MIN(t->spent + units, (uint64_t)TENANT_OWES * TENANT_TURN);
+    if (list_empty(&t->spender))
+        list_append(&tenant_ref(t)->router->spenders, &t->spender);
+}
+
 void tenant_spend(struct tenant *t, size_t units)
 {
     struct router *r = t->router;
-    t->spent = (uint32_t)MIN(t->spent + units, (uint64_t)TENANT_OWES * TENANT_TURN);
     r->worked = (uint32_t)MIN(r->worked + units, (size_t)TENANT_TURN_MAX);
-    if (list_empty(&t->spender))
-        list_append(&tenant_ref(t)->router->spenders, &t->spender);
+    charge(t, units);
+}
+
+void tenant_ends_turn(struct tenant *t)
+{
+    charge(t, turn_of(t) - MIN(t->spent, turn_of(t)));
 }
 
 bool tenant_has_turn(const struct tenant *t)

@@ -58,7 +58,8 @@ int tenant_check_sessions(struct router *r, const char *ns, struct err *err);
 void tenant_explain(const struct tenant *t, const struct quota *session, struct err *err);
 
 void tenant_spend(struct tenant *t, size_t units);
-bool tenant_has_turn(const struct tenant *t);                  // else what came from it waits for a later turn
+void tenant_ends_turn(struct tenant *t);      // takes what is left to it of this turn, and owes nothing for it
+bool tenant_has_turn(const struct tenant *t); // else what came from it waits for a later turn
 bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
 size_t tenant_slice(const struct tenant *t);                   // bytes of long JSON to be read at a time; some, always
 bool tenants_next_turn(struct router *r);                      // whether one still owes

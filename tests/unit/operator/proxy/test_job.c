@@ -69,6 +69,44 @@ static void namespaces_take_turns_job_by_job(void **state)
     tenant_unref(other);
 }
 
+// A namespace has a long job and other clients, while busy ones and a quiet one have work, too.
+static void a_job_leaves_turns_to_its_namespace_and_to_others(void **state)
+{
+    struct world *w = *state;
+    struct router *r = &w->f.router;
+    enum { LONG = 100, OTHERS = 10 };
+    for (unsigned busy = 0; busy <= OTHERS; busy += OTHERS) {
+        struct tenant *t = tenant_get(r, "long"), *others[OTHERS];
+        unsigned turn = 0, had = 0, owed = 0, worked = 0;
+        struct counted job = {{.work = spend, .done = note}, .units = LONG * JOB_STEP, .at = &turn};
+        char name[16];
+        for (unsigned i = 0; i < busy; i++) {
+            snprintf(name, sizeof name, "busy-%u", i);
+            others[i] = tenant_get(r, name);
+        }
+        job_begin(&job.job, t);
+        for (; jobs_wait(r); turn++) {
+            for (unsigned i = 0; i < busy; i++)
+                for (; tenant_has_turn(others[i]); worked++)
+                    tenant_spend(others[i], 1);
+            had += tenant_has_turn(t);
+            router_turn(r);
+            (void)tenants_next_turn(r);
+        }
+        while (!tenant_has_turn(t) && owed++ < LONG)
+            (void)tenants_next_turn(r);
+        assert_in_range(had, busy ? turn - 2 * OTHERS : turn,
+                        turn); // the first step was paid for at once, as if it were alone
+        assert_in_range(owed, 0, 1);
+        assert_in_range(worked, busy ? turn * TENANT_TURN / 10 * 8 : 0, busy ? (turn + 2) * TENANT_TURN : 0);
+        while (!list_empty(&r->spenders))
+            (void)tenants_next_turn(r);
+        for (unsigned i = 0; i < busy; i++)
+            tenant_unref(others[i]);
+        tenant_unref(t);
+    }
+}
+
 // Calls
 
 // A list of one element a rank, of strings of letters; *ret is to be freed.
@@ -383,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST(namespaces_take_turns_job_by_job),
+        PROXY_TEST(a_job_leaves_turns_to_its_namespace_and_to_others),
         PROXY_TEST(long_arguments_are_split_in_steps),
         PROXY_TEST(later_calls_of_the_client_stay_behind_and_others_do_not),
         PROXY_TEST(a_call_may_end_while_its_arguments_are_split),

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { WORLD = 100, LANES = 3 };
+enum { WORLD = 100, LANES = 3, GONE_MAX = 64 };
 
 static struct stats_common common;
 
@@ -38,10 +38,20 @@ static void joins(struct group *g, uint32_t rank, struct rand *r)
     group_join(g, m);
 }
 
+// Members that have left, whose calls end later.
+static struct {
+    struct member *at[GONE_MAX];
+    size_t n;
+} gone;
+
 static void leaves(struct group *g, uint32_t rank)
 {
     struct member *m = g->ranks[rank].member;
     group_leave(m);
+    if (m->n_pending && gone.n < GONE_MAX) {
+        gone.at[gone.n++] = m;
+        return;
+    }
     m->n_pending = 0;
     member_free(m);
 }
@@ -60,6 +70,27 @@ static void answers(struct group *g, struct member *m, uint8_t lane)
     m->n_pending--;
     member_lane(m, lane)->n_pending--;
     ranking_changed(g->ranking, m);
+}
+
+// A call of one that has left ends.
+static void ends(struct group *g, struct rand *r)
+{
+    if (!gone.n)
+        return;
+    size_t i = (size_t)rand_below(r, gone.n);
+    struct member *m = gone.at[i];
+    m->n_pending--;
+    ranking_changed(g->ranking, m);
+    if (!m->n_pending) {
+        member_free(m);
+        gone.at[i] = gone.at[--gone.n];
+    }
+}
+
+static void all_end(struct group *g, struct rand *r)
+{
+    while (gone.n)
+        ends(g, r);
 }
 
 // All ranks, one after the other.
@@ -88,6 +119,8 @@ static void step(struct group *g, struct rand *r, unsigned comings)
         is_called(g, m, lane);
     else if (m)
         answers(g, m, lane);
+    if (!rand_below(r, 4))
+        ends(g, r);
 }
 
 static void the_least_busy_is_the_one_that_a_look_at_all_ranks_finds(void **state)
@@ -109,6 +142,7 @@ static void the_least_busy_is_the_one_that_a_look_at_all_ranks_finds(void **stat
         for (uint32_t rank = 0; rank < g->world; rank++)
             if (g->ranks[rank].member)
                 leaves(g, rank);
+        all_end(g, &r);
         group_free(g);
     }
 }
@@ -129,6 +163,7 @@ static void the_tasks_of_idle_ranks_go_round(void **state)
     }
     for (uint32_t rank = 0; rank < 5; rank++)
         leaves(g, rank);
+    all_end(g, &r);
     group_free(g);
 }
 
