@@ -11,7 +11,7 @@
 #define LARGE ((size_t)4 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-static void *must(void *p)
+void *mem_must(void *p)
 {
     if (!p) {
         static const char msg[] = "cadre: out of memory\n";
@@ -32,25 +32,25 @@ static void *in_large_pages(char *p, size_t size)
 
 void *xmalloc(size_t size)
 {
-    return in_large_pages(must(malloc(size ? size : 1)), size);
+    return in_large_pages(mem_must(malloc(size ? size : 1)), size);
 }
 
 void *xcalloc(size_t n, size_t size)
 {
-    return must(calloc(n ? n : 1, size ? size : 1));
+    return mem_must(calloc(n ? n : 1, size ? size : 1));
 }
 
 void *xrealloc(void *p, size_t n, size_t size)
 {
     size_t total;
     if (__builtin_mul_overflow(n, size, &total))
-        return must(NULL);
-    return in_large_pages(must(realloc(p, total ? total : 1)), total);
+        return mem_must(NULL);
+    return in_large_pages(mem_must(realloc(p, total ? total : 1)), total);
 }
 
 char *xstrdup(const char *s)
 {
-    return must(strdup(s));
+    return mem_must(strdup(s));
 }
 
 char *xasprintf(const char *fmt, ...)
@@ -60,12 +60,13 @@ char *xasprintf(const char *fmt, ...)
     va_start(ap, fmt);
     int n = vasprintf(&s, fmt, ap);
     va_end(ap);
-    return must(n < 0 ? NULL : s);
+    return mem_must(n < 0 ? NULL : s);
 }
 
 void mem_keep(size_t block, size_t bytes, size_t step)
 {
-    mallopt(M_MMAP_THRESHOLD, (int)block); // 128 KiB for good if nothing is said: the others end that it grows
+    // Once one of them is set, glibc no longer adapts the others: without this, `block` would stay at 128 KiB.
+    mallopt(M_MMAP_THRESHOLD, (int)block);
     mallopt(M_TRIM_THRESHOLD, (int)bytes);
     mallopt(M_TOP_PAD, (int)step);
 }

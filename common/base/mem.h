@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+void *mem_must(void *p) __attribute__((returns_nonnull)); // as it is; NULL: says that there is no memory, and aborts
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
 void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull)); // n * size, overflow aborts

@@ -31,9 +31,8 @@ static char *map(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (size + page - 1) / page * page;
     size_t more = size >= 2 * PAGE_LONG ? PAGE_LONG : 0; // so that it begins with a long page
-    char *p = mmap(NULL, len + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        abort(); // as xmalloc()
+    void *mapped = mmap(NULL, len + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *p = mem_must(mapped == MAP_FAILED ? NULL : mapped);
     size_t skip = more ? -(uintptr_t)p % PAGE_LONG : 0;
     if (skip)
         munmap(p, skip);
@@ -55,9 +54,7 @@ char *spare_grow(char *data, size_t size, size_t to)
     void *p = mremap(data, size, to, 0);
     if (p == MAP_FAILED)
         p = mremap(data, size, to, MREMAP_MAYMOVE | MREMAP_FIXED, map(to));
-    if (p == MAP_FAILED)
-        abort(); // as xrealloc()
-    return want_long_pages(p, to);
+    return want_long_pages(mem_must(p == MAP_FAILED ? NULL : p), to);
 }
 
 void spare_free(char *data, size_t size)

@@ -9,8 +9,10 @@
 // first, without taking it: from the socket, or, once the handshake with TLS is done, from the OpenSSL object. A client
 // sends it in one piece; over TLS it has to be in one record.
 //
-// To answer the beginning of a handshake takes half a millisecond, so few are answered in a turn of the loop. Who sends
-// only some of the beginning waits here, or it could keep hundreds half way and let them all go on in one turn.
+// The answer to the first message of a handshake takes half a millisecond, so few are answered in a turn of the loop.
+// Until all of that message is there, the connection waits here. Otherwise, a client could send all but the last byte
+// on hundreds of connections, and then all last bytes at once. If the server asks for another key, the client sends the
+// message again, when OpenSSL has the connection already: it cannot wait then, so all but a few in a turn are refused.
 #include "common/ws/ws_porch.h"
 
 #include "common/base/mem.h"
@@ -38,6 +40,7 @@ enum {
     TLS_HANDSHAKE = 22, // the type
     TURN_WORK = 4,      // of one turn: so many requests ...
     HANDSHAKE_WORK = 2, // ... or for each of these so many fewer
+    SECOND_HELLOS = 2,  // in one turn
 };
 
 #define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
@@ -51,6 +54,7 @@ struct ws_porch {
     struct loop_timer *again;            // armed while some of `ready` wait for the next turn
     struct epoll_event ready[READY_MAX]; // whose turn it is, from `at` up to n_ready; 0: it has ended meanwhile
     int at, n_ready;
+    int left, second_hellos;          // of the work of this turn
     struct list waiting, of[BUCKETS]; // oldest first
     unsigned n, n_of[BUCKETS];
 };
@@ -188,11 +192,11 @@ static void make_room(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-// The first message of a handshake has to be in one record. What is no handshake, OpenSSL refuses at once.
+// The first message of a handshake has to be in one record.
 static enum request_line check_record(const unsigned char *data, size_t len)
 {
     if (data[0] != TLS_HANDSHAKE)
-        return REQUEST_LINE_GOOD;
+        return REQUEST_LINE_BAD;
     if (len < TLS_HEAD + 4)
         return REQUEST_LINE_MORE;
     const unsigned char *message = data + TLS_HEAD; // type, length in 3 bytes
@@ -219,8 +223,10 @@ static int take(struct ws_porch *p, struct waiting *w, bool ends)
     enum request_line line = n > 0 ? check(l, text, (size_t)n) : REQUEST_LINE_GOOD;
     if (line == REQUEST_LINE_MORE && !ends)
         return 0;
+    bool refused = l->tls && line == REQUEST_LINE_BAD;
     int fd = let_go(p, w);
-    if (n <= 0 || line == REQUEST_LINE_MORE || (l->tls && line == REQUEST_LINE_BAD)) {
+    if (n <= 0 || line == REQUEST_LINE_MORE || refused) {
+        p->server->counters.turned_away += refused;
         close(fd);
         return 0;
     }
@@ -237,6 +243,31 @@ static int owner_index(void)
     if (index < 0)
         index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
     return index;
+}
+
+static int begun_index(void)
+{
+    static int index = -1;
+    if (index < 0)
+        index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    return index;
+}
+
+static int on_client_hello(SSL *ssl, int *ret_alert, void *ctx)
+{
+    struct ws_server *server = ctx;
+    bool second = SSL_get_ex_data(ssl, begun_index());
+    SSL_set_ex_data(ssl, begun_index(), server);
+    if (!second || !server->porch || server->porch->second_hellos-- > 0)
+        return SSL_CLIENT_HELLO_SUCCESS;
+    server->counters.turned_away++;
+    *ret_alert = SSL_AD_INTERNAL_ERROR;
+    return SSL_CLIENT_HELLO_ERROR;
+}
+
+void ws_porch_watch(struct ws_server *server, SSL_CTX *ctx)
+{
+    SSL_CTX_set_client_hello_cb(ctx, on_client_hello, server);
 }
 
 static void on_handshake(const SSL *ssl, int where, int ret)
@@ -322,8 +353,8 @@ static int on_event(struct ws_porch *p, const struct epoll_event *e)
 static void go_on(void *ctx)
 {
     struct ws_porch *p = ctx;
-    for (int work = TURN_WORK; work > 0 && p->at < p->n_ready; p->at++)
-        work -= on_event(p, &p->ready[p->at]);
+    for (; p->left > 0 && p->at < p->n_ready; p->at++)
+        p->left -= on_event(p, &p->ready[p->at]);
     if (p->at < p->n_ready)
         loop_timer_arm(p->again, 0);
 }
@@ -337,6 +368,12 @@ static void on_ready(void *ctx, int events)
     p->at = 0;
     p->n_ready = epoll_wait(p->epoll, p->ready, READY_MAX, 0);
     go_on(p);
+}
+
+void ws_porch_begin(struct ws_server *server)
+{
+    server->porch->left = TURN_WORK;
+    server->porch->second_hellos = SECOND_HELLOS;
 }
 
 unsigned ws_porch_count(const struct ws_porch *p)

@@ -7,6 +7,7 @@
 
 int ws_porch_new(struct ws_server *server, struct err *err);
 void ws_porch_free(struct ws_server *server);
+void ws_porch_begin(struct ws_server *server); // before each turn
 void ws_porch_clear(struct ws_porch *p);
 unsigned ws_porch_count(const struct ws_porch *p);
 bool ws_porch_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
@@ -15,4 +16,5 @@ bool ws_porch_drop_oldest(struct ws_porch *p);     // false: there is none
 // Lets libwebsockets have it (ws_connection_adopt()). With TLS, the first line of the request is read behind the
 // handshake.
 void ws_porch_adopt(struct ws_listener *l, int fd, bool refused);
-void ws_porch_forget(struct ws_connection *c); // it ends
+void ws_porch_watch(struct ws_server *server, SSL_CTX *ctx); // of a listener with TLS
+void ws_porch_forget(struct ws_connection *c);               // it ends

@@ -92,6 +92,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
         struct ws_server *server = lws_get_vhost_user(in);
         server->creating = user;
         ws_server_tls_prepare(user);
+        ws_porch_watch(server, user);
         return 0;
     }
     if (reason == LWS_CALLBACK_WSI_CREATE) {
@@ -111,6 +112,7 @@ static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
     ws_receivers_begin(server);
+    ws_porch_begin(server);
     if (!lws_service_adjust_timeout(server->context, 1, 0))
         lws_cancel_service(server->context);
 }

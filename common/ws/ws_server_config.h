@@ -23,16 +23,17 @@ struct ws_server_config {
     // 0 = 16384; the process's soft limit of open files becomes this plus 1024, and this is lowered where it cannot. A
     // quarter of them, at most 4096, may have said nothing, and 1024 may have no whole request: then the oldest go.
     unsigned max_connections;
-    int64_t first_line_ms; // until the first line of a request (with TLS: a byte), unless by a Unix socket; 0 = 5 s
-    size_t max_message;    // a longer one is refused with 1009; 0 = 64 MiB
-    size_t message_room;   // bytes that are free in front of a message that came in several reads; 0 = none
-    size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB
-    size_t max_session;    // bytes that a session's quota allows; 0 = 512 MiB
-    size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
-    struct quota *quota;   // charged with all of them, too; a reference is taken. NULL = nobody else counts
-    size_t max_body;       // of an HTTP request; 0 = 1 MiB
-    size_t max_bodies;     // of all of them together that are held; 0 = 64 MiB
-    size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
+    int64_t
+        first_line_ms;   // until the first line of a request (with TLS: the ClientHello), but for Unix sockets; 0 = 5 s
+    size_t max_message;  // a longer one is refused with 1009; 0 = 64 MiB
+    size_t message_room; // bytes that are free in front of a message that came in several reads; 0 = none
+    size_t max_queue;    // bytes that may wait to be sent in a session; 0 = 256 MiB
+    size_t max_session;  // bytes that a session's quota allows; 0 = 512 MiB
+    size_t max_total;    // bytes of all sessions' quotas together; 0 = 2 GiB
+    struct quota *quota; // charged with all of them, too; a reference is taken. NULL = nobody else counts
+    size_t max_body;     // of an HTTP request; 0 = 1 MiB
+    size_t max_bodies;   // of all of them together that are held; 0 = 64 MiB
+    size_t read_size;    // most bytes a read; at least 16 KiB; 0 = WS_WAVE
     // A session silent for this long is asked, and closed after as long again. The same time twice is what a request
     // may take to come in, and its answer or what waits for a session without a byte of it being taken; all of an
     // answer may take 180 times as long; 0 = 20 s

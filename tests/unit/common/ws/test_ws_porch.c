@@ -225,6 +225,43 @@ static void the_first_message_of_a_handshake_is_in_one_record(void **state)
     close(fd);
 }
 
+// The only key that the clients send is of a group that the server does not know, so it wants another one. All clients
+// send that one at once.
+static void few_second_messages_of_handshakes_are_answered_in_a_turn_of_the_loop(void **state)
+{
+    static const unsigned char x448_and_p521[] = {0, 0x1e, 0, 0x19}, key_of_x25519[] = {0, 0x1d, 0, 32};
+    unsigned char hello[4096], other[4096], answer[4096];
+    int fds[12];
+    size_t len = client_hello(hello, sizeof hello);
+    unsigned char *group = memmem(hello, len, x448_and_p521, 4), *key = memmem(hello, len, key_of_x25519, 4);
+    (void)state;
+    assert_true(group && key);
+    memset(group, 0x0a, 2);
+    memcpy(other, hello, len);
+    memset(other + (key - hello), 0x0a, 2);
+    start_server(true);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = silent_connection();
+        sends(fds[i], other, len);
+        WS_UNTIL(&f, recv(fds[i], answer, sizeof answer, MSG_DONTWAIT | MSG_PEEK) > 0);
+        assert_in_range(recv(fds[i], answer, sizeof answer, MSG_DONTWAIT), 50, 200); // a HelloRetryRequest
+    }
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        sends(fds[i], hello, len);
+    unsigned answered = 0, most = 0;
+    while (answered + n->turned_away < ARRAY_LEN(fds)) {
+        unsigned before = answered;
+        loop_run_once(f.loop, 100);
+        for (size_t i = 0; i < ARRAY_LEN(fds); i++) // by a ServerHello, and not by an alert
+            answered += recv(fds[i], answer, sizeof answer, MSG_DONTWAIT) > 100;
+        most = MAX(most, answered - before);
+    }
+    assert_in_range(most, 1, 2);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+}
+
 // The limit of descriptors is the process's, so it is a child's here.
 static void there_are_fewer_connections_where_there_are_few_descriptors(void **state)
 {
@@ -256,6 +293,7 @@ int main(void)
         T(fewer_handshakes_are_begun_in_a_turn_of_the_loop),
         T(a_handshake_is_begun_when_all_of_its_first_message_is_there),
         T(the_first_message_of_a_handshake_is_in_one_record),
+        T(few_second_messages_of_handshakes_are_answered_in_a_turn_of_the_loop),
         T(there_are_fewer_connections_where_there_are_few_descriptors),
     };
     return cmocka_run_group_tests(tests, make_certs, drop_certs);
