@@ -26,8 +26,8 @@ void spare_done(struct spare *s);
 // A block that is new. A long one has pages of 2 MiB where the kernel likes that: then it is cleared and mapped in a
 // tenth of the time.
 char *spare_new(size_t size);
-// Makes it longer. One of SPARE_OWN or more is never copied: the kernel maps its pages elsewhere. A shorter one must
-// stay shorter than that.
+// Makes it longer. One of SPARE_OWN or more is never copied: the kernel maps its pages elsewhere. A shorter one may
+// grow to less than SPARE_OWN only.
 char *spare_grow(char *data, size_t size, size_t to);
 void spare_free(char *data, size_t size);
 // A block of at least `size` bytes, but not far more, likewise; of equals the one that was used last, as it may still

@@ -36,8 +36,8 @@ struct pool_view {
     int fd;
 };
 
-// Its descriptor `fd`. own: that too, if the kernel has room. ERR_UNAVAILABLE: it cannot be opened here; ERR_PROTO: it
-// is no memory of that size, at most POOL_VIEW_MAX, which can neither shrink nor grow.
+// Its descriptor `fd`. own: sets v->own, if the kernel has room. ERR_UNAVAILABLE: it cannot be opened here; ERR_PROTO:
+// it is no memory of that size, at most POOL_VIEW_MAX, which can neither shrink nor grow.
 #define POOL_VIEW_MAX ((size_t)4 << 30)
 int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, bool own, struct err *err);
 void pool_view_close(struct pool_view *v);

@@ -136,8 +136,8 @@ bool tenant_may_go_on(const struct router *r, const char *ns)
     return !t || tenant_has_turn(t);
 }
 
-// How much of a turn a weight of 1 gets, so that what was done in the last one, shared in this way, fits into a turn:
-// those that could do no more share what the others left.
+// What a weight of 1 may do in the next turn, if all want as much as in the last one: those that used up their parts
+// share by weight what the others left.
 static uint32_t share_out(const struct router *r)
 {
     uint64_t all = 0, wanting = 0, others = 0;

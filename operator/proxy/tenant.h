@@ -13,8 +13,8 @@
 // TENANT_OWES times the work of a turn.
 enum { TENANT_TURN = 512, TENANT_UNIT_BYTES = 128, TENANT_OWES = 1024 };
 
-// Who shares a turn is known when it is over. When so much was done in one, because many have begun at once, only
-// namespaces without any work in it may still do a little.
+// The parts of a turn follow from the turn before it, so a turn in which many namespaces begin at once could become
+// long. After this much work, only a namespace that has done nothing in the turn may still do a little.
 enum { TENANT_TURN_MAX = 2 * TENANT_TURN };
 
 // Of what a turn ends or sends on late: so many calls of a namespace, then as many of the next one.
