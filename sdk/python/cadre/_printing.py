@@ -30,7 +30,9 @@ def ranges(ranks):
 def show(stream, text):
     """To sys.stdout or sys.stderr as they are now: a notebook, a test, or nobody may have taken them over."""
     try:
-        print(text, file=getattr(sys, stream), flush=True)
+        out = getattr(sys, stream)
+        out.write(text + "\n")  # print() would write the end of the line by itself, and what others print may come between
+        out.flush()
     except (AttributeError, ValueError, OSError):  # it is None, closed, or nobody reads it
         pass
 

@@ -16,11 +16,20 @@ import unittest
 import unittest.mock
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
+LINE_OF_RANK = re.compile(r"[a-z0-9.-]+ \[rank [0-9,-]+\] .*\n")
 PRELOADED = "LD_PRELOAD"  # a sanitizer of the library, which no other program needs
 
 
 def environment():
     return {name: value for name, value in os.environ.items() if name != PRELOADED}
+
+
+def lines_of(output):
+    """What a program printed, then what its ranks did. Their lines come at any time, also between a text of print() and its
+    end, if Python does not keep the output back (PYTHONUNBUFFERED).
+    """
+    own, ranks = LINE_OF_RANK.sub("", output), LINE_OF_RANK.findall(output)
+    return own.splitlines() + [line.rstrip("\n") for line in ranks]
 
 
 def worker_environment():
@@ -130,7 +139,7 @@ class RunCase(unittest.TestCase):
         done = subprocess.run(["python3", example, *arguments], cwd=EXAMPLES, env=environment(), capture_output=True, text=True,
                               timeout=200, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.splitlines()
+        return lines_of(done.stdout)
 
 
 class GroupCase(unittest.TestCase):

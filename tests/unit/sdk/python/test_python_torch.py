@@ -15,7 +15,7 @@ import tempfile
 import time
 
 import cadre
-from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, main
+from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, lines_of, main
 from safetensors_case import with_packages
 
 
@@ -112,7 +112,7 @@ class Programs(RunCase):
         done = subprocess.run(["python3", example], cwd=EXAMPLES, capture_output=True, text=True, timeout=400,
                               env={**environment(), **preload, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout.splitlines()
+        return lines_of(done.stdout)
 
     def test_a_loop_of_reinforcement_learning_learns(self):
         steps = [re.fullmatch(r"step (\d+): (\d+)% of the answers are right", line)
