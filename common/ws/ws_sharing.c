@@ -30,10 +30,26 @@ bool ws_sharing_begin(struct ws_sharing *s, const struct json *welcome, struct w
     return true;
 }
 
-void ws_sharing_end(struct ws_sharing *s)
+struct memory *ws_sharing_memory(struct memory **own)
+{
+    struct err unshared = ERR_INIT;
+    if (!*own)
+        *own = memory_new(WS_SHARING_MEMORY, &unshared);
+    return *own;
+}
+
+void ws_sharing_offer(struct ws_sharing *s, struct memory **own)
+{
+    if (ws_sharing_memory(own))
+        share_offer(&s->share, memory_area(*own));
+}
+
+void ws_sharing_end(struct ws_sharing *s, struct memory **own)
 {
     if (!s->client)
         return;
+    if (*own && share_has_lent(&s->share, memory_area(*own)))
+        memory_free(TAKE_PTR(*own));
     ws_client_records(s->client)->share = NULL;
     share_done(&s->share);
     s->client = NULL;

@@ -30,6 +30,7 @@ struct session {
     struct ws_client *client; // NULL: waits to dial again
     struct record_reader reader;
     struct ws_sharing sharing; // of memory with the proxy
+    struct memory *memory;     // for long results
     struct quota *quota;
     bool welcomed, closing, stopping;
     int told;                 // that it is not connected: the code of why, 0 = it is not told
@@ -87,7 +88,7 @@ static void send_blob(struct session *s, enum record_type type, uint32_t id, str
 static void send_long(struct session *s, enum record_type type, uint32_t id, struct buf *body)
 {
     size_t len = body->len;
-    struct blob *shared = s->owner.memory && len >= SHARE_MIN ? memory_blob(s->config.memory, len) : NULL;
+    struct blob *shared = s->owner.memory && len >= SHARE_MIN ? memory_blob(s->memory, len) : NULL;
     if (shared)
         memcpy(shared->data, body->data, len);
     send_blob(s, type, id, shared ? shared : blob_adopt(buf_take(body), len));
@@ -136,8 +137,8 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
         s->told = 0;
         s->retry_ms = 0;
         loop_timer_disarm(s->timer);
-        if (s->config.memory && ws_sharing_begin(&s->sharing, root, s->client, &s->reader))
-            share_offer(&s->sharing.share, memory_area(s->config.memory));
+        if (s->config.shares && ws_sharing_begin(&s->sharing, root, s->client, &s->reader))
+            ws_sharing_offer(&s->sharing, &s->memory);
         s->config.on_ready(s->config.ctx);
     } else {
         err_wrap(err, "WELCOME");
@@ -199,7 +200,7 @@ static void answer(struct request_owner *owner, struct request *q, bool ok, stru
     if (ok && q->quiet)
         send_record(s, type, q->id, "", 0);
     else if (shared)
-        send_blob(s, type, q->id, memory_adopt(s->config.memory, shared, shared_len));
+        send_blob(s, type, q->id, memory_adopt(s->memory, shared, shared_len));
     else if (body->len > COPY_MAX)
         send_long(s, type, q->id, body);
     else
@@ -355,7 +356,7 @@ static int take_record(struct session *s, const struct record *r, struct err *er
     case RECORD_RETURN:
         if (ws_sharing_record(&s->sharing, r, err) < 0)
             return err->code;
-        s->owner.memory = s->sharing.share.lends ? s->config.memory : NULL;
+        s->owner.memory = s->sharing.share.lends ? s->memory : NULL;
         return 0;
     case RECORD_CANCEL: {
         struct request *q = find_request(s, r->h.call);
@@ -423,7 +424,7 @@ static void finish_stop(struct session *s) // from the loop
 static void drop_connection(struct session *s)
 {
     stretch_keep_all();
-    ws_sharing_end(&s->sharing);
+    ws_sharing_end(&s->sharing, &s->memory);
     s->owner.memory = NULL;
     ws_client_free(TAKE_PTR(s->client));
     LIST_FOREACH(l, &s->requests)
@@ -591,6 +592,7 @@ void session_free(struct session *s)
     loop_timer_free(s->timer);
     reuse_done(&s->owner.spare);
     quota_unref(s->quota);
+    memory_free(s->memory);
     free(s->address);
     free(s->ticket);
     free(s);

@@ -36,7 +36,7 @@ struct session_config {
     struct objects *objects;       // NULL = it keeps none
     struct meeting *meeting;       // of communicators; NULL = none
     struct archive_seeker *seeker; // NULL = no archive is missing
-    struct memory *memory;         // for long results, where the proxy is on this host and can read it; NULL = none
+    bool shares;                   // long results go in shared memory, if the proxy is on this host and can read it
     bool own;                      // who runs the methods may write to arguments in shared memory (stretch.h)
     uint64_t seed;                 // of the jitter
     size_t bytes_max;              // of arguments that wait; a call that does not fit is answered with LIMIT

@@ -4,14 +4,11 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "common/ws/memory.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/host/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#define MEMORY_SIZE ((size_t)256 << 20)
 
 struct proxies {
     struct proxies_config config;
@@ -22,7 +19,6 @@ struct proxies {
     size_t n_named;
     struct ws_replicas *replicas; // NULL where the command line has named some
     size_t n_stopping;
-    struct memory *memory; // NULL = none of the proxies is on this host
 };
 
 static void on_ready(void *ctx)
@@ -61,7 +57,6 @@ static struct session_config common(struct proxies *p)
     c.group = p->config.options->group;
     c.ticket = p->config.options->ticket;
     c.attempt = p->config.options->attempt;
-    c.memory = p->memory;
     c.seed = rand_u64(&p->rand);
     c.on_ready = on_ready;
     c.on_lost = on_lost;
@@ -76,14 +71,11 @@ static struct session_config common(struct proxies *p)
 static int dial_named(struct proxies *p, struct err *err)
 {
     const struct options *o = p->config.options;
-    struct err unshared = ERR_INIT;
-    for (size_t i = 0; i < o->n_connect && !p->memory; i++)
-        if (str_starts(o->connect[i].address, "unix:"))
-            p->memory = memory_new(MEMORY_SIZE, &unshared);
     for (size_t i = 0; i < o->n_connect; i++) {
         struct session_config c = common(p);
         c.address = o->connect[i].address;
         c.path = o->connect[i].path;
+        c.shares = str_starts(c.address, "unix:");
         if (o->connect[i].tls && !p->tls && !(p->tls = ws_tls_new(o->ca_pem, err)))
             return err_wrap(err, "CADRE_CA");
         c.tls = o->connect[i].tls ? p->tls : NULL;
@@ -211,6 +203,5 @@ void proxies_free(struct proxies *p)
         session_free(p->named[i]);
     ws_replicas_free(p->replicas);
     ws_tls_unref(p->tls);
-    memory_free(p->memory);
     free(p);
 }

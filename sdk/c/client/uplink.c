@@ -12,8 +12,6 @@
 
 enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records, which have 1 MiB at most
 
-#define UPLINK_MEMORY ((size_t)256 << 20)
-
 static int64_t now_ms(void)
 {
     return clock_mono_ms(&clock_system);
@@ -35,40 +33,22 @@ static bool is_final(const struct err *err)
     }
 }
 
-// NULL: there is none.
-static struct memory *memory_of(struct uplink *u)
-{
-    struct err unshared = ERR_INIT;
-    struct memory **memory = u->config.memory;
-    if (!*memory)
-        *memory = memory_new(UPLINK_MEMORY, &unshared);
-    return *memory;
-}
-
 static void begin_sharing(struct uplink *u, const struct json *welcome)
 {
-    if (ws_sharing_begin(&u->sharing, welcome, u->ws, &u->reader) && memory_of(u))
-        share_offer(&u->sharing.share, memory_area(memory_of(u)));
-}
-
-// Methods run on after the connection, and may read what was lent: nothing else comes to lie there.
-static void end_sharing(struct uplink *u)
-{
-    struct memory **memory = u->config.memory;
-    if (*memory && share_has_lent(&u->sharing.share, memory_area(*memory)))
-        memory_free(TAKE_PTR(*memory));
-    ws_sharing_end(&u->sharing);
+    if (ws_sharing_begin(&u->sharing, welcome, u->ws, &u->reader))
+        ws_sharing_offer(&u->sharing, u->config.memory);
 }
 
 struct blob *uplink_blob(struct uplink *u, size_t len, struct quota *quota)
 {
-    struct blob *b = u->sharing.share.lends && len >= SHARE_MIN ? memory_blob(memory_of(u), len) : NULL;
+    struct blob *b =
+        u->sharing.share.lends && len >= SHARE_MIN ? memory_blob(ws_sharing_memory(u->config.memory), len) : NULL;
     return b ? b : blob_new(len, quota);
 }
 
 static void rest(struct uplink *u)
 {
-    end_sharing(u);
+    ws_sharing_end(&u->sharing, u->config.memory);
     ws_client_free(TAKE_PTR(u->ws));
     record_reader_done(&u->reader);
     u->closing = false;
@@ -400,7 +380,7 @@ struct uplink *uplink_new(const struct uplink_config *config, struct uplink *lea
 
 void uplink_free(struct uplink *u)
 {
-    end_sharing(u);
+    ws_sharing_end(&u->sharing, u->config.memory);
     if (u->ws)
         record_reader_done(&u->reader);
     ws_client_free(TAKE_PTR(u->ws));

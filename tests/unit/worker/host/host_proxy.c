@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/worker/host/host_proxy.h"
 
+#include "common/base/le.h"
 #include "common/base/mem.h"
+#include "common/ws/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,6 +40,17 @@ void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const 
     buf_done(&body);
 }
 
+static void send_shared(void *ctx, enum record_type type, const char *body, size_t len)
+{
+    send_body(ctx, type, 0, body, len);
+}
+
+static struct area *open_area(void *ctx, int fd, size_t size, struct err *err)
+{
+    (void)ctx;
+    return memory_open(getpid(), fd, size, false, err);
+}
+
 static int proxy_upgrade(void *ctx, struct ws_session *s, struct ws_request *r, struct err *err)
 {
     struct host_proxy *p = ctx;
@@ -49,13 +62,27 @@ static int proxy_upgrade(void *ctx, struct ws_session *s, struct ws_request *r, 
 static void proxy_open(void *ctx, struct ws_session *s)
 {
     struct host_proxy *p = ctx;
-    struct record_reader_config config = {.whole = true};
+    struct record_reader_config config = {.whole = true, .share = p->shares ? &p->share : NULL};
     p->peer = s;
+    if (p->shares)
+        share_init(&p->share, &(struct share_config){.send = send_shared, .open = open_area, .ctx = p});
     record_reader_init(&p->reader, &config);
+}
+
+static void proxy_memory(struct host_proxy *p, const struct record *r)
+{
+    struct err err = ERR_INIT;
+    p->last_area = le_get_u32(r->body);
+    p->n_areas++;
+    assert_int_equal(share_record(&p->share, r->h.type, r->body, r->len, &err), 0);
 }
 
 static void proxy_record(struct host_proxy *p, const struct record *r)
 {
+    if (r->h.type == RECORD_MEMORY) {
+        proxy_memory(p, r);
+        return;
+    }
     int shown = (int)MIN(r->len, 1000);
     buf_printf(&p->trace, "%s %u %.*s\n", record_type_name(r->h.type), r->h.call, shown, r->body);
     if (r->h.type == RECORD_HELLO) {
@@ -76,6 +103,13 @@ static void proxy_data(void *ctx, struct ws_session *s, const char *data, size_t
     assert_int_equal(err.code, 0);
 }
 
+static void proxy_done(struct host_proxy *p)
+{
+    share_done(&p->share);
+    record_reader_done(&p->reader);
+    p->peer = NULL;
+}
+
 static void proxy_close(void *ctx, struct ws_session *s, unsigned code, const char *reason)
 {
     struct host_proxy *p = ctx;
@@ -83,8 +117,7 @@ static void proxy_close(void *ctx, struct ws_session *s, unsigned code, const ch
     if (!p->peer)
         return;
     buf_printf(&p->trace, "closed %u %s\n", code, reason);
-    record_reader_done(&p->reader);
-    p->peer = NULL;
+    proxy_done(p);
 }
 
 void host_proxy_start(struct host_proxy *p)
@@ -111,8 +144,7 @@ void host_proxy_stop(struct host_proxy *p)
 {
     ws_server_free(TAKE_PTR(p->server));
     if (p->peer)
-        record_reader_done(&p->reader);
-    p->peer = NULL;
+        proxy_done(p);
 }
 
 void host_proxy_init(struct host_proxy *p, struct loop *loop)

@@ -5,6 +5,7 @@
 
 #include "common/base/buf.h"
 #include "common/wire/record_reader.h"
+#include "common/wire/share.h"
 #include "common/ws/ws_server.h"
 #include "tests/unit/support/patience.h"
 
@@ -23,6 +24,10 @@ struct host_proxy {
     struct buf trace;    // a line for each record: type, call id, the first 1000 bytes of the body
     const char *welcome; // body of the answer to HELLO; NULL = none is sent
     int n_hello;
+    bool shares; // memory, with a worker of this process
+    struct share share;
+    int n_areas;        // that workers have offered
+    uint32_t last_area; // its number
 };
 
 void host_proxy_init(struct host_proxy *p, struct loop *loop);

@@ -3,6 +3,7 @@
 #include "worker/host/host_session.h"
 
 #include "common/base/mem.h"
+#include "common/ws/memory.h"
 #include "tests/unit/worker/host/host_proxy.h"
 
 #include <setjmp.h>
@@ -176,6 +177,7 @@ static void worker_start(struct fixture *f)
         .module = &f->module,
         .roles = &f->roles,
         .executor = f->executor,
+        .shares = true,
         .seed = 1,
         .on_ready = on_ready,
         .on_lost = on_lost,
@@ -523,6 +525,37 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
     assert_int_equal(err.code, ERR_INVALID);
 }
 
+static void host_proxy_again(struct fixture *f)
+{
+    int n = f->proxy.n_areas;
+    host_proxy_stop(&f->proxy);
+    host_proxy_start(&f->proxy);
+    UNTIL(f, f->proxy.n_areas == n + 1);
+}
+
+static void what_was_lent_when_a_connection_ended_is_not_used_again(void **state)
+{
+    struct fixture *f = *state;
+    struct err err = ERR_INIT;
+    struct memory *probe = memory_new(MEMORY_PROBE, &err);
+    _cleanup_(free_p) char *args = long_args();
+    char welcome[64];
+    assert_non_null(probe);
+    snprintf(welcome, sizeof welcome, "{\"memory\":%d}", memory_area(probe)->fd);
+    f->proxy.welcome = welcome;
+    f->proxy.shares = true;
+    worker_start(f);
+    UNTIL(f, f->proxy.n_areas == 1);
+    uint32_t first = f->proxy.last_area;
+    host_proxy_again(f);
+    assert_int_equal(f->proxy.last_area, first); // nothing of it was lent
+    host_proxy_call(&f->proxy, 1, "{\"method\":\"echo\"}", args);
+    UNTIL(f, came(f, "RESULT 1 [1"));
+    host_proxy_again(f);
+    assert_int_not_equal(f->proxy.last_area, first);
+    memory_free(probe);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -547,6 +580,7 @@ int main(void)
         SESSION_TEST(a_close_with_1008_is_a_refusal_too),
         SESSION_TEST(stopping_refuses_what_waits_and_says_goodbye_after_what_runs),
         SESSION_TEST(a_worker_without_a_proxy_stops_too),
+        SESSION_TEST(what_was_lent_when_a_connection_ended_is_not_used_again),
         SESSION_TEST(an_address_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
