@@ -11,7 +11,6 @@ Threads may share a client; a child of fork() opens one of its own.
 """
 
 import importlib
-from typing import TYPE_CHECKING
 
 from ._errors import (Canceled, Conflict, Error, Exists, Failed, Forbidden, Gone, Internal, Invalid, Io, Limit, NotFound,
                       Proto, Throttled, Timeout, Unauthorized, Unavailable)
@@ -21,6 +20,7 @@ from ._value import Batch, Tensor
 from ._version import VERSION
 from . import worker
 
+TYPE_CHECKING = False  # type checkers know the name; importing it from typing takes 0.4 MiB of each rank
 if TYPE_CHECKING:
     from ._client import Client, Output, connect
     from ._future import Future, as_completed, wait

@@ -2,8 +2,8 @@
 """What a class of workers says of its methods, and what a method may ask about its process."""
 
 import os
+from collections import namedtuple
 from contextvars import ContextVar
-from typing import NamedTuple, Optional
 
 _LIMIT_MAX = 10000  # threads, or calls of asyncio
 NAME = "__cadre__"  # the attribute of a function that was registered
@@ -11,18 +11,13 @@ call = ContextVar("cadre call")  # what a method runs for; set by cadre.worker
 ANSWERED = object()  # what a method returns if the C library has answered its call
 
 
-class Registered(NamedTuple):
-    """As register() was told; docs/calls.md explains the modes."""
+class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "concurrency", "limit", "split", "collect",
+                                           "idempotent", "at_caller"),
+                            defaults=("ONE_TO_ALL", "ALL", True, None, 1, None, None, False, None))):
+    """As register() was told; docs/calls.md explains the modes. at_caller: (split, collect), functions that the caller runs.
+    """
 
-    dispatch: str = "ONE_TO_ALL"
-    execute: str = "ALL"
-    blocking: bool = True
-    concurrency: Optional[str] = None
-    limit: int = 1
-    split: Optional[object] = None
-    collect: Optional[object] = None
-    idempotent: bool = False
-    at_caller: Optional[tuple] = None  # (split, collect), functions that the caller runs
+    __slots__ = ()
 
 
 def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,

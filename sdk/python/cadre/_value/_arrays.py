@@ -3,7 +3,7 @@
 pickles differ in the values of the arrays only, so of arrays that look the same a pickle is made, and opened, only once.
 """
 
-from typing import NamedTuple
+from collections import namedtuple
 
 from . import _document
 from ._tensor import DTYPES, flat, is_plain_numpy
@@ -11,13 +11,12 @@ from ._tensor import DTYPES, flat, is_plain_numpy
 _KNOWN_MAX = 256  # of each kind
 
 
-class Looks(NamedTuple):
-    """All of a value but the values of its arrays. Of arguments, `n` are by position; of a result there is one."""
+class Looks(namedtuple("Looks", ("of_call", "n", "names", "arrays"))):
+    """All of a value but the values of its arrays: (type, dtype, shape) of each. Of arguments, `n` are by position, the
+    others have names; of a result there is one.
+    """
 
-    of_call: bool
-    n: object
-    names: tuple
-    arrays: tuple  # (type, dtype, shape) of each
+    __slots__ = ()
 
 
 _written = {}  # Looks -> (head, order, stream) of the document

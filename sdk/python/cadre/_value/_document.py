@@ -3,7 +3,7 @@
 
 import functools
 import json
-from typing import NamedTuple
+from collections import namedtuple
 
 from .. import _errors
 from ._tensor import DTYPES, Tensor
@@ -45,13 +45,12 @@ def _parse(text):
 _parse_short = functools.lru_cache(maxsize=256)(_parse)
 
 
-class Document(NamedTuple):
-    """What the head says, which nobody changes, and the values."""
+class Document(namedtuple("Document", ("tensors", "metadata", "text", "values"))):
+    """What the head says, which nobody changes, and the values. tensors: name -> (dtype, shape, begin, end); text: the head
+    itself, bytes; values: a memoryview, or OnGpu.
+    """
 
-    tensors: dict  # name -> (dtype, shape, begin, end)
-    metadata: dict
-    text: bytes  # the head itself
-    values: object  # a memoryview, or OnGpu
+    __slots__ = ()
 
     def part(self, name):
         """The bytes of a tensor, where they lie."""

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import traceback
-from typing import NamedTuple
+from collections import namedtuple
 
 from .. import _code, _library, _method
 from . import MARK, _host
@@ -24,21 +24,16 @@ class Stop(Exception):
         self.code = code
 
 
-class Method(NamedTuple):
-    name: str
-    function: object  # bound to the object
-    said: _method.Registered
-    lane: object  # the name of its concurrency group, or None
-    limit: int
-    is_async: bool
+class Method(namedtuple("Method", ("name", "function", "said", "lane", "limit", "is_async"))):
+    """function: bound to the object; said: a _method.Registered; lane: the name of its concurrency group, or None."""
+
+    __slots__ = ()
 
 
-class Role(NamedTuple):
-    """An object and its methods, in the order of their numbers."""
+class Role(namedtuple("Role", ("name", "cls", "methods"))):
+    """An object and its methods, in the order of their numbers. name: None without roles."""
 
-    name: str  # None without roles
-    cls: type
-    methods: list
+    __slots__ = ()
 
     def lanes(self):
         """Name -> (limit, methods), in their order."""

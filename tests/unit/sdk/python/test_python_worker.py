@@ -247,6 +247,14 @@ class InAClusterThatTrusts(ClusterCase):
         self.assertEqual(self.group.call("keep", {1, 2}), [1])
 
 
+class Size(unittest.TestCase):
+    def test_a_worker_does_not_import_typing(self):  # which would be a twentieth of its memory
+        found = subprocess.check_output([sys.executable, "-S", "-c",
+                                         "import sys, cadre.worker.__main__; print('typing' in sys.modules)"],
+                                        env={**os.environ, **worker_environment()}, text=True)
+        self.assertEqual(found, "False\n")
+
+
 class End(unittest.TestCase):
     def test_a_worker_that_is_told_to_stop_ends_as_python_does(self):
         for name in ("parent", "trials"):  # without threads, and with those of concurrency groups and asyncio
