@@ -18,6 +18,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 CMOCKA = re.compile(r"^\[\s+(PASSED|FAILED|SKIPPED)\s+\] (\d+) test\(s\)", re.M)
+CMOCKA_SKIP = re.compile(r"^\[\s+SKIPPED \] (\w+)$", re.M)
 TAP = re.compile(r"^(not ok|ok) \d+(?: -)? ?(.*)$", re.M)
 CMOCKA_FAILURE = re.compile(r"^\[\s+FAILED\s+\] ", re.M)
 FINDING = re.compile(r"ERROR: libFuzzer|ERROR: AddressSanitizer|AddressSanitizer CHECK failed|ThreadSanitizer: |:\d+:\d+: runtime error: ")
@@ -28,7 +29,7 @@ TAP_SKIP = re.compile(r"(.*?)\s*# SKIP\b\s*(.*)", re.I)
 def cases(output):
     """The counts [passed, failed, skipped] that the output tells of, and the lines about failed and skipped ones."""
     counts = {"PASSED": 0, "FAILED": 0, "SKIPPED": 0}
-    failed, skipped = [], []
+    failed, skipped = [], list(dict.fromkeys(CMOCKA_SKIP.findall(output)))  # each is said twice
     for word, number in CMOCKA.findall(output):
         counts[word] += int(number)
     for word, name in TAP.findall(output):
@@ -144,6 +145,9 @@ def self_test():
         wrong += not good
         print("ok" if good else "not ok", number, "- case", number, "" if good else text)
 
+    listed = "[  SKIPPED ] a\n[  PASSED  ] 1 test(s).\n[  SKIPPED ] 1 test(s), listed below:\n[  SKIPPED ] a\n"
+    lines, _ = summary(suite_of("run", listed))
+    case(lines == ["skipped  t: a", "1 passed, 0 failed, 1 skipped"], lines)
     for status, skip, output, want in SELF_TEST:
         lines, got = summary(suite_of(status, output, skip))
         good = got == want and any(line.startswith("failed") for line in lines) == (want[1] > 0)

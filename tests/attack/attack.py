@@ -265,6 +265,9 @@ def frames(target, options, end):
 ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes, tokens,
                                    texts, documents, frames)}
 
+# Of what an attack says that it did: without it, it was none.
+DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "answers", "frames")
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -281,7 +284,10 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with open(options.token, encoding="utf-8") as f:
         target = Target(options.host, options.port, options.ca, f.read().strip(), options.namespace)
-    print(json.dumps(ATTACKS[options.attack](target, options, time.monotonic() + options.seconds)))
+    did = ATTACKS[options.attack](target, options, time.monotonic() + options.seconds)
+    print(json.dumps(did))
+    if idle := [name for name in DONE if not did.get(name, 1)]:
+        raise SystemExit(f"that was no attack: {', '.join(idle)}: none")
     return 0
 
 

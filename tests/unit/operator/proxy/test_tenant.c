@@ -227,8 +227,8 @@ static void a_namespace_has_no_more_connections_than_are_left_to_others(void **s
     fixture_done(&f);
 }
 
-// Who does as much as it may, in random pieces, gets its weight of the work of any stretch of turns, but for the last
-// piece and one turn.
+// Those that do as much as they may, in random pieces, do nearly all of the work that the turns have, each its weight
+// of it, but for the last piece and one turn.
 static void work_is_done_in_turns_by_weight(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void work_is_done_in_turns_by_weight(void **state)
     }
     assert_int_equal(turns_of_small, TURNS);
     uint64_t all = (uint64_t)TURNS * TENANT_TURN, ratio = t[1]->weight / t[0]->weight;
-    assert_in_range(done[0] + done[1], all / 10 * 9, all + 2 * PIECE_MAX);
+    assert_in_range(done[0] + done[1], all / 100 * 96, all + 2 * PIECE_MAX);
     // The first turn is not shared yet.
     assert_in_range(done[1], ratio * (done[0] - PIECE_MAX - TENANT_TURN), ratio * done[0] + PIECE_MAX + TENANT_TURN);
     for (int i = 0; i < 3; i++)

@@ -218,6 +218,11 @@ class Groups(RunCase):
         self.assertEqual(said, ["g [rank 0-1] a", "g [rank 0-2] b", "g [rank 2-3] a", "h [rank 7] a", "g [rank 3] b"])
         self.assertEqual(_printing.ranges({7, 0, 2, 1}), "0-2,7")
 
+    def test_a_line_is_written_at_once(self):
+        with unittest.mock.patch.object(sys, "stdout") as out:  # its end by itself: what others print would come between
+            _printing.show("stdout", "g [rank 0] a")
+        out.write.assert_called_once_with("g [rank 0] a\n")
+
     def test_a_group_shows_itself_in_a_notebook(self):
         with cadre.local(gpus=1) as client:
             group = client.Group("accumulator:Accumulator", name="shown", gpus=1)

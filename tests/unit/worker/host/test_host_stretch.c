@@ -73,15 +73,22 @@ static void assert_all(const struct stretch *s, char value)
         assert_int_equal(stretch_data(s)[i], value);
 }
 
+// Arguments that come now have this value, and are not kept.
+static void shows(const struct fixture *f, char value)
+{
+    struct stretch *s = take(f);
+    assert_non_null(s);
+    assert_all(s, value);
+    stretch_let_go(s);
+    end(s);
+}
+
 static void arguments_lie_where_they_were_sent(void **state)
 {
     struct fixture *f = *state;
     for (char value = 'a'; value < 'f'; value++) {
         fill(f, value);
-        struct stretch *s = take(f);
-        assert_all(s, value);
-        stretch_let_go(s);
-        end(s);
+        shows(f, value);
     }
 }
 
@@ -95,10 +102,7 @@ static void what_is_written_there_only_the_writer_sees(void **state)
     stretch_let_go(s);
     end(s);
     fill(f, 'b');
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void what_is_kept_stays_as_it_was(void **state)
@@ -112,10 +116,7 @@ static void what_is_kept_stays_as_it_was(void **state)
     assert_int_equal(place(f)[0], 'b'); // for who reads without a stretch
     assert_null(take(f));
     stretch_let_go(s);
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void what_is_let_go_while_its_call_ends_is_clean(void **state)
@@ -126,10 +127,7 @@ static void what_is_let_go_while_its_call_ends_is_clean(void **state)
     stretch_let_go(s);
     stretch_end(s);
     fill(f, 'b');
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void others_beside_it_have_a_place(void **state)
@@ -191,10 +189,7 @@ static void locked_memory_shows_what_was_sent_last(void **state)
     if (syscall(SYS_mlock, f->area->own, f->area->size) < 0) // mlock() does nothing where there are sanitizers
         skip();                                              // of a user who may not lock so much
     fill(f, 'b');
-    struct stretch *s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void after_a_short_one_a_longer_one_of_locked_memory_shows_what_was_sent_last(void **state)
@@ -206,10 +201,7 @@ static void after_a_short_one_a_longer_one_of_locked_memory_shows_what_was_sent_
     stretch_let_go(s);
     end(s);
     fill(f, 'b');
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void a_fork_while_a_call_ends_leaves_no_old_values(void **state)
@@ -225,10 +217,7 @@ static void a_fork_while_a_call_ends_leaves_no_old_values(void **state)
     assert_int_equal(waitpid(child, &status, 0), child);
     stretch_end(s);
     fill(f, 'b');
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void all_stay_as_they_were_from_the_end_of_a_connection_on(void **state)
@@ -240,10 +229,7 @@ static void all_stay_as_they_were_from_the_end_of_a_connection_on(void **state)
     assert_all(s, 'a');
     stretch_let_go(s);
     end(s);
-    s = take(f);
-    assert_all(s, 'b');
-    stretch_let_go(s);
-    end(s);
+    shows(f, 'b');
 }
 
 static void a_child_sees_what_its_parent_saw(void **state)
