@@ -4,7 +4,7 @@
 # second start of a program with a working_dir; the memory of a rank. Programs of verl, and starts of groups with torch, on
 # Cadre and on Ray in turn. Prints tables.
 #   bench/python/run.sh [OPTION]...
-#   --part PART       calls, arrays or programs (all)
+#   --part PART       calls, beside_c or programs (all)
 #   --seconds S       of each measurement (1)
 #   --rounds N        (3); the median counts
 # Ray comes from deploy/python.sh.
@@ -15,7 +15,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/bench/lib/options.sh"
 options_check "$@"
 build=$root/build/release
-seconds=1 rounds=3 parts="calls arrays programs"
+seconds=1 rounds=3 parts="calls beside_c programs"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --part) parts=$2 ;;

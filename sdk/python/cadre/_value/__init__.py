@@ -67,6 +67,8 @@ def encode_result(value, method="the method"):
     """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu. A Body is one already."""
     if type(value) is Body:
         return value
+    if type(value) in _json.ATOMS and _json.is_exact(value):
+        return Body("json", [_json.encode(value)])
     parts = _arrays.write_again(value)
     if parts:
         return Body("pickle", parts)
@@ -91,7 +93,7 @@ def decode_call(buffer, trust, values=None):
     """(args, kwargs). The values lie in the memory of the buffer; what cannot be written is copied where it must be.
     trust: pickles are opened. values: OnGpu, what follows the head of a document that is all of the buffer.
     """
-    form, value = _decode(memoryview(buffer), trust, _refuse_call, values)
+    form, value = _decode(buffer, trust, _refuse_call, values)
     if form == _pickle.CALL:
         return value
     if form == "json":
@@ -101,9 +103,7 @@ def decode_call(buffer, trust, values=None):
 
 def decode(buffer, trust):
     """The value of a body of any kind. trust: pickles are opened."""
-    if type(buffer) is bytes and 0 not in buffer[:8] and buffer[:4] != _LIST_MAGIC:
-        return _json.decode(buffer.decode())
-    return _decode(memoryview(buffer), trust, _refuse_result)[1]
+    return _decode(buffer, trust, _refuse_result)[1]
 
 
 def _refuse_call():
@@ -117,13 +117,14 @@ def _refuse_result():
                             "trust=True if you trust the workers of this group", may_have_run=True)
 
 
-def _decode(view, trust, refuse, values=None):
+def _decode(buffer, trust, refuse, values=None):
     """(kind, value); of a pickle its form instead of the kind."""
-    begin = bytes(view[:_document.PREFIX])
+    begin = bytes(buffer[:_document.PREFIX])
     if begin[:4] == _LIST_MAGIC:
-        return "list", [_decode(body, trust, refuse)[1] for body in _items(view)]
+        return "list", [_decode(body, trust, refuse)[1] for body in _items(memoryview(buffer))]
     if 0 not in begin:  # a document begins with 8 bytes of length, and the last are 0: JSON has no such byte
-        return "json", _json.decode(str(view, "utf-8"))
+        return "json", _json.decode(str(buffer, "utf-8"))
+    view = memoryview(buffer)
     document = _document.parse(view, values)
     form = document.metadata.get(_pickle.OBJECT)
     if form and not trust:

@@ -6,11 +6,21 @@ from math import isfinite
 
 from .._reference import Ref
 
-_ATOMS = frozenset((int, float, str, bool, type(None)))
+_BIG = 1 << 63
+
+
+def _is_short(number):
+    return -_BIG <= number < 2 * _BIG
+
+
+def _always(value):
+    return True
+
+
+ATOMS = {int: _is_short, float: isfinite, str: _always, bool: _always, type(None): _always}  # and whether JSON has all of one
 _NUMBERS = frozenset((int, float, bool))
 _LISTS = frozenset((list, tuple))
 _DEEP = 100  # nested; what is deeper is not JSON to workers in C
-_BIG = 1 << 63
 
 
 def _default(value):
@@ -22,33 +32,45 @@ def _default(value):
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode
-decode = json.JSONDecoder().decode
+_decoder = json.JSONDecoder()
 
 
 def encode(value):
     """JSON in UTF-8."""
-    return _encode(value).encode()
+    return b"%d" % value if type(value) is int else _encode(value).encode()
+
+
+def decode(text):
+    """Of a str. Text without spaces around, as programs write it, takes half the time."""
+    try:
+        value, end = _decoder.scan_once(text, 0)
+    except StopIteration:
+        end = -1
+    return value if end == len(text) else _decoder.decode(text)
 
 
 def is_number(value):
     """One of numpy's own scalars that Python has, too: no array."""
     return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__") and (
-        type(value.item()) in _ATOMS)
+        type(value.item()) in ATOMS)
 
 
 def is_exact(value, depth=_DEEP):
     """Whether JSON has all of it. Tuples count: they become lists."""
-    if type(value) is dict:
+    kind = type(value)
+    if kind in ATOMS:
+        return ATOMS[kind](value)
+    if kind is dict:
         return all(type(key) is str for key in value) and are_exact(value.values(), depth)
-    if type(value) in _LISTS:
+    if kind in _LISTS:
         return are_exact(value, depth)
-    return are_exact((value,), depth)
+    return isinstance(value, Ref) or (is_number(value) and is_exact(value.item()))
 
 
 def are_exact(values, depth=_DEEP):
     """The same of each of them. Long lists of numbers are looked at without a loop in Python."""
     types = set(map(type, values))
-    others = types - _ATOMS
+    others = types.difference(ATOMS)
     if int in types and not _are_short(values, types):
         return False
     if float in types and not all(map(isfinite, values if types <= _NUMBERS else
@@ -56,12 +78,9 @@ def are_exact(values, depth=_DEEP):
         return False
     for value in values if others else ():
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             continue
-        if kind is dict or kind in _LISTS:
-            if not depth or not is_exact(value, depth - 1):
-                return False
-        elif not isinstance(value, Ref) and not (is_number(value) and are_exact((value.item(),))):
+        if not depth and (kind is dict or kind in _LISTS) or not is_exact(value, depth - 1):
             return False
     return True
 

@@ -159,14 +159,15 @@ class _Lent:
 
 def body(host, call):
     """The arguments of a call, in memory of their own: what a method keeps outlives the call."""
+    n = call.args_len
     if call.own:
-        lent = _Lent(host, call.own)
-        memory = (ctypes.c_char * call.args_len).from_address(call.args)
-        memory.owner = lent
+        memory = (ctypes.c_char * n).from_address(call.args)
+        memory.owner = _Lent(host, call.own)
         return memory
-    short = ctypes.string_at(call.args, call.args_len) if call.args_len <= 64 << 10 else None
-    if short is not None and 0 not in short[:8]:
-        return short
-    whole = _value.room(call.args_len)
-    ctypes.memmove((ctypes.c_char * call.args_len).from_buffer(whole), call.args, call.args_len)
+    if n <= 64 << 10:
+        short = ctypes.string_at(call.args, n)
+        if 0 not in short[:8]:
+            return short
+    whole = _value.room(n)
+    ctypes.memmove((ctypes.c_char * n).from_buffer(whole), call.args, n)
     return whole

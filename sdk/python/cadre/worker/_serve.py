@@ -267,7 +267,7 @@ class Server:
             _leave(method, None)
         if value is _method.ANSWERED:
             return
-        if inspect.isawaitable(value) and not method.is_async:
+        if hasattr(type(value), "__await__") and not method.is_async:
             raise TypeError(f"{method.name}() returned {value!r}, which nobody awaits: make the method itself async")
         kind, parts = _value.encode_result(value, method.name)
         if kind == "json":
