@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define PAGE_LONG ((size_t)2 << 20)
+#define LONG_MIN ((size_t)16 << 20) // shorter ones have short pages
 #define LENT_MIN ((size_t)32 << 20) // shorter ones are not worth the system call
 
 void spare_init(struct spare *s, size_t max_bytes)
@@ -20,10 +21,9 @@ void spare_init(struct spare *s, size_t max_bytes)
 }
 
 // All of it: the kernel makes two mappings of one that is marked in part, and cannot move them together.
-static char *want_long_pages(char *data, size_t size)
+static char *choose_pages(char *data, size_t size)
 {
-    if (size >= 2 * PAGE_LONG)
-        (void)madvise(data, size, MADV_HUGEPAGE); // a kernel without them refuses
+    (void)madvise(data, size, size < LONG_MIN ? MADV_NOHUGEPAGE : MADV_HUGEPAGE); // a kernel without them refuses
     return data;
 }
 
@@ -38,7 +38,7 @@ static char *map(size_t size)
         munmap(p, skip);
     if (more > skip)
         munmap(p + skip + len, more - skip);
-    return want_long_pages(p + skip, len);
+    return choose_pages(p + skip, len);
 }
 
 char *spare_new(size_t size)
@@ -54,7 +54,7 @@ char *spare_grow(char *data, size_t size, size_t to)
     void *p = mremap(data, size, to, 0);
     if (p == MAP_FAILED)
         p = mremap(data, size, to, MREMAP_MAYMOVE | MREMAP_FIXED, map(to));
-    return want_long_pages(mem_must(p == MAP_FAILED ? NULL : p), to);
+    return choose_pages(mem_must(p == MAP_FAILED ? NULL : p), to);
 }
 
 void spare_free(char *data, size_t size)

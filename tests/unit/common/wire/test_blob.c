@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void a_charge_counts_in_every_quota_above(void **state)
 {
@@ -220,6 +222,22 @@ static void a_long_block_grows_with_its_content_also_where_another_is_in_the_way
     spare_free(data, size);
 }
 
+// A long page would be cleared as a whole.
+static void the_first_write_to_a_body_of_some_mib_maps_one_short_page(void **state)
+{
+    (void)state;
+    size_t size = (size_t)8 << 20, pages = size / (size_t)sysconf(_SC_PAGESIZE), resident = 0;
+    unsigned char *in_core = xcalloc(pages, 1);
+    char *data = spare_grow(spare_new(size / 2), size / 2, size);
+    data[size / 2] = 1;
+    assert_int_equal(mincore(data, size, in_core), 0);
+    for (size_t i = 0; i < pages; i++)
+        resident += in_core[i] & 1;
+    assert_int_equal(resident, 1);
+    spare_free(data, size);
+    free(in_core);
+}
+
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
 {
     (void)state;
@@ -354,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_short_blob_grows_step_by_step),
         cmocka_unit_test(a_growing_blob_moves_into_the_largest_block),
         cmocka_unit_test(a_long_block_grows_with_its_content_also_where_another_is_in_the_way),
+        cmocka_unit_test(the_first_write_to_a_body_of_some_mib_maps_one_short_page),
         cmocka_unit_test(a_blob_that_grows_long_is_never_copied_as_a_whole),
         cmocka_unit_test(a_body_is_kept_whole_where_such_bodies_are_expected),
         cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
