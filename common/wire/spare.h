@@ -24,8 +24,8 @@ void spare_init(struct spare *s, size_t max_bytes);
 void spare_done(struct spare *s);
 
 // A block that is new. One of 16 MiB or more has pages of 2 MiB where the kernel likes that: then it is cleared and
-// mapped in a third of the time, and unmapped in a twentieth. Shorter ones have pages of 4 KiB: the kernel clears a page
-// at once, which takes 2.5 ms for 2 MiB if the machine is a virtual one whose host took back what was free.
+// mapped in a third of the time, and unmapped in a twentieth. Shorter ones have pages of 4 KiB: the kernel clears a
+// page at once, which takes 2.5 ms for 2 MiB if the machine is a virtual one whose host took back what was free.
 char *spare_new(size_t size);
 // Makes it longer. One of SPARE_OWN or more is never copied: the kernel maps its pages elsewhere. A shorter one may
 // grow to less than SPARE_OWN only.

@@ -6,6 +6,7 @@
 #include "common/ws/ws_receiver.h"
 
 #include "common/base/mem.h"
+#include "common/ws/ws_turns.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,67 +15,87 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define READS_A_TURN 4                   // into places, then others get a turn
 #define BYTES_A_TURN ((size_t)512 << 10) // of all sessions: then those that are still to be read wait for the next turn
+#define BYTES_MIN ((size_t)8 << 10)      // a session that is read counts as so much at least
 #define PLACE_MIN ((size_t)16 << 10)
 #define PLACE_TAIL ((size_t)4 << 10)
 
 enum {
-    READY_MAX = 64,
+    READY_MAX = 64, // that the kernel tells of at a time ...
+    ASKS_A_TURN = 16,
     TLS_READS_A_TURN = 32,    // of a TLS record each, 16 KiB ...
     TLS_READS_AMONG_MANY = 4, // ... while others are to be read, too
 };
 
 // libuv watches a descriptor for one owner, who is libwebsockets: so they are in an epoll instance of their own, which
-// libuv watches.
+// libuv watches. It tells of what arrives once: who is to be read is in `turns` until nothing is left to read.
 struct ws_receivers {
     int epoll;
     struct loop_poll *poll;
     struct loop_look *look;
-    struct epoll_event ready[READY_MAX]; // those that are read, from `at` up to n_ready; NULL: it has ended meanwhile
-    int at, n_ready;
-    size_t left;              // bytes of this turn
-    struct loop_timer *again; // armed while `undrained` has some
-    struct list undrained;    // OpenSSL has bytes of these that the kernel tells of no more
+    struct ws_turns turns;
+    uint64_t turn;
+    size_t left;       // bytes of this turn
+    struct list later; // those that were read in this turn, and are to be read again
+    int bell;          // an event that makes the next turn come at once ...
+    bool rung;
     struct list fresh; // those that have opened since the last turn: libwebsockets still has what came with the request
 };
 
 struct ws_receiver {
-    struct list fresh, undrained;
+    struct list fresh, ready, later;
+    uint64_t read_at; // the last turn in which it was read
     struct ws_session *session;
+    struct ws_owner *owner;
     const struct ws_receiver_events *on;
     SSL *ssl; // NULL: without TLS
     struct frame_reader frames;
     bool begun; // libwebsockets reads no more
     bool watched;
-    bool ended; // there is nothing to read any more
-    bool more;  // the last read of TLS got something, so there may be more that is read already
+    bool ended;   // there is nothing to read any more
+    bool more;    // there may be something to read: the kernel said so, and the last read did not find the end of it
+    bool hung_up; // nothing will come after that, not even a word of the kernel
 };
 
-static void note_undrained(struct ws_receiver *r)
+// Each is read once in a turn.
+static void note_ready(struct ws_receiver *r)
 {
     struct ws_receivers *all = r->session->connection->server->receivers;
-    list_remove(&r->undrained);
-    if (!r->watched || !r->more)
+    bool ready = r->watched && r->more, later = r->read_at == all->turn;
+    list_remove(&r->later);
+    if (!ready)
+        ws_owner_leave(r->owner, &r->ready);
+    else if (later)
+        list_append(&all->later, &r->later);
+    else
+        ws_owner_ready(r->owner, &r->ready);
+}
+
+static void ring(struct ws_receivers *all)
+{
+    if (all->rung || (!all->turns.n_ready && list_empty(&all->later)))
         return;
-    list_append(&all->undrained, &r->undrained);
-    if (!loop_timer_armed(all->again))
-        loop_timer_arm(all->again, 0);
+    all->rung = true;
+    if (eventfd_write(all->bell, 1) < 0)
+        abort(); // it takes more of them than there will be turns
 }
 
 // Who is not watched is not in the set: of a hang-up it would tell all the time.
 void ws_receiver_watch(struct ws_session *s)
 {
     struct ws_receiver *r = s->receiver;
-    struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
+    struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = s};
     bool watched = r->begun && !s->paused && !r->ended;
     if (watched == r->watched)
         return;
     r->watched = watched;
-    note_undrained(r);
+    note_ready(r);
+    ring(s->connection->server->receivers);
     int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     if (epoll_ctl(s->connection->server->receivers->epoll, op, s->connection->fd, &e) < 0 && watched)
         s->receiver->on->ended(s); // the kernel has no room for another: better gone than deaf
@@ -132,12 +153,16 @@ static void end(struct ws_session *s)
 // Bytes, 0 where there are none now, below 0 where there will be no more.
 static ssize_t read_socket(struct ws_session *s, struct iovec into[2])
 {
+    struct ws_receiver *r = s->receiver;
     bool placed = into[0].iov_len > 0;
     if (placed)
         into[1].iov_len = PLACE_TAIL; // a head or two: what else comes has a place of its own
     struct msghdr m = {.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1};
     ssize_t n = recvmsg(s->connection->fd, &m, 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    bool none = n < 0 && errno == EAGAIN, interrupted = n < 0 && errno == EINTR;
+    size_t room = into[1].iov_len + (placed ? into[0].iov_len : 0);
+    r->more = interrupted || (n > 0 && ((size_t)n == room || r->hung_up));
+    if (none || interrupted)
         return 0;
     return n ? n : -1;
 }
@@ -156,7 +181,7 @@ static ssize_t read_tls(struct ws_receiver *r, const struct iovec into[2])
 }
 
 // False: there is no more for now, or others get a turn first. *wave: bytes of what has no place of its own.
-static bool read_once(struct ws_session *s, size_t *wave)
+static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
 {
     struct ws_server *server = s->connection->server;
     struct iovec into[2] = {find_place(s), {server->read_buf, server->config.read_size}};
@@ -167,7 +192,7 @@ static bool read_once(struct ws_session *s, size_t *wave)
     if (n <= 0)
         return false;
     s->heard = true;
-    server->receivers->left -= MIN((size_t)n, server->receivers->left);
+    *bytes += (size_t)n;
     size_t first = MIN((size_t)n, into[0].iov_len);
     take(s, into[0].iov_base, first);
     take(s, server->read_buf, (size_t)n - first);
@@ -180,53 +205,68 @@ static bool read_once(struct ws_session *s, size_t *wave)
 // What came of a wave of short messages goes out before the next one is read.
 static void read_turn(struct ws_session *s, bool alone)
 {
-    bool tls = s->receiver->ssl;
-    int reads = !tls ? READS_A_TURN : alone ? TLS_READS_A_TURN : TLS_READS_AMONG_MANY;
-    size_t wave = 0;
+    struct ws_receivers *all = s->connection->server->receivers;
+    struct ws_receiver *r = s->receiver;
+    int reads = !r->ssl ? READS_A_TURN : alone ? TLS_READS_A_TURN : TLS_READS_AMONG_MANY;
+    size_t wave = 0, bytes = 0;
     for (int i = 0; i < reads && !s->paused && wave < WS_WAVE; i++)
-        if (!read_once(s, &wave))
+        if (!read_once(s, &wave, &bytes))
             break;
-    if (tls)
-        note_undrained(s->receiver);
+    bytes = MAX(bytes, BYTES_MIN);
+    all->left -= MIN(bytes, all->left);
+    r->read_at = all->turn;
+    note_ready(r);
+    ws_owner_spend(r->owner, bytes);
 }
 
-// Who was told of as readable and not read comes first in the next turn. The kernel tells of it again, too.
-static bool read_ready(void *ctx)
+static void heard_of(struct ws_receiver *r, uint32_t events)
 {
-    struct ws_receivers *all = ctx;
-    if (all->at == all->n_ready) {
-        int n = epoll_wait(all->epoll, all->ready, READY_MAX, 0);
-        all->n_ready = MAX(n, 0);
-        all->at = 0;
-    }
-    bool any = all->at < all->n_ready, alone = all->n_ready == 1 && list_empty(&all->undrained);
-    all->left = BYTES_A_TURN;
-    while (all->at < all->n_ready && all->left) {
-        struct ws_session *s = all->ready[all->at++].data.ptr;
-        if (s)
-            read_turn(s, alone);
+    r->more = true;
+    r->hung_up = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+    note_ready(r);
+}
+
+// Whether the kernel told of any.
+static bool ask_kernel(struct ws_receivers *all)
+{
+    struct epoll_event ready[READY_MAX];
+    int n = READY_MAX;
+    bool any = false;
+    for (int i = 0; i < ASKS_A_TURN && n == READY_MAX; i++) {
+        n = epoll_wait(all->epoll, ready, READY_MAX, 0);
+        for (int k = 0; k < n; k++) {
+            struct ws_session *s = ready[k].data.ptr;
+            if (s)
+                heard_of(s->receiver, ready[k].events);
+            all->rung &= s != NULL;
+        }
+        any |= n > 0;
     }
     return any;
 }
 
-static void on_again(void *ctx)
+// Those that were read in an earlier turn, behind those that the kernel has just told of.
+static void read_again(struct ws_receivers *all)
 {
-    struct ws_receivers *all = ctx;
-    struct list batch = LIST_INIT(batch); // what is not drained now waits for the next turn
-    LIST_FOREACH(l, &all->undrained) {
+    struct list batch = LIST_INIT(batch);
+    LIST_FOREACH(l, &all->later) {
         list_remove(l);
         list_append(&batch, l);
     }
-    bool alone = batch.next->next == &batch && all->at == all->n_ready;
-    all->left = BYTES_A_TURN;
-    for (struct list *l; all->left && (l = list_pop(&batch));)
-        read_turn(CONTAINER_OF(l, struct ws_receiver, undrained)->session, alone);
-    while (!list_empty(&batch)) { // before those that have had their turn
-        struct list *last = batch.prev;
-        list_remove(last);
-        list_insert_before(all->undrained.next, last);
-        loop_timer_arm(all->again, 0);
-    }
+    for (struct list *l; (l = list_pop(&batch));)
+        note_ready(CONTAINER_OF(l, struct ws_receiver, later));
+}
+
+static bool read_ready(void *ctx)
+{
+    struct ws_receivers *all = ctx;
+    struct list *next;
+    bool any = ask_kernel(all);
+    read_again(all);
+    while (all->left && (next = ws_turns_next(&all->turns)))
+        read_turn(CONTAINER_OF(next, struct ws_receiver, ready)->session, !all->turns.n_ready);
+    ring(all);
+    return any;
 }
 
 static void on_ready(void *ctx, int events)
@@ -242,7 +282,9 @@ void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on)
     s->receiver->session = s;
     s->receiver->on = on;
     s->receiver->ssl = lws_get_ssl(s->connection->wsi);
-    list_init(&s->receiver->undrained);
+    list_init(&s->receiver->ready);
+    list_init(&s->receiver->later);
+    s->receiver->owner = ws_turns_owner(&server->receivers->turns, "", 1);
     frame_reader_init(&s->receiver->frames, true, server->config.max_message);
     list_append(&server->receivers->fresh, &s->receiver->fresh);
 }
@@ -259,7 +301,10 @@ static void tls_begin(struct ws_receiver *r)
 // it stopped at once. Before the next turn it can have read nothing else.
 void ws_receivers_begin(struct ws_server *server)
 {
-    for (struct list *l; (l = list_pop(&server->receivers->fresh));) {
+    struct ws_receivers *all = server->receivers;
+    all->turn++;
+    all->left = BYTES_A_TURN;
+    for (struct list *l; (l = list_pop(&all->fresh));) {
         struct ws_receiver *r = CONTAINER_OF(l, struct ws_receiver, fresh);
         r->begun = true;
         if (r->ssl)
@@ -270,6 +315,16 @@ void ws_receivers_begin(struct ws_server *server)
     }
 }
 
+void ws_receiver_owner(struct ws_session *s, const char *name, unsigned weight)
+{
+    struct ws_receiver *r = s->receiver;
+    struct ws_owner *before = r->owner;
+    r->owner = ws_turns_owner(&s->connection->server->receivers->turns, name, weight);
+    ws_owner_leave(before, &r->ready);
+    ws_owner_unref(before);
+    note_ready(r);
+}
+
 bool ws_receiver_failed(const struct ws_session *s)
 {
     return s->receiver && s->receiver->frames.failed;
@@ -277,16 +332,13 @@ bool ws_receiver_failed(const struct ws_session *s)
 
 void ws_receiver_free(struct ws_session *s)
 {
-    struct ws_receivers *all = s->connection->server->receivers;
-    if (!s->receiver)
+    struct ws_receiver *r = s->receiver;
+    if (!r)
         return;
-    s->receiver->ended = true;
+    r->ended = true;
     ws_receiver_watch(s);
-    list_remove(&s->receiver->fresh);
-    list_remove(&s->receiver->undrained);
-    for (int i = 0; i < all->n_ready; i++)
-        if (all->ready[i].data.ptr == s)
-            all->ready[i].data.ptr = NULL;
+    list_remove(&r->fresh);
+    ws_owner_unref(r->owner);
     free(TAKE_PTR(s->receiver));
 }
 
@@ -294,13 +346,15 @@ int ws_receivers_new(struct ws_server *server, struct err *err)
 {
     struct ws_receivers *all = server->receivers = xcalloc(1, sizeof *all);
     list_init(&all->fresh);
-    list_init(&all->undrained);
+    list_init(&all->later);
+    ws_turns_init(&all->turns);
     all->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (all->epoll < 0)
+    all->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (all->epoll < 0 || all->bell < 0 ||
+        epoll_ctl(all->epoll, EPOLL_CTL_ADD, all->bell, &(struct epoll_event){.events = EPOLLIN | EPOLLET}) < 0)
         return err_set(err, ERR_IO, "no descriptor for the server's connections: %s", strerror(errno));
     all->poll = loop_poll_new(server->loop, all->epoll, on_ready, all);
     all->look = loop_look_new(server->loop, read_ready, all);
-    all->again = loop_timer_new(server->loop, on_again, all);
     return loop_poll_set(all->poll, LOOP_READ, err);
 }
 
@@ -311,8 +365,10 @@ void ws_receivers_free(struct ws_server *server)
         return;
     loop_look_free(all->look);
     loop_poll_free(all->poll);
-    loop_timer_free(all->again);
+    ws_turns_done(&all->turns);
     if (all->epoll >= 0)
         close(all->epoll);
+    if (all->bell >= 0)
+        close(all->bell);
     free(all);
 }

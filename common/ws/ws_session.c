@@ -33,6 +33,12 @@ void ws_session_charge(struct ws_session *s, struct quota *quota)
     ws_queue_charge(&s->queue, quota);
 }
 
+void ws_session_owner(struct ws_session *s, const char *name, unsigned weight)
+{
+    if (s->receiver)
+        ws_receiver_owner(s, name, weight);
+}
+
 void *ws_session_user(const struct ws_session *s)
 {
     return s->user;

@@ -25,6 +25,8 @@ int ws_session_message(struct ws_session *s, bool text, const void *data, size_t
 int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err); // ws_queue_parts()
 // Who pays from now on for messages that wait, besides max_queue, and for those that have come in part.
 void ws_session_charge(struct ws_session *s, struct quota *quota);
+// Whose it is, once it is open: owners are read in turns, by weight, however many sessions each has. Before: "".
+void ws_session_owner(struct ws_session *s, const char *name, unsigned weight);
 size_t ws_session_queued(const struct ws_session *s);
 // The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
 struct record_writer *ws_session_records(struct ws_session *s);

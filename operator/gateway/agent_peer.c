@@ -165,6 +165,8 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
         archivist_end(&l->archivist);
         agents_leave(g->config.agents, l->agent);
     }
+    if (r == 0)
+        connection_owner(c, id.ns);
     arena_done(&a);
     if (r < 0) {
         free(l);

@@ -155,6 +155,7 @@ static void serve_records(struct connection *c)
     if (c->output)
         session_listen(s);
     c->payer = quota_ref(s->tenant->quota);
+    connection_owner(c, c->target.ns);
     connection_serve(c, &records_role, s, s->quota);
 }
 
@@ -242,6 +243,7 @@ static void serve_text(struct connection *c)
     j->session->code = c->admission.code;
     c->gateway->counters.clients++;
     c->payer = quota_ref(j->session->tenant->quota);
+    connection_owner(c, c->target.ns);
     connection_serve(c, &text_role, j, j->session->quota);
 }
 

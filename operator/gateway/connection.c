@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/ws/memory.h"
 #include "operator/gateway/group_changes.h"
+#include "operator/proxy/tenant.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -404,6 +405,11 @@ void connection_wait(struct connection *c)
     c->state = CONNECTION_WAITING;
     alarm_clear(&c->alarm, &c->gateway->alarms);
     ws_session_pause(c->ws);
+}
+
+void connection_owner(struct connection *c, const char *ns)
+{
+    ws_session_owner(c->ws, ns, tenant_weight(&c->gateway->router, ns));
 }
 
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota)

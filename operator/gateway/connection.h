@@ -89,7 +89,8 @@ void connection_goodbye(struct connection *c);    // it goes now
 // For the roles. The connection goes on with what is unread, if there was anything. `quota` pays for what has come in
 // part, and outlives the role.
 void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
-void connection_wait(struct connection *c); // reads no more until connection_serve()
+void connection_owner(struct connection *c, const char *ns); // before that: in whose turns it is read
+void connection_wait(struct connection *c);                  // reads no more until connection_serve()
 // Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.
 void connection_close(struct connection *c, unsigned code, const struct err *err);
 void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error

@@ -98,6 +98,7 @@ int replica_greet(struct connection *c, const struct hello *h, struct err *err)
     if (r < 0)
         return r;
     snprintf(c->name, sizeof c->name, "replica %.200s", h->replica);
+    ws_session_owner(c->ws, "/replicas", 1); // which is no namespace
     connection_serve(c, &role, sighter, ws_session_quota(c->ws));
     listen_on(c);
     return 0;

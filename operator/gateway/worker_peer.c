@@ -282,6 +282,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     tell(g, &w->ticket);
     w->tenant = tenant_get(&g->router, w->member->group->ns);
     w->quota = quota_new(g->config.max_session, w->tenant->quota);
+    connection_owner(c, w->tenant->ns);
     connection_serve(c, &role, w, w->quota);
     return 0;
 }

@@ -5,12 +5,17 @@
 
 #define SLICE_MIN 64u // of work: less is not worth the turn
 
+uint32_t tenant_weight(const struct router *r, const char *ns)
+{
+    return r->config.weight ? r->config.weight(r->config.weights, ns) : 1;
+}
+
 struct tenant *tenant_get(struct router *r, const char *ns)
 {
     struct tenant *t = map_get(&r->tenants, ns);
     if (t)
         return tenant_ref(t);
-    uint32_t weight = r->config.weight ? r->config.weight(r->config.weights, ns) : 1;
+    uint32_t weight = tenant_weight(r, ns);
     t = xcalloc(1, sizeof *t);
     *t = (struct tenant){
         .router = r, .ns = xstrdup(ns), .refs = 1, .weight = weight, .quota = quota_new_fair(r->bytes, weight)};

@@ -42,6 +42,7 @@ struct tenant {
     struct list stale;   // groups in which something has changed, so some calls that wait may not have to any more
 };
 
+uint32_t tenant_weight(const struct router *r, const char *ns);
 struct tenant *tenant_get(struct router *r, const char *ns); // a reference
 struct tenant *tenant_ref(struct tenant *t);
 void tenant_unref(struct tenant *t);

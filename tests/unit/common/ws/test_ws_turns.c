@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/wire/frame.h"
 #include "common/ws/ws_queue.h"
+#include "common/ws/ws_turns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,10 +104,94 @@ static void a_turn_reads_so_much_and_the_next_one_goes_on_with_the_others(void *
         close(fds[i]);
 }
 
+static void a_session_of_another_owner_is_read_in_the_same_turn(void **state)
+{
+    (void)state;
+    int fds[SESSIONS];
+    char last[32];
+    for (int i = 0; i < SESSIONS; i++) {
+        fds[i] = shake_hands();
+        ws_session_owner(f.session, i < SESSIONS - 1 ? "many" : "one", 1);
+    }
+    for (int i = 0; i < SESSIONS; i++)
+        say_texts(fds[i], (size_t)(LEN + i));
+    loop_run_once(f.loop, 100);
+    snprintf(last, sizeof last, "message text %d\n", LEN + SESSIONS - 1);
+    assert_true(count(last) > 0);
+    assert_true(count("message text ") < SESSIONS * EACH);
+    for (int i = 0; i < SESSIONS; i++)
+        close(fds[i]);
+}
+
+// The owners' own order, without sockets
+
+struct reader {
+    struct list ready;
+    struct ws_owner *owner;
+};
+
+// Who is next, as an index of readers; it is ready again at once.
+static long next_of(struct ws_turns *t, struct reader *readers, size_t bytes)
+{
+    struct reader *r = CONTAINER_OF(ws_turns_next(t), struct reader, ready);
+    ws_owner_ready(r->owner, &r->ready);
+    ws_owner_spend(r->owner, bytes);
+    return r - readers;
+}
+
+static void owners_are_read_in_turns_by_weight(void **state)
+{
+    (void)state;
+    struct ws_turns t;
+    struct reader readers[101];
+    unsigned times[ARRAY_LEN(readers)] = {0};
+    ws_turns_init(&t);
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++) { // 100 of one owner, then one of another one, who weighs three
+        readers[i].owner = ws_turns_owner(&t, i < 100 ? "many" : "one", i < 100 ? 1 : 3);
+        list_init(&readers[i].ready);
+        ws_owner_ready(readers[i].owner, &readers[i].ready);
+    }
+    for (int i = 0; i < 400; i++)
+        times[next_of(&t, readers, WS_TURN_BYTES)]++;
+    assert_int_equal(times[100], 300);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(times[i], 1);
+    for (size_t i = 0; i < ARRAY_LEN(readers); i++) {
+        ws_owner_leave(readers[i].owner, &readers[i].ready);
+        ws_owner_unref(readers[i].owner);
+    }
+    assert_null(ws_turns_next(&t));
+    ws_turns_done(&t);
+}
+
+static void an_owner_whose_sessions_have_left_is_not_next(void **state)
+{
+    (void)state;
+    struct ws_turns t;
+    struct list a, b;
+    ws_turns_init(&t);
+    struct ws_owner *one = ws_turns_owner(&t, "one", 1), *other = ws_turns_owner(&t, "other", 1);
+    list_init(&a);
+    list_init(&b);
+    ws_owner_ready(one, &a);
+    ws_owner_ready(one, &a); // no change
+    assert_ptr_equal(ws_turns_next(&t), &a);
+    ws_owner_ready(other, &b); // before what was read of the other one is known
+    ws_owner_spend(one, 1);
+    assert_int_equal(t.n_ready, 1);
+    assert_ptr_equal(ws_turns_next(&t), &b);
+    ws_owner_unref(one);
+    ws_owner_unref(other);
+    ws_turns_done(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_turn_reads_so_much_and_the_next_one_goes_on_with_the_others, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_session_of_another_owner_is_read_in_the_same_turn, setup, teardown),
+        cmocka_unit_test(owners_are_read_in_turns_by_weight),
+        cmocka_unit_test(an_owner_whose_sessions_have_left_is_not_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
