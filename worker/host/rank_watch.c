@@ -27,12 +27,26 @@ static void on_broken(void *ctx)
     pthread_mutex_unlock(&w->mutex);
 }
 
+// Not with the mutex, which on_broken() may want.
 static void forget(struct rank_watch *w, struct star *star)
 {
+    if (!star)
+        return;
     star_free(star);
     for (char **name = w->names; *name; name++)
         free(*name);
     free(TAKE_PTR(w->names));
+}
+
+static void forget_lost(struct rank_watch *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    struct star *star = TAKE_PTR(w->star);
+    pthread_mutex_unlock(&w->mutex);
+    forget(w, star);
+    pthread_mutex_lock(&w->mutex);
+    w->broken = false;
+    pthread_mutex_unlock(&w->mutex);
 }
 
 // rank_watch_end() may cancel it. Says whether the end has not come.
@@ -58,7 +72,7 @@ static int agree(struct rank_watch *w, struct star *star, struct err *err)
 
 static int meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
 {
-    // All processes of the attempt have this number, and no other meeting has it.
+    // All processes of the group have this number, also those that start later, and no other meeting has it.
     const struct meeting_list list = {.id = str_hash("watch", 5),
                                       .n = meeting_world(m),
                                       .index = meeting_rank(m),
@@ -87,6 +101,7 @@ int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, s
 {
     if (!set_busy(w, true)) // and the meeting may be gone
         return err_set(err, ERR_CANCELED, "the host ends");
+    forget_lost(w);
     int r = meet(w, m, limit_ms, err);
     set_busy(w, false);
     return r;
@@ -95,15 +110,16 @@ int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, s
 int rank_watch_wait(struct rank_watch *w, struct err *err)
 {
     char reason[STAR_REASON_SIZE];
+    int r = 0;
     pthread_mutex_lock(&w->mutex);
     while (!w->broken && !w->ended)
         pthread_cond_wait(&w->changed, &w->mutex);
     bool goes_on = w->busy = !w->ended;
     pthread_mutex_unlock(&w->mutex);
     if (goes_on && star_broken(w->star, reason))
-        err_set(err, ERR_GONE, "%s", reason);
+        r = err_set(err, ERR_GONE, "%s", reason);
     set_busy(w, false);
-    return err->code;
+    return r;
 }
 
 void rank_watch_end(struct rank_watch *w)
@@ -118,6 +134,5 @@ void rank_watch_end(struct rank_watch *w)
         pthread_cond_wait(&w->changed, &w->mutex);
     struct star *star = TAKE_PTR(w->star);
     pthread_mutex_unlock(&w->mutex);
-    if (star)
-        forget(w, star); // not with the mutex, which on_broken() may want
+    forget(w, star);
 }

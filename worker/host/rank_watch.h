@@ -24,10 +24,10 @@ struct rank_watch {
         .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER \
     }
 
-// One thread calls these two, in this order.
+// One thread at a time calls these two, in this order, and again after a loss.
 
-// Once: waits until all other ranks of the attempt have called it. The errors of meeting_hold() and star_agree();
-// ERR_CANCELED: rank_watch_end() was called.
+// Waits until all other ranks have called it: those that were not lost, and who takes the place of the lost one. The
+// errors of meeting_hold() and star_agree(); ERR_CANCELED: rank_watch_end() was called.
 int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err);
 // ERR_GONE: one of them was lost, and the message says who. 0: rank_watch_end() was called.
 int rank_watch_wait(struct rank_watch *w, struct err *err);

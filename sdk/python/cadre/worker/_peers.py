@@ -108,6 +108,13 @@ class Peers:
         self.known.set()
         threading.Thread(target=self._abort, daemon=True, name="abort").start()
         self._free()
+        self._begin_anew()
+
+    def _begin_anew(self):
+        """Watches the group that takes the place of the lost rank's, if it is there already, or else at a later look."""
+        self.hit, self.group, self.lost, self.known = frozenset(), None, "", threading.Event()
+        self.watches = False
+        self.look()
 
     def _abort(self):
         """Ends what NCCL does. gloo has nothing like it: who waits in it goes on to wait."""

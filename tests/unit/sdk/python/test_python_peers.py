@@ -78,6 +78,7 @@ class PeersCase(unittest.TestCase):
 
     def end(self):
         self.dist.group.WORLD = None  # no call waits for the lost rank any more
+        self.dist.is_initialized = lambda: False  # and no other watch begins
         self.peers.calls.clear()
         self.host.is_lost.set()
         for name in "peers", "abort":  # the second is begun by the first
@@ -177,6 +178,36 @@ class Explaining(PeersCase):
         with unittest.mock.patch.object(self.peers.known, "wait") as wait:
             self.assertEqual(self.peers.explain("call", raised(RuntimeError("broken"), C10D), False), "")
             wait.assert_not_called()
+
+
+class Anew(PeersCase):
+    def lose(self):
+        watch, known = self.watching()[0], self.peers.known
+        self.host.is_lost.set()
+        known.wait()
+        self.host.is_lost.clear()
+        return watch
+
+    def test_a_group_made_after_a_loss_is_watched(self):
+        self.peers.look()
+        for _ in range(2):
+            watch = self.lose()
+            self.dist.group.WORLD = Group()
+            watch.join()
+            self.assertEqual(len(self.watching()), 1)
+            self.assertEqual((self.peers.lost, self.peers.known.is_set()), ("", False))
+
+    def test_a_group_made_later_is_watched_after_the_call_that_made_it(self):
+        self.peers.look()
+        watch = self.lose()
+        self.dist.is_initialized = lambda: False
+        self.dist.group.WORLD = None
+        watch.join()
+        self.assertEqual(self.watching(), [])
+        self.dist.is_initialized = lambda: True
+        self.peers.begin("call", self.method(self.lose))
+        self.peers.end("call")
+        self.assertEqual(len(self.watching()), 1)
 
 
 class Freeing(PeersCase):

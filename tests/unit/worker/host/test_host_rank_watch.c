@@ -144,12 +144,12 @@ static void end(struct watcher *w)
     pthread_join(w->thread, NULL);
 }
 
-static void all_learn_who_was_lost(void **state)
+static void lose_rank_2(struct fixture *f)
 {
-    struct fixture *f = *state;
-    begin(&f->ranks[0], watch);
-    begin(&f->ranks[1], watch);
-    begin(&f->ranks[2], die);
+    for (int i = 0; i < RANKS; i++) {
+        atomic_store(&f->ranks[i].over, false);
+        begin(&f->ranks[i], i == 2 ? die : watch);
+    }
     sem_post(&f->ranks[2].may_agree);
     sem_post(&f->ranks[2].may_die);
     for (int i = 0; i < RANKS; i++)
@@ -158,7 +158,34 @@ static void all_learn_who_was_lost(void **state)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(f->ranks[i].code, ERR_GONE);
         assert_string_equal(f->ranks[i].err.msg, "rank 2 was lost: its process has ended, or its node");
+    }
+}
+
+static void all_learn_who_was_lost(void **state)
+{
+    struct fixture *f = *state;
+    lose_rank_2(f);
+    for (int i = 0; i < 2; i++)
         rank_watch_end(&f->ranks[i].watch);
+}
+
+// Each time another process takes the place of rank 2.
+static void after_a_loss_all_watch_each_other_anew(void **state)
+{
+    struct fixture *f = *state;
+    lose_rank_2(f);
+    lose_rank_2(f);
+    for (int i = 0; i < RANKS; i++) {
+        atomic_store(&f->ranks[i].met, false);
+        atomic_store(&f->ranks[i].over, false);
+        begin(&f->ranks[i], watch);
+    }
+    for (int i = 0; i < RANKS; i++)
+        until(&f->ranks[i], &f->ranks[i].met);
+    for (int i = RANKS - 1; i >= 0; i--) {
+        rank_watch_end(&f->ranks[i].watch);
+        end(&f->ranks[i]);
+        assert_int_equal(f->ranks[i].code, 0); // nothing is left of the losses
     }
 }
 
@@ -276,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_learn_who_was_lost),
+        TEST(after_a_loss_all_watch_each_other_anew),
         TEST(who_ends_is_not_lost),
         TEST(the_end_does_not_wait_for_ranks_that_do_not_come),
         TEST(a_rank_that_ends_while_all_agree_is_not_lost),
