@@ -16,7 +16,7 @@ import numpy
 import cadre
 
 RANKS, TENSORS = 4, 16
-MOVES = 5  # of which the median counts
+MOVES = 5  # the median counts
 RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}  # before Ray is imported
 
 
