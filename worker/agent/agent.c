@@ -167,6 +167,7 @@ static struct template *template_of(struct group *g, const struct command *c, co
                                            .reaper = a->reaper,
                                            .output = a->output,
                                            .oom_kills = &a->oom_kills,
+                                           .seed = &a->config.seed,
                                            .import_ms = TEMPLATE_IMPORT_MS,
                                            .idle_ms = TEMPLATE_IDLE_MS};
     if (str_empty(environment_get(run->env, "CADRE_PRELOAD")))

@@ -6,6 +6,7 @@
 #include "worker/agent/command.h"
 #include "worker/agent/rank_output.h"
 #include "worker/agent/supervisor.h"
+#include "worker/agent/template.h"
 
 enum { AGENT_GROUPS_MAX = 64 };
 
@@ -27,11 +28,12 @@ struct agent_report {
 
 struct agent_config {
     struct loop *loop;
-    int out, err;            // the pod's log
-    const char *const *env;  // of the pod, NULL-terminated
-    const char *const *argv; // the pod's command, for groups that bring none; NULL = there is none
-    const char *brought;     // as in struct environment_group
-    int gpus;                // in the pod, where its environment has no list; GPUS_UNKNOWN
+    int out, err;              // the pod's log
+    const char *const *env;    // of the pod, NULL-terminated
+    const char *const *argv;   // the pod's command, for groups that bring none; NULL = there is none
+    const char *brought;       // as in struct environment_group
+    struct template_seed seed; // of the first template that a group wants
+    int gpus;                  // in the pod, where its environment has no list; GPUS_UNKNOWN
     // From the loop, and inside agent_command(); may call agent_command() and agent_shutdown().
     void (*report)(void *ctx, const struct agent_report *r);
     // A process has printed a line; NULL = nobody wants to know.

@@ -5,6 +5,7 @@
 #include "worker/agent/agent_options.h"
 #include "worker/agent/control.h"
 #include "worker/agent/install.h"
+#include "worker/agent/nursery.h"
 #include "worker/agent/operators.h"
 #include "worker/agent/standalone.h"
 
@@ -139,6 +140,7 @@ static int run(const struct options *o)
     struct program p = {.options = o, .loop = loop_new()};
     struct loop_signal *signals[ARRAY_LEN(stop_signals)];
     struct err err = ERR_INIT;
+    const struct template_seed seed = template_seed_take();
     _cleanup_(free_p) char *brought = install_brought();
     const struct agent_config config = {.loop = p.loop,
                                         .out = STDOUT_FILENO,
@@ -146,6 +148,7 @@ static int run(const struct options *o)
                                         .env = (const char *const *)environ,
                                         .argv = o->argv,
                                         .brought = brought,
+                                        .seed = seed,
                                         .gpus = count_gpus(),
                                         .report = on_report,
                                         .printed = on_printed,
@@ -189,5 +192,7 @@ int main(int argc, char **argv)
         return code;
     if (o.mode == OPTIONS_INSTALL)
         return install_program(o.dir, &err) < 0 ? cannot(&err) : 0;
+    if (o.mode == OPTIONS_RUN && nursery_run(argc, argv, o.control, &code))
+        return code;
     return run(&o);
 }

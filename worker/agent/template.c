@@ -157,7 +157,8 @@ static void on_exited(struct template *t)
     if (t->poll)
         on_said(t, LOOP_READ); // its last words
     loop_timer_disarm(t->import_timer);
-    output_drain(t->output);
+    if (t->output)
+        output_drain(t->output);
     describe_exit(t, why, sizeof why);
     if (t->state == STATE_IMPORTING && !process_exit(t->process).signal)
         become_useless(t, why);
@@ -201,6 +202,13 @@ static void on_idle_timer(void *ctx)
     forget_process(t);
 }
 
+static int listen_to_it(struct template *t, struct err *err)
+{
+    t->poll = loop_poll_new(t->config.loop, t->fd, on_said, t);
+    return t->poll ? loop_poll_set(t->poll, LOOP_READ, err)
+                   : err_set(err, ERR_IO, "the event loop takes no more files");
+}
+
 static int start(struct template *t, const struct template_source *s, struct err *err)
 {
     int ends[2], fds[2];
@@ -226,9 +234,34 @@ static int start(struct template *t, const struct template_source *s, struct err
     close(ends[1]);
     if (!t->process)
         return err->code;
-    t->poll = loop_poll_new(t->config.loop, t->fd, on_said, t);
-    return t->poll ? loop_poll_set(t->poll, LOOP_READ, err)
-                   : err_set(err, ERR_IO, "the event loop takes no more files");
+    return listen_to_it(t, err);
+}
+
+static void end_seed(struct template_seed *seed)
+{
+    close_fd(&seed->birth);
+    close_fd(&seed->control);
+    *seed = (struct template_seed){0, -1, -1};
+}
+
+// The seed has our environment, and prints where we do.
+static int adopt(struct template *t, const struct template_source *s, struct err *err)
+{
+    struct template_seed *seed = t->config.seed;
+    const struct process_config config = {
+        .loop = t->config.loop, .reaper = t->config.reaper, .argv = s->argv, .dir = s->dir, .fn = on_process, .ctx = t};
+    t->env = environment_copy((const char *const *)environ, &t->arena);
+    t->process = process_adopt(&config, seed->pid, seed->birth, err);
+    seed->birth = -1;
+    if (t->process) {
+        t->fd = seed->control;
+        seed->control = -1;
+    }
+    end_seed(seed);
+    if (!t->process)
+        return err->code;
+    t->state = STATE_READY;
+    return listen_to_it(t, err);
 }
 
 // All strings, each with its NUL.
@@ -255,9 +288,12 @@ void template_want(struct template *t, const struct template_source *s)
     buf_done(&t->source);
     t->source = source;
     arena_done(&t->arena);
-    t->env = environment_copy(s->env, &t->arena);
     snprintf(t->why, sizeof t->why, "another one has taken its place");
     forget_process(t);
+    if (t->config.seed && t->config.seed->pid && adopt(t, s, &err) == 0)
+        return;
+    forget_process(t);
+    t->env = environment_copy(s->env, &t->arena);
     t->state = STATE_IMPORTING;
     if (start(t, s, &err) < 0) {
         become_useless(t, err.msg);
@@ -421,6 +457,27 @@ struct birth *template_fork(struct template *t, const struct birth_config *c, st
 }
 
 // From one end to the other
+
+static bool take_number(const char *name, int *ret)
+{
+    const char *said = getenv(name);
+    int64_t number;
+    bool ok = said && str_to_i64(said, &number) && number > 0 && number <= INT32_MAX;
+    *ret = ok ? (int)number : -1;
+    unsetenv(name);
+    return ok;
+}
+
+struct template_seed template_seed_take(void)
+{
+    struct template_seed seed;
+    bool pid = take_number("CADRE_SEED", &seed.pid), birth = take_number("CADRE_SEED_BIRTH", &seed.birth),
+         control = take_number("CADRE_SEED_CONTROL", &seed.control);
+    if (!pid || !birth || !control || fcntl(seed.birth, F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(seed.control, F_SETFD, FD_CLOEXEC) != 0)
+        return (struct template_seed){0, -1, -1};
+    return seed;
+}
 
 struct template *template_new(const struct template_config *c)
 {

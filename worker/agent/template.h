@@ -11,15 +11,23 @@
 #include "worker/agent/rank_output.h"
 
 struct template;
+
+// A template that this process was born with (nursery.h): it has been forked beside us, and waits.
+struct template_seed {
+    int pid;            // 0 = there is none
+    int birth, control; // the socket for process_adopt(), and the one that asks for ranks
+};
+
 struct birth; // of a process that was asked for
 
 struct template_config {
     struct loop *loop;
     struct reaper *reaper;
     struct output *output;
-    int64_t *oom_kills; // by the kernel, that are known; shared with the places of ranks
-    int64_t import_ms;  // for its imports
-    int64_t idle_ms;    // without a rank, before it ends: it holds memory
+    int64_t *oom_kills;         // by the kernel, that are known; shared with the places of ranks
+    int64_t import_ms;          // for its imports
+    struct template_seed *seed; // the first one that is wanted; shared, and taken once; NULL = there never is one
+    int64_t idle_ms;            // without a rank, before it ends: it holds memory
 };
 
 // What runs as the template; the strings are copied. NULL-terminated lists.
@@ -42,11 +50,13 @@ struct birth_config {
     void *ctx;
 };
 
+// From our environment, which it is taken out of.
+struct template_seed template_seed_take(void);
 struct template *template_new(const struct template_config *c);
 void template_free(struct template *t); // kills it; every birth must be over. Accepts NULL
 
 // Makes sure that a process of that source runs: it is started, also where the last one has died, and replaces one of
-// another source. One that could not import is not tried again.
+// another source. One that could not import is not tried again. The seed, where there is one, is the first.
 void template_want(struct template *t, const struct template_source *s);
 // Asks for a rank; nothing is kept of the config's strings. NULL: there are no more descriptors.
 struct birth *template_fork(struct template *t, const struct birth_config *c, struct err *err);

@@ -5,7 +5,7 @@ import inspect
 import itertools
 
 from .. import _errors
-from . import _options, _packing, _placement, _refs, _session, exceptions
+from . import _nursery, _options, _packing, _placement, _refs, _session, exceptions
 from ._arguments import ArgumentFailed, is_ours, value_of
 
 _ENDLESS = 1000  # restarts, of max_restarts=-1
@@ -36,12 +36,17 @@ class Making:
         self.said = {"class": self.what, "group": self.info["group"], "is_async": is_async, "concurrency": concurrency,
                      "groups": groups, "namespace": namespace, "depth": 0}
 
-    def start(self, served_by, said, **place):
-        """Makes the group. said: what else its processes are told; place: arguments of Client.Group()."""
+    def start(self, served_by, said, preload=(), **place):
+        """Makes the group. said: what else its processes are told; preload: where there is no nursery; place: arguments of
+        Client.Group().
+        """
         session, env, restarts = self.session, self.options.get("runtime_env"), self.info["restarts"]
+        nursery = _nursery.of(session)
+        variables, preload = _nursery.place(nursery, env, preload)
         try:
             session.client.Group(
-                served_by, name=self.info["group"], env=session.environment(env, **self.said, **said),
+                served_by, name=self.info["group"], preload=preload,
+                env={**session.environment(env, nursery=nursery, **self.said, **said), **variables},
                 archive=session.archive(env), detached=self.record["detached"], restart="Worker" if restarts else "Never",
                 max_restarts=_ENDLESS if restarts < 0 else restarts or None, **place)
         except _errors.Invalid as e:

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 
 from .. import _call, _errors
-from . import _options, _packing, _placement, _refs, _runtime_env, _session, exceptions
+from . import _nursery, _options, _packing, _placement, _refs, _runtime_env, _session, exceptions
 from ._actor import ActorClass
 from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_of
 from ._refs import Promise
@@ -192,13 +192,15 @@ class Workers:
     def _new(self):
         session = self.session
         name = _session.group_name("task")
-        environment = session.environment(self.shape.get("runtime_env"), group=name, depth=session.said["depth"] + 1,
+        nursery, own = _nursery.of(session), self.shape.get("runtime_env")
+        variables, preload = _nursery.place(nursery, own)
+        environment = session.environment(own, nursery=nursery, group=name, depth=session.said["depth"] + 1,
                                           actor=None, **_placement.said(self.shape))
         place = _placement.of(session, self.shape, "a task")
         place.pop("cpus", None)  # `most` counts them
         try:
-            group = session.client.Group(_SERVED_BY, name=name, env=environment, restart="Never",
-                                         archive=session.archive(self.shape.get("runtime_env")), **place)
+            group = session.client.Group(_SERVED_BY, name=name, env={**environment, **variables}, restart="Never",
+                                         archive=session.archive(own), preload=preload, **place)
         except _errors.Invalid as e:
             raise exceptions.TaskUnschedulableError(f"a task: {e}") from None
         group._methods._trust = True

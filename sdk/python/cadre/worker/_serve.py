@@ -349,8 +349,12 @@ def main():
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")  # people want to see lines at once
     faulthandler.register(STACKS, all_threads=True)
-    if os.environ.get("CADRE_TEMPLATE"):
-        _template.serve()  # comes back in a rank only
+    if os.environ.get("CADRE_NURSERY"):
+        from . import _nursery
+
+        _nursery.serve()  # these come back in a rank only
+    elif os.environ.get("CADRE_TEMPLATE"):
+        _template.serve()
     if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
         print("Usage: python3 -m cadre.worker [MODULE]\n" + __doc__ + "\nThe environment is the same as cadre-worker's "
               "(cadre-worker --help); CADRE_PYTHON names the module.")

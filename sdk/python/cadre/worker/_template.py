@@ -115,7 +115,7 @@ def _gpu():
     return None
 
 
-def _why_not(what):
+def why_not(what):
     """Why this process cannot be forked any more, or None."""
     gpu, threads = _gpu(), _lasting_threads()
     if gpu:
@@ -152,7 +152,7 @@ def _import(names):
         except (Exception, SystemExit) as e:
             traceback.print_exc()
             return f"worker.preload: the import of {name} failed: {_load.said(e)}"
-        why = _why_not(f"the import of {name}")
+        why = why_not(f"the import of {name}")
         if why:
             return f"worker.preload: {why}: take it out of the list"
     return None
@@ -165,15 +165,20 @@ def _send(to, text):
         pass  # nobody waits any more
 
 
+def follow(parent, signo):
+    """This process, just forked, ends with its parent."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signo, 0, 0, 0)
+    if os.getppid() != parent:  # died before it could take us along
+        os._exit(128 + signo)
+
+
 def _become(agent, home, rank, out, err, described):
     """In the rank: all that differs from the template."""
     rank = socket.socket(fileno=rank)
     os.setsid()
     if not rank.recv(1):  # the agent watches it now, or does not want it any more
         os._exit(1)
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != agent:  # died before it could take us along
-        os._exit(128 + signal.SIGKILL)
+    follow(agent, signal.SIGKILL)
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.close(out)
@@ -215,7 +220,7 @@ def _fork(control, births):
     """Forks ranks, by a process in between that ends, so that the agent becomes their parent. Returns a birth in a rank, and the
     answers to all in the template.
     """
-    why = _why_not("something in the template")
+    why = why_not("something in the template")
     if why:
         return None, ["N" + why] * len(births)
     reading, writing = os.pipe()
@@ -270,7 +275,7 @@ def _use_huge_pages():
                 _libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), _MADV_COLLAPSE)
 
 
-def _prepare(names):
+def prepare(names):
     """Makes this process the template. Why it cannot be one, or None."""
     why = _import(names)
     if why:
@@ -288,14 +293,21 @@ def _prepare(names):
 
 def serve():
     """Until the agent ends it. Returns in a rank."""
-    agent, home = os.getppid(), os.getcwdb()
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    why = _prepare(os.environ["CADRE_PRELOAD"].split())
+    why = prepare(os.environ["CADRE_PRELOAD"].split())
     _send(control, "N" + why if why else "R")
-    births = [] if why else _asked(control)
+    if why:
+        os._exit(0)
+    tend(control)
+
+
+def tend(control):
+    """Forks ranks for the agent, whose child this process is, until it ends. Returns in a rank."""
+    agent, home = os.getppid(), os.getcwdb()
+    births = _asked(control)
     while births:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -268,7 +268,7 @@ class Crashed(GroupCase):
 class Looked(unittest.TestCase):
     def test_a_gpu_that_is_open_is_named(self):
         with unittest.mock.patch("os.readlink", return_value="/dev/nvidiactl"):
-            self.assertEqual(_template._why_not("the import of x"),
+            self.assertEqual(_template.why_not("the import of x"),
                              "the import of x has opened /dev/nvidiactl, and CUDA does not work in the child of a fork")
 
 

@@ -10,9 +10,11 @@ Both print what NAME.txt has; UPDATE_GOLDEN=1 with --real writes it.
 """
 
 import glob
+import importlib
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -268,6 +270,112 @@ class Refused(RunCase):
             ray.put({"guard": threading.Lock()})
 
 
+SLOW = """
+import os
+with open(os.environ["IMPORTS"], "a") as f:
+    f.write(f"{os.getpid()}\\n")
+"""
+
+
+class Nursery(RunCase):
+    """Workers of a program that has imported what takes long."""
+
+    def setUp(self):
+        super().setUp()
+        from cadre import ray
+        from cadre.ray import _nursery
+
+        self.ray, self.nursery = ray, _nursery
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.imports, self.module = f"{folder}/imports", f"slow_{os.path.basename(folder).replace('-', '_')}"
+        path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
+        self.enterContext(unittest.mock.patch.dict(os.environ, {"IMPORTS": self.imports, "PYTHONPATH": path}))
+        self.enterContext(unittest.mock.patch.object(sys, "path", [*sys.path, folder]))
+        self.enterContext(unittest.mock.patch.object(_nursery, "_SLOW", (self.module,)))
+        self.folder = folder
+        self.addCleanup(self.ray.shutdown)
+        self.addCleanup(sys.modules.pop, self.module, None)
+
+    def program_imports(self, text=SLOW):
+        with open(f"{self.folder}/{self.module}.py", "w", encoding="utf-8") as f:
+            f.write(text)
+        importlib.invalidate_caches()
+        importlib.import_module(self.module)
+
+    def importers(self):
+        with open(self.imports, encoding="utf-8") as f:
+            return [int(line) for line in f]
+
+    def actor(self, **options):
+        module = self.module
+
+        class Actor:
+            def born(self):
+                import importlib
+
+                importlib.import_module(module)
+                with open(f"/proc/{os.getppid()}/comm", encoding="utf-8") as f:
+                    return os.getpid(), os.getppid(), f.read().strip(), os.environ.get("WHO")
+
+        return self.ray.remote(max_concurrency=1)(Actor).options(**options).remote()
+
+    def test_workers_of_all_runs_are_forked_from_what_was_imported_once(self):
+        self.program_imports()
+        for _ in range(2):
+            with self.ray.init(num_cpus=4):
+                born = self.ray.get([self.actor().born.remote() for _ in range(2)])
+                self.assertEqual([comm for _, _, comm, _ in born], ["cadre-agent"] * 2)
+                self.assertEqual(len({agent for _, agent, _, _ in born}), 2)
+                self.assertTrue(self.ray.get(self.ray.remote(lambda: "IMPORTS" in os.environ).remote()))
+        nursery = self.nursery._here
+        self.assertEqual(self.importers(), [os.getpid(), nursery._process.pid])
+        self.nursery._here = None
+        nursery.leave()
+        self.assertEqual(nursery._process.wait(60), 0)
+
+    def test_a_worker_with_variables_of_its_own_imports_itself(self):
+        self.program_imports()
+        self.ray.init(num_cpus=4)
+        pid, _, comm, who = self.ray.get(self.actor(runtime_env={"env_vars": {"WHO": "me"}}).born.remote())
+        self.assertEqual((comm, who), ("cadre-agent", "me"))
+        self.assertIn(pid, self.importers())
+
+    def test_an_agent_that_is_killed_is_the_end_of_its_worker(self):
+        self.program_imports()
+        self.ray.init(num_cpus=4)
+        actor = self.actor()
+        pid, agent, _, _ = self.ray.get(actor.born.remote())
+        os.kill(agent, signal.SIGKILL)
+        with self.assertRaises(self.ray.exceptions.RayActorError):
+            self.ray.get(actor.born.remote())
+        self.assertNotIn(pid, self.importers())
+
+    def test_a_nursery_that_is_killed_is_followed_by_another(self):
+        self.program_imports()
+        self.ray.init(num_cpus=4)
+        actor = self.actor()
+        self.ray.get(actor.born.remote())
+        first = self.nursery._here
+        first._process.kill()
+        first._process.wait()
+        with self.assertRaises(self.ray.exceptions.RayActorError):
+            while True:
+                self.ray.get(actor.born.remote())
+        pid, _, comm, _ = self.ray.get(self.actor().born.remote())
+        self.assertEqual(comm, "cadre-agent")
+        self.assertIsNot(self.nursery._here, first)
+        self.assertNotIn(pid, self.importers())
+
+    def test_where_imports_leave_threads_workers_import_themselves(self):
+        self.program_imports("import threading, time\n" + SLOW + "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n")
+        self.ray.init(num_cpus=4)
+        for _ in range(2):
+            pid, _, comm, _ = self.ray.get(self.actor().born.remote())
+            self.assertEqual(comm, "cadre-agent")
+            self.assertIn(pid, self.importers())
+        self.assertEqual(self.nursery._here._process.wait(60), 1)
+
+
 class ByRay(unittest.TestCase):
     """The same programs by Ray itself."""
 
@@ -300,5 +408,5 @@ if __name__ == "__main__":
     if kind != "--torch":
         del WithTorch
     if kind:
-        del ByCadre, ElsewhereRun, Refused
+        del ByCadre, ElsewhereRun, Nursery, Refused
     main()

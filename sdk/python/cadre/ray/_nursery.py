@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers of a local run that do not wait for imports: a process of this program, the nursery, imports what takes long, once,
+and the agents of all groups are forked from it, together with the templates of their ranks.
+"""
+
+import atexit
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+from .. import _local
+from . import _runtime_env
+
+ENV = "RAY_ON_CADRE_NURSERY"
+# What takes seconds to import, and begins no threads. A program that has imported one of them has workers that will.
+_SLOW = ("torch", "tensordict", "transformers")
+_HARMLESS = ("WG_", "RAY_")  # beginnings of names of variables that none of these reads while it is imported
+_LINE_MAX = 1024
+_lock, _here = threading.Lock(), None
+
+
+class _Nursery:
+    """One that this process has started. It forks what it was made of: modules, and variables of the program."""
+
+    def __init__(self, made_of):
+        names, variables = self.made_of = made_of
+        self._pid = os.getpid()
+        self._folder = tempfile.mkdtemp(prefix="cadre-")
+        self.said = {"path": f"{self._folder}/nursery", "preload": names}
+        python = os.environ.get("CADRE_PYTHON3") or sys.executable
+        life, self._life = os.pipe()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self.said["path"])
+            listener.listen(_LINE_MAX)
+            env = {**os.environ, **dict(variables), "PYTHONPATH": _local._modules(), "CADRE_TEMPLATE": "1",
+                   "CADRE_PRELOAD": " ".join(names), "CADRE_NURSERY": f"{listener.fileno()} {life}"}
+            self._process = subprocess.Popen([python, "-m", "cadre.worker"], env=env, pass_fds=(listener.fileno(), life),
+                                             stdin=subprocess.DEVNULL, start_new_session=True)
+        os.close(life)
+
+    def is_alive(self):
+        return self._process.poll() is None
+
+    def was_killed(self):
+        return (self._process.poll() or 0) < 0
+
+    def is_ours(self):
+        return self._pid == os.getpid()  # and not a parent's that has forked
+
+    def leave(self):
+        """It ends with the last agent that it has forked."""
+        os.close(self._life)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _wanted(session):
+    """What the nursery of this program is made of; None: it needs none."""
+    names = tuple(name for name in _SLOW if name in sys.modules)
+    return (names, tuple(sorted(_runtime_env.variables_of(session.said["env"]).items()))) if names else None
+
+
+def _own(session):
+    """What is said of the nursery of this process."""
+    global _here
+    wanted = _wanted(session)
+    with _lock:
+        if _here and not _here.is_ours():
+            _here = None
+        if wanted and (_here is None or _here.made_of != wanted or _here.was_killed()):
+            if _here:
+                _here.leave()
+            _here = _Nursery(wanted)
+        return _here.said if _here and _here.is_alive() else None
+
+
+def of(session):
+    """What is said of the nursery that workers of this process are born in, or None."""
+    if not session.said["local"]:
+        return None
+    return _own(session) if session.driver else session.said.get("nursery")
+
+
+def place(said, runtime_env, preload=()):
+    """(variables, modules to preload) of a group. Variables that differ from the program's have to be there before an import."""
+    own = [name for name in _runtime_env.variables_of(runtime_env)
+           if name not in _runtime_env._OF_RANKS and not name.startswith(_HARMLESS)]
+    if not said or own:
+        return {}, list(preload)
+    return {ENV: said["path"]}, said["preload"]
+
+
+@atexit.register
+def _leave():
+    if _here and _here.is_ours():
+        _here.leave()

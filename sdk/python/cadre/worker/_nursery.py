@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nursery of a program's local runs: imports what the program has imported, once, and forks agents, each together with
+the template of its ranks.
+
+cadre.ray starts it, with a listening socket, and with a pipe that closes when nobody wants it any more. docs/protocol.md
+("Nursery") describes what it is asked, and what it says.
+"""
+
+import array
+import fcntl
+import os
+import select
+import signal
+import socket
+import sys
+
+from . import _template
+
+_FILES, _INT, _WORDS_MAX = 4, array.array("i").itemsize, 900
+_NOT_RUNNABLE = 126
+
+
+class _Ward:
+    """An agent, and the socket of the process that stands for it."""
+
+    def __init__(self, stand_in, pid):
+        self.stand_in, self.pid, self.is_told = stand_in, pid, False
+
+
+class _Nursery:
+    def __init__(self, listener, life):
+        self.listener, self.life = listener, life
+        self.line = listener.fileno()  # -1: nobody is admitted any more
+        self.begun = dict(os.environb)
+        self.wards = {}  # descriptor of the socket -> _Ward
+        self.poll = select.poll()
+        self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def run(self, names):
+        """Until nobody wants it. Returns in a template, with the socket that asks it for ranks."""
+        why = _template.prepare(names)
+        if why:
+            why = why.removeprefix("worker.preload: ").removesuffix(": take it out of the list")
+            print(f"cadre.ray: each worker of this program imports {' and '.join(names)} itself, which takes longer: {why}",
+                  file=sys.stderr, flush=True)
+            os._exit(1)  # those that wait in line become agents by themselves
+        signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for fd in (self.line, self.life, self.woken):
+            self.poll.register(fd, select.POLLIN)
+        while self.life is not None or self.wards:
+            for fd, _ in self.poll.poll():
+                if fd == self.line:
+                    control = self._admit()
+                    if control:
+                        return control
+                elif fd == self.life:
+                    self._retire()
+                elif fd == self.woken:
+                    os.read(self.woken, 4096)
+                elif fd in self.wards:
+                    self._pass_on(self.wards[fd])
+            self._reap()
+        os._exit(0)
+
+    def _retire(self):
+        """There are no more births. What was born lives on, until its stand-in ends it."""
+        self.poll.unregister(self.life)
+        self.poll.unregister(self.listener)
+        os.close(self.life)
+        self.listener.close()
+        self.line, self.life = -1, None
+
+    def _admit(self):
+        """Forks what the next one in line asks for. The control socket in a template, or None."""
+        stand_in, _ = self.listener.accept()
+        files = array.array("i")
+        try:
+            words, carried, _, _ = stand_in.recvmsg(1, socket.CMSG_LEN(_FILES * _INT), socket.MSG_CMSG_CLOEXEC)
+            files.frombytes(carried[0][2] if words else b"")
+        except OSError:
+            pass
+        why = _template.why_not("something in the nursery")
+        if not files or why:  # it has ended meanwhile
+            _say(stand_in, f"N{why}")
+            control = None
+        else:
+            control = self._bear(stand_in, *files)
+        for fd in files if not control else ():
+            os.close(fd)
+        return control
+
+    def _bear(self, stand_in, described, out, err, given):
+        with open(described, "rb", closefd=False) as f:
+            program, home, number, count, *rest = f.read().split(b"\0")[:-1]
+        argv, pairs = rest[:int(count)], (line.partition(b"=") for line in rest[int(count):])
+        env = {name: value for name, _, value in pairs}
+        parent = os.getpid()
+        try:
+            pid = os.fork()
+        except OSError as e:
+            _say(stand_in, f"N{e}")
+            return None
+        if pid:
+            ward = _Ward(stand_in, pid)
+            self.wards[stand_in.fileno()] = ward
+            self.poll.register(stand_in, select.POLLIN)
+            _say(stand_in, "P")
+            return None
+        try:
+            _template.follow(parent, signal.SIGTERM)
+            os.dup2(out, 1)
+            os.dup2(err, 2)
+            os.chdir(home)
+            return self._become(program, argv, env, given, int(number))
+        except OSError as e:
+            os.write(2, f"cadre-agent: cannot be started by the nursery: {e}\n".encode())
+            os._exit(_NOT_RUNNABLE)
+
+    def _become(self, program, argv, env, given, number):
+        """The agent; returns in its template, which this process forks before that."""
+        birth, its_birth = _pair(number + 1)
+        control, its_control = _pair(number + 1)
+        agent = os.getpid()
+        template = os.fork()
+        if template == 0:
+            self._leave(given)
+            return self._be_template(agent, env, its_birth, its_control, (birth, control))
+        os.close(its_birth)
+        os.close(its_control)
+        if number >= 0:
+            os.dup2(given, number)
+            os.set_inheritable(number, True)
+        seed = {b"CADRE_SEED": template, b"CADRE_SEED_BIRTH": birth, b"CADRE_SEED_CONTROL": control}
+        os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in seed.items()}})
+
+    def _leave(self, given):
+        """What the nursery has, and its template has not."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for ward in self.wards.values():
+            ward.stand_in.close()
+        self.listener.close()
+        for fd in (self.woken, self.waker, given, *((self.life,) if self.life is not None else ())):
+            os.close(fd)
+
+    def _be_template(self, agent, env, birth, control, of_agent):
+        os.setsid()
+        for fd in of_agent:
+            os.close(fd)
+        birth = socket.socket(fileno=birth)
+        if not birth.recv(1):  # the agent watches it now
+            os._exit(1)
+        birth.close()
+        _template.follow(agent, signal.SIGKILL)
+        for name in self.begun.keys() - env.keys():
+            os.environb.pop(name, None)
+        for name, value in env.items():
+            if self.begun.get(name) != value:
+                os.environb[name] = value
+        control = socket.socket(fileno=control)
+        control.set_inheritable(False)
+        return control
+
+    def _pass_on(self, ward):
+        """A signal for the agent. Who stands for it may also have died."""
+        try:
+            number = ward.stand_in.recv(16)
+        except OSError:
+            number = b""
+        if not number:
+            self.poll.unregister(ward.stand_in)
+        os.kill(ward.pid, int(number or signal.SIGTERM))  # it is a child, and has not been reaped
+
+    def _reap(self):
+        for fd, ward in list(self.wards.items()):
+            pid, status = os.waitpid(ward.pid, os.WNOHANG)
+            if pid:
+                code = os.waitstatus_to_exitcode(status)
+                _say(ward.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
+                del self.wards[fd]
+                try:
+                    self.poll.unregister(fd)
+                except KeyError:
+                    pass
+                ward.stand_in.close()
+
+
+def _pair(least):
+    """Two connected sockets, whose numbers are not taken for anything else, and which the agent inherits."""
+    ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    fds = [fcntl.fcntl(end, fcntl.F_DUPFD, least) for end in ends]
+    for end in ends:
+        end.close()
+    return fds
+
+
+def _say(to, text):
+    try:
+        to.send(text.encode("utf-8", "replace")[:_WORDS_MAX])
+    except OSError:
+        pass  # nobody waits any more
+
+
+def serve():
+    """Returns in a rank."""
+    listener, life = map(int, os.environ.pop("CADRE_NURSERY").split())
+    os.set_inheritable(listener, False)
+    os.set_inheritable(life, False)
+    control = _Nursery(socket.socket(fileno=listener), life).run(os.environ["CADRE_PRELOAD"].split())
+    _template.tend(control)
