@@ -104,11 +104,11 @@ all_hostile_cases() {
     [[ $(hostile_cases | wc -l) -eq $hostile ]]
 }
 
-# Each rank of a group misbehaves in another way (hostile.py).
+# Each rank of a group misbehaves in another way (hostile.py). They are forked: 26 interpreters that start would be the attack.
 attack_by_workers() {
     group_namespace mallory
     kc create configmap hostile -n mallory "--from-file=$here/hostile.py" "--from-file=$here/peer.py" >/dev/null
-    container_apply hostile 1 ".spec.workersPerReplica = $hostile" '.spec.worker = {python: "hostile", workingDir: "/code"}' \
+    container_apply hostile 1 ".spec.workersPerReplica = $hostile" '.spec.worker = {python: "hostile", workingDir: "/code", preload: ["json"]}' \
         '.spec.template.spec |= (.volumes = [{name: "code", configMap: {name: "hostile"}}]
             | .containers[0].volumeMounts = [{name: "code", mountPath: "/code"}]
             | .containers[0].resources = {requests: {cpu: "10m"}}
