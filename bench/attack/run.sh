@@ -24,7 +24,7 @@ export CADRE_OPERATOR=$CADRE_BUILD_DIR/operator/cadre-operator CADRE_KUBECTL_CAD
 
 # The suite's lines "# NAME: p50 X ms, p99 Y ms, Z MiB; ...", as rows; the first one is the victim alone.
 rows() {
-    awk -F '[:,;] ' '/^# [a-z]+: p50/ {
+    awk -F '[:,;] ' '/^# [a-z ]+: p50/ {
         name = substr($1, 3); split($2, p50, " "); split($3, p99, " "); split($4, mib, " ")
         if (name == "alone") alone = p99[2]
         split($5, turns, " "); split($6, over2, " "); split($7, over10, " ")

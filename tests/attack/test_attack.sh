@@ -134,6 +134,7 @@ attack_start() { # NAME
 attack_ended() { # NAME PID
     wait "$2" || {
         cat "$suite_dir/attack.$1"
+        kc -n cadre-system logs -l app.kubernetes.io/component=operator --tail=20
         return 1
     }
 }
