@@ -39,12 +39,24 @@ def _group():
     return sys.modules["torch.distributed"].group.WORLD
 
 
+def _remember():
+    """A weak reference to torch's default group, or None."""
+    group = _group()
+    return group and weakref.ref(group)
+
+
+def _is_same(remembered):
+    group = remembered and remembered()
+    return group is not None and group is _group()
+
+
 def _is_joined():
     """Is this rank in a default group of all ranks?"""
     dist = sys.modules.get("torch.distributed")
     try:
         return (getattr(dist, "is_initialized", bool)()  # which a torch without it has not
-                and 1 < _method.world_size() == dist.get_world_size() and dist.get_rank() == _method.rank())
+                and 1 < _method.world_size() == dist.get_world_size() and dist.get_rank() == _method.rank()
+                and _group() is not None)
     except Exception:  # another thread has just ended the group
         return False
 
@@ -54,8 +66,9 @@ class Peers:
         self.host = host
         self.calls = {}  # what runs: call -> (thread, method)
         self.lost, self.known = "", threading.Event()
-        self.hit, self.group = frozenset(), None  # what ran when the rank was lost, and a weak reference to the group
+        self.hit, self.group = frozenset(), None  # what ran when the rank was lost, and the group, remembered
         self.lock, self.watches = threading.Lock(), False
+        self.tried = None  # the group that the last watch began with, remembered
 
     def begin(self, call, method):
         self.calls[call] = (threading.get_ident(), method)
@@ -65,8 +78,8 @@ class Peers:
         self.look()
 
     def look(self):
-        """After code of the program has run: has it made the default group? Raises nothing."""
-        if self.watches or not _is_joined():
+        """After code of the program has run: has it made the default group, or made it anew after a loss? Raises nothing."""
+        if self.watches or not _is_joined() or _is_same(self.tried):
             return
         with self.lock:
             first, self.watches = not self.watches, True
@@ -78,7 +91,7 @@ class Peers:
 
     def explain(self, call, e, may_wait):
         """Who was lost, where that may be why torch raised this; else ""."""
-        if not self.watches or not _is_of_group(e):
+        if not (self.watches or self.lost) or not _is_of_group(e):
             return ""
         if may_wait:
             self.known.wait(_VERDICT_S)
@@ -86,54 +99,61 @@ class Peers:
 
     def _concerns(self, call):
         """Is it a call that needs the rank which was lost?"""
-        return call in self.hit or self._is_group_same()
-
-    def _is_group_same(self):
-        return self.group is not None and self.group() is not None and self.group() is _group()
+        return call in self.hit or _is_same(self.group)
 
     def _watch(self):
+        self.tried = _remember()
+        self._watch_once()
+        self.watches = False
+        self.look()  # the program may have made the group anew meanwhile
+
+    def _watch_once(self):
         why = self.host.meet(_MEET_MS)
         if why is not None:
             if why:
                 self._say_blind(why.decode(errors="replace"))
             return
+        self.known.clear()
+        self.lost, self.hit, self.group = "", frozenset(), None
         threading.current_thread().name = WATCHES
         lost = self.host.watch()
+        threading.current_thread().name = "peers"
         if lost is None:
             return
-        group = _group()
-        self.hit, self.group = frozenset(self.calls), group and weakref.ref(group)
-        del group
+        waiting = self._innermost()
+        self.hit, self.group = frozenset(self.calls), _remember()
         self.lost = lost.decode(errors="replace")
         self.known.set()
         threading.Thread(target=self._abort, daemon=True, name="abort").start()
-        self._free()
-        self._begin_anew()
-
-    def _begin_anew(self):
-        """Watches the group that takes the place of the lost rank's, if it is there already, or else at a later look."""
-        self.hit, self.group, self.lost, self.known = frozenset(), None, "", threading.Event()
-        self.watches = False
-        self.look()
+        self._free(waiting if self.group else {})  # who has ended the group may wait for the next one
 
     def _abort(self):
         """Ends what NCCL does. gloo has nothing like it: who waits in it goes on to wait."""
         dist = sys.modules["torch.distributed"]
         abort = getattr(dist.distributed_c10d, "_abort_process_group", None)  # since torch 2.6
         try:
-            if abort and dist.is_initialized() and "nccl" in dist.get_backend():
+            if abort and dist.is_initialized() and "nccl" in dist.get_backend() and _is_same(self.group):
                 abort()
         except Exception as e:
             self._say(f"torch's group cannot be aborted: {e}")
 
-    def _free(self):
-        """Until no call can wait for the lost rank any more: none that ran then, none with the same group."""
+    def _innermost(self):
+        """Of calls that are in torch: call -> the frame."""
+        frames = sys._current_frames()
+        return {call: frames[thread] for call, (thread, _) in list(self.calls.items())
+                if _is_in(frames.get(thread), "torch.distributed", "torch.autograd")}
+
+    def _free(self, waiting):
+        """Until no call can wait for the lost rank any more: none in the same group, none that has not left since the loss the
+        frame in `waiting`. Others may wait in a group that was made anew.
+        """
         looks = {}
-        while self._is_group_same() or not self.hit.isdisjoint(self.calls):
+        while waiting or _is_same(self.group):
             time.sleep(_LOOK_S)
-            frames = sys._current_frames()
-            looks = {call: looks.get(call, 0) + 1 for call, (thread, _) in list(self.calls.items())
-                     if self._concerns(call) and _is_in(frames.get(thread), "torch.distributed", "torch.autograd")}
+            now = self._innermost()
+            waiting = {call: frame for call, frame in waiting.items() if now.get(call) is frame}
+            looks = {call: looks.get(call, 0) + 1 for call in (now if _is_same(self.group) else waiting)}
+            del now  # frames keep what the methods hold
             waits = [self.calls[call][1] for call, n in looks.items() if n == _LOOKS and call in self.calls]
             if waits:
                 self._leave(waits)

@@ -4,8 +4,10 @@
 
 import asyncio
 import os
+import queue
 import sys
 import threading
+import time
 import types
 import unittest
 import unittest.mock
@@ -18,17 +20,18 @@ C10D = "torch.distributed.distributed_c10d"
 
 
 class Host:
-    """The ranks meet at once. A test says when one is lost."""
+    """The ranks meet at once, the first time. A test says when one is lost, and when they may meet again."""
 
     def __init__(self):
-        self.finished, self.is_lost = [], threading.Event()
+        self.finished, self.losses = [], queue.SimpleQueue()
+        self.meetings, self.may_meet = 0, threading.Semaphore(1)
 
     def meet(self, limit_ms):
-        return None
+        self.may_meet.acquire()
+        self.meetings += 1
 
     def watch(self):
-        self.is_lost.wait()
-        return WORDS.encode()
+        return self.losses.get()
 
     def finish(self, handle):
         self.finished.append(handle)
@@ -77,10 +80,10 @@ class PeersCase(unittest.TestCase):
         self.addCleanup(self.end)
 
     def end(self):
-        self.dist.group.WORLD = None  # no call waits for the lost rank any more
-        self.dist.is_initialized = lambda: False  # and no other watch begins
+        self.dist.is_initialized, self.dist.group.WORLD = bool, None  # no call waits for the lost rank any more
         self.peers.calls.clear()
-        self.host.is_lost.set()
+        self.host.may_meet.release()
+        self.host.losses.put(None)
         for name in "peers", "abort":  # the second is begun by the first
             for thread in self.threads(name):
                 thread.join()
@@ -143,7 +146,7 @@ class Explaining(PeersCase):
         self.peers.look()
         for call in running:
             self.peers.begin(call, self.method(self.lose))
-        self.host.is_lost.set()
+        self.host.losses.put(WORDS.encode())
         self.peers.known.wait()
 
     def explain(self, call, e, module):
@@ -173,41 +176,39 @@ class Explaining(PeersCase):
         self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), "")
         self.assertEqual(self.explain("call", RuntimeError("broken"), C10D), WORDS)
 
+    def test_a_group_that_is_made_anew_is_watched_again(self):
+        self.lose("call")
+        self.dist.group.WORLD = None  # the call ends it, and makes the next one
+        for thread in self.watching():
+            thread.join()
+        self.dist.group.WORLD = Group()
+        self.peers.look()
+        self.assertEqual(len(self.watching()), 1)
+        self.assertEqual(self.explain("call", RuntimeError("broken"), C10D), WORDS)  # the ranks have not met yet
+        self.host.may_meet.release()
+        while self.watching()[0].name != _peers.WATCHES:
+            time.sleep(0.01)
+        self.assertEqual(self.peers.explain("call", raised(RuntimeError("broken"), C10D), False), "")
+        self.lose("call", "later")
+        self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), WORDS)
+        self.assertEqual(self.host.meetings, 2)
+
+    def test_a_group_whose_ranks_did_not_meet_is_not_tried_again_but_the_next_one_is(self):
+        with unittest.mock.patch.object(self.host, "meet", return_value=b"rank 1 did not arrive within 600000 ms") as meet:
+            for _ in range(2):
+                self.peers.look()
+                for thread in self.watching():
+                    thread.join()
+            meet.assert_called_once()
+        self.assertEqual(self.said, ["the ranks of torch's group do not watch each other: rank 1 did not arrive within 600000 ms"])
+        self.dist.group.WORLD = Group()
+        self.lose("call")
+
     def test_a_loop_does_not_wait_for_the_verdict(self):
         self.peers.look()
         with unittest.mock.patch.object(self.peers.known, "wait") as wait:
             self.assertEqual(self.peers.explain("call", raised(RuntimeError("broken"), C10D), False), "")
             wait.assert_not_called()
-
-
-class Anew(PeersCase):
-    def lose(self):
-        watch, known = self.watching()[0], self.peers.known
-        self.host.is_lost.set()
-        known.wait()
-        self.host.is_lost.clear()
-        return watch
-
-    def test_a_group_made_after_a_loss_is_watched(self):
-        self.peers.look()
-        for _ in range(2):
-            watch = self.lose()
-            self.dist.group.WORLD = Group()
-            watch.join()
-            self.assertEqual(len(self.watching()), 1)
-            self.assertEqual((self.peers.lost, self.peers.known.is_set()), ("", False))
-
-    def test_a_group_made_later_is_watched_after_the_call_that_made_it(self):
-        self.peers.look()
-        watch = self.lose()
-        self.dist.is_initialized = lambda: False
-        self.dist.group.WORLD = None
-        watch.join()
-        self.assertEqual(self.watching(), [])
-        self.dist.is_initialized = lambda: True
-        self.peers.begin("call", self.method(self.lose))
-        self.peers.end("call")
-        self.assertEqual(len(self.watching()), 1)
 
 
 class Freeing(PeersCase):
@@ -243,23 +244,40 @@ class Freeing(PeersCase):
     def test_a_call_that_begins_after_the_loss_does_not_wait_for_ever(self):
         self.at_look[3] = lambda: self.wait_in(C10D)
         with self.assertRaisesRegex(Left, str(_load.EXIT_LOST)):
-            self.peers._free()
+            self.peers._free({})
         self.assertEqual(self.said, [WORDS + "; wait_in() waits for it in torch, which only the end of this process ends"])
         self.assertEqual(self.looks, 4)
 
     def test_who_writes_a_checkpoint_does_not_wait(self):
         self.wait_in("torch.distributed.checkpoint.filesystem")
-        self.peers._free()
+        self.peers._free({})
         self.assertEqual((self.looks, self.said), (10, []))
 
     def test_a_call_of_a_new_group_may_wait(self):
         self.wait_in(C10D)
-        self.dist.group.WORLD = Group()
-        self.peers.hit = frozenset(["of before"])
-        self.peers.calls["of before"] = (threading.get_ident(), None)
-        self.at_look[5] = self.peers.calls.clear
-        self.peers._free()
+        self.at_look[5] = self.remake
+        self.looks = 4  # the first look sees the new group
+        self.peers._free({})
         self.assertEqual((self.looks, self.said), (5, []))
+
+    def test_a_call_that_left_its_wait_may_wait_in_a_group_that_it_makes(self):
+        self.wait_in(C10D)
+        waiting = {"call": sys._getframe()}  # of the loss, and gone
+        self.remake()
+        self.peers.hit = frozenset(["call"])
+        self.peers._free(waiting)
+        self.assertEqual((self.looks, self.said), (1, []))
+
+    def test_a_call_that_still_waits_does_so_in_the_old_group_whatever_another_one_makes(self):
+        self.wait_in(C10D)
+        waiting = self.peers._innermost()
+        self.remake()
+        with self.assertRaisesRegex(Left, str(_load.EXIT_LOST)):
+            self.peers._free(waiting)
+        self.assertEqual(self.looks, 2)
+
+    def remake(self):
+        self.dist.group.WORLD = Group()
 
 
 if __name__ == "__main__":
