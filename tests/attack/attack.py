@@ -13,7 +13,7 @@ import sys
 import time
 
 from broken import bad_documents, bad_frames
-from peer import CALL, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record, records
+from peer import CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record, records
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -89,27 +89,38 @@ def calls(target, options, end, head=None):
     return {"connections": len(clients), "messages": sent, "refused": why}
 
 
+def call_all(caller, calls, n):
+    """Sends the calls, and waits for all answers."""
+    caller.send(calls)
+    while n > 0:
+        opcode, payload = caller.frame()
+        if opcode == CLOSE:
+            raise ConnectionError(f"closed with {int.from_bytes(payload[:2], 'big')}: {payload[2:].decode()}")
+        at = 0
+        while at < len(payload):
+            at += 16 + int.from_bytes(payload[at:at + 4], "little")
+            n -= 1
+
+
 def ahead(target, options, end):
     """Calls for a later attempt wait in front of a group that answers, while other clients come and go."""
     head = {"method": "echo", "attempt": 99, "timeoutMs": DAYS_MS}
     message = b"".join(record(CALL, call_body(head, b"[]"), call=i + 1) for i in range(4096))
     clients = [target.websocket(group="echo") for _ in range(int(32 * options.scale) or 1)]
     sent, _ = until_refused(lambda c=c: c.send(message) for c in clients)
-    caller, n = target.websocket(group="echo"), 0
     burst = b"".join(record(CALL, call_body({"method": "echo"}, b"[1]"), call=i + 1) for i in range(256))
+    caller, n, why = None, 0, ""
     while time.monotonic() < end:
-        caller.send(burst)
-        answered = 0
-        while answered < 256:
-            opcode, payload = caller.frame()
-            at = 0
-            while at < len(payload):
-                at += 16 + int.from_bytes(payload[at:at + 4], "little")
-                answered += 1
-        n += 1
-    for c in [*clients, caller]:
+        try:
+            caller = caller or target.websocket(group="echo")
+            n += 1
+            call_all(caller, burst, 256)
+        except ConnectionError as e:  # those that wait have used up what their namespace may hold
+            caller, why = None, str(e)
+            time.sleep(0.1)
+    for c in clients:
         c.close()
-    return {"connections": len(clients), "messages": sent, "bursts": n}
+    return {"connections": len(clients), "messages": sent, "bursts": n, "refused": why}
 
 
 def flood(target, options, end):
