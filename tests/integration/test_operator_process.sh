@@ -312,8 +312,9 @@ test_leaders() {
     kc delete lease cadre-operator >/dev/null
     check "a lease that is deleted is made again" eventually 20 matches "^${first}_" holder
     check "... by a leader that never stopped to lead" is_leader "$first"
-    kc annotate lease cadre-operator cadre.dev/watches=team-a --overwrite >/dev/null
-    kc patch lease cadre-operator --type merge -p "{\"spec\":{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":5,\"renewTime\":\"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
+    # At once: what the leader renews has its own annotation.
+    kc patch lease cadre-operator --type merge -p "{\"metadata\":{\"annotations\":{\"cadre.dev/watches\":\"team-a\"}},
+        \"spec\":{\"holderIdentity\":\"other\",\"leaseDurationSeconds\":5,\"renewTime\":\"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
     check "another installation with the same lease is named" eventually 20 says "another installation holds the Lease" \
         operator_log "$first"
     check "it leads again in the end" eventually 30 is_leader "$first"
