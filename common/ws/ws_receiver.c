@@ -216,7 +216,7 @@ static void read_turn(struct ws_session *s, bool alone)
     all->left -= MIN(bytes, all->left);
     r->read_at = all->turn;
     note_ready(r);
-    ws_owner_spend(r->owner, bytes);
+    ws_turns_spend(&all->turns, bytes);
 }
 
 static void heard_of(struct ws_receiver *r, uint32_t events)

@@ -81,19 +81,20 @@ struct list *ws_turns_next(struct ws_turns *t)
     if (!o->left)
         o->left = o->weight * WS_TURN_BYTES;
     struct list *ready = list_pop(&o->ready);
+    t->reading = o;
+    o->refs++;
     t->n_ready--;
     if (list_empty(&o->ready))
         list_remove(&o->link);
     return ready;
 }
 
-void ws_owner_spend(struct ws_owner *o, size_t bytes)
+void ws_turns_spend(struct ws_turns *t, size_t bytes)
 {
-    o->left -= MIN(bytes, o->left);
-    if (list_empty(&o->ready)) {
-        o->left = 0; // nobody saves for later
-        return;
-    }
+    struct ws_owner *o = TAKE_PTR(t->reading);
+    o->left = list_empty(&o->ready) ? 0 : o->left - MIN(bytes, o->left); // nobody saves for later
     list_remove(&o->link);
-    list_insert_before(o->left ? o->turns->waiting.next : &o->turns->waiting, &o->link);
+    if (!list_empty(&o->ready))
+        list_insert_before(o->left ? t->waiting.next : &t->waiting, &o->link);
+    ws_owner_unref(o);
 }

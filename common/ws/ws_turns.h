@@ -18,6 +18,8 @@ struct ws_turns {
     struct list waiting; // owners who have ready sessions; the next one first
     struct map owners;   // by name
     size_t n_ready;      // sessions
+    // private
+    struct ws_owner *reading; // whose turn the last one is; counted
 };
 
 void ws_turns_init(struct ws_turns *t);
@@ -30,4 +32,4 @@ void ws_owner_unref(struct ws_owner *o);
 void ws_owner_ready(struct ws_owner *o, struct list *ready); // behind his others; once
 void ws_owner_leave(struct ws_owner *o, struct list *ready);
 struct list *ws_turns_next(struct ws_turns *t);        // which leaves. NULL: none is ready
-void ws_owner_spend(struct ws_owner *o, size_t bytes); // after that one was read, and is ready again or not
+void ws_turns_spend(struct ws_turns *t, size_t bytes); // after each one: it was read, even if it has a new owner now

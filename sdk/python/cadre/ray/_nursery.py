@@ -28,7 +28,6 @@ class _Nursery:
 
     def __init__(self, made_of):
         names, variables = self.made_of = made_of
-        self._pid = os.getpid()
         self._folder = tempfile.mkdtemp(prefix="cadre-")
         self.said = {"path": f"{self._folder}/nursery", "preload": names}
         python = os.environ.get("CADRE_PYTHON3") or sys.executable
@@ -48,8 +47,9 @@ class _Nursery:
     def was_killed(self):
         return (self._process.poll() or 0) < 0
 
-    def is_ours(self):
-        return self._pid == os.getpid()  # and not a parent's that has forked
+    def forget(self):
+        """In a child of fork(): it is the parent's, and ends when the parent does."""
+        os.close(self._life)
 
     def leave(self):
         """It ends with the last agent that it has forked."""
@@ -68,8 +68,6 @@ def _own(session):
     global _here
     wanted = _wanted(session)
     with _lock:
-        if _here and not _here.is_ours():
-            _here = None
         if wanted and (_here is None or _here.made_of != wanted or _here.was_killed()):
             if _here:
                 _here.leave()
@@ -95,5 +93,16 @@ def place(said, runtime_env, preload=()):
 
 @atexit.register
 def _leave():
-    if _here and _here.is_ours():
+    if _here:
         _here.leave()
+
+
+def _forget():
+    global _lock, _here
+    _lock = threading.Lock()  # another thread may have held it
+    if _here:
+        _here.forget()
+        _here = None
+
+
+os.register_at_fork(after_in_child=_forget)

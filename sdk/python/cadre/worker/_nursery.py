@@ -65,6 +65,7 @@ class _Nursery:
 
     def _retire(self):
         """There are no more births. What was born lives on, until its stand-in ends it."""
+        _remove(self.listener.getsockname())
         self.poll.unregister(self.life)
         self.poll.unregister(self.listener)
         os.close(self.life)
@@ -184,6 +185,15 @@ class _Nursery:
                 except KeyError:
                     pass
                 ward.stand_in.close()
+
+
+def _remove(path):
+    """The socket, and its folder: a program that was killed has left both."""
+    try:
+        os.unlink(path)
+        os.rmdir(os.path.dirname(path))
+    except OSError:
+        pass  # the program has removed them
 
 
 def _pair(least):

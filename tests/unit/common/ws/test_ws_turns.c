@@ -135,7 +135,7 @@ static long next_of(struct ws_turns *t, struct reader *readers, size_t bytes)
 {
     struct reader *r = CONTAINER_OF(ws_turns_next(t), struct reader, ready);
     ws_owner_ready(r->owner, &r->ready);
-    ws_owner_spend(r->owner, bytes);
+    ws_turns_spend(t, bytes);
     return r - readers;
 }
 
@@ -177,10 +177,38 @@ static void an_owner_whose_sessions_have_left_is_not_next(void **state)
     ws_owner_ready(one, &a); // no change
     assert_ptr_equal(ws_turns_next(&t), &a);
     ws_owner_ready(other, &b); // before what was read of the other one is known
-    ws_owner_spend(one, 1);
+    ws_turns_spend(&t, 1);
     assert_int_equal(t.n_ready, 1);
     assert_ptr_equal(ws_turns_next(&t), &b);
+    ws_turns_spend(&t, 1);
     ws_owner_unref(one);
+    ws_owner_unref(other);
+    ws_turns_done(&t);
+}
+
+static void what_is_read_counts_for_the_owner_whose_turn_it_was(void **state)
+{
+    (void)state;
+    struct ws_turns t;
+    struct list a, b, c;
+    ws_turns_init(&t);
+    struct ws_owner *stranger = ws_turns_owner(&t, "", 1), *other = ws_turns_owner(&t, "other", 1);
+    list_init(&a);
+    list_init(&b);
+    list_init(&c);
+    ws_owner_ready(stranger, &a);
+    ws_owner_ready(stranger, &b);
+    ws_owner_ready(other, &c);
+    assert_ptr_equal(ws_turns_next(&t), &a);
+    struct ws_owner *known = ws_turns_owner(&t, "known", 1); // what was read of a says whose it is
+    ws_owner_ready(known, &a);
+    ws_turns_spend(&t, WS_TURN_BYTES);
+    for (int i = 0; i < 3; i++) {
+        assert_ptr_equal(ws_turns_next(&t), i == 0 ? &c : i == 1 ? &a : &b);
+        ws_turns_spend(&t, WS_TURN_BYTES);
+    }
+    ws_owner_unref(stranger);
+    ws_owner_unref(known);
     ws_owner_unref(other);
     ws_turns_done(&t);
 }
@@ -192,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_of_another_owner_is_read_in_the_same_turn, setup, teardown),
         cmocka_unit_test(owners_are_read_in_turns_by_weight),
         cmocka_unit_test(an_owner_whose_sessions_have_left_is_not_next),
+        cmocka_unit_test(what_is_read_counts_for_the_owner_whose_turn_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

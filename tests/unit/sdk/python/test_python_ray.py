@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -332,6 +333,34 @@ class Nursery(RunCase):
         self.nursery._here = None
         nursery.leave()
         self.assertEqual(nursery._process.wait(60), 0)
+
+    def test_a_program_that_is_killed_leaves_no_process_and_no_folder_even_if_a_child_of_it_lives(self):
+        self.program_imports()
+        text = f"""
+import importlib, os, signal, sys
+from cadre import ray
+from cadre.ray import _nursery
+_nursery._SLOW = ("{self.module}",)
+importlib.import_module("{self.module}")
+ray.init(num_cpus=4)
+ray.get(ray.remote(lambda: 0).remote())
+child = os.fork()
+if child == 0:
+    os.close(1)
+    signal.pause()
+print(child, _nursery._here._process.pid, _nursery._here._folder, flush=True)
+sys.stdin.readline()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+        with subprocess.Popen([os.environ["CADRE_PYTHON3"], "-c", text], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True) as program:
+            child, pid, folder = program.stdout.readline().split()
+            nursery = os.pidfd_open(int(pid))
+            program.stdin.close()
+            select.select([nursery], [], [])
+            os.close(nursery)
+            os.kill(int(child), signal.SIGKILL)
+        self.assertFalse(os.path.exists(folder))
 
     def test_a_worker_with_variables_of_its_own_imports_itself(self):
         self.program_imports()
