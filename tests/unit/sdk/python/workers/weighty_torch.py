@@ -15,7 +15,7 @@ def whole():
 
 class Trainer(cadre.Weights):
     def __init__(self):
-        dist.init_process_group("gloo")
+        dist.init_process_group()  # needs no argument
         mesh = init_device_mesh("cpu", (dist.get_world_size(),), mesh_dim_names=("dp",))
         self.split = torch.nn.Parameter(distribute_tensor(whole(), mesh, [Shard(0)]))
         self.half = torch.nn.Parameter(torch.full((3,), 1.5, dtype=torch.bfloat16))
