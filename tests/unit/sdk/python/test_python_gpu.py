@@ -133,8 +133,11 @@ class Gpu(RunCase):
         self.assertEqual(self.group.sum.options(rank=0)(self.keep("ramp", 100))[1], 4950.0)
 
     def test_an_illegal_address_ends_the_process(self):
+        attempt = self.group.info()["attempt"]
         with self.assertRaisesRegex(cadre.Failed, "CUDA error 700"):
             self.group.stray.options(rank=1)()
+        while self.group.info()["attempt"] == attempt:  # the other process is not stopped yet
+            time.sleep(0.01)
         while True:  # until new processes answer
             try:
                 self.assertEqual([total for _, total in self.group.sum(self.keep("ramp", 10))], [45.0, 45.0])

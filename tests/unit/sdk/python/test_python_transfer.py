@@ -115,7 +115,7 @@ class Transfers(RunCase):
 
     def check_death(self, of, rank, phase, takers):
         """A rank of one side dies: these ranks of the target have taken the new weights. The group restarts, and the next
-        transfer works.
+        transfer works. takers: one of these lists.
         """
         fault = os.path.join(self.folder, "fault")
         with cadre.local() as client:
@@ -129,20 +129,20 @@ class Transfers(RunCase):
                 cadre.transfer(source, target, timeout=120)
             self.assertEqual((e.exception.rank, e.exception.exit_code), (rank, 137))
             told = {name: open(f"{self.folder}/{name}", encoding="utf-8").read() for name in os.listdir(self.folder)}
-            self.assertEqual(told, {f"arrived-{taker}": "True" for taker in takers})
-            if takers:
-                self.assertIn(f"{len(takers)} of 3 ranks of rollout say that they have the new weights", str(e.exception))
+            self.assertIn(told, [{f"arrived-{taker}": "True" for taker in some} for some in takers])
+            if told:
+                self.assertIn(f"{len(told)} of 3 ranks of rollout say that they have the new weights", str(e.exception))
             cadre.transfer(source, target, timeout=120)
             self.assertTrue(all(f for found in target.is_whole() for f in found.values()))
 
-    def test_a_sender_that_dies_leaves_the_old_weights_whole(self):
-        self.check_death("source", 1, "begun", [])
+    def test_a_sender_that_dies_leaves_all_the_old_weights_or_all_the_new_ones(self):
+        self.check_death("source", 1, "begun", [[], [0, 1, 2]])  # all, if they have read its memory before that goes
 
     def test_a_receiver_that_dies_before_it_is_ready_leaves_the_old_weights_to_the_others(self):
-        self.check_death("target", 1, "moved", [])
+        self.check_death("target", 1, "moved", [[]])
 
     def test_a_receiver_that_dies_after_the_decision_leaves_the_new_weights_to_the_others(self):
-        self.check_death("target", 2, "decided", [0, 1])
+        self.check_death("target", 2, "decided", [[0, 1]])
 
     def test_modules_in_c_and_classes_in_python_move_weights_to_each_other(self):
         with cadre.local() as client:
