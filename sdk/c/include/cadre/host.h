@@ -145,9 +145,9 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 // 512 KiB. How many bytes; 0: no pod has it; -1: nobody has answered. On any thread that pulls no lane.
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms);
 
-// For programs whose ranks wait for each other by means of their own, on one thread that pulls no lane. First, once,
-// they meet: waits up to limit_ms until all ranks of the attempt have called it. NULL, or why they did not meet; "":
-// this host ends, or another one has.
+// For programs whose ranks wait for each other by means of their own, on one thread at a time that pulls no lane. First
+// they meet: waits up to limit_ms until all ranks have called it. NULL, or why they did not meet; "": this host ends,
+// or another one has. They may meet again after a loss, when the lost rank has a new process.
 CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms);
 // Then: waits until one of them is lost. Its message, such as "rank 3 was lost: ...", or NULL: the host ends.
 CADRE_EXPORT const char *cadre_host_watch(void);

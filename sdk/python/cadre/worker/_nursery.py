@@ -16,7 +16,7 @@ import sys
 
 from . import _template
 
-_FILES, _INT, _WORDS_MAX = 4, array.array("i").itemsize, 900
+_FILES, _INT = 4, array.array("i").itemsize
 _NOT_RUNNABLE = 126
 
 
@@ -83,7 +83,7 @@ class _Nursery:
             pass
         why = _template.why_not("something in the nursery")
         if not files or why:  # it has ended meanwhile
-            _say(stand_in, f"N{why}")
+            _template.say(stand_in, f"N{why}")
             control = None
         else:
             control = self._bear(stand_in, *files)
@@ -100,13 +100,13 @@ class _Nursery:
         try:
             pid = os.fork()
         except OSError as e:
-            _say(stand_in, f"N{e}")
+            _template.say(stand_in, f"N{e}")
             return None
         if pid:
             ward = _Ward(stand_in, pid)
             self.wards[stand_in.fileno()] = ward
             self.poll.register(stand_in, select.POLLIN)
-            _say(stand_in, "P")
+            _template.say(stand_in, "P")
             return None
         try:
             _template.follow(parent, signal.SIGTERM)
@@ -178,7 +178,7 @@ class _Nursery:
             pid, status = os.waitpid(ward.pid, os.WNOHANG)
             if pid:
                 code = os.waitstatus_to_exitcode(status)
-                _say(ward.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
+                _template.say(ward.stand_in, f"X{code}" if code >= 0 else f"K{-code}")
                 del self.wards[fd]
                 try:
                     self.poll.unregister(fd)
@@ -203,13 +203,6 @@ def _pair(least):
     for end in ends:
         end.close()
     return fds
-
-
-def _say(to, text):
-    try:
-        to.send(text.encode("utf-8", "replace")[:_WORDS_MAX])
-    except OSError:
-        pass  # nobody waits any more
 
 
 def serve():

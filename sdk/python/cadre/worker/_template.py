@@ -158,7 +158,8 @@ def _import(names):
     return None
 
 
-def _send(to, text):
+def say(to, text):
+    """Text over a socket, whose other end may have gone."""
     try:
         to.send(text.encode("utf-8", "replace")[:_WORDS_MAX])
     except OSError:
@@ -298,7 +299,7 @@ def serve():
     os.dup2(null, 0)
     os.close(null)
     why = prepare(os.environ["CADRE_PRELOAD"].split())
-    _send(control, "N" + why if why else "R")
+    say(control, "N" + why if why else "R")
     if why:
         os._exit(0)
     tend(control)
@@ -320,7 +321,7 @@ def tend(control):
             return
         for files, answer in zip(births, answers):
             with socket.socket(fileno=files[0]) as rank:
-                _send(rank, answer)
+                say(rank, answer)
             for fd in files[1:]:
                 os.close(fd)
         births = _asked(control)
