@@ -320,6 +320,11 @@ class Nursery(RunCase):
 
         return self.ray.remote(max_concurrency=1)(Actor).options(**options).remote()
 
+    def await_death(self, actor):
+        with self.assertRaises(self.ray.exceptions.RayActorError):
+            while True:  # a call may still come in time
+                self.ray.get(actor.born.remote())
+
     def test_workers_of_all_runs_are_forked_from_what_was_imported_once(self):
         self.program_imports()
         for _ in range(2):
@@ -375,8 +380,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         actor = self.actor()
         pid, agent, _, _ = self.ray.get(actor.born.remote())
         os.kill(agent, signal.SIGKILL)
-        with self.assertRaises(self.ray.exceptions.RayActorError):
-            self.ray.get(actor.born.remote())
+        self.await_death(actor)
         self.assertNotIn(pid, self.importers())
 
     def test_a_nursery_that_is_killed_is_followed_by_another(self):
@@ -387,9 +391,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         first = self.nursery._here
         first._process.kill()
         first._process.wait()
-        with self.assertRaises(self.ray.exceptions.RayActorError):
-            while True:
-                self.ray.get(actor.born.remote())
+        self.await_death(actor)
         pid, _, comm, _ = self.ray.get(self.actor().born.remote())
         self.assertEqual(comm, "cadre-agent")
         self.assertIsNot(self.nursery._here, first)
