@@ -13,7 +13,7 @@ void record_queue_init(struct record_queue *q, size_t max_bytes)
 {
     *q = (struct record_queue){.max_bytes = max_bytes};
     list_init(&q->items);
-    list_init(&q->stalled);
+    list_init(&q->begun);
     list_init(&q->parked);
 }
 
@@ -121,7 +121,7 @@ static int check_room(const struct record_queue *q, const struct record_header *
 static void enqueue(struct record_queue *q, struct record_item *it)
 {
     struct list *at = &q->items;
-    LIST_FOREACH(l, &q->stalled) {
+    LIST_FOREACH(l, &q->begun) {
         struct record_item *first = CONTAINER_OF(l, struct record_item, begun);
         if (record_item_is_of(first, it->h.call, record_is_answer(it->h.type)))
             at = &first->followers;

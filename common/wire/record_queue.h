@@ -12,7 +12,7 @@ extern const size_t record_item_cost; // bytes of bookkeeping for each body that
 
 struct record_queue {
     struct list items;   // next first; what was begun goes to the end after each record
-    struct list stalled; // begun bodies, for finding those that followers of their call must wait for
+    struct list begun;   // begun bodies, for finding those that followers of their call must wait for
     struct list parked;  // bodies that cannot go on now: more is to come, or the peer wants no more for now
     struct quota *quota; // see record_writer_charge()
     size_t credit;       // bytes that are charged to it already, for what is queued next
@@ -24,7 +24,7 @@ struct record_queue {
 
 struct record_item {
     struct list link;      // in items, or in `followers` of the body it waits for
-    struct list begun;     // in `stalled`, when a first record is out and more is to come
+    struct list begun;     // in `begun` of the queue, when a first record is out and more is to come
     struct list followers; // of the same call and direction, queued after this one began
     struct record_header h;
     size_t len, sent; // of the body

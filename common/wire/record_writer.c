@@ -96,7 +96,7 @@ struct blob *record_writer_body(const struct record_writer *w, uint32_t call)
 
 bool record_writer_hold(struct record_writer *w, uint32_t call, bool answers, bool hold)
 {
-    LIST_FOREACH(l, &w->queue.stalled) {
+    LIST_FOREACH(l, &w->queue.begun) {
         struct record_item *it = CONTAINER_OF(l, struct record_item, begun);
         if (!record_item_is_of(it, call, answers))
             continue;
@@ -196,9 +196,9 @@ static void write_record(struct record_writer *w, struct record_item *it, struct
 }
 
 // The first record of a long body is out: what else is queued of its call waits for its end.
-static void stall(struct record_writer *w, struct record_item *it)
+static void collect_followers(struct record_writer *w, struct record_item *it)
 {
-    list_append(&w->queue.stalled, &it->begun);
+    list_append(&w->queue.begun, &it->begun);
     LIST_FOREACH(l, &w->queue.items) {
         const struct record_item *other = CONTAINER_OF(l, struct record_item, link);
         if (!record_item_is_of(other, it->h.call, record_is_answer(it->h.type)))
@@ -214,7 +214,7 @@ static void advance(struct record_writer *w, struct record_item *it)
     list_remove(&it->link);
     if (it->sent < it->len || it->open) {
         if (list_empty(&it->begun))
-            stall(w, it);
+            collect_followers(w, it);
         if (record_item_can_go(it))
             list_append(&w->queue.items, &it->link);
         else

@@ -275,7 +275,37 @@ static void unref_blob(struct blob **b)
     blob_unref(*b);
 }
 
-static int begin_call(struct session *s, const struct record *given, uint64_t unfinished, struct err *err)
+// A method of a group. ROUTER_COLLECT: more of it has to come first.
+static int begin_method(struct session *s, const struct record *rec, const struct head *head, struct group *g,
+                        uint64_t unfinished)
+{
+    bool piece = rec->h.flags & RECORD_MORE;
+    struct request q;
+    struct call_start start;
+    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
+    request_read(&rec->h, head, g, &q);
+    if (piece && !call_decide(s, g, &q, &body, &start, &s->peer.want))
+        return ROUTER_COLLECT;
+    struct call *c = call_new(s, &q, g, piece || rec->blob || rec->len > COPIED ? 0 : rec->len);
+    if (!c) {
+        if (piece)
+            call_start_forget(&start);
+        struct err why = ERR_INIT;
+        tenant_explain(s->tenant, s->quota, &why);
+        return refuse(s, rec->h.call, &why);
+    }
+    c->stat.bytes_in = rec->len;
+    if (piece)
+        call_stream(c, &body, &start);
+    else if (rec->seq > unfinished)
+        block(s, c, &body, rec->seq);
+    else
+        call_submit(c, &body);
+    return 0;
+}
+
+// A CALL record: what the proxy answers itself, what others answer, or a call of a method. ROUTER_COLLECT: likewise.
+static int begin(struct session *s, const struct record *given, uint64_t unfinished, struct err *err)
 {
     struct record_call parts;
     struct head head;
@@ -287,7 +317,7 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
     struct err why = ERR_INIT;
     struct group *g = NULL;
     s->peer.want = 0;
-    if (piece && rec->seq > unfinished) // its turn has not come
+    if (piece && rec->seq > unfinished) // those before it have not come completely
         return ROUTER_COLLECT;
     if (piece && record_call_decode(rec->body, rec->len, &parts, &why) < 0) {
         s->peer.want = rec->len + HEAD_STEP;
@@ -318,30 +348,10 @@ static int begin_call(struct session *s, const struct record *given, uint64_t un
             return ROUTER_COLLECT;
         return kill_begin(s, g, &rec->h, &head, &why) < 0 ? refuse(s, rec->h.call, &why) : 0;
     }
-    struct request q;
-    struct call_start start;
-    const struct call_body body = {rec->body, rec->len, rec->blob, rec->next, rec->next_len, rec->next_last};
-    request_read(&rec->h, &head, g, &q);
-    if (piece && !call_decide(s, g, &q, &body, &start, &s->peer.want))
-        return ROUTER_COLLECT;
-    struct call *c = call_new(s, &q, g, piece || rec->blob || rec->len > COPIED ? 0 : rec->len);
-    if (!c) {
-        if (piece)
-            call_start_forget(&start);
-        tenant_explain(s->tenant, s->quota, &why);
-        return refuse(s, rec->h.call, &why);
-    }
-    c->stat.bytes_in = rec->len;
-    if (piece)
-        call_stream(c, &body, &start);
-    else if (rec->seq > unfinished)
-        block(s, c, &body, rec->seq);
-    else
-        call_submit(c, &body);
-    return 0;
+    return begin_method(s, rec, &head, g, unfinished);
 }
 
-// A further piece, of a call that streams, stalls or was answered already; or the end of collecting it.
+// A further piece, of a call that streams, is parked or was answered already; or the end of collecting it.
 static int take_piece(struct session *s, const struct record *rec)
 {
     const struct call_body body = {rec->body, rec->len, rec->blob};
@@ -406,7 +416,7 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     } else if (rec->h.type == RECORD_CALL) {
         // What it was held up by, and came before it, goes first.
         release_blocked(s, MIN(unfinished, rec->seq));
-        r = begin_call(s, rec, unfinished, err);
+        r = begin(s, rec, unfinished, err);
     } else if (rec->h.type == RECORD_CANCEL) {
         r = cancel(s, rec);
     } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
