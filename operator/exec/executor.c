@@ -301,69 +301,59 @@ static void command(struct execution *e, const struct action *a)
         e->err = err;
 }
 
+static const struct write { // what an action asks of the API server
+    enum verb verb;
+    enum kind kind; // of the object with the action's `name`; not of the owner itself
+    kube_done_fn done;
+    bool of_owner;
+} writes[] = {
+    [ACTION_CREATE_SERVICE] = {VERB_CREATE, KIND_SERVICE, on_service},
+    [ACTION_CREATE_SLICE] = {VERB_CREATE, KIND_ENDPOINTSLICE, on_slice},
+    [ACTION_PATCH_SLICE] = {VERB_PATCH_MERGE, KIND_ENDPOINTSLICE, on_slice},
+    [ACTION_CREATE_POD] = {VERB_CREATE, KIND_POD, on_pod},
+    [ACTION_DELETE_POD] = {VERB_DELETE, KIND_POD, on_deleted},
+    [ACTION_DELETE_OWNER] = {VERB_DELETE, .done = on_owner_deleted, .of_owner = true},
+    [ACTION_STATUS] = {VERB_PATCH_MERGE, .done = on_status, .of_owner = true},
+};
+
+static void write_object(struct execution *e, struct step *s, const struct action *a)
+{
+    const struct write *w = &writes[a->kind];
+    const struct meta *owner = &e->owner->meta;
+    const struct request r = {
+        .verb = w->verb,
+        .kind = w->of_owner ? e->owner->kind : w->kind,
+        .ns = owner->ns,
+        .name = w->of_owner              ? owner->name
+                : w->verb == VERB_CREATE ? NULL
+                                         : a->name,
+        .subresource = a->kind == ACTION_STATUS ? "status" : NULL,
+        .body = a->body,
+        .lends_body = true, // the plan lives as long as a step of it
+        .decided = true,
+        .uid = a->uid,
+        .resource_version = a->resource_version,
+        .grace_s = a->grace_s,
+    };
+    if (a->kind == ACTION_DELETE_OWNER)
+        log_info("a finished object is deleted after its time to live", "namespace", owner->ns, "name", owner->name,
+                 NULL);
+    e->in_flight++;
+    kube_send(e->x.client, &r, 0, w->done, s);
+}
+
 static void begin(struct execution *e, const struct action *a)
 {
     struct step *s = arena_new(&e->arena, struct step);
-    const char *ns = e->owner->meta.ns;
     *s = (struct step){e, a};
-    struct request r = {.verb = VERB_CREATE, .kind = KIND_POD, .ns = ns, .body = a->body};
-    kube_done_fn done = on_pod;
-    switch (a->kind) {
-    case ACTION_EVENT:
+    if (a->kind == ACTION_EVENT)
         recorder_event(e->x.recorder, e->owner, a->warning, a->reason, a->note);
-        return;
-    case ACTION_COMMAND:
+    else if (a->kind == ACTION_COMMAND)
         command(e, a);
-        return;
-    case ACTION_DRY_RUN:
+    else if (a->kind == ACTION_DRY_RUN)
         dry_run(s);
-        return;
-    case ACTION_CREATE_SERVICE:
-        r.kind = KIND_SERVICE;
-        done = on_service;
-        break;
-    case ACTION_CREATE_SLICE:
-        r.kind = KIND_ENDPOINTSLICE;
-        done = on_slice;
-        break;
-    case ACTION_PATCH_SLICE:
-        r = (struct request){
-            .verb = VERB_PATCH_MERGE, .kind = KIND_ENDPOINTSLICE, .ns = ns, .name = a->name, .body = a->body};
-        done = on_slice;
-        break;
-    case ACTION_CREATE_POD:
-        break;
-    case ACTION_DELETE_POD:
-        r = (struct request){
-            .verb = VERB_DELETE, .kind = KIND_POD, .ns = ns, .name = a->name, .uid = a->uid, .grace_s = a->grace_s};
-        done = on_deleted;
-        break;
-    case ACTION_DELETE_OWNER:
-        log_info("a finished object is deleted after its time to live", "namespace", ns, "name", e->owner->meta.name,
-                 NULL);
-        r = (struct request){.verb = VERB_DELETE,
-                             .kind = e->owner->kind,
-                             .ns = ns,
-                             .name = e->owner->meta.name,
-                             .uid = a->uid,
-                             .resource_version = a->resource_version,
-                             .grace_s = -1};
-        done = on_owner_deleted;
-        break;
-    case ACTION_STATUS:
-        r = (struct request){.verb = VERB_PATCH_MERGE,
-                             .kind = e->owner->kind,
-                             .ns = ns,
-                             .name = e->owner->meta.name,
-                             .subresource = "status",
-                             .body = a->body};
-        done = on_status;
-        break;
-    }
-    r.lends_body = true; // the plan lives as long as a step of it
-    r.decided = true;
-    e->in_flight++;
-    kube_send(e->x.client, &r, 0, done, s);
+    else
+        write_object(e, s, a);
 }
 
 static void advance(struct execution *e)

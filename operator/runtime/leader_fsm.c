@@ -47,7 +47,6 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     snprintf(f->watches, sizeof f->watches, "%s", watches ? watches : "");
     f->duration_ms = (int64_t)MAX(l->duration_s, 0) * 1000;
     f->acquired_wall_ms = l->acquired_ms;
-    f->renewed_wall_ms = l->renewed_ms;
     f->transitions = l->transitions;
     return new_holder && !is_mine(f); // also: read back after an answer was lost, or an edit was put right
 }

@@ -67,7 +67,7 @@ struct leader_fsm {
     int64_t observed_ms;                         // when it was first seen like this; 0 with an empty version: never
     int64_t missing_ms;                          // with a holder and an empty version: since when it is gone
     char version[64], holder[512], watches[256]; // watches "" = not said
-    int64_t duration_ms, acquired_wall_ms, renewed_wall_ms;
+    int64_t duration_ms, acquired_wall_ms;
     int32_t transitions;
 };
 

@@ -409,6 +409,30 @@ static const char *list_replicas(void *ctx)
     return replicas_json(b->replicas);
 }
 
+static struct gateway *start_gateway(struct binding *b, struct err *err)
+{
+    const struct binding_options *o = &b->o;
+    const struct gateway_config config = {
+        .authority = &b->authority,
+        .provisioner = &b->provisioner,
+        .agents = b->agents,
+        .replica = o->options->identity,
+        .instance = b->instance,
+        .sightings = b->sightings,
+        .replicas = list_replicas,
+        .pod = find_pod,
+        .place = find_place,
+        .worker = on_worker,
+        .kill = kill_rank,
+        .weight = weights_of,
+        .weights = o->options->weights,
+        .memory = o->options->memory ? o->options->memory : memory_limit(),
+        .sleeps = !o->options->spin,
+        .ctx = b,
+    };
+    return gateway_new(o->loop, &config, err);
+}
+
 struct binding *binding_new(const struct binding_options *o, struct err *err)
 {
     struct binding *b = xcalloc(1, sizeof *b);
@@ -445,25 +469,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
     b->replicas = replicas_new(o->stores[KIND_POD], o->ns, o->options->identity, on_rival, b);
     b->desk = provision_desk_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
     b->provisioner = provision_desk_provisioner(b->desk);
-    const struct gateway_config config = {
-        .authority = &b->authority,
-        .provisioner = &b->provisioner,
-        .agents = b->agents,
-        .replica = o->options->identity,
-        .instance = b->instance,
-        .sightings = b->sightings,
-        .replicas = list_replicas,
-        .pod = find_pod,
-        .place = find_place,
-        .worker = on_worker,
-        .kill = kill_rank,
-        .weight = weights_of,
-        .weights = o->options->weights,
-        .memory = o->options->memory ? o->options->memory : memory_limit(),
-        .sleeps = !o->options->spin,
-        .ctx = b,
-    };
-    b->gateway = gateway_new(o->loop, &config, err);
+    b->gateway = start_gateway(b, err);
     if (!b->gateway) {
         binding_free(b);
         return NULL;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define BACKEND_SYMBOL "cadre_backend" // const struct backend *cadre_backend(void)
-enum { BACKEND_VERSION = 2, BACKEND_BLOB_MAX = 1 << 20 };
+enum { BACKEND_VERSION = 2 };
 
 enum backend_kind {
     BACKEND_ALL_REDUCE,
