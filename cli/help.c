@@ -54,7 +54,7 @@ static const struct {
      "      --execute MODE      which ranks run it; default: as the method was registered. One of" EXECUTE_MODES "\n"
      "      --split JSON        for split and 3d-*: which rank gets which piece, such as '{\"dims\": [\"dp\"]}'\n"
      "      --collect JSON      for split and 3d-*: whose results are collected, such as '{\"at\": {\"tp\": 0}}'\n"
-     "      --pad               repeat the last row of a batch that cannot be cut evenly\n"
+     "      --pad               repeat the last row of a batch that cannot be split evenly\n"
      "      --timeout TIME      such as 30s or 2m; default: 60s; 0: no limit\n"
      "      --attempt N         refused if the group is at another attempt\n"
      "      --no-wait           refused unless the group is ready\n"

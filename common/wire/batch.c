@@ -230,7 +230,7 @@ int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_
     size_t rest = rows % n;
     if (rest && !pad)
         return err_set(err, ERR_INVALID,
-                       "a batch of %zu rows cannot be cut into %zu equal pieces: send a multiple, or ask for padding",
+                       "a batch of %zu rows cannot be split into %zu equal pieces: send a multiple, or ask for padding",
                        rows, n);
     *ret_added = rest ? n - rest : 0;
     *ret_each = rows / n + !!rest;

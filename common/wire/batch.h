@@ -70,7 +70,7 @@ const struct batch_column *batch_column(const struct batch *b, const char *name)
 // Whether it is not too many stretches, in so many pieces or results like this: ERR_LIMIT.
 int batch_check_parts(const struct batch *b, size_t n, struct err *err);
 // How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the
-// rows cannot be cut evenly and `pad` is false.
+// rows cannot be split evenly and `pad` is false.
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);
 size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows of that piece are repeated ones
 // The rows from `from` on, as a document of the same form. A row behind the last one is the last one again. Parts have

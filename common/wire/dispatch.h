@@ -13,7 +13,7 @@
 struct dispatch {
     uint32_t world;
     enum mode_pieces form; // WHOLE: one, the arguments as they are; ELEMENTS: one a piece; ROWS: as many for each
-    uint32_t n_chunks;     // pieces that the arguments are cut into
+    uint32_t n_chunks;     // pieces that the arguments are split into
     const uint32_t *chunk; // of each rank, the number of its piece
     const uint32_t *keep;  // ranks whose results the caller gets, in this order
     uint32_t n_keep;

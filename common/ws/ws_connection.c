@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#define SWEEPS 20u // parts that a round over all connections is cut into, at most
+#define SWEEPS 20u // parts of a round over all connections, at most
 
-// A round over all connections is cut into parts, so that thousands of pings do not go out at once. Few connections
+// A round over all connections has parts, so that thousands of pings do not go out at once. Few connections
 // need few parts, and none need no timer: a server with nothing to do sleeps.
 size_t ws_connections_sweep_parts(const struct ws_server *server)
 {

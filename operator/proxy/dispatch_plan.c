@@ -69,7 +69,7 @@ static int fill(const struct request *q, const struct group *g, const struct rec
     if (r < 0)
         return err_wrap(err, "%s() of %s", q->method, g->key);
     if (q->pad && d->d.form != MODE_ROWS)
-        return err_set(err, ERR_INVALID, "%s(): padding is for batches that are cut into pieces, the call is %s",
+        return err_set(err, ERR_INVALID, "%s(): padding is for batches that are split into pieces, the call is %s",
                        q->method, mode_dispatch_name(q->dispatch));
     d->wanted = find_wanted(&d->d, &d->memory);
     return 0;

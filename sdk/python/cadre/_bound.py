@@ -27,10 +27,10 @@ class BoundMethod:
     def start(self, *args, **named):
         """Sends the call, and returns its Future."""
         if self._said and self._said.at_caller and not any(name in self._options for name in _MODES):
-            return self._start_dealt(*self._said.at_caller, args, named)
+            return self._start_split(*self._said.at_caller, args, named)
         return self.group.start(self.name, *args, **self._with(args, named))
 
-    def _start_dealt(self, split, collect, args, named):
+    def _start_split(self, split, collect, args, named):
         """By functions of the class's own."""
         pieces = split(self.group, *args, **named)
         per_rank = [piece if type(piece) is dict else _per_rank([piece])[0] for piece in pieces]

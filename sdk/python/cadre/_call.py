@@ -6,7 +6,7 @@ import time
 from ctypes import byref
 from typing import NamedTuple
 
-from . import _cut, _errors, _options
+from . import _errors, _options, _split
 from . import _library as lib
 from ._future import Future
 from ._kept import Kept
@@ -91,7 +91,7 @@ def start(client, method, args, given=None, lazy=0, kwargs=None):
 
 
 def start_list(client, method, bodies):
-    """The Future of a call that deals out bodies: one for each piece of its mode."""
+    """The Future of a call that gives each rank its own body: one for each piece of its mode."""
     return Future(client, method, _send_document(client, lib.Request.from_buffer_copy(method.request), list_of(bodies)))
 
 
@@ -127,7 +127,7 @@ def _send(future, args, lazy):
     client, method = future._client, future._method
     body = _body_of(args, method.name)
     if body.kind == "pickle" and not _goes_whole(client, method):
-        return _send_dealt(future, args)
+        return _send_split(future, args)
     request = lib.Request.from_buffer_copy(method.request)
     request.lazy = lazy
     request.positional = type(args) is tuple
@@ -192,20 +192,20 @@ def _mode_of(client, method):
 
 def _goes_whole(client, method):
     mode = _mode_of(client, method)
-    return mode is None or mode in _cut.WHOLE
+    return mode is None or mode in _split.WHOLE
 
 
-def _send_dealt(future, args):
-    """Of a call whose arguments only this program can cut."""
+def _send_split(future, args):
+    """Of a call with arguments that only this program can split."""
     client, method = future._client, future._method
     mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, again=True)
     by_position, by_name = args if type(args) is Both else ((), args) if isinstance(args, dict) else (tuple(args), {})
     if method.request.pad:
-        raise TypeError(f"{method.name}(): only a batch that the proxy cuts can be padded")
-    dealt = _cut.deal(mode, by_position, by_name, ranks, f"{method.name}()")
-    if _cut.joins(mode):
-        future._join = _cut.join
-    return _send_per_rank(client, method, [Both(*one) if all(one) else one[1] or list(one[0]) for one in dealt])
+        raise TypeError(f"{method.name}(): only a batch that the proxy splits can be padded")
+    pieces = _split.split(mode, by_position, by_name, ranks, f"{method.name}()")
+    if _split.joins(mode):
+        future._join = _split.join
+    return _send_per_rank(client, method, [Both(*one) if all(one) else one[1] or list(one[0]) for one in pieces])
 
 
 def _send_per_rank(client, method, values):

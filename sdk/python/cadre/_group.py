@@ -127,8 +127,8 @@ class Group:
         return _call.start(self.client, self._methods.get(method, options), args, given, lazy)
 
     def put(self, value, **options):
-        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or dealt
-        out by a `dispatch` mode.
+        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or split
+        by a `dispatch` mode.
         """
         options["args"] = value
         return Ref(self.call("object.put", **options)["$ref"], self.client, self.name)

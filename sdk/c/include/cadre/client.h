@@ -179,7 +179,7 @@ typedef struct cadre_client_request {
     size_t batch_len;
     // JSON for CADRE_CLIENT_SPLIT and the 3D modes (docs/protocol.md, "Pieces"); NULL = as the method declares.
     const char *split, *collect;
-    int pad; // 1: fill up a batch that cannot be cut evenly with its last row, and remove these rows from the result
+    int pad; // 1: fill up a batch that cannot be split evenly with its last row, and remove these rows from the result
     // How often the library may repeat a failed call, within its timeout. It pauses before each try, at least as long
     // as the server asks for. 0: never, so the call runs at most once. It repeats calls that certainly have not run
     // (CADRE_CLIENT_UNAVAILABLE and _THROTTLED), and calls that the next two members allow. If all tries fail, the call

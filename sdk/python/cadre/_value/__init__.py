@@ -2,7 +2,7 @@
 """Arguments and results as they travel: JSON, batches, and all else as pickles with their tensors beside them.
 
 What is JSON goes as JSON, which workers in every language read. What is rows goes as a safetensors document that the
-proxy cuts and joins. The rest is a safetensors document, too, with the entry `cadre.object` in its metadata; it is read
+proxy splits and joins. The rest is a safetensors document, too, with the entry `cadre.object` in its metadata; it is read
 only by who trusts its writer.
 """
 

@@ -2,7 +2,6 @@
 """Actors: classes, handles, methods. An actor is a group of one rank."""
 
 import functools
-import inspect
 import itertools
 import secrets
 import sys

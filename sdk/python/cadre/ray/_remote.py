@@ -167,9 +167,9 @@ class Workers:
     def submit(self, task):
         with self.lock:
             self.queue.append(task)
-        self._deal()
+        self._hand_out()
 
-    def _deal(self):
+    def _hand_out(self):
         """Gives waiting tasks to workers, as long as there are both."""
         while True:
             with self.lock:
@@ -244,7 +244,7 @@ class Workers:
             task.promise.settle(value, error)
         if not died:
             self._is_free(worker)
-        self._deal()
+        self._hand_out()
 
     def _is_free(self, worker):
         with self.lock:

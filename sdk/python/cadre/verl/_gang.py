@@ -8,8 +8,8 @@ import threading
 
 from .. import _call, _errors
 from .._pool import Pool, _Part
-from .._value import encode_call, list_of
-from ..ray import _actor, _making, _options, _packing, _placement, _refs, _session, exceptions
+from .._value import encode_call
+from ..ray import _actor, _making, _options, _packing, _placement, _refs, _session
 from ..ray._arguments import ArgumentFailed, is_ours, opened, packed_arguments
 from ..ray._refs import ObjectRef, Promise
 from . import _rank, _rows
@@ -159,7 +159,7 @@ class Gang:
         return _call.start_list(self._session.client, self._methods.get(method, options), bodies)
 
     def rows(self, name, batch, index, wanted, one):
-        """Of a batch that the proxy cuts, a piece for each number in `index`, and the results of the `wanted` ranks. one:
+        """Of a batch that the proxy splits, a piece for each number in `index`, and the results of the `wanted` ranks. one:
         (True, the result that the proxy has joined), or (False, the list of results); else references to each of them.
         """
         number, whole = f"{_PREFIX}-{next(_NUMBERS)}", _Whole(len(wanted))

@@ -10,10 +10,9 @@ from verl.single_controller.base import decorator
 from verl.single_controller.ray import base
 
 from ..ray import get as ray_get
-from ..ray._arguments import is_ours
 from . import _gang, _rank, _rows
 
-_MODES = {  # verl's function that deals out -> (what it is called here, whether results are one batch)
+_MODES = {  # verl's function that splits -> (what it is called here, whether results are one batch)
     decorator.dispatch_one_to_all: "ONE_TO_ALL", decorator.dispatch_all_to_all: "ALL_TO_ALL",
     decorator.dispatch_dp_compute: "DP_COMPUTE", decorator.dispatch_dp_compute_data_proto: "DP_COMPUTE_PROTO"}
 
@@ -112,15 +111,15 @@ class WorkerGroup(base.RayWorkerGroup):
         n = self._world_size
         values = (*args, *kwargs.values())
         each = bool(values) and all(isinstance(v, list) and len(v) == n for v in values)
-        dealt = [(tuple(a[i] for a in args), {k: v[i] for k, v in kwargs.items()}) for i in range(n)] if each else None
-        flat = [v for one, named in dealt for v in (*one, *named.values())] if dealt else values
+        own = [(tuple(a[i] for a in args), {k: v[i] for k, v in kwargs.items()}) for i in range(n)] if each else None
+        flat = [v for one, named in own for v in (*one, *named.values())] if own else values
         refs = None
         if self._gang is not None and not self._gang.is_behind(flat):
-            refs = self._gang.each(self._name_here(method_name), *_pieces(dealt, n) if dealt else ([(args, kwargs)], [0] * n))
+            refs = self._gang.each(self._name_here(method_name), *_pieces(own, n) if own else ([(args, kwargs)], [0] * n))
         return self.execute_all_async(method_name, *args, **kwargs) if refs is None else refs
 
-    def _deals_rows(self, dispatch_fn, collect_fn):
-        """(which piece each rank gets, the ranks whose results verl takes, whether they are one batch); None: verl deals."""
+    def _rows_of_mode(self, dispatch_fn, collect_fn):
+        """(which piece each rank gets, the ranks whose results verl takes, whether they are one batch); None: verl splits."""
         n = self._world_size
         if dispatch_fn is decorator.dispatch_dp_compute_data_proto:
             joins = collect_fn is decorator.collect_dp_compute_data_proto
@@ -137,15 +136,15 @@ class WorkerGroup(base.RayWorkerGroup):
         return (list(self._dispatch_info[mesh]), wanted, True) if wanted else None
 
     def _by_rows(self, method_name, dispatch_fn, collect_fn, blocking, args, kwargs):
-        """(True, the result) of a call whose only argument is a batch that the proxy cuts as verl would; (False, None)."""
+        """(True, the result) of a call whose only argument is a batch that the proxy splits as verl would; (False, None)."""
         name = self._name_here(method_name)
         batch = _rows.batch_of(args[0]) if len(args) == 1 and not kwargs else None
         if batch is None or self._gang is None or not self._gang.has(name) or self._gang.is_behind():
             return False, None
-        deal = self._deals_rows(dispatch_fn, collect_fn)
-        if deal is None:
+        mode = self._rows_of_mode(dispatch_fn, collect_fn)
+        if mode is None:
             return False, None
-        index, wanted, joins = deal
+        index, wanted, joins = mode
         if batch.rows == 0 or batch.rows % (max(index) + 1):
             return False, None
         if blocking and joins:
@@ -161,10 +160,10 @@ class WorkerGroup(base.RayWorkerGroup):
         return True, collect_fn(self, outputs)
 
 
-def _pieces(dealt, n):
+def _pieces(own, n):
     """([(args, kwargs)], which of them each rank gets): what is the same object for several ranks goes once."""
     pieces, numbers, index = [], {}, []
-    for args, kwargs in dealt:
+    for args, kwargs in own:
         key = (*map(id, args), *map(id, kwargs.values()))
         if key not in numbers:
             numbers[key] = len(pieces)

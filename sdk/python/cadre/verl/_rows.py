@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of verl that the proxy can cut and join: rows of dense tensors on CPUs, with columns and meta that JSON gives back
-as they were. All others are cut and joined by verl itself.
+as they were. verl itself splits and joins all others.
 """
 
 import json

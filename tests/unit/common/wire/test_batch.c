@@ -93,7 +93,7 @@ static void pieces_are_equal(void **state)
     }
     assert_int_equal(batch_pieces(8, 4, false, &each, &added, &err), 0);
     assert_int_equal(batch_pieces(10, 4, false, &each, &added, &err), ERR_INVALID);
-    assert_string_equal(err.msg, "a batch of 10 rows cannot be cut into 4 equal pieces: send a multiple, or ask for "
+    assert_string_equal(err.msg, "a batch of 10 rows cannot be split into 4 equal pieces: send a multiple, or ask for "
                                  "padding");
 }
 

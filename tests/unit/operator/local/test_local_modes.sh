@@ -72,7 +72,7 @@ surplus "an argument that the method does not have" '{"x":1,"y":2,"zz":3}' "has 
 group "$tensor" Actor '{}' 2 '[]'
 json "S2-10 actor, lists" '"method":"add","args":{"a":[0,0,0,0,0,0,0,0,0,0]}' '"result":{"a":[0,0,0,0,0,1,1,1,1,1]}'
 json "not a multiple" '"method":"add","args":{"a":[1,2,3]}' \
-    '"error":{"code":-32602,"message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding","data":{"code":"INVALID","message":"add(): a batch of 3 rows cannot be cut into 2 equal pieces: send a multiple, or ask for padding","ran":false}}'
+    '"error":{"code":-32602,"message":"add(): a batch of 3 rows cannot be split into 2 equal pieces: send a multiple, or ask for padding","data":{"code":"INVALID","message":"add(): a batch of 3 rows cannot be split into 2 equal pieces: send a multiple, or ask for padding","ran":false}}'
 json "padded" '"method":"add","pad":true,"args":{"a":[1,2,3]}' '"result":{"a":[1,2,4]}'
 for dtype in F32 F64 I64; do
     batch "S2-10 actor, $dtype" "a 0 0 0 0 0 1 1 1 1 1 ROWS" add $dtype "" 0 0 0 0 0 0 0 0 0 0
@@ -91,7 +91,7 @@ for rows in "0 0 0 0 0 0 0 0 0 0" "0" "0 0 0 0 0 0 0 0"; do # 2d: padding in a w
     for i in "${!numbers[@]}"; do want+=" $((i / each))"; done
     batch "2d: ${#numbers[@]} rows" "a$want ROWS" add I64 pad "${numbers[@]}"
 done
-batch "not a multiple" "INVALID add(): a batch of 3 rows cannot be cut into 4 equal pieces*" add F32 "" 1 2 3
+batch "not a multiple" "INVALID add(): a batch of 3 rows cannot be split into 4 equal pieces*" add F32 "" 1 2 3
 
 group "$tensor" Actor '{}' 8 \
     '[{name: train, dims: [{name: pp, size: 2}, {name: dp, size: 2}, {name: tp, size: 2}]}, {name: infer, dims: [{name: dp, size: 2}, {name: tp, size: 4}]}]'

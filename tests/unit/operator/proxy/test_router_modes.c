@@ -212,9 +212,9 @@ static void padding_comes_off_again(void **state)
     adds(w, m, add_rank, LIST(0, 0, 0, 0, 0, 0, 0, 0), LIST(0, 0, 1, 1, 2, 2, 3, 3));
     adds(w, m, add_rank, LIST(1, 1, 1, 1, 1), LIST(1, 1, 2, 2, 3)); // where torch.chunk() makes but three
     crowd_refused(w, &(struct mode){0}, "{\"a\":[1,2,3]}", "INVALID",
-                  "f(): a batch of 3 rows cannot be cut into 4 equal pieces: send a multiple, or ask for padding");
+                  "f(): a batch of 3 rows cannot be split into 4 equal pieces: send a multiple, or ask for padding");
     crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"pad\":true"}, "{\"a\":[1,2,3]}", "INVALID",
-                  "padding is for batches that are cut into pieces, the call is ONE_TO_ALL");
+                  "padding is for batches that are split into pieces, the call is ONE_TO_ALL");
     crowd_free(w);
 }
 

@@ -144,7 +144,7 @@ class Actors(GroupCase):
 
     def test_padding_is_taken_off_again(self):
         batch = cadre.Batch({"a": floats(0, 0, 0)})
-        self.fails(cadre.Invalid, "3 rows cannot be cut into 2 equal pieces", self.group.call, "add", batch)
+        self.fails(cadre.Invalid, "3 rows cannot be split into 2 equal pieces", self.group.call, "add", batch)
         back = self.group.call("add", batch, pad=True)
         self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 0, 1])
 
@@ -161,7 +161,7 @@ class Actors(GroupCase):
     def test_what_has_no_rows_is_refused_before_it_is_sent(self):
         self.fails(TypeError, r"add\(\) is DP_COMPUTE_PROTO, and none of its arguments has rows", self.group.call, "add",
                    {1, 2})
-        self.fails(cadre.Invalid, "argument 0 of add.* has 3 rows, which cannot be cut into 2", self.group.call, "add",
+        self.fails(cadre.Invalid, "argument 0 of add.* has 3 rows, which cannot be split into 2", self.group.call, "add",
                    [{1}, {2}, {3}])
         self.fails(cadre.Invalid, "a pickled object of Python", self.group.call, "add", [{1}, {2}])
 

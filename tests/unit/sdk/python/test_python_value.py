@@ -19,7 +19,7 @@ import unittest.mock
 import weakref
 
 import cadre
-from cadre import _cut, _value
+from cadre import _split, _value
 from cadre._value import _room
 from python_case import main
 from safetensors_case import with_packages
@@ -165,36 +165,36 @@ class Kinds(unittest.TestCase):
                 _value.encode_result(batch, "f")
 
 
-class Cutting(unittest.TestCase):
-    """What the proxy cannot deal out, this program cuts, and joins the results."""
+class Splitting(unittest.TestCase):
+    """What the proxy cannot split, this program splits, and joins the results."""
 
     def test_each_rank_gets_its_element_of_each_list(self):
-        dealt = _cut.deal("ALL_TO_ALL", ([{1}, {2}],), {"y": (3, 4)}, 2, "f()")
-        self.assertEqual(dealt, [(({1},), {"y": 3}), (({2},), {"y": 4})])
+        pieces = _split.split("ALL_TO_ALL", ([{1}, {2}],), {"y": (3, 4)}, 2, "f()")
+        self.assertEqual(pieces, [(({1},), {"y": 3}), (({2},), {"y": 4})])
         for mode in "ALL_TO_ALL", "DP_COMPUTE":
             with self.assertRaisesRegex(cadre.Invalid, r"argument 0 of f\(\) must be a list with one element for each of "
                                                        r"the 2 ranks, and is a list of 3"):
-                _cut.deal(mode, ([{1}, {2}, {3}],), {}, 2, "f()")
+                _split.split(mode, ([{1}, {2}, {3}],), {}, 2, "f()")
 
     def test_rows_are_cut_and_all_else_goes_to_all(self):
         batch = cadre.Batch({"x": array.array("f", [1, 2, 3, 4])}, columns={"p": list("abcd")}, meta={"m": 1})
-        dealt = _cut.deal("DP_COMPUTE_PROTO", (batch, {7}), {"z": [{1}, {2}]}, 2, "f()")
-        self.assertEqual([(a[1], k) for a, k in dealt], [({7}, {"z": [{1}]}), ({7}, {"z": [{2}]})])
-        back = _cut.join([a[0] for a, _ in dealt])
+        pieces = _split.split("DP_COMPUTE_PROTO", (batch, {7}), {"z": [{1}, {2}]}, 2, "f()")
+        self.assertEqual([(a[1], k) for a, k in pieces], [({7}, {"z": [{1}]}), ({7}, {"z": [{2}]})])
+        back = _split.join([a[0] for a, _ in pieces])
         self.assertEqual((bytes(back.tensors["x"].data), back.meta), (bytes(batch.tensors["x"].data), {"m": 1}))
-        self.assertEqual([a[0].columns["p"] for a, _ in dealt], [["a", "b"], ["c", "d"]])
+        self.assertEqual([a[0].columns["p"] for a, _ in pieces], [["a", "b"], ["c", "d"]])
         for error, pattern, mode, args in (
-                (cadre.Invalid, "3 rows, which cannot be cut into 2 equal", "DP_COMPUTE_PROTO", ([{1}, {2}, {3}],)),
+                (cadre.Invalid, "3 rows, which cannot be split into 2 equal", "DP_COMPUTE_PROTO", ([{1}, {2}, {3}],)),
                 (TypeError, "none of its arguments has rows", "DP_COMPUTE_METRIC", ({1},)),
                 (TypeError, r"f\(\) is 3D_PROTO, .* per_rank", "3D_PROTO", ([{1}, {2}],))):
             with self.assertRaisesRegex(error, pattern):
-                _cut.deal(mode, args, {}, 2, "f()")
+                _split.split(mode, args, {}, 2, "f()")
 
     def test_results_that_do_not_fit_are_refused(self):
         with self.assertRaisesRegex(cadre.Invalid, "ranks returned int, list"):
-            _cut.join([[1], 2])
+            _split.join([[1], 2])
         with self.assertRaisesRegex(cadre.Invalid, "a int has no rows to join"):
-            _cut.join([1, 2])
+            _split.join([1, 2])
 
 
 if PACKAGE == "numpy":
@@ -433,10 +433,10 @@ if PACKAGE == "torch":
             rows = [torch.arange(n) for n in (1, 3, 2, 4)]
             jagged = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
             value = tensordict.TensorDict({"ids": jagged, "x": torch.arange(8).reshape(4, 2)}, batch_size=[4])
-            pieces = [args[0] for args, _ in _cut.deal("DP_COMPUTE_PROTO", (value,), {}, 2, "f()")]
+            pieces = [args[0] for args, _ in _split.split("DP_COMPUTE_PROTO", (value,), {}, 2, "f()")]
             pieces = [sent(piece)[1][0] for piece in pieces]  # as ranks get them
             self.assertEqual([t.tolist() for t in pieces[1]["ids"].unbind()], [[0, 1], [0, 1, 2, 3]])
-            back = _cut.join(pieces)
+            back = _split.join(pieces)
             self.assertEqual([t.tolist() for t in back["ids"].unbind()], [t.tolist() for t in rows])
             self.assertTrue(torch.equal(back["x"], value["x"]))
 

@@ -329,7 +329,7 @@ class Example(GroupCase):
 
 
 class Dealing(GroupCase):
-    """Values that the proxy cannot cut are cut by the caller, who joins the results."""
+    """The caller splits what the proxy cannot split, and joins the results."""
 
     module, ranks = of("dealt"), 2
 

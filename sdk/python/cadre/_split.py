@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that the proxy cannot deal out, because they are pickles, are cut here, and their results joined: jagged
-tensors, columns of objects, several batches in one call.
+"""Splits arguments that the proxy cannot split, because they are pickles, and joins their results: jagged tensors, columns
+of objects, several batches in one call.
 """
 
 from . import _errors
@@ -11,7 +11,7 @@ _EACH, _ROWS = ("ALL_TO_ALL", "DP_COMPUTE"), ("DP_COMPUTE_PROTO", "DP_COMPUTE_ME
 WHOLE = ("ONE_TO_ALL", "3D_PP_ONLY")
 
 
-def deal(mode, args, kwargs, n, what):
+def split(mode, args, kwargs, n, what):
     """[(args, kwargs)] of n ranks."""
     if mode in _EACH:
         check = _check_each
@@ -20,11 +20,11 @@ def deal(mode, args, kwargs, n, what):
         if not any(_rows_of(v) is not None for v in (*args, *kwargs.values())):
             raise TypeError(f"{what} is {mode}, and none of its arguments has rows")
     else:
-        raise TypeError(f"{what} is {mode}, and its arguments are neither JSON nor one batch, which the proxy deals out: "
+        raise TypeError(f"{what} is {mode}, and its arguments are neither JSON nor one batch, which the proxy splits: "
                         "give the arguments of each rank, per_rank=[...]")
-    dealt_args = [check(v, f"argument {i} of {what}", n) for i, v in enumerate(args)]
-    dealt_kwargs = {name: check(v, f"argument {name!r} of {what}", n) for name, v in kwargs.items()}
-    return [(tuple(v[i] for v in dealt_args), {name: v[i] for name, v in dealt_kwargs.items()}) for i in range(n)]
+    by_position = [check(v, f"argument {i} of {what}", n) for i, v in enumerate(args)]
+    by_name = {name: check(v, f"argument {name!r} of {what}", n) for name, v in kwargs.items()}
+    return [(tuple(v[i] for v in by_position), {name: v[i] for name, v in by_name.items()}) for i in range(n)]
 
 
 def joins(mode):
@@ -44,9 +44,9 @@ def _check_rows(value, name, n):
     if rows is None:
         return [value] * n  # the same for all
     if rows % n:
-        raise _errors.Invalid(f"{name} has {rows} rows, which cannot be cut into {n} equal pieces: send a multiple")
+        raise _errors.Invalid(f"{name} has {rows} rows, which cannot be split into {n} equal pieces: send a multiple")
     each = rows // n
-    return [_cut(value, i * each, (i + 1) * each) for i in range(n)]
+    return [_rows(value, i * each, (i + 1) * each) for i in range(n)]
 
 
 def _is(value, package, name):
@@ -72,18 +72,18 @@ def _rows_of(value):
     return len(value) if isinstance(value, list) else None
 
 
-def _cut(value, a, b):
+def _rows(value, a, b):
     if isinstance(value, Batch):
-        return Batch({name: _cut(t, a, b) for name, t in value.tensors.items()},
+        return Batch({name: _rows(t, a, b) for name, t in value.tensors.items()},
                      columns={name: c[a:b] for name, c in value.columns.items()}, meta=value.meta)
     if isinstance(value, Tensor):
         row = value.data.nbytes // value.shape[0]
         return Tensor(value.dtype, (b - a, *value.shape[1:]), value.data[a * row:b * row])
     if _is(value, "verl", "DataProto"):
-        return type(value)(None if value.batch is None else _cut(value.batch, a, b),
+        return type(value)(None if value.batch is None else _rows(value.batch, a, b),
                            {name: c[a:b] for name, c in value.non_tensor_batch.items()}, value.meta_info)
     if _is(value, "tensordict", "TensorDict"):
-        return type(value)({name: _cut(t, a, b) for name, t in value.items()}, batch_size=[b - a])
+        return type(value)({name: _rows(t, a, b) for name, t in value.items()}, batch_size=[b - a])
     if _is_tensor(value) and value.is_nested:
         return _nested(value.unbind()[a:b], value)
     return value[a:b]
