@@ -148,26 +148,14 @@ class Calls:
             if self.handles or self.session.closed:
                 return
             self.session.calls.pop(self.actor, None)
-            late = list(self._late)
-        if late:  # they go first
-            threading.Timer(0.1, self._again_later).start()
-            return
         self._fence()
 
-    def _again_later(self):
-        if self.session.closed:
-            return
-        if self._late:
-            threading.Timer(0.1, self._again_later).start()
-        else:
-            self._fence()
-
     def _fence(self):
-        self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self._drop())
-
-    def _drop(self):
-        if not self.session.closed:
-            self.session.tell("drop", [self.actor])
+        """Behind all calls, also those that wait for arguments."""
+        if self._late:
+            threading.Timer(0.1, self.session.later, (self._fence,)).start()
+        else:
+            self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self.session.tell("drop", [self.actor]))
 
     def kill(self, no_restart):
         """At once; whatever waits fails."""

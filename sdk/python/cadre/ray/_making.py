@@ -5,7 +5,7 @@ import inspect
 import itertools
 
 from .. import _errors
-from . import _nursery, _options, _packing, _placement, _refs, _session, exceptions
+from . import _nursery, _options, _packing, _placement, _refs, _runtime_env, _session, exceptions
 from ._arguments import ArgumentFailed, is_ours, value_of
 
 _ENDLESS = 1000  # restarts, of max_restarts=-1
@@ -42,11 +42,12 @@ class Making:
         """
         session, env, restarts = self.session, self.options.get("runtime_env"), self.info["restarts"]
         nursery = _nursery.of(session)
-        variables, preload = _nursery.place(nursery, env, preload)
+        threads = _runtime_env.threads_of(self.options)
+        variables, preload = _nursery.place(nursery, env, threads, preload)
         try:
             session.client.Group(
                 served_by, name=self.info["group"], preload=preload,
-                env={**session.environment(env, nursery=nursery, **self.said, **said), **variables},
+                env={**session.environment(env, nursery=nursery, threads=threads, **self.said, **said), **variables},
                 archive=session.archive(env), detached=self.record["detached"], restart="Worker" if restarts else "Never",
                 max_restarts=_ENDLESS if restarts < 0 else restarts or None, **place)
         except _errors.Invalid as e:

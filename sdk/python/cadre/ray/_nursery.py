@@ -18,24 +18,26 @@ from . import _runtime_env
 ENV = "RAY_ON_CADRE_NURSERY"
 # What takes seconds to import, and begins no threads. A program that has imported one of them has workers that will.
 _SLOW = ("torch", "tensordict", "transformers")
-_HARMLESS = ("WG_", "RAY_")  # beginnings of names of variables that none of these reads while it is imported
-_LINE_MAX = 1024
+# Beginnings of names of variables that none of these reads while it is imported.
+_HARMLESS = ("WG_", "RAY_", "PYTEST_CURRENT_TEST")
+_LINE_MAX, _THREADS = 1024, "1"
 _lock, _here = threading.Lock(), None
 
 
 class _Nursery:
     """One that this process has started. It forks what it was made of: modules, and variables of the program."""
 
-    def __init__(self, made_of):
-        names, variables = self.made_of = made_of
+    def __init__(self, made_of, variables):
+        self.made_of = made_of
+        names, counts = made_of[0], _runtime_env.THREADS not in variables
         self._folder = tempfile.mkdtemp(prefix="cadre-")
-        self.said = {"path": f"{self._folder}/nursery", "preload": names}
+        self.said = {"path": f"{self._folder}/nursery", "preload": names, "counts": counts}
         python = os.environ.get("CADRE_PYTHON3") or sys.executable
         life, self._life = os.pipe()
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(self.said["path"])
             listener.listen(_LINE_MAX)
-            env = {**os.environ, **dict(variables), "PYTHONPATH": _local._modules(), "CADRE_TEMPLATE": "1",
+            env = {_runtime_env.THREADS: _THREADS, **variables, "PYTHONPATH": _local._modules(), "CADRE_TEMPLATE": "1",
                    "CADRE_PRELOAD": " ".join(names), "CADRE_NURSERY": f"{listener.fileno()} {life}"}
             self._process = subprocess.Popen([python, "-m", "cadre.worker"], env=env, pass_fds=(listener.fileno(), life),
                                              stdin=subprocess.DEVNULL, start_new_session=True)
@@ -57,21 +59,22 @@ class _Nursery:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _wanted(session):
+def _wanted(session, variables):
     """What the nursery of this program is made of; None: it needs none."""
     names = tuple(name for name in _SLOW if name in sys.modules)
-    return (names, tuple(sorted(_runtime_env.variables_of(session.said["env"]).items()))) if names else None
+    return (names, {name: v for name, v in variables.items() if not name.startswith(_HARMLESS)}) if names else None
 
 
 def _own(session):
     """What is said of the nursery of this process."""
     global _here
-    wanted = _wanted(session)
+    variables = {**session.begun_with, **_runtime_env.variables_of(session.said["env"])}
+    wanted = _wanted(session, variables)
     with _lock:
         if wanted and (_here is None or _here.made_of != wanted or _here.was_killed()):
             if _here:
                 _here.leave()
-            _here = _Nursery(wanted)
+            _here = _Nursery(wanted, variables)
         return _here.said if _here and _here.is_alive() else None
 
 
@@ -82,11 +85,13 @@ def of(session):
     return _own(session) if session.driver else session.said.get("nursery")
 
 
-def place(said, runtime_env, preload=()):
-    """(variables, modules to preload) of a group. Variables that differ from the program's have to be there before an import."""
+def place(said, runtime_env, threads, preload=()):
+    """(variables, modules to preload) of a group. Variables that differ from the program's have to be there before an import, and
+    so does the number of threads for OpenMP, unless the program itself says it.
+    """
     own = [name for name in _runtime_env.variables_of(runtime_env)
            if name not in _runtime_env._OF_RANKS and not name.startswith(_HARMLESS)]
-    if not said or own:
+    if not said or own or said["counts"] and threads != int(_THREADS):
         return {}, list(preload)
     return {ENV: said["path"]}, said["preload"]
 

@@ -285,7 +285,7 @@ def _on_bundle(session, group, index, options, what):
     if not fits or index >= 0 and index not in fits:
         raise ValueError(f"Cannot schedule {what} with the placement group because the resource request "
                          f"{ {r: v for r, v in asked.items() if v} } cannot fit into any bundles for the placement group, "
-                         f"{group._bundles}.")
+                         f"{group._bundles}. Ask for less, or give the placement group larger bundles")
     with _lock:
         if index < 0:
             index = min(fits, key=lambda i: _taken.get((group._name, i), 0))

@@ -193,7 +193,11 @@ class _Elsewhere(Promise):
             self._look()
 
     def _look(self):
-        self._session.tell("fetch", self._name, 60).add_done_callback(self._told)
+        asked = self._session.tell("fetch", self._name, 60)
+        if asked is None:
+            self.settle(error=RuntimeError("shutdown() came before the value of this reference: get() it before"))
+        else:
+            asked.add_done_callback(self._told)
 
     def _told(self, future):
         error = future.exception()

@@ -193,9 +193,10 @@ class Workers:
         session = self.session
         name = _session.group_name("task")
         nursery, own = _nursery.of(session), self.shape.get("runtime_env")
-        variables, preload = _nursery.place(nursery, own)
+        threads = _runtime_env.threads_of(self.shape)
+        variables, preload = _nursery.place(nursery, own, threads)
         environment = session.environment(own, nursery=nursery, group=name, depth=session.said["depth"] + 1,
-                                          actor=None, **_placement.said(self.shape))
+                                          threads=threads, actor=None, **_placement.said(self.shape))
         place = _placement.of(session, self.shape, "a task")
         place.pop("cpus", None)  # `most` counts them
         try:

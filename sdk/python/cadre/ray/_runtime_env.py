@@ -3,6 +3,7 @@
 
 import json
 import os
+import sys
 
 from .._code import _archive
 from .exceptions import RuntimeEnvSetupError
@@ -15,6 +16,7 @@ _OF_RANKS = frozenset((  # what Cadre sets for each rank; programs for Ray count
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
     "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
 TRUST = "CADRE_TRUST_CALLERS"  # workers of a cluster open pickles
+THREADS = "OMP_NUM_THREADS"
 _ENV = "RAY_ON_CADRE_ENV"  # what a worker gets of it: JSON
 _FOLDERS = ("working_dir", "py_modules", "excludes")
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
@@ -77,6 +79,23 @@ def archive(of_program, of_worker, driver):
     if not merged["working_dir"] and not merged["py_modules"]:
         return None
     return _archive.pack(merged["working_dir"], merged["py_modules"] or (), merged.get("excludes") or ())
+
+
+def threads_of(options):
+    """How many threads a worker with these options takes for OpenMP, unless its variables say so: as many as Ray gives it."""
+    return max(int(options.get("num_cpus") or 1), 1)
+
+
+def take_threads(n):
+    """In a worker, before anything of the program is imported. A process that takes as many threads as there are CPUs, beside
+    others that do so, mostly waits for them.
+    """
+    if THREADS in os.environ:
+        return
+    os.environ[THREADS] = str(n)
+    torch = sys.modules.get("torch")  # which the worker has from its template
+    if torch and torch.get_num_threads() != n:
+        torch.set_num_threads(n)
 
 
 def enter(keeps=()):

@@ -36,6 +36,7 @@ class Session:
         self.namespace = said["namespace"]
         self.directory = client.group(said["directory"])
         self.closed = False
+        self.begun_with = dict(os.environ)  # what workers of a local run get: those of later do not reach them
         self.calls = {}  # id of an actor -> how this process calls it
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
@@ -50,8 +51,13 @@ class Session:
         return self.directory.call(method, *args, rank=0)
 
     def tell(self, method, *args):
-        """As ask(), without waiting."""
-        return self.directory.start(method, *args, rank=0)
+        """As ask(), without waiting. Once the session ends, nobody is told, and this returns None."""
+        try:
+            return self.directory.start(method, *args, rank=0)
+        except (RuntimeError, _errors.Error):
+            if not self.closed:
+                raise
+            return None
 
     def later(self, f, *args):
         """Runs it on a thread of the session: for what objects do when they are dropped."""

@@ -29,6 +29,7 @@ class Exit(SystemExit):
 
 def _enter():
     """This process becomes one of the program's."""
+    _runtime_env.take_threads(_SAID.get("threads", 1))
     if _SAID.get("as_ray"):
         from . import _as_ray
 

@@ -32,6 +32,7 @@ class _Nursery:
         self.listener, self.life = listener, life
         self.line = listener.fileno()  # -1: nobody is admitted any more
         self.begun = dict(os.environb)
+        self.new = {}  # descriptor of the socket -> the socket of one that has not said yet what it asks for
         self.wards = {}  # descriptor of the socket -> _Ward
         self.poll = select.poll()
         self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -51,7 +52,9 @@ class _Nursery:
         while self.life is not None or self.wards:
             for fd, _ in self.poll.poll():
                 if fd == self.line:
-                    control = self._admit()
+                    self._meet()
+                elif fd in self.new:
+                    control = self._admit(self.new[fd])
                     if control:
                         return control
                 elif fd == self.life:
@@ -70,11 +73,24 @@ class _Nursery:
         self.poll.unregister(self.listener)
         os.close(self.life)
         self.listener.close()
+        for stand_in in list(self.new.values()):
+            self._forget(stand_in).close()  # it becomes an agent by itself
         self.line, self.life = -1, None
 
-    def _admit(self):
-        """Forks what the next one in line asks for. The control socket in a template, or None."""
+    def _meet(self):
+        """The next one in line. If it has been stopped, it may not speak for a long time, and the others go on."""
         stand_in, _ = self.listener.accept()
+        self.new[stand_in.fileno()] = stand_in
+        self.poll.register(stand_in, select.POLLIN)
+
+    def _forget(self, stand_in):
+        del self.new[stand_in.fileno()]
+        self.poll.unregister(stand_in)
+        return stand_in
+
+    def _admit(self, stand_in):
+        """Forks what it asks for. The control socket in a template, or None."""
+        self._forget(stand_in)
         files = array.array("i")
         try:
             words, carried, _, _ = stand_in.recvmsg(1, socket.CMSG_LEN(_FILES * _INT), socket.MSG_CMSG_CLOEXEC)
@@ -139,8 +155,8 @@ class _Nursery:
         """What the nursery has, and its template has not."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for ward in self.wards.values():
-            ward.stand_in.close()
+        for stand_in in (*self.new.values(), *(ward.stand_in for ward in self.wards.values())):
+            stand_in.close()
         self.listener.close()
         for fd in (self.woken, self.waker, given, *((self.life,) if self.life is not None else ())):
             os.close(fd)

@@ -16,6 +16,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -147,15 +148,35 @@ class Refused(RunCase):
         for pattern, arguments in (("Unknown keyword argument.*nonsense", {"nonsense": 1}),
                                    ("CPUs and GPUs only", {"resources": {"special": 1}}),
                                    ("address of a server of Ray's", {"address": "ray://host:10001"}),
-                                   ("address of a server of Ray's", {"address": "10.0.0.1:6379"}),
-                                   ("runtime_env field 'pip'.*image", {"runtime_env": {"pip": ["torch"]}}),
-                                   ("runtime_env has no field 'nonsense'", {"runtime_env": {"nonsense": 1}}),
-                                   (r"Dict\[str, str\]", {"runtime_env": {"env_vars": {"A": 1}}}),
-                                   ("is not a folder", {"runtime_env": {"working_dir": "/nowhere"}}),
-                                   ("there is no '/nowhere'", {"runtime_env": {"py_modules": ["/nowhere"]}})):
+                                   ("address of a server of Ray's", {"address": "10.0.0.1:6379"})):
             with self.assertRaisesRegex(Exception, pattern):
                 self.ray.init(**arguments)
             self.assertFalse(self.ray.is_initialized())
+
+    def test_a_runtime_env_that_has_no_meaning(self):
+        for pattern, runtime_env in (("runtime_env field 'pip'.*image", {"pip": ["torch"]}),
+                                     ("runtime_env has no field 'nonsense'; there are env_vars, ", {"nonsense": 1}),
+                                     (r"Dict\[str, str\]", {"env_vars": {"A": 1}}),
+                                     ("is not a folder", {"working_dir": "/nowhere"}),
+                                     ("there is no '/nowhere'", {"py_modules": ["/nowhere"]})):
+            for refuse in (lambda: self.ray.init(runtime_env=runtime_env),
+                           lambda: self.ray.remote(runtime_env=runtime_env)(Refused),
+                           lambda: self.ray.remote(expected).options(runtime_env=runtime_env)):
+                with self.assertRaisesRegex(Exception, pattern):
+                    refuse()
+            self.assertFalse(self.ray.is_initialized())
+
+    def test_a_named_actor_twice(self):
+        class Named:
+            pass
+
+        self.ray.init(num_cpus=1)
+        actor = self.ray.remote(num_cpus=0)(Named)
+        first = actor.options(name="one").remote()
+        with self.assertRaisesRegex(ValueError, r"(?s)The name one .*is already taken.*ray.get_actor\('one'"):
+            actor.options(name="one").remote()
+        self.assertEqual(self.ray.get_actor("one"), first)
+        self.assertEqual(actor.options(name="one", get_if_exists=True).remote(), first)
 
     def test_an_address_of_the_environment_is_that_of_init(self):
         with unittest.mock.patch.dict(os.environ, {"RAY_ADDRESS": "ray://host:10001"}):
@@ -234,6 +255,26 @@ class Refused(RunCase):
             ray.remote(num_cpus=1)(5)
         with self.assertRaisesRegex(TypeError, "cannot be called directly"):
             ray.remote(expected)("x")
+
+    def test_an_actor_that_asks_for_more_than_its_bundle_has(self):
+        from cadre.ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+        ray = self.ray
+        ray.init(num_cpus=4, num_gpus=2)
+        group = ray.util.placement_group([{"CPU": 1, "GPU": 1}] * 2)
+        for bundle in (0, -1):
+            on_bundle = PlacementGroupSchedulingStrategy(group, bundle)
+            with self.assertRaisesRegex(ValueError, "Cannot schedule Refused .*'GPU': 2.*Ask for less, or give"):
+                ray.remote(num_gpus=2, scheduling_strategy=on_bundle)(Refused).remote()
+        with self.assertRaisesRegex(ray.exceptions.PlacementGroupSchedulingError, r"none fits.*init\(num_cpus="):
+            ray.util.placement_group([{"GPU": 4}])
+
+    def test_a_program_that_ends_before_a_value_that_it_has_shared_is_there(self):
+        done = self.run_program("import time", "import cadre.ray as ray", "ray.init(num_cpus=4)", "@ray.remote", "class A:",
+                                "    def wait(self):", "        time.sleep(600)", "    def take(self, refs):", "        pass",
+                                "a, b = A.remote(), A.remote()", "ray.get(b.take.remote([a.wait.remote()]))", "ray.shutdown()")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
 
     def run_program(self, *lines):
         return subprocess.run([os.environ["CADRE_PYTHON3"], "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
@@ -373,6 +414,43 @@ os.kill(os.getpid(), signal.SIGKILL)
         pid, _, comm, who = self.ray.get(self.actor(runtime_env={"env_vars": {"WHO": "me"}}).born.remote())
         self.assertEqual((comm, who), ("cadre-agent", "me"))
         self.assertIn(pid, self.importers())
+
+    def test_a_worker_with_more_cpus_imports_itself_to_have_more_threads(self):
+        self.program_imports()
+        self.ray.init(num_cpus=4)
+        pid, _, comm, _ = self.ray.get(self.actor(num_cpus=2).born.remote())
+        self.assertEqual(comm, "cadre-agent")
+        self.assertIn(pid, self.importers())
+        self.ray.shutdown()
+        with unittest.mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "3"}):  # the program itself says it
+            self.ray.init(num_cpus=4)
+            pid, _, _, _ = self.ray.get(self.actor(num_cpus=2).born.remote())
+        self.assertNotIn(pid, self.importers())
+
+    def test_variables_that_the_program_has_changed_before_init_are_there_when_workers_import(self):
+        text = SLOW.replace("{os.getpid()}", "{os.getpid()} {os.environ.get('COLOR')}")
+        self.program_imports(text)
+        seen = []
+        for color in ("blue", "red", "red"):
+            with unittest.mock.patch.dict(os.environ, {"COLOR": color}):
+                with self.ray.init(num_cpus=4):
+                    os.environ["COLOR"] = "green"  # too late
+                    self.ray.get(self.actor().born.remote())
+            with open(self.imports, encoding="utf-8") as f:
+                seen.append([line.split()[1] for line in f])
+        self.assertEqual(seen, [["None", "blue"], ["None", "blue", "red"], ["None", "blue", "red"]])
+
+    def test_a_process_in_line_that_is_stopped_keeps_nobody_waiting(self):
+        self.program_imports()
+        self.ray.init(num_cpus=4)
+        self.ray.get(self.actor().born.remote())
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stopped:
+            stopped.connect(self.nursery._here.said["path"])  # and says nothing
+            pid, _, _, _ = self.ray.get(self.actor().born.remote())
+            self.assertNotIn(pid, self.importers())
+            self.nursery._here.leave()
+            self.assertEqual(stopped.recv(16), b"")  # it is on its own
+        self.nursery._here = None
 
     def test_an_agent_that_is_killed_is_the_end_of_its_worker(self):
         self.program_imports()

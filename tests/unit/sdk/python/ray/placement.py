@@ -101,6 +101,14 @@ def gpus():
 print(ray.get([gpus.remote(), gpus.options(num_cpus=2, num_gpus=2).remote()]))
 
 
+@ray.remote
+def threads():
+    return os.environ["OMP_NUM_THREADS"]
+
+
+print(ray.get([threads.remote(), threads.options(num_cpus=2).remote()]))
+
+
 @ray.remote(num_cpus=0)
 def where():
     return ray.get_runtime_context().get_node_id()
