@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
-#include "common/ws/ws_porch.h"
+#include "common/ws/ws_preread.h"
 #include "common/ws/ws_server_tls.h"
 
 #include <errno.h>
@@ -39,8 +39,8 @@ static void socket_tune(int fd, bool is_unix)
 // Those that have said nothing yet make room.
 static bool has_room(struct ws_server *server)
 {
-    return server->counters.connections + ws_porch_count(server->porch) < server->config.max_connections ||
-           ws_porch_drop_oldest(server->porch);
+    return server->counters.connections + ws_preread_count(server->preread) < server->config.max_connections ||
+           ws_preread_drop_oldest(server->preread);
 }
 
 static void on_acceptable(void *ctx, int events)
@@ -66,8 +66,8 @@ static void on_acceptable(void *ctx, int events)
         }
         socket_tune(fd, l->unix_path);
         if (l->unix_path)
-            ws_porch_adopt(l, fd, false); // everything there is its user's own
-        else if (!ws_porch_take(l, fd))
+            ws_preread_adopt(l, fd, false); // everything there is its user's own
+        else if (!ws_preread_take(l, fd))
             close(fd);
     }
 }
@@ -238,7 +238,7 @@ void ws_listeners_stop(struct ws_server *server)
 {
     LIST_FOREACH(i, &server->listeners)
         stop(CONTAINER_OF(i, struct ws_listener, link));
-    ws_porch_clear(server->porch);
+    ws_preread_clear(server->preread);
     LIST_FOREACH(i, &server->connections) {
         const struct ws_connection *c = CONTAINER_OF(i, struct ws_connection, link);
         if (!c->session && !(c->request && c->request->handed_over))

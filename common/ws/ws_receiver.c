@@ -6,7 +6,7 @@
 #include "common/ws/ws_receiver.h"
 
 #include "common/base/mem.h"
-#include "common/ws/ws_turns.h"
+#include "common/ws/ws_fair_queue.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -33,12 +33,12 @@ enum {
 };
 
 // libuv watches a descriptor for one owner, who is libwebsockets: so they are in an epoll instance of their own, which
-// libuv watches. It tells of what arrives once: who is to be read is in `turns` until nothing is left to read.
+// libuv watches. It tells of what arrives once: who is to be read is in `queue` until nothing is left to read.
 struct ws_receivers {
     int epoll;
     struct loop_poll *poll;
     struct loop_look *look;
-    struct ws_turns turns;
+    struct ws_fair_queue queue;
     uint64_t turn;
     size_t left;       // bytes of this turn
     struct list later; // those that were read in this turn, and are to be read again
@@ -78,7 +78,7 @@ static void note_ready(struct ws_receiver *r)
 
 static void ring(struct ws_receivers *all)
 {
-    if (all->rung || (!all->turns.n_ready && list_empty(&all->later)))
+    if (all->rung || (!all->queue.n_ready && list_empty(&all->later)))
         return;
     all->rung = true;
     if (eventfd_write(all->bell, 1) < 0)
@@ -216,7 +216,7 @@ static void read_turn(struct ws_session *s, bool alone)
     all->left -= MIN(bytes, all->left);
     r->read_at = all->turn;
     note_ready(r);
-    ws_turns_spend(&all->turns, bytes);
+    ws_fair_queue_spend(&all->queue, bytes);
 }
 
 static void heard_of(struct ws_receiver *r, uint32_t events)
@@ -263,8 +263,8 @@ static bool read_ready(void *ctx)
     struct list *next;
     bool any = ask_kernel(all);
     read_again(all);
-    while (all->left && (next = ws_turns_next(&all->turns)))
-        read_turn(CONTAINER_OF(next, struct ws_receiver, ready)->session, !all->turns.n_ready);
+    while (all->left && (next = ws_fair_queue_next(&all->queue)))
+        read_turn(CONTAINER_OF(next, struct ws_receiver, ready)->session, !all->queue.n_ready);
     ring(all);
     return any;
 }
@@ -284,7 +284,7 @@ void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on)
     s->receiver->ssl = lws_get_ssl(s->connection->wsi);
     list_init(&s->receiver->ready);
     list_init(&s->receiver->later);
-    s->receiver->owner = ws_turns_owner(&server->receivers->turns, "", 1);
+    s->receiver->owner = ws_fair_queue_owner(&server->receivers->queue, "", 1);
     frame_reader_init(&s->receiver->frames, true, server->config.max_message);
     list_append(&server->receivers->fresh, &s->receiver->fresh);
 }
@@ -319,7 +319,7 @@ void ws_receiver_owner(struct ws_session *s, const char *name, unsigned weight)
 {
     struct ws_receiver *r = s->receiver;
     struct ws_owner *before = r->owner;
-    r->owner = ws_turns_owner(&s->connection->server->receivers->turns, name, weight);
+    r->owner = ws_fair_queue_owner(&s->connection->server->receivers->queue, name, weight);
     ws_owner_leave(before, &r->ready);
     ws_owner_unref(before);
     note_ready(r);
@@ -347,7 +347,7 @@ int ws_receivers_new(struct ws_server *server, struct err *err)
     struct ws_receivers *all = server->receivers = xcalloc(1, sizeof *all);
     list_init(&all->fresh);
     list_init(&all->later);
-    ws_turns_init(&all->turns);
+    ws_fair_queue_init(&all->queue);
     all->epoll = epoll_create1(EPOLL_CLOEXEC);
     all->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (all->epoll < 0 || all->bell < 0 ||
@@ -365,7 +365,7 @@ void ws_receivers_free(struct ws_server *server)
         return;
     loop_look_free(all->look);
     loop_poll_free(all->poll);
-    ws_turns_done(&all->turns);
+    ws_fair_queue_done(&all->queue);
     if (all->epoll >= 0)
         close(all->epoll);
     if (all->bell >= 0)

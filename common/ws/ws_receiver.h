@@ -19,6 +19,6 @@ void ws_receivers_begin(struct ws_server *server); // before each turn
 void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on);
 bool ws_receiver_failed(const struct ws_session *s); // what came was not a frame: nothing more is understood
 void ws_receiver_free(struct ws_session *s);
-// Whose it is from now on: ws_turns.h. Before: of "", as are all strangers.
+// Whose it is from now on: ws_fair_queue.h. Before: of "", as are all strangers.
 void ws_receiver_owner(struct ws_session *s, const char *name, unsigned weight);
 void ws_receiver_watch(struct ws_session *s); // after a change of `paused`

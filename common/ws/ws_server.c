@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/ws/ws_connection.h"
 #include "common/ws/ws_listener.h"
-#include "common/ws/ws_porch.h"
+#include "common/ws/ws_preread.h"
 #include "common/ws/ws_receiver.h"
 #include "common/ws/ws_server_state.h"
 #include "common/ws/ws_server_tls.h"
@@ -76,7 +76,7 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         end_connection(c);
         lws_set_opaque_user_data(wsi, NULL);
         ws_connection_known(c);
-        ws_porch_forget(c);
+        ws_preread_forget(c);
         list_remove(&c->link);
         c->server->counters.connections--;
         free(c);
@@ -92,7 +92,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
         struct ws_server *server = lws_get_vhost_user(in);
         server->creating = user;
         ws_server_tls_prepare(user);
-        ws_porch_watch(server, user);
+        ws_preread_watch(server, user);
         return 0;
     }
     if (reason == LWS_CALLBACK_WSI_CREATE) {
@@ -112,7 +112,7 @@ static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
     ws_receivers_begin(server);
-    ws_porch_begin(server);
+    ws_preread_begin(server);
     if (!lws_service_adjust_timeout(server->context, 1, 0))
         lws_cancel_service(server->context);
 }
@@ -248,7 +248,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     if (r == 0)
         r = ws_receivers_new(server, err);
     if (r == 0)
-        r = ws_porch_new(server, err);
+        r = ws_preread_new(server, err);
     if (r < 0) {
         ws_server_free(server);
         return NULL;
@@ -263,7 +263,7 @@ void ws_server_free(struct ws_server *server)
     if (!server)
         return;
     server->freeing = true;
-    ws_porch_free(server);
+    ws_preread_free(server);
     LIST_FOREACH(l, &server->listeners)
         ws_listener_free(CONTAINER_OF(l, struct ws_listener, link));
     loop_hook_free(server->hook);

@@ -25,7 +25,7 @@ struct ws_listener {
     char *unix_path;
 };
 
-struct ws_porch; // ws_porch.h
+struct ws_preread; // ws_preread.h
 
 struct ws_server {
     struct loop *loop;
@@ -36,7 +36,7 @@ struct ws_server {
     struct list paused;    // sessions
     struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
     unsigned n_strangers;
-    struct ws_porch *porch; // connections before that
+    struct ws_preread *preread; // connections before that
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
@@ -61,7 +61,7 @@ struct ws_connection {
     struct list stranger; // in the server's list until there is a request
     bool known;           // it is not in it
     bool expected;        // its handshake is done, and the first line of its request is to be read ...
-    bool greeted;         // ... and was (ws_porch.h)
+    bool greeted;         // ... and was (ws_preread.h)
     bool refused;         // it has a path that is not taken
     struct ws_session *session;
     struct ws_request *request;

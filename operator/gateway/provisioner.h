@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates and deletes WorkerGroups and PlacementGroups for clients: the interface that the gateway needs. In a cluster,
-// operator/wiring/provision.c implements it, in a local run operator/local/desk.c.
+// operator/wiring/provision.c implements it, in a local run operator/local/local_provision.c.
 #pragma once
 
 #include "operator/gateway/authority.h"

@@ -6,7 +6,7 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "operator/local/reins.h"
+#include "operator/local/agent_control.h"
 #include "operator/local/restart.h"
 #include "operator/local/tee.h"
 #include "operator/proxy/kill.h"
@@ -41,7 +41,7 @@ struct local_group {
     int processes;
     const char **command;
     struct tee *tee;
-    struct reins *reins;
+    struct agent_control *control;
     struct loop_timer *again;
     struct restarts restarts;
     uint32_t attempt;
@@ -163,7 +163,7 @@ static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
 static int start_agent(struct local_group *g, struct err *err)
 {
     int fds[3] = {-1, -1, -1};
-    bool open = tee_open(g->tee, fds, err) == 0 && reins_open(g->reins, &fds[2], err) == 0;
+    bool open = tee_open(g->tee, fds, err) == 0 && agent_control_open(g->control, &fds[2], err) == 0;
     pid_t pid = open ? child_fork() : -1;
     if (pid == 0) {
         dup2(fds[0], STDOUT_FILENO);
@@ -228,7 +228,7 @@ static void next_attempt(struct local_group *g)
     if (!g->agent) {
         if (start_agent(g, &err) < 0)
             end(g, err.msg);
-    } else if (g->over || g->changed || reins_prepare(g->reins, g->uid, g->attempt, &err) < 0) {
+    } else if (g->over || g->changed || agent_control_prepare(g->control, g->uid, g->attempt, &err) < 0) {
         g->anew = true;
         kill(g->agent, SIGTERM);
     }
@@ -263,7 +263,7 @@ static void on_stopped(void *ctx, uint32_t attempt)
     tee_drain(g->tee);
     g->exit_code = g->failed.attempt == attempt ? g->failed.code : 0;
     g->over = !goes_on(g, &g->why);
-    if (g->over && reins_end(g->reins, g->uid, attempt, &err) < 0)
+    if (g->over && agent_control_end(g->control, g->uid, attempt, &err) < 0)
         kill(g->agent, SIGTERM);
 }
 
@@ -282,7 +282,7 @@ void local_group_reap(struct local_group *g)
         return;
     g->agent = 0;
     tee_drain(g->tee);
-    reins_drain(g->reins);
+    agent_control_drain(g->control);
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
         g->exit_code = 0;
@@ -361,10 +361,10 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, REFERENCE_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
-    const struct reins_events events = {on_exited, on_stopped, on_kill_refused, g};
+    const struct agent_control_events events = {on_exited, on_stopped, on_kill_refused, g};
     _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
     g->tee = tee_new(run->loop, prefix, on_line, g);
-    g->reins = reins_new(run->loop, &events);
+    g->control = agent_control_new(run->loop, &events);
     g->again = loop_timer_new(run->loop, on_again, g);
     tell_router(g);
     return g;
@@ -377,7 +377,7 @@ void local_group_free(struct local_group *g)
     if (g->agent)
         kill(g->agent, SIGTERM);
     tee_free(g->tee);
-    reins_free(g->reins);
+    agent_control_free(g->control);
     loop_timer_free(g->again);
     manifest_done(&g->manifest);
     free(g->command);
@@ -453,5 +453,5 @@ void local_group_joined(struct local_group *g)
 
 int local_group_kill(struct local_group *g, uint32_t attempt, uint32_t rank, struct err *err)
 {
-    return reins_kill(g->reins, g->uid, attempt, rank, err);
+    return agent_control_kill(g->control, g->uid, attempt, rank, err);
 }

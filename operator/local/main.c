@@ -6,9 +6,9 @@
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
 #include "operator/gateway/gateway.h"
-#include "operator/local/desk.h"
 #include "operator/local/local_group.h"
 #include "operator/local/local_options.h"
+#include "operator/local/local_provision.h"
 #include "operator/local/trust.h"
 
 #include <errno.h>
@@ -28,8 +28,8 @@ struct local {
     struct manifest manifest;
     struct loop *loop;
     struct gateway *gateway;
-    struct local_group *group; // the one of the command line; NULL with a desk
-    struct desk *desk;         // NULL = clients make no groups
+    struct local_group *group;      // the one of the command line; NULL if clients create groups
+    struct local_provision *groups; // NULL = clients make no groups
     struct provisioner provisioner;
     struct loop_signal *signals[3];
     struct loop_timer *leaving;
@@ -46,8 +46,8 @@ struct local {
 
 static struct local_group *find(const struct local *l, const char *uid)
 {
-    if (l->desk)
-        return desk_find(l->desk, uid);
+    if (l->groups)
+        return local_provision_find(l->groups, uid);
     return l->group && str_eq(local_group_uid(l->group), uid) ? l->group : NULL;
 }
 
@@ -69,8 +69,8 @@ static void place(void *ctx, const char *group_uid, uint32_t rank, struct arena 
 {
     const struct local *l = ctx;
     (void)ret_pod;
-    if (l->desk)
-        *ret_node = arena_strdup(a, desk_node(l->desk, group_uid, rank));
+    if (l->groups)
+        *ret_node = arena_strdup(a, local_provision_node(l->groups, group_uid, rank));
 }
 
 // The end
@@ -108,10 +108,10 @@ static void on_child(void *ctx, int signo)
     (void)signo;
     if (l->group)
         local_group_reap(l->group);
-    if (!l->desk)
+    if (!l->groups)
         return;
-    desk_reap(l->desk);
-    if (l->asked && desk_idle(l->desk) && !loop_timer_armed(l->leaving))
+    local_provision_reap(l->groups);
+    if (l->asked && local_provision_idle(l->groups) && !loop_timer_armed(l->leaving))
         leave(l);
 }
 
@@ -120,9 +120,9 @@ static void stop(struct local *l)
     bool again = l->asked;
     l->asked = true;
     bool runs = l->group && local_group_stop(l->group, "its run on this machine is ending");
-    if (l->desk) {
-        desk_stop(l->desk, again);
-        runs = !desk_idle(l->desk);
+    if (l->groups) {
+        local_provision_stop(l->groups, again);
+        runs = !local_provision_idle(l->groups);
     }
     if (runs)
         return;
@@ -166,7 +166,7 @@ static int watch_parent(struct local *l, struct err *err)
 static void say_where(const struct local *l, const char *url, const char *token_file)
 {
     fprintf(stderr, "cadre-local: taking calls at %s, ", url);
-    if (l->desk)
+    if (l->groups)
         fprintf(stderr, "for groups that programs make there");
     else
         fprintf(stderr, "path /v1/namespaces/%s/workergroups/%s", l->options.ns, l->options.group);
@@ -246,8 +246,8 @@ static int start(struct local *l, struct err *err)
                                     .ctx = l};
     l->authority = trust_authority(l->token);
     if (l->options.serve) {
-        l->desk = desk_new(l->loop, l->options.nodes, l->options.gpus, l->options.cpus, l->options.map);
-        l->provisioner = desk_provisioner(l->desk);
+        l->groups = local_provision_new(l->loop, l->options.nodes, l->options.gpus, l->options.cpus, l->options.map);
+        l->provisioner = local_provision_provisioner(l->groups);
         config.provisioner = &l->provisioner;
     }
     l->gateway = gateway_new(l->loop, &config, err);
@@ -264,12 +264,12 @@ static int start(struct local *l, struct err *err)
                                   .several = l->options.serve,
                                   .ended = on_ended,
                                   .ctx = l};
-    if (l->desk)
-        desk_run(l->desk, &run);
+    if (l->groups)
+        local_provision_run(l->groups, &run);
     int r = l->options.with_parent ? watch_parent(l, err) : 0;
     if (r == 0)
         r = listen_here(l, err);
-    return r == 0 && !l->desk ? start_group(l, &run, err) : r;
+    return r == 0 && !l->groups ? start_group(l, &run, err) : r;
 }
 
 // What the manifest says, where the command line does not.
@@ -297,7 +297,7 @@ static void done(struct local *l)
     if (l->token_file[0])
         unlink(l->token_file);
     local_group_free(l->group);
-    desk_free(l->desk);
+    local_provision_free(l->groups);
     loop_timer_free(l->leaving);
     loop_poll_free(l->parent);
     if (l->parent_fd >= 0)

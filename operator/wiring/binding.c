@@ -8,7 +8,7 @@
 #include "operator/exec/keyholders.h"
 #include "operator/exec/peers.h"
 #include "operator/gateway/gateway.h"
-#include "operator/gateway/lookout.h"
+#include "operator/gateway/replica_report.h"
 #include "operator/identity/identity.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
@@ -38,10 +38,10 @@ struct binding {
     struct object_watch *secret; // with the keys: the identity reads it when it changes
     struct authority authority;
     struct replicas *replicas;
-    struct sightings *sightings; // of other replicas
-    struct lookout *lookout;     // tells them ours; NULL until there are keys
+    struct sightings *sightings;   // of other replicas
+    struct replica_report *report; // tells them ours; NULL until there are keys
     char instance[INSTANCE_SIZE];
-    struct provision_desk *desk;
+    struct provisioning *provisioning;
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
     bool complete;                   // it knows all groups
@@ -67,7 +67,7 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
     struct arena a = ARENA_INIT;
     if (event == STORE_DELETED) {
         gateway_group_gone(b->gateway, old->meta.uid);
-        lookout_group(b->lookout, old->meta.uid);
+        replica_report_group(b->report, old->meta.uid);
         return;
     }
     const struct workergroup *wg = workergroup_of(now), *before = group_before(wg, &a);
@@ -169,13 +169,13 @@ static void on_worker(void *ctx, const char *group_uid)
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
     if (g)
         wake(b, g->ns, g->name);
-    lookout_group(b->lookout, group_uid);
+    replica_report_group(b->report, group_uid);
 }
 
 static void on_presence(void *ctx, const char *pod_uid)
 {
     const struct binding *b = ctx;
-    lookout_agent(b->lookout, pod_uid);
+    replica_report_agent(b->report, pod_uid);
     b->o.seen(b->o.ctx);
 }
 
@@ -279,7 +279,7 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    const struct lookout_config config = {
+    const struct replica_report_config config = {
         .loop = b->o.loop,
         .url = b->url,
         .ca_pem = keys->ca_pem,
@@ -292,8 +292,8 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
         .alone = on_alone,
         .ctx = b,
     };
-    lookout_free(b->lookout);
-    b->lookout = config.proof ? lookout_new(&config, &err) : NULL;
+    replica_report_free(b->report);
+    b->report = config.proof ? replica_report_new(&config, &err) : NULL;
     if (err.code)
         log_warn("this operator cannot tell other replicas whom it sees", "error", err.msg, NULL);
     arena_done(&a);
@@ -467,8 +467,8 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
                                                                 .ctx = b});
     b->authority = identity_authority(b->identity);
     b->replicas = replicas_new(o->stores[KIND_POD], o->ns, o->options->identity, on_rival, b);
-    b->desk = provision_desk_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
-    b->provisioner = provision_desk_provisioner(b->desk);
+    b->provisioning = provision_new(o->loop, o->client, o->stores, PROVISION_RENEW_MS);
+    b->provisioner = provision_provisioner(b->provisioning);
     b->gateway = start_gateway(b, err);
     if (!b->gateway) {
         binding_free(b);
@@ -535,11 +535,11 @@ void binding_free(struct binding *b)
         return;
     call_metrics_free(b->call_metrics);
     b->groups = NULL;
-    lookout_free(TAKE_PTR(b->lookout));
+    replica_report_free(TAKE_PTR(b->report));
     gateway_free(b->gateway);
     sightings_free(b->sightings);
     replicas_free(b->replicas);
-    provision_desk_free(b->desk);
+    provision_free(b->provisioning);
     object_watch_free(b->secret);
     identity_free(b->identity);
     agents_free(b->agents);

@@ -35,19 +35,19 @@ static const struct right rights[][2] = {
                              {KIND_PLACEMENTGROUP, "delete", NULL, "delete PlacementGroups", ADVICE}},
 };
 
-struct provision_desk {
+struct provisioning {
     struct loop *loop;
     struct kube_client *client;
     struct store *const *stores;
     struct loop_timer *timer;
-    struct list orders, bonds;
+    struct list orders, session_objects;
     int64_t renew_ms;
 };
 
 // What a client waits for.
 struct order {
     struct list link;
-    struct provision_desk *desk;
+    struct provisioning *provisioning;
     struct inquiry *inquiry;
     const struct right *right; // for the kind of the object
     const void *lifetime;      // NULL = detached, or the session has ended
@@ -60,9 +60,9 @@ struct order {
 };
 
 // A group, or a PlacementGroup, that is renewed.
-struct bond {
+struct session_object {
     struct list link;
-    struct provision_desk *desk;
+    struct provisioning *provisioning;
     struct inquiry *inquiry;
     const void *lifetime;
     enum kind kind;
@@ -82,7 +82,7 @@ static void order_free(struct order *o)
     free(o);
 }
 
-static void bond_free(struct bond *b)
+static void session_object_free(struct session_object *b)
 {
     list_remove(&b->link);
     inquiry_drop(b->inquiry);
@@ -111,7 +111,7 @@ static void on_dropped(void *ctx, const struct kube_response *response, const st
         log_warn("the leader deletes a group whose session has ended", "error", err->msg, NULL);
 }
 
-static void drop(const struct provision_desk *d, enum kind kind, const char *ns, const char *name, const char *uid)
+static void drop(const struct provisioning *d, enum kind kind, const char *ns, const char *name, const char *uid)
 {
     const struct request r = {.verb = VERB_DELETE, .kind = kind, .ns = ns, .name = name, .uid = uid, .grace_s = -1};
     kube_send(d->client, &r, WRITE_TIMEOUT_MS, on_dropped, NULL);
@@ -119,7 +119,7 @@ static void drop(const struct provision_desk *d, enum kind kind, const char *ns,
 
 // Renewing
 
-static char *renewal(const struct provision_desk *d, const char *uid, struct arena *a)
+static char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
 {
     struct json_writer w;
     char now[24];
@@ -138,44 +138,48 @@ static char *renewal(const struct provision_desk *d, const char *uid, struct are
 
 static void on_renewed(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct bond *b = ctx;
+    struct session_object *b = ctx;
     (void)response;
     b->inquiry = NULL;
     if (err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT)
-        bond_free(b);
+        session_object_free(b);
     else if (err->code)
         log_warn("a group cannot be renewed for its session; the operator tries again", "error", err->msg, NULL);
 }
 
-static void renew(struct bond *b)
+static void renew(struct session_object *b)
 {
     struct arena a = ARENA_INIT;
-    const struct request r = {
-        .verb = VERB_PATCH_MERGE, .kind = b->kind, .ns = b->ns, .name = b->name, .body = renewal(b->desk, b->uid, &a)};
+    const struct request r = {.verb = VERB_PATCH_MERGE,
+                              .kind = b->kind,
+                              .ns = b->ns,
+                              .name = b->name,
+                              .body = renewal(b->provisioning, b->uid, &a)};
     if (!b->inquiry)
-        b->inquiry = inquiry_send(b->desk->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
+        b->inquiry = inquiry_send(b->provisioning->client, &r, WRITE_TIMEOUT_MS, on_renewed, b);
     arena_done(&a);
 }
 
 static void on_timer(void *ctx)
 {
-    struct provision_desk *d = ctx;
-    LIST_FOREACH(l, &d->bonds)
-        renew(CONTAINER_OF(l, struct bond, link));
-    if (!list_empty(&d->bonds))
+    struct provisioning *d = ctx;
+    LIST_FOREACH(l, &d->session_objects)
+        renew(CONTAINER_OF(l, struct session_object, link));
+    if (!list_empty(&d->session_objects))
         loop_timer_arm(d->timer, d->renew_ms);
 }
 
-static struct bond *bond_new(struct provision_desk *d, const void *lifetime, enum kind kind, const struct meta *m)
+static struct session_object *session_object_new(struct provisioning *d, const void *lifetime, enum kind kind,
+                                                 const struct meta *m)
 {
-    struct bond *b = xcalloc(1, sizeof *b);
-    *b = (struct bond){.desk = d,
-                       .lifetime = lifetime,
-                       .kind = kind,
-                       .ns = xstrdup(m->ns),
-                       .name = xstrdup(m->name),
-                       .uid = xstrdup(m->uid)};
-    list_append(&d->bonds, &b->link);
+    struct session_object *b = xcalloc(1, sizeof *b);
+    *b = (struct session_object){.provisioning = d,
+                                 .lifetime = lifetime,
+                                 .kind = kind,
+                                 .ns = xstrdup(m->ns),
+                                 .name = xstrdup(m->name),
+                                 .uid = xstrdup(m->uid)};
+    list_append(&d->session_objects, &b->link);
     if (!loop_timer_armed(d->timer))
         loop_timer_arm(d->timer, d->renew_ms);
     return b;
@@ -188,11 +192,11 @@ static void settle(struct order *o, const struct meta *m, bool again)
 {
     struct json_writer w;
     if (o->bound && o->lifetime) {
-        struct bond *b = bond_new(o->desk, o->lifetime, o->right->kind, m);
+        struct session_object *b = session_object_new(o->provisioning, o->lifetime, o->right->kind, m);
         if (again)
             renew(b);
     } else if (o->bound && o->unwanted) {
-        drop(o->desk, o->right->kind, m->ns, m->name, m->uid);
+        drop(o->provisioning, o->right->kind, m->ns, m->name, m->uid);
     }
     writer_init(&w, 0);
     writer_object(&w, NULL);
@@ -211,7 +215,7 @@ static void settle(struct order *o, const struct meta *m, bool again)
 // The same request again, of a client that has come back or did not hear the answer.
 static void take_over(struct order *o, const struct err *err)
 {
-    const struct object *there = store_get(o->desk->stores[o->right->kind], o->ns, o->name);
+    const struct object *there = store_get(o->provisioning->stores[o->right->kind], o->ns, o->name);
     const char *kind = kind_info(o->right->kind)->kind;
     const struct labels *had = there ? &there->meta.annotations : NULL;
     struct err why = *err;
@@ -243,7 +247,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
     } else if (why.code || object_decode(o->right->kind, response->body, response->len, &made, &why) < 0) {
         refuse(o, &why);
     } else {
-        store_wrote(o->desk->stores[o->right->kind], made); // the next call finds it
+        store_wrote(o->provisioning->stores[o->right->kind], made); // the next call finds it
         settle(o, &made->meta, false);
         object_unref(made);
     }
@@ -273,7 +277,7 @@ static void write(struct order *o)
     const struct request delete = {
         .verb = VERB_DELETE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .grace_s = -1};
     const struct request *r = o->manifest ? &create : o->patch ? &restart : &delete;
-    o->inquiry = inquiry_send(o->desk->client, r, WRITE_TIMEOUT_MS, o->manifest ? on_created : on_written, o);
+    o->inquiry = inquiry_send(o->provisioning->client, r, WRITE_TIMEOUT_MS, o->manifest ? on_created : on_written, o);
 }
 
 // Asking whether it may
@@ -299,15 +303,15 @@ static void ask(struct order *o, const struct caller *who)
     struct arena a = ARENA_INIT;
     const struct request r = {
         .verb = VERB_CREATE, .kind = KIND_SUBJECT_ACCESS_REVIEW, .body = review_of(who, o->right, o->ns, o->name, &a)};
-    o->inquiry = inquiry_send(o->desk->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, o);
+    o->inquiry = inquiry_send(o->provisioning->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, o);
     arena_done(&a);
 }
 
-static struct order *order_new(struct provision_desk *d, const struct provision *p, const struct right *right,
+static struct order *order_new(struct provisioning *d, const struct provision *p, const struct right *right,
                                const char *name, provisioner_done_fn done, void *done_ctx)
 {
     struct order *o = xcalloc(1, sizeof *o);
-    *o = (struct order){.desk = d,
+    *o = (struct order){.provisioning = d,
                         .right = right,
                         .ns = xstrdup(p->ns),
                         .name = xstrdup(name),
@@ -322,7 +326,7 @@ static struct order *order_new(struct provision_desk *d, const struct provision 
 
 static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    struct provision_desk *d = ctx;
+    struct provisioning *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct draft draft;
@@ -385,7 +389,7 @@ static char *write_change(const struct object *group, const char *user, const ch
 // Another text in its worker: the leader starts the processes again in their pods.
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    struct provision_desk *d = ctx;
+    struct provisioning *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     const char *name, *worker, *manifest;
@@ -430,7 +434,7 @@ static void read_places(const struct placementgroup *p, struct arena *a, struct 
 
 static void bundles(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    const struct provision_desk *d = ctx;
+    const struct provisioning *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct bundle_places places;
@@ -468,7 +472,7 @@ static void add_node(void *ctx, const struct object *o)
 
 static void capacity(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    const struct provision_desk *d = ctx;
+    const struct provisioning *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct sum sum = {.arena = &a};
@@ -481,7 +485,7 @@ static void capacity(void *ctx, const struct provision *p, provisioner_done_fn d
 
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
-    struct provision_desk *d = ctx;
+    struct provisioning *d = ctx;
     LIST_FOREACH(l, &d->orders) {
         struct order *o = CONTAINER_OF(l, struct order, link);
         if (o->lifetime != lifetime)
@@ -489,40 +493,40 @@ static void ended(void *ctx, const void *lifetime, bool wanted)
         o->lifetime = NULL;
         o->unwanted = !wanted;
     }
-    LIST_FOREACH(l, &d->bonds) {
-        struct bond *b = CONTAINER_OF(l, struct bond, link);
+    LIST_FOREACH(l, &d->session_objects) {
+        struct session_object *b = CONTAINER_OF(l, struct session_object, link);
         if (b->lifetime != lifetime)
             continue;
         if (!wanted)
             drop(d, b->kind, b->ns, b->name, b->uid);
-        bond_free(b);
+        session_object_free(b);
     }
 }
 
-struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
-                                          int64_t renew_ms)
+struct provisioning *provision_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                                   int64_t renew_ms)
 {
-    struct provision_desk *d = xcalloc(1, sizeof *d);
-    *d = (struct provision_desk){.loop = loop, .client = client, .stores = stores, .renew_ms = renew_ms};
+    struct provisioning *d = xcalloc(1, sizeof *d);
+    *d = (struct provisioning){.loop = loop, .client = client, .stores = stores, .renew_ms = renew_ms};
     list_init(&d->orders);
-    list_init(&d->bonds);
+    list_init(&d->session_objects);
     d->timer = loop_timer_new(loop, on_timer, d);
     return d;
 }
 
-void provision_desk_free(struct provision_desk *d)
+void provision_free(struct provisioning *d)
 {
     if (!d)
         return;
     LIST_FOREACH(l, &d->orders)
         order_free(CONTAINER_OF(l, struct order, link));
-    LIST_FOREACH(l, &d->bonds)
-        bond_free(CONTAINER_OF(l, struct bond, link));
+    LIST_FOREACH(l, &d->session_objects)
+        session_object_free(CONTAINER_OF(l, struct session_object, link));
     loop_timer_free(d->timer);
     free(d);
 }
 
-struct provisioner provision_desk_provisioner(struct provision_desk *d)
+struct provisioner provision_provisioner(struct provisioning *d)
 {
     return (struct provisioner){.ctx = d,
                                 .create = create,

@@ -11,10 +11,10 @@
 
 enum { PROVISION_RENEW_MS = 30 * 1000 };
 
-struct provision_desk;
+struct provisioning;
 
 // All are borrowed and must outlive it; stores by enum kind.
-struct provision_desk *provision_desk_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
-                                          int64_t renew_ms);
-void provision_desk_free(struct provision_desk *d); // after the gateway; who still waits is not answered. Accepts NULL
-struct provisioner provision_desk_provisioner(struct provision_desk *d);
+struct provisioning *provision_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
+                                   int64_t renew_ms);
+void provision_free(struct provisioning *d); // after the gateway; who still waits is not answered. Accepts NULL
+struct provisioner provision_provisioner(struct provisioning *d);

@@ -94,6 +94,8 @@ RETIRED = (
     (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/"), "the word of the glossary (docs/architecture.md)"),
     (r"(?<![a-z])deal_|struct deal\b|\bdeals? out\b|\bdealt out\b", ("operator/", "common/", "worker/", "sdk/", "cli/"),
      "split, or dispatch plan"),
+    (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", ("operator/", "common/", "worker/", "sdk/"),
+     "what it is or does"),
     (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
 )
 

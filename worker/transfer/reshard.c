@@ -5,7 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/transfer/transfer_plan.h"
-#include "worker/transfer/mishap.h"
+#include "worker/transfer/transfer_fault.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -399,12 +399,12 @@ static void pull(struct run *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
-    mishap_at(MISHAP_BEGUN);
+    transfer_fault_at(TRANSFER_FAULT_BEGUN);
     while (is_open(r) && moved == 0) {
         attend_moving(r, false);
         if (is_open(r))
             moved = mover_step(r->mover, &err);
-        mishap_at(MISHAP_MOVING);
+        transfer_fault_at(TRANSFER_FAULT_MOVING);
     }
     if (moved > 0)
         moved = mover_end(r->mover, &err);
@@ -412,9 +412,9 @@ static void pull(struct run *r)
         fail_moving(r, &err);
     if (!is_open(r))
         return;
-    mishap_at(MISHAP_MOVED);
+    transfer_fault_at(TRANSFER_FAULT_MOVED);
     party_ready(&r->party);
-    mishap_at(MISHAP_READY);
+    transfer_fault_at(TRANSFER_FAULT_READY);
     while (is_open(r))
         party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
 }
@@ -433,14 +433,14 @@ static void serve(struct run *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
-    mishap_at(MISHAP_BEGUN);
+    transfer_fault_at(TRANSFER_FAULT_BEGUN);
     while (is_needed(r)) {
         attend_moving(r, moved != 0 || !is_open(r));
         if (is_open(r) && moved == 0)
             moved = mover_step(r->mover, &err);
         if (moved < 0)
             fail_moving(r, &err);
-        mishap_at(MISHAP_MOVING);
+        transfer_fault_at(TRANSFER_FAULT_MOVING);
     }
 }
 
@@ -452,10 +452,10 @@ static int move(struct run *r, struct reshard_result *ret, struct err *err)
         return 0;
     }
     pull(r);
-    mishap_at(MISHAP_DECIDED);
+    transfer_fault_at(TRANSFER_FAULT_DECIDED);
     if (r->party.decided == COMMIT_TAKE)
         code = standby_swap(r->c->standby, &r->c->blocks, &ret->copied, err);
-    mishap_at(MISHAP_TAKEN);
+    transfer_fault_at(TRANSFER_FAULT_TAKEN);
     ret->direct = mover_bytes(r->mover, true);
     ret->sent = mover_bytes(r->mover, false);
     return code < 0 ? err_wrap(err, "the new weights were decided for, and cannot be written") : 0;
@@ -466,7 +466,7 @@ static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
     int code = meet(r, err);
     if (code < 0)
         return code;
-    mishap_at(MISHAP_MET);
+    transfer_fault_at(TRANSFER_FAULT_MET);
     code = introduce(r, err);
     if (code == 0 && r->party.all) // also if the center has gone, because it knows what does not match
         code = make_plan(r, ret, err);

@@ -5,9 +5,9 @@
 #include "common/wire/batch.h"
 #include "common/wire/mode.h"
 #include "common/wire/traceparent.h"
+#include "sdk/c/client/callback_thread.h"
 #include "sdk/c/client/client.h"
-#include "sdk/c/client/teller.h"
-#include "sdk/c/client/turnstile.h"
+#include "sdk/c/client/client_threads.h"
 
 #define INFO_METHOD "group.info"
 #define KILL_METHOD "group.kill"
@@ -26,8 +26,8 @@ cadre_client_code cadre_client_open(const cadre_client_options *options, cadre_c
         return fault_return(error, &err);
     *ret = client_new(&s);
     if ((*ret)->settings.threaded) {
-        (*ret)->teller = teller_new(&(*ret)->settings);
-        turnstile_start(*ret);
+        (*ret)->callbacks = callback_thread_new(&(*ret)->settings);
+        client_threads_start(*ret);
     }
     return CADRE_CLIENT_OK;
 }
@@ -45,25 +45,25 @@ void cadre_client_close(cadre_client *c)
     if (!c || in_callback(c))
         return;
     cadre_client_shut(c);
-    struct turnstile *t = c->turnstile;
+    struct client_threads *t = c->threads;
     client_free(c);
-    turnstile_free(t);
+    client_threads_free(t);
 }
 
 void cadre_client_shut(cadre_client *c)
 {
-    if (!c || !c->turnstile)
+    if (!c || !c->threads)
         return;
     client_enter(c);
     if (!c->closing && !c->turning) {
         c->closing = true;
-        turnstile_stop(c->turnstile);
+        client_threads_stop(c->threads);
         client_end(c);
         client_tell(c);
     }
-    struct teller *teller = TAKE_PTR(c->teller);
+    struct callback_thread *callbacks = TAKE_PTR(c->callbacks);
     client_leave(c);
-    teller_free(teller);
+    callback_thread_free(callbacks);
 }
 
 // Names travel inside of JSON without escapes.

@@ -7,7 +7,7 @@
 #include "common/wire/body_list.h"
 #include "sdk/c/client/buffer.h"
 #include "sdk/c/client/client_fault.h"
-#include "sdk/c/client/turnstile.h"
+#include "sdk/c/client/client_threads.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 // The public functions for answers that are kept, and for waiting.
 #include "common/base/mem.h"
 #include "sdk/c/client/client.h"
+#include "sdk/c/client/client_threads.h"
 #include "sdk/c/client/future.h"
-#include "sdk/c/client/turnstile.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ int cadre_client_watch(cadre_client *c, uint64_t id)
 {
     client_enter(c);
     struct pending *p = pendings_find(&c->calls, id);
-    bool found = p && p->keep && c->turnstile;
+    bool found = p && p->keep && c->threads;
     if (found && p->answered) {
         list_remove(&p->link);
         list_append(&c->finished, &p->link);
@@ -138,7 +138,7 @@ int cadre_client_watch(cadre_client *c, uint64_t id)
 static struct list *await_finished(struct cadre_client *c, int64_t end)
 {
     bool in_time = true;
-    if (c->turnstile)
+    if (c->threads)
         while (list_empty(&c->finished) && in_time)
             in_time = client_watch(c, end);
     else

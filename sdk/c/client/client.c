@@ -94,7 +94,7 @@ static void answer(struct cadre_client *c, struct pending *p, const struct recor
     drop_request(p);
     not_sent(p);
     c->answered++;
-    if (p->keep && (!c->closing || c->turnstile))
+    if (p->keep && (!c->closing || c->threads))
         future_keep(c, p, r, error);
     else
         pendings_give(&c->calls, p);
@@ -154,7 +154,7 @@ static void say_closed(const struct pending *p, const struct err *why, struct er
 static bool may_send(const struct cadre_client *c)
 {
     const struct uplink *u = c->uplinks.now;
-    bool room = (!u->max_calls || u->n_sent < u->max_calls) && (!c->turnstile || u->n_sent < FLOCK_MAX);
+    bool room = (!u->max_calls || u->n_sent < u->max_calls) && (!c->threads || u->n_sent < FLOCK_MAX);
     return u->state == UPLINK_UP && room && uplink_queued(u) < WS_HIGH_MARK;
 }
 
@@ -432,10 +432,10 @@ bool client_may_start(const struct cadre_client *c, struct err *err)
 {
     if (c->closing)
         err_set(err, ERR_CANCELED, "the client is being closed");
-    else if (c->turnstile && c->calls.used - c->n_kept >= c->settings.max_calls)
+    else if (c->threads && c->calls.used - c->n_kept >= c->settings.max_calls)
         fault_refuse_now(err, "%u calls have no answer yet, the limit of this client (max_calls)",
                          c->calls.used - c->n_kept);
-    else if (c->calls.used >= (c->turnstile ? SETTINGS_CALLS_MAX : c->settings.max_calls))
+    else if (c->calls.used >= (c->threads ? SETTINGS_CALLS_MAX : c->settings.max_calls))
         err_set(err, ERR_LIMIT,
                 "%u calls have no answer yet and %u answers are kept, the limit of this client (max_calls)",
                 c->calls.used - c->n_kept, c->n_kept);

@@ -29,10 +29,10 @@ struct cadre_client {
     uint64_t answered;
     int64_t turned_ms; // when the last turn ended
     bool turning, stale, closing, told_up;
-    bool ended;                  // closed, but not freed yet
-    struct turnstile *turnstile; // NULL = one thread at a time
-    struct teller *teller;       // then, where there are callbacks
-    struct err why;              // the last connection ended
+    bool ended;                        // closed, but not freed yet
+    struct client_threads *threads;    // NULL = one thread at a time
+    struct callback_thread *callbacks; // then, where there are callbacks
+    struct err why;                    // the last connection ended
     struct buf scratch, joined;
     struct buf result;        // of the last blocking call ...
     struct blob *returned;    // ... or, where it is long, this

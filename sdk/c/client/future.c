@@ -11,7 +11,7 @@ void future_keep(struct cadre_client *c, struct pending *p, const struct record 
     p->answered = true;
     c->n_kept++;
     c->n_promised--;
-    list_append(c->turnstile && !p->watched ? &c->handed_out : &c->finished, &p->link);
+    list_append(c->threads && !p->watched ? &c->handed_out : &c->finished, &p->link);
     if (r && (p->result = r->blob ? blob_ref(r->blob) : blob_copy(r->body, r->len, c->quota)))
         p->text = (cadre_client_json){r->blob ? r->body : p->result->data, r->len};
     if (p->result && !error)

@@ -22,15 +22,15 @@ static struct {
     provisioner_done_fn done[2];
     void *done_ctx[2];
     int n;
-} desk;
+} provider;
 
 static void note(const char *what, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    buf_printf(&desk.log, "%s %s %s {%s} %s %s\n", what, p->ns, p->who.name, p->who.subject,
+    buf_printf(&provider.log, "%s %s %s {%s} %s %s\n", what, p->ns, p->who.name, p->who.subject,
                p->lifetime ? "session" : "none", p->args);
-    assert_in_range(desk.n, 0, 1);
-    desk.done[desk.n] = done;
-    desk.done_ctx[desk.n++] = done_ctx;
+    assert_in_range(provider.n, 0, 1);
+    provider.done[provider.n] = done;
+    provider.done_ctx[provider.n++] = done_ctx;
 }
 
 static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
@@ -48,7 +48,7 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
     (void)ctx, (void)lifetime;
-    buf_printf(&desk.log, "ended %s\n", wanted ? "wanted" : "done");
+    buf_printf(&provider.log, "ended %s\n", wanted ? "wanted" : "done");
 }
 
 static const struct provisioner provisioner = {.create = create, .remove = delete, .ended = ended};
@@ -56,8 +56,8 @@ static const struct provisioner provisioner = {.create = create, .remove = delet
 static int setup(void **state)
 {
     (void)state;
-    desk.n = 0;
-    desk.log = BUF_INIT(1 << 16);
+    provider.n = 0;
+    provider.log = BUF_INIT(1 << 16);
     gateway_fixture_start(&f, &(struct gateway_config){.provisioner = &provisioner}, NULL);
     gateway_fixture_group(&f, 1, 1, NULL);
     return 0;
@@ -67,18 +67,18 @@ static int teardown(void **state)
 {
     (void)state;
     gateway_fixture_stop(&f);
-    buf_done(&desk.log);
+    buf_done(&provider.log);
     return 0;
 }
 
 static bool asked(const char *text)
 {
-    return strstr(buf_str(&desk.log), text) != NULL;
+    return strstr(buf_str(&provider.log), text) != NULL;
 }
 
 static void answer(int i, const char *json)
 {
-    desk.done[i](desk.done_ctx[i], json, strlen(json), &(struct err){0});
+    provider.done[i](provider.done_ctx[i], json, strlen(json), &(struct err){0});
 }
 
 static void a_client_asks_and_is_answered(void **state)
@@ -88,12 +88,12 @@ static void a_client_asks_and_is_answered(void **state)
     gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{\"workerGroup\":{}}");
     gateway_peer_call(&p, 2, "{\"method\":\"group.delete\"}", "{\"group\":\"y\"}");
-    GATEWAY_UNTIL(&f, desk.n == 2);
-    assert_string_equal(buf_str(&desk.log), "create ml alice {\"user\":\"alice\"} session {\"workerGroup\":{}}\n"
-                                            "delete ml alice {\"user\":\"alice\"} session {\"group\":\"y\"}\n");
+    GATEWAY_UNTIL(&f, provider.n == 2);
+    assert_string_equal(buf_str(&provider.log), "create ml alice {\"user\":\"alice\"} session {\"workerGroup\":{}}\n"
+                                                "delete ml alice {\"user\":\"alice\"} session {\"group\":\"y\"}\n");
     struct err err = ERR_INIT;
     err_set(&err, ERR_FORBIDDEN, "not you");
-    desk.done[1](desk.done_ctx[1], NULL, 0, &err);
+    provider.done[1](provider.done_ctx[1], NULL, 0, &err);
     answer(0, CREATED);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - " CREATED));
     assert_true(gateway_peer_got(&p, "ERROR 2 - {\"code\":\"FORBIDDEN\",\"message\":\"not you\"}"));
@@ -121,7 +121,7 @@ static void a_client_may_be_gone_when_the_answer_comes(void **state)
     (void)state;
     gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
-    GATEWAY_UNTIL(&f, desk.n == 1);
+    GATEWAY_UNTIL(&f, provider.n == 1);
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, asked("ended wanted"));
     answer(0, CREATED);
@@ -133,7 +133,7 @@ static void the_gateway_may_end_before_the_answer(void **state)
     (void)state;
     gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
-    GATEWAY_UNTIL(&f, desk.n == 1);
+    GATEWAY_UNTIL(&f, provider.n == 1);
     gateway_peer_hang_up(&p);
 }
 
@@ -143,7 +143,7 @@ static void without_a_cluster_it_is_refused(void **state)
     (void)state;
     teardown(NULL);
     gateway_fixture_start(&f, NULL, NULL);
-    desk.log = BUF_INIT(1 << 16);
+    provider.log = BUF_INIT(1 << 16);
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_client(&p, &f);
     gateway_peer_call(&p, 1, CREATE, "{}");
@@ -175,7 +175,7 @@ static void a_long_name_arrives_whole(void **state)
     gateway_peer_dial(&p, &f, "/v1/namespaces/ml", user, "cadre.v1.json");
     gateway_peer_text(
         &p, "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"group.create\",\"params\":{\"lifetime\":\"Session\"}}");
-    GATEWAY_UNTIL(&f, strstr(buf_str(&desk.log), line));
+    GATEWAY_UNTIL(&f, strstr(buf_str(&provider.log), line));
     answer(0, CREATED);
     gateway_peer_hang_up(&p);
 }

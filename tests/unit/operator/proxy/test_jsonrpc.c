@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct desk { // two ranks and a client that speaks JSON-RPC
+struct world { // two ranks and a client that speaks JSON-RPC
     struct proxy_fixture f;
     struct worker workers[2];
     struct jsonrpc j;
@@ -25,7 +25,7 @@ struct desk { // two ranks and a client that speaks JSON-RPC
 
 static int setup(void **state)
 {
-    struct desk *d = xcalloc(1, sizeof *d);
+    struct world *d = xcalloc(1, sizeof *d);
     fixture_init(&d->f, NULL);
     fixture_group(&d->f, 2, 1, NULL);
     for (uint32_t i = 0; i < 2; i++)
@@ -37,7 +37,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     jsonrpc_done(&d->j);
     for (uint32_t i = 0; i < 2; i++)
         worker_hang_up(&d->f, &d->workers[i]);
@@ -46,12 +46,12 @@ static int teardown(void **state)
     return 0;
 }
 
-static void asks(struct desk *d, const char *text)
+static void asks(struct world *d, const char *text)
 {
     jsonrpc_input(&d->j, text, strlen(text));
 }
 
-static char *next_text(struct desk *d, size_t *ret_len)
+static char *next_text(struct world *d, size_t *ret_len)
 {
     struct parts parts;
     while (!jsonrpc_next(&d->j, &parts)) {
@@ -66,7 +66,7 @@ static char *next_text(struct desk *d, size_t *ret_len)
     return text;
 }
 
-static void hears(struct desk *d, const char *want)
+static void hears(struct world *d, const char *want)
 {
     size_t len = 0, n = want ? strlen(want) : 0;
     _cleanup_(free_p) char *text = next_text(d, &len);
@@ -80,7 +80,7 @@ static void hears(struct desk *d, const char *want)
         fail_msg("%s\ncame, not\n%s", text, want);
 }
 
-static void both_answer(struct desk *d, const char *first_args, const char *second_args)
+static void both_answer(struct world *d, const char *first_args, const char *second_args)
 {
     worker_says(&d->f, &d->workers[0], worker_takes(&d->workers[0], first_args), "1");
     worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], second_args), "{\"a\":\"]\"}");
@@ -89,7 +89,7 @@ static void both_answer(struct desk *d, const char *first_args, const char *seco
 static void a_call_is_answered_under_its_id_as_it_was_written(void **state)
 {
     static const char *const ids[] = {"1", "\"a\\u0062\"", "1.0e1", "-7", "\"\""};
-    struct desk *d = *state;
+    struct world *d = *state;
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         char text[300];
         snprintf(text, sizeof text,
@@ -111,7 +111,7 @@ static void a_call_is_answered_under_its_id_as_it_was_written(void **state)
 
 static void params_say_who_runs_it_with_what(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, CALL("1", ",\"method\":\"add\",\"perRank\":[1,[2]]"));
     both_answer(d, "[1]", "[2]");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[1,*");
@@ -131,7 +131,7 @@ static void params_say_who_runs_it_with_what(void **state)
 
 static void batches_of_lists_are_cut_and_joined(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     static const char first[] = "{\"x\":[1, 2]}", second[] = "{\"x\":[3,3]}";
     asks(d, CALL("1", ",\"method\":\"add\",\"dispatch\":\"SPLIT\",\"pad\":true,\"split\":{\"index\":[1,0]},"
                       "\"collect\":{\"ranks\":[1,0]},\"args\":{\"x\":[1, 2,3]}"));
@@ -144,7 +144,7 @@ static void batches_of_lists_are_cut_and_joined(void **state)
 
 static void a_batch_of_tensors_is_not_for_text(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     struct err err = ERR_INIT;
     asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
     assert_int_equal(worker_answer_bytes(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_RESULT,
@@ -198,7 +198,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
         {CALL("1", ",\"method\":\"add\",\"timeoutMs\":0"), "1", "-32602,*"},
         {CALL("1", ",\"method\":\"sub\""), "1", "-32007,\"message\":\"ml/llama has no method 'sub'*"},
     };
-    struct desk *d = *state;
+    struct world *d = *state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char want[300];
         snprintf(want, sizeof want, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":%s", cases[i].id,
@@ -212,7 +212,7 @@ static void what_is_wrong_gets_the_code_of_the_standard(void **state)
 
 static void the_error_of_a_rank_comes_with_its_place(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     struct err err = ERR_INIT;
     asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
     worker_answer(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), RECORD_ERROR,
@@ -226,7 +226,7 @@ static void a_result_cannot_break_its_envelope(void **state)
     static const char *const bad[] = {"1,\"id\":2", "1}",    "[1",  "\"a",      "[1}",
                                       "\"\xff\"",   " ",     "NaN", "01",       "{'a':1}",
                                       "[1,,2]",     "[1 2]", "tru", "\"\x01\"", "[-Infinity]"};
-    struct desk *d = *state;
+    struct world *d = *state;
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         asks(d, CALL("1", ",\"method\":\"add\",\"rank\":1"));
         worker_says(&d->f, &d->workers[1], worker_takes(&d->workers[1], ""), bad[i]);
@@ -248,7 +248,7 @@ static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
 {
     enum { LEN = 700000, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
     static const char *const ends[] = {"1]", "1}"};
-    struct desk *d = *state;
+    struct world *d = *state;
     for (int i = 0; i < 2; i++) {
         _cleanup_(free_p) char *result = long_result(LEN, ends[i]);
         struct parts text;
@@ -281,7 +281,7 @@ static void area_ends(struct area *a)
 static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void **state)
 {
     enum { LEN = 700000, SLICE = TENANT_TURN * TENANT_UNIT_BYTES };
-    struct desk *d = *state;
+    struct world *d = *state;
     _cleanup_(free_p) char *result = long_result(LEN, "1]");
     struct area area = {.fd = -1, .base = result, .size = LEN, .end = area_ends};
     struct parts text;
@@ -320,7 +320,7 @@ static struct blob *long_message(const char *before, size_t spaces, const char *
     return b;
 }
 
-static int reads_in_turns(struct desk *d, struct blob *b)
+static int reads_in_turns(struct world *d, struct blob *b)
 {
     struct parts text;
     int turns = 1;
@@ -344,7 +344,7 @@ static void a_long_request_is_read_in_turns_of_its_namespace_and_not_copied(void
                                          "{\"params\":{\"group\":\"llama\",\"args\":[7"},
                              *const behind[] = {"]}}", "],\"method\":\"add\",\"rank\":1,\"traceparent\":null},"
                                                        "\"method\":\"group.call\",\"jsonrpc\":\"2.0\",\"id\":1}"};
-    struct desk *d = *state;
+    struct world *d = *state;
     for (int i = 0; i < 2; i++) {
         struct blob *b = blob_ref(long_message(before[i], LEN, behind[i]));
         assert_in_range(reads_in_turns(d, b), LEN / SLICE, LEN / SLICE + 2);
@@ -381,7 +381,7 @@ static void what_is_beside_the_arguments_is_short(void **state)
          "nested "
          "deeper than 128 levels\"}}"},
     };
-    struct desk *d = *state;
+    struct world *d = *state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct blob *b = long_message(cases[i].before, 300000, cases[i].behind);
         jsonrpc_input_long(&d->j, b, b->data + JSONRPC_HEAD_MAX, b->len - JSONRPC_HEAD_MAX);
@@ -392,7 +392,7 @@ static void what_is_beside_the_arguments_is_short(void **state)
 
 static void an_id_in_use_is_refused_and_the_first_goes_on(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, CALL("1", ",\"method\":\"add\""));
     asks(d, CALL("1", ",\"method\":\"add\""));
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32600,\"message\":\"id 1 is in use*");
@@ -402,7 +402,7 @@ static void an_id_in_use_is_refused_and_the_first_goes_on(void **state)
 
 static void a_request_is_canceled_by_its_id(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, CALL("\"x\"", ",\"method\":\"add\""));
     for (uint32_t i = 0; i < 2; i++)
         wire_pass(&d->workers[i].wire);
@@ -417,7 +417,7 @@ static void a_request_is_canceled_by_its_id(void **state)
 
 static void a_notification_runs_and_gets_no_answer(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, "{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"params\":{\"group\":\"llama\",\"method\":\"add\"}}");
     for (uint32_t i = 0; i < 2; i++) {
         struct wire_record *r = wire_next(&d->workers[i].wire);
@@ -432,7 +432,7 @@ static void a_notification_runs_and_gets_no_answer(void **state)
 
 static void info_is_the_groups(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"ml/llama\"}}");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"namespace\":\"ml\",\"name\":\"llama\",*");
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"llama\",\"from\":9}}");
@@ -444,7 +444,7 @@ static void info_is_the_groups(void **state)
 
 static void what_is_in_flight_ends_with_the_client(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, CALL("1", ",\"method\":\"add\""));
     asks(d, CALL("2", ",\"method\":\"add\""));
     asks(d, "{}"); // an answer that nobody takes
@@ -455,7 +455,7 @@ static void what_is_in_flight_ends_with_the_client(void **state)
 
 static void what_ranks_print_comes_as_notifications(void **state)
 {
-    struct desk *d = *state;
+    struct world *d = *state;
     asks(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.output\",\"params\":{\"group\":\"llama\"}}");
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}");
     output_line(&d->f.router, FIXTURE_UID, 0, "hello", 5);

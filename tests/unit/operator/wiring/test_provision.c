@@ -26,7 +26,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct store *stores[KIND_COUNT];
-    struct provision_desk *desk;
+    struct provisioning *provisioning;
     struct provisioner p;
     struct err err;
     char json[512];
@@ -39,8 +39,8 @@ static void start(int64_t renew_ms)
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
     stores_new(t.stores);
-    t.desk = provision_desk_new(t.loop, t.client, t.stores, renew_ms);
-    t.p = provision_desk_provisioner(t.desk);
+    t.provisioning = provision_new(t.loop, t.client, t.stores, renew_ms);
+    t.p = provision_provisioner(t.provisioning);
 }
 
 static int setup(void **state)
@@ -53,7 +53,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    provision_desk_free(t.desk);
+    provision_free(t.provisioning);
     stub_client_cancel(t.client);
     stub_quiet(t.client); // what was dropped ends in the loop's next turn
     stub_client_free(t.client);

@@ -8,9 +8,9 @@
 #include "operator/agents/agents.h"
 #include "operator/proxy/router.h"
 
-struct lookout;
+struct replica_report;
 
-struct lookout_config {
+struct replica_report_config {
     struct loop *loop;
     const char *url, *ca_pem;    // where the replicas are, and whom to trust
     const char *name, *instance; // what this one is called, and what tells this process from others of that name
@@ -23,8 +23,9 @@ struct lookout_config {
     void *ctx;
 };
 
-struct lookout *lookout_new(const struct lookout_config *config, struct err *err); // strings are copied; ERR_INVALID
-void lookout_free(struct lookout *l);                                              // accepts NULL
+struct replica_report *replica_report_new(const struct replica_report_config *config,
+                                          struct err *err); // strings are copied; ERR_INVALID
+void replica_report_free(struct replica_report *l);         // accepts NULL
 // Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
-void lookout_agent(struct lookout *l, const char *pod_uid);
-void lookout_group(struct lookout *l, const char *group_uid);
+void replica_report_agent(struct replica_report *l, const char *pod_uid);
+void replica_report_group(struct replica_report *l, const char *group_uid);

@@ -4,8 +4,8 @@
 
 #include "common/base/mem.h"
 #include "common/wire/frame.h"
+#include "common/ws/ws_fair_queue.h"
 #include "common/ws/ws_queue.h"
-#include "common/ws/ws_turns.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -131,28 +131,28 @@ struct reader {
 };
 
 // Who is next, as an index of readers; it is ready again at once.
-static long next_of(struct ws_turns *t, struct reader *readers, size_t bytes)
+static long next_of(struct ws_fair_queue *t, struct reader *readers, size_t bytes)
 {
-    struct reader *r = CONTAINER_OF(ws_turns_next(t), struct reader, ready);
+    struct reader *r = CONTAINER_OF(ws_fair_queue_next(t), struct reader, ready);
     ws_owner_ready(r->owner, &r->ready);
-    ws_turns_spend(t, bytes);
+    ws_fair_queue_spend(t, bytes);
     return r - readers;
 }
 
 static void owners_are_read_in_turns_by_weight(void **state)
 {
     (void)state;
-    struct ws_turns t;
+    struct ws_fair_queue t;
     struct reader readers[101];
     unsigned times[ARRAY_LEN(readers)] = {0};
-    ws_turns_init(&t);
+    ws_fair_queue_init(&t);
     for (size_t i = 0; i < ARRAY_LEN(readers); i++) { // 100 of one owner, then one of another one, who weighs three
-        readers[i].owner = ws_turns_owner(&t, i < 100 ? "many" : "one", i < 100 ? 1 : 3);
+        readers[i].owner = ws_fair_queue_owner(&t, i < 100 ? "many" : "one", i < 100 ? 1 : 3);
         list_init(&readers[i].ready);
         ws_owner_ready(readers[i].owner, &readers[i].ready);
     }
     for (int i = 0; i < 400; i++)
-        times[next_of(&t, readers, WS_TURN_BYTES)]++;
+        times[next_of(&t, readers, WS_QUANTUM)]++;
     assert_int_equal(times[100], 300);
     for (int i = 0; i < 100; i++)
         assert_int_equal(times[i], 1);
@@ -160,57 +160,57 @@ static void owners_are_read_in_turns_by_weight(void **state)
         ws_owner_leave(readers[i].owner, &readers[i].ready);
         ws_owner_unref(readers[i].owner);
     }
-    assert_null(ws_turns_next(&t));
-    ws_turns_done(&t);
+    assert_null(ws_fair_queue_next(&t));
+    ws_fair_queue_done(&t);
 }
 
 static void an_owner_whose_sessions_have_left_is_not_next(void **state)
 {
     (void)state;
-    struct ws_turns t;
+    struct ws_fair_queue t;
     struct list a, b;
-    ws_turns_init(&t);
-    struct ws_owner *one = ws_turns_owner(&t, "one", 1), *other = ws_turns_owner(&t, "other", 1);
+    ws_fair_queue_init(&t);
+    struct ws_owner *one = ws_fair_queue_owner(&t, "one", 1), *other = ws_fair_queue_owner(&t, "other", 1);
     list_init(&a);
     list_init(&b);
     ws_owner_ready(one, &a);
     ws_owner_ready(one, &a); // no change
-    assert_ptr_equal(ws_turns_next(&t), &a);
+    assert_ptr_equal(ws_fair_queue_next(&t), &a);
     ws_owner_ready(other, &b); // before what was read of the other one is known
-    ws_turns_spend(&t, 1);
+    ws_fair_queue_spend(&t, 1);
     assert_int_equal(t.n_ready, 1);
-    assert_ptr_equal(ws_turns_next(&t), &b);
-    ws_turns_spend(&t, 1);
+    assert_ptr_equal(ws_fair_queue_next(&t), &b);
+    ws_fair_queue_spend(&t, 1);
     ws_owner_unref(one);
     ws_owner_unref(other);
-    ws_turns_done(&t);
+    ws_fair_queue_done(&t);
 }
 
 static void what_is_read_counts_for_the_owner_whose_turn_it_was(void **state)
 {
     (void)state;
-    struct ws_turns t;
+    struct ws_fair_queue t;
     struct list a, b, c;
-    ws_turns_init(&t);
-    struct ws_owner *stranger = ws_turns_owner(&t, "", 1), *other = ws_turns_owner(&t, "other", 1);
+    ws_fair_queue_init(&t);
+    struct ws_owner *stranger = ws_fair_queue_owner(&t, "", 1), *other = ws_fair_queue_owner(&t, "other", 1);
     list_init(&a);
     list_init(&b);
     list_init(&c);
     ws_owner_ready(stranger, &a);
     ws_owner_ready(stranger, &b);
     ws_owner_ready(other, &c);
-    assert_ptr_equal(ws_turns_next(&t), &a);
-    struct ws_owner *known = ws_turns_owner(&t, "known", 1); // what was read of a says whose it is
+    assert_ptr_equal(ws_fair_queue_next(&t), &a);
+    struct ws_owner *known = ws_fair_queue_owner(&t, "known", 1); // what was read of a says whose it is
     ws_owner_ready(known, &a);
-    ws_turns_spend(&t, WS_TURN_BYTES);
+    ws_fair_queue_spend(&t, WS_QUANTUM);
     for (int i = 0; i < 3; i++) {
-        assert_ptr_equal(ws_turns_next(&t), i == 0 ? &c : i == 1 ? &a : &b);
-        ws_turns_spend(&t, WS_TURN_BYTES);
+        assert_ptr_equal(ws_fair_queue_next(&t), i == 0 ? &c : i == 1 ? &a : &b);
+        ws_fair_queue_spend(&t, WS_QUANTUM);
     }
     ws_owner_unref(stranger);
     ws_owner_unref(known);
     ws_owner_unref(other);
-    ws_turns_done(&t);
+    ws_fair_queue_done(&t);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/local/desk.h"
+#include "operator/local/local_provision.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct desk {
+struct local_provision {
     struct entries entries;
     const char *map;
     struct local_run run;
@@ -21,7 +21,7 @@ struct desk {
 // Its processes have ended: nobody needs its nodes any more, whether it was deleted or not.
 static void on_ended(void *ctx, struct local_group *g)
 {
-    struct desk *d = ctx;
+    struct local_provision *d = ctx;
     nodes_leave(d->entries.nodes, local_group_uid(g));
     entries_place_waiting(&d->entries);
 }
@@ -56,8 +56,8 @@ static int take_over(struct entry *e, const struct provision *p, const struct dr
     return 0;
 }
 
-static int make_placement(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
-                          struct err *err)
+static int make_placement(struct local_provision *d, const struct provision *p, const struct draft *draft,
+                          struct entry **ret, struct err *err)
 {
     const struct object *o;
     int r = object_decode(KIND_PLACEMENTGROUP, draft->manifest, strlen(draft->manifest), &o, err);
@@ -69,8 +69,8 @@ static int make_placement(struct desk *d, const struct provision *p, const struc
     return 0;
 }
 
-static int make_group(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
-                      struct err *err)
+static int make_group(struct local_provision *d, const struct provision *p, const struct draft *draft,
+                      struct entry **ret, struct err *err)
 {
     struct manifest manifest;
     struct used_bundles used = {NULL, 0};
@@ -87,13 +87,13 @@ static int make_group(struct desk *d, const struct provision *p, const struct dr
     return 0;
 }
 
-static int make(struct desk *d, const struct provision *p, const struct draft *draft, struct entry **ret,
+static int make(struct local_provision *d, const struct provision *p, const struct draft *draft, struct entry **ret,
                 struct err *err)
 {
     size_t n = 0;
     LIST_FOREACH(l, &d->entries.list)
         n++;
-    if (n >= DESK_ENTRIES_MAX)
+    if (n >= LOCAL_PROVISION_MAX)
         return err_set(err, ERR_LIMIT, "this run has %zu groups and PlacementGroups, which is the limit: delete some",
                        n);
     return (draft->kind == KIND_WORKERGROUP ? make_group : make_placement)(d, p, draft, ret, err);
@@ -101,7 +101,7 @@ static int make(struct desk *d, const struct provision *p, const struct draft *d
 
 static void create(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    struct desk *d = ctx;
+    struct local_provision *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct draft draft;
@@ -130,8 +130,8 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
 }
 
 // What a request for one object is about; NULL: err says why not.
-static struct entry *named(const struct desk *d, const struct provision *p, const char *method, struct arena *a,
-                           struct err *err)
+static struct entry *named(const struct local_provision *d, const struct provision *p, const char *method,
+                           struct arena *a, struct err *err)
 {
     enum kind kind;
     const char *name;
@@ -154,7 +154,7 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
-static int change(const struct desk *d, const struct entry *e, const char *text, struct err *err)
+static int change(const struct local_provision *d, const struct entry *e, const char *text, struct err *err)
 {
     struct manifest manifest;
     int r = manifest_parse(text, d->map, &manifest, err);
@@ -169,7 +169,7 @@ static int change(const struct desk *d, const struct entry *e, const char *text,
 
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    const struct desk *d = ctx;
+    const struct local_provision *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     const char *name, *worker, *manifest;
@@ -207,7 +207,7 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
 
 static void capacity(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
-    const struct desk *d = ctx;
+    const struct local_provision *d = ctx;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     (void)p;
@@ -218,27 +218,26 @@ static void capacity(void *ctx, const struct provision *p, provisioner_done_fn d
 
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
-    const struct desk *d = ctx;
+    const struct local_provision *d = ctx;
     LIST_FOREACH(l, &d->entries.list) {
         struct entry *e = CONTAINER_OF(l, struct entry, link);
         if (e->lifetime != lifetime)
             continue;
         e->lifetime = NULL;
-        loop_timer_arm(e->abandoned, wanted ? DESK_ABANDONED_MS : 0);
+        loop_timer_arm(e->abandoned, wanted ? LOCAL_PROVISION_ABANDONED_MS : 0);
     }
 }
 
-// The desk
-
-struct desk *desk_new(struct loop *loop, int nodes, int gpus, int cpus, const char *map)
+struct local_provision *local_provision_new(struct loop *loop, int nodes, int gpus, int cpus, const char *map)
 {
-    struct desk *d = xcalloc(1, sizeof *d);
-    *d = (struct desk){.entries = {.loop = loop, .nodes = nodes_new(nodes, gpus, cpus), .gpus = gpus}, .map = map};
+    struct local_provision *d = xcalloc(1, sizeof *d);
+    *d = (struct local_provision){.entries = {.loop = loop, .nodes = nodes_new(nodes, gpus, cpus), .gpus = gpus},
+                                  .map = map};
     list_init(&d->entries.list);
     return d;
 }
 
-void desk_run(struct desk *d, const struct local_run *run)
+void local_provision_run(struct local_provision *d, const struct local_run *run)
 {
     d->run = *run;
     d->entries.gateway = run->gateway;
@@ -246,7 +245,7 @@ void desk_run(struct desk *d, const struct local_run *run)
     d->run.ctx = d;
 }
 
-void desk_free(struct desk *d)
+void local_provision_free(struct local_provision *d)
 {
     if (!d)
         return;
@@ -256,7 +255,7 @@ void desk_free(struct desk *d)
     free(d);
 }
 
-struct provisioner desk_provisioner(struct desk *d)
+struct provisioner local_provision_provisioner(struct local_provision *d)
 {
     return (struct provisioner){.ctx = d,
                                 .create = create,
@@ -267,13 +266,13 @@ struct provisioner desk_provisioner(struct desk *d)
                                 .ended = ended};
 }
 
-struct local_group *desk_find(const struct desk *d, const char *uid)
+struct local_group *local_provision_find(const struct local_provision *d, const char *uid)
 {
     const struct entry *e = entries_by_uid(&d->entries, uid);
     return e ? e->group : NULL;
 }
 
-const char *desk_node(const struct desk *d, const char *uid, uint32_t rank)
+const char *local_provision_node(const struct local_provision *d, const char *uid, uint32_t rank)
 {
     const struct entry *e = entries_by_uid(&d->entries, uid);
     if (!e || !e->group || !e->placed)
@@ -283,12 +282,12 @@ const char *desk_node(const struct desk *d, const char *uid, uint32_t rank)
     return replica < (uint32_t)g->spec.replicas ? e->assignment.nodes[replica] : NULL; // a worker says its rank itself
 }
 
-void desk_reap(struct desk *d)
+void local_provision_reap(struct local_provision *d)
 {
     entries_reap(&d->entries);
 }
 
-void desk_stop(struct desk *d, bool again)
+void local_provision_stop(struct local_provision *d, bool again)
 {
     d->entries.stopping = true;
     LIST_FOREACH(l, &d->entries.list) {
@@ -298,7 +297,7 @@ void desk_stop(struct desk *d, bool again)
     }
 }
 
-bool desk_idle(const struct desk *d)
+bool local_provision_idle(const struct local_provision *d)
 {
     LIST_FOREACH(l, &d->entries.list)
         if (entry_runs(CONTAINER_OF(l, struct entry, link)))

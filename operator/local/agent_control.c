@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/local/reins.h"
+#include "operator/local/agent_control.h"
 
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
@@ -16,22 +16,22 @@
 
 enum { GRACE_MS = 10 * 1000 }; // as of an agent that is told to end
 
-struct reins {
+struct agent_control {
     struct loop *loop;
-    struct reins_events events;
+    struct agent_control_events events;
     int fd; // -1 = no agent
     struct loop_poll *poll;
     char packet[CONTROL_PACKET_MAX];
 };
 
-struct reins *reins_new(struct loop *loop, const struct reins_events *events)
+struct agent_control *agent_control_new(struct loop *loop, const struct agent_control_events *events)
 {
-    struct reins *r = xcalloc(1, sizeof *r);
-    *r = (struct reins){.loop = loop, .events = *events, .fd = -1};
+    struct agent_control *r = xcalloc(1, sizeof *r);
+    *r = (struct agent_control){.loop = loop, .events = *events, .fd = -1};
     return r;
 }
 
-static void let_go(struct reins *r)
+static void let_go(struct agent_control *r)
 {
     loop_poll_free(TAKE_PTR(r->poll));
     if (r->fd >= 0)
@@ -39,7 +39,7 @@ static void let_go(struct reins *r)
     r->fd = -1;
 }
 
-void reins_free(struct reins *r)
+void agent_control_free(struct agent_control *r)
 {
     if (!r)
         return;
@@ -47,7 +47,7 @@ void reins_free(struct reins *r)
     free(r);
 }
 
-static void on_packet(const struct reins *r, size_t len)
+static void on_packet(const struct agent_control *r, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct record_header h;
@@ -66,7 +66,7 @@ static void on_packet(const struct reins *r, size_t len)
     arena_done(&a);
 }
 
-static bool take(struct reins *r)
+static bool take(struct agent_control *r)
 {
     ssize_t n = r->fd >= 0 ? recv(r->fd, r->packet, sizeof r->packet, MSG_DONTWAIT) : -1;
     if (n > 0)
@@ -82,7 +82,7 @@ static void on_readable(void *ctx, int events)
     (void)take(ctx);
 }
 
-int reins_open(struct reins *r, int *ret_fd, struct err *err)
+int agent_control_open(struct agent_control *r, int *ret_fd, struct err *err)
 {
     int ends[2];
     let_go(r);
@@ -94,7 +94,7 @@ int reins_open(struct reins *r, int *ret_fd, struct err *err)
     return r->poll ? loop_poll_set(r->poll, LOOP_READ, err) : 0;
 }
 
-void reins_drain(struct reins *r)
+void agent_control_drain(struct agent_control *r)
 {
     while (take(r))
         ;
@@ -102,7 +102,7 @@ void reins_drain(struct reins *r)
 }
 
 // Frees the writer.
-static int tell(struct reins *r, enum record_type type, struct json_writer *w, struct err *err)
+static int tell(struct agent_control *r, enum record_type type, struct json_writer *w, struct err *err)
 {
     char packet[512];
     const struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
@@ -117,7 +117,7 @@ static int tell(struct reins *r, enum record_type type, struct json_writer *w, s
     return 0;
 }
 
-static int tell_attempt(struct reins *r, enum record_type type, const char *group_uid, uint32_t attempt,
+static int tell_attempt(struct agent_control *r, enum record_type type, const char *group_uid, uint32_t attempt,
                         struct err *err)
 {
     struct json_writer w;
@@ -132,17 +132,17 @@ static int tell_attempt(struct reins *r, enum record_type type, const char *grou
     return tell(r, type, &w, err);
 }
 
-int reins_prepare(struct reins *r, const char *group_uid, uint32_t attempt, struct err *err)
+int agent_control_prepare(struct agent_control *r, const char *group_uid, uint32_t attempt, struct err *err)
 {
     return tell_attempt(r, RECORD_PREPARE, group_uid, attempt, err);
 }
 
-int reins_end(struct reins *r, const char *group_uid, uint32_t attempt, struct err *err)
+int agent_control_end(struct agent_control *r, const char *group_uid, uint32_t attempt, struct err *err)
 {
     return tell_attempt(r, RECORD_STOP, group_uid, attempt, err);
 }
 
-int reins_kill(struct reins *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
+int agent_control_kill(struct agent_control *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
 {
     struct json_writer w;
     writer_init(&w, 0);

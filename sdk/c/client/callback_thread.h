@@ -5,12 +5,12 @@
 
 #include "sdk/c/client/settings.h"
 
-enum { TELLER_MAX = 1000 }; // events that wait
+enum { CALLBACKS_MAX = 1000 }; // events that wait
 
-struct teller;
+struct callback_thread;
 
 // Puts itself in the place of the callbacks. NULL: there are none.
-struct teller *teller_new(struct settings *s);
+struct callback_thread *callback_thread_new(struct settings *s);
 // What has come is told first; on its own thread, that goes on behind this. Accepts NULL. No lock may be held that a
 // callback takes.
-void teller_free(struct teller *t);
+void callback_thread_free(struct callback_thread *t);

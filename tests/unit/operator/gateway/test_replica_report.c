@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica that tells another one whom it sees, over a websocket. Here both have the same gateway: what the lookout
+// A replica that tells another one whom it sees, over a websocket. Here both have the same gateway: what the report
 // tells comes back to it as another replica's word.
-#include "operator/gateway/lookout.h"
+#include "operator/gateway/replica_report.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -21,7 +21,7 @@
 
 static struct gateway_fixture f;
 static struct sightings *seen;
-static struct lookout *lookout;
+static struct replica_report *report;
 static struct agent_witness witness;
 
 static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
@@ -40,7 +40,7 @@ static void on_ranks(void *ctx, const char *group_uid)
 static void on_worker(void *ctx, const char *group_uid)
 {
     (void)ctx;
-    lookout_group(lookout, group_uid);
+    replica_report_group(report, group_uid);
 }
 
 static int setup(void **state)
@@ -56,7 +56,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    lookout_free(TAKE_PTR(lookout));
+    replica_report_free(TAKE_PTR(report));
     gateway_fixture_stop(&f);
     sightings_free(seen);
     return 0;
@@ -65,16 +65,16 @@ static int teardown(void **state)
 static void look_out_to(const char *url, const char *ca_pem, const char *instance, const char *proof)
 {
     struct err err = ERR_INIT;
-    lookout = lookout_new(&(struct lookout_config){.loop = f.loop,
-                                                   .url = url,
-                                                   .ca_pem = ca_pem,
-                                                   .name = "b",
-                                                   .instance = instance,
-                                                   .proof = proof,
-                                                   .agents = f.agents,
-                                                   .router = gateway_router(f.gateway)},
-                          &err);
-    assert_non_null(lookout);
+    report = replica_report_new(&(struct replica_report_config){.loop = f.loop,
+                                                                .url = url,
+                                                                .ca_pem = ca_pem,
+                                                                .name = "b",
+                                                                .instance = instance,
+                                                                .proof = proof,
+                                                                .agents = f.agents,
+                                                                .router = gateway_router(f.gateway)},
+                                &err);
+    assert_non_null(report);
 }
 
 static void look_out(const char *instance, const char *proof)
@@ -110,15 +110,15 @@ static void another_replica_learns_who_was_there_and_what_changes(void **state)
     assert_int_equal(member(0), 0);
     assert_int_equal(sightings_witnesses(seen, &witness, 1), 1);
     agent(&second, "pod llama-1-0 uid-1");
-    lookout_agent(lookout, "uid-1");
+    replica_report_agent(report, "uid-1");
     GATEWAY_UNTIL(&f, sightings_agent(seen, "uid-1"));
     gateway_peer_hang_up(&first);
     gateway_peer_hang_up(&worker);
     GATEWAY_UNTIL(&f, agents_count(f.agents) == 1);
-    lookout_agent(lookout, "uid-0");
+    replica_report_agent(report, "uid-0");
     GATEWAY_UNTIL(&f, !sightings_agent(seen, "uid-0") && member(2) == 0);
     assert_string_equal(sightings_agent(seen, "uid-1"), "b");
-    lookout_free(TAKE_PTR(lookout));
+    replica_report_free(TAKE_PTR(report));
     GATEWAY_UNTIL(&f, !sightings_agent(seen, "uid-1"));
     gateway_peer_hang_up(&second);
 }
@@ -152,7 +152,7 @@ static void a_replica_that_finds_itself_tells_nothing(void **state)
     agent(&p, "pod llama-0-0 uid-0");
     look_out("1", "proof of b 1");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).opened == 2);
-    lookout_agent(lookout, "uid-0");
+    replica_report_agent(report, "uid-0");
     for (int i = 0; i < 50; i++)
         loop_run_once(f.loop, 10);
     assert_null(sightings_agent(seen, "uid-0"));

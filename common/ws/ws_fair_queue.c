@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/ws/ws_turns.h"
+#include "common/ws/ws_fair_queue.h"
 
 #include "common/base/mem.h"
 
@@ -7,35 +7,35 @@
 #include <stdlib.h>
 
 struct ws_owner {
-    struct ws_turns *turns;
+    struct ws_fair_queue *queue;
     struct list link;  // in those who wait
     struct list ready; // sessions
     char *name;
     unsigned refs, weight;
-    size_t left; // bytes of his turn
+    size_t left; // bytes of its quantum
 };
 
-void ws_turns_init(struct ws_turns *t)
+void ws_fair_queue_init(struct ws_fair_queue *q)
 {
-    *t = (struct ws_turns){0};
-    list_init(&t->waiting);
+    *q = (struct ws_fair_queue){0};
+    list_init(&q->waiting);
 }
 
-void ws_turns_done(struct ws_turns *t)
+void ws_fair_queue_done(struct ws_fair_queue *q)
 {
-    assert(list_empty(&t->waiting));
-    map_done(&t->owners);
+    assert(list_empty(&q->waiting));
+    map_done(&q->owners);
 }
 
-struct ws_owner *ws_turns_owner(struct ws_turns *t, const char *name, unsigned weight)
+struct ws_owner *ws_fair_queue_owner(struct ws_fair_queue *q, const char *name, unsigned weight)
 {
-    struct ws_owner *o = map_get(&t->owners, name);
+    struct ws_owner *o = map_get(&q->owners, name);
     if (!o) {
         o = xcalloc(1, sizeof *o);
-        *o = (struct ws_owner){.turns = t, .name = xstrdup(name), .weight = MAX(weight, 1u)};
+        *o = (struct ws_owner){.queue = q, .name = xstrdup(name), .weight = MAX(weight, 1u)};
         list_init(&o->link);
         list_init(&o->ready);
-        map_set(&t->owners, name, o);
+        map_set(&q->owners, name, o);
     }
     o->refs++;
     return o;
@@ -46,7 +46,7 @@ void ws_owner_unref(struct ws_owner *o)
     if (!o || --o->refs)
         return;
     assert(list_empty(&o->ready));
-    map_del(&o->turns->owners, o->name);
+    map_del(&o->queue->owners, o->name);
     free(o->name);
     free(o);
 }
@@ -56,9 +56,9 @@ void ws_owner_ready(struct ws_owner *o, struct list *ready)
     if (!list_empty(ready))
         return;
     list_append(&o->ready, ready);
-    o->turns->n_ready++;
+    o->queue->n_ready++;
     if (list_empty(&o->link))
-        list_append(&o->turns->waiting, &o->link);
+        list_append(&o->queue->waiting, &o->link);
 }
 
 void ws_owner_leave(struct ws_owner *o, struct list *ready)
@@ -66,35 +66,35 @@ void ws_owner_leave(struct ws_owner *o, struct list *ready)
     if (list_empty(ready))
         return;
     list_remove(ready);
-    o->turns->n_ready--;
+    o->queue->n_ready--;
     if (list_empty(&o->ready)) {
         list_remove(&o->link);
         o->left = 0;
     }
 }
 
-struct list *ws_turns_next(struct ws_turns *t)
+struct list *ws_fair_queue_next(struct ws_fair_queue *q)
 {
-    if (list_empty(&t->waiting))
+    if (list_empty(&q->waiting))
         return NULL;
-    struct ws_owner *o = CONTAINER_OF(t->waiting.next, struct ws_owner, link);
+    struct ws_owner *o = CONTAINER_OF(q->waiting.next, struct ws_owner, link);
     if (!o->left)
-        o->left = o->weight * WS_TURN_BYTES;
+        o->left = o->weight * WS_QUANTUM;
     struct list *ready = list_pop(&o->ready);
-    t->reading = o;
+    q->reading = o;
     o->refs++;
-    t->n_ready--;
+    q->n_ready--;
     if (list_empty(&o->ready))
         list_remove(&o->link);
     return ready;
 }
 
-void ws_turns_spend(struct ws_turns *t, size_t bytes)
+void ws_fair_queue_spend(struct ws_fair_queue *q, size_t bytes)
 {
-    struct ws_owner *o = TAKE_PTR(t->reading);
+    struct ws_owner *o = TAKE_PTR(q->reading);
     o->left = list_empty(&o->ready) ? 0 : o->left - MIN(bytes, o->left); // nobody saves for later
     list_remove(&o->link);
     if (!list_empty(&o->ready))
-        list_insert_before(o->left ? t->waiting.next : &t->waiting, &o->link);
+        list_insert_before(o->left ? q->waiting.next : &q->waiting, &o->link);
     ws_owner_unref(o);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/c/client/turnstile.h"
+#include "sdk/c/client/client_threads.h"
 
 #include "common/base/mem.h"
 #include "common/base/spin.h"
@@ -20,7 +20,7 @@ enum {
     LINGER_NS = 20 * 1000, // more calls may follow the first one: they are sent together
 };
 
-struct turnstile {
+struct client_threads {
     struct cadre_client *client;
     pthread_mutex_t lock;
     pthread_cond_t changed; // something was answered, or the loop is free
@@ -42,7 +42,7 @@ static int64_t now_ms(void)
     return clock_mono_ms(&clock_system);
 }
 
-static void ring(struct turnstile *t)
+static void ring(struct client_threads *t)
 {
     const uint64_t one = 1;
     if (t->rung)
@@ -52,7 +52,7 @@ static void ring(struct turnstile *t)
         ;
 }
 
-static void quiet(struct turnstile *t)
+static void quiet(struct client_threads *t)
 {
     uint64_t n;
     if (!t->rung)
@@ -63,7 +63,7 @@ static void quiet(struct turnstile *t)
 }
 
 // end in ms of the monotonic clock; with the lock
-static void sleep_on(struct turnstile *t, pthread_cond_t *cond, int64_t end)
+static void sleep_on(struct client_threads *t, pthread_cond_t *cond, int64_t end)
 {
     const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
     if (end == INT64_MAX)
@@ -73,7 +73,7 @@ static void sleep_on(struct turnstile *t, pthread_cond_t *cond, int64_t end)
 }
 
 // Until the loop has something to do, or the alarm rings, which is true, or the time is over. Without the lock.
-static bool sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
+static bool sleep_in(struct client_threads *t, int64_t timeout_ms, bool spins)
 {
     struct pollfd fds[] = {{.fd = loop_fd(t->client->loop), .events = POLLIN}, {.fd = t->alarm, .events = POLLIN}};
     int64_t begun = clock_mono_us(&clock_system), took = 0;
@@ -96,7 +96,7 @@ static bool sleep_in(struct turnstile *t, int64_t timeout_ms, bool spins)
     return fds[1].revents;
 }
 
-static void tell(struct turnstile *t)
+static void tell(struct client_threads *t)
 {
     if (t->n_waiting || t->n_watching)
         pthread_cond_broadcast(&t->changed);
@@ -104,7 +104,7 @@ static void tell(struct turnstile *t)
 
 // Sends what waits; sleeps without the lock until there is something to read, where nothing is to be done; reads. mine:
 // a caller's turn, who waits for an answer.
-static void turn(struct turnstile *t, int64_t most_ms, bool mine)
+static void turn(struct client_threads *t, int64_t most_ms, bool mine)
 {
     const struct timespec linger = {.tv_nsec = LINGER_NS};
     struct cadre_client *c = t->client;
@@ -131,7 +131,7 @@ static void turn(struct turnstile *t, int64_t most_ms, bool mine)
 
 // The thread
 
-static void rest(struct turnstile *t, uint64_t *seen)
+static void rest(struct client_threads *t, uint64_t *seen)
 {
     *seen = t->passes;
     t->rests = true;
@@ -144,7 +144,7 @@ static void rest(struct turnstile *t, uint64_t *seen)
 
 static void *run(void *arg)
 {
-    struct turnstile *t = arg;
+    struct client_threads *t = arg;
     uint64_t seen = 0;
     pthread_mutex_lock(&t->lock);
     while (!t->ending)
@@ -156,7 +156,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void make_lock(struct turnstile *t)
+static void make_lock(struct client_threads *t)
 {
     pthread_mutexattr_t recursive; // callbacks start calls
     pthread_condattr_t monotonic;
@@ -171,16 +171,16 @@ static void make_lock(struct turnstile *t)
     pthread_condattr_destroy(&monotonic);
 }
 
-void turnstile_start(struct cadre_client *c)
+void client_threads_start(struct cadre_client *c)
 {
-    struct turnstile *t = xcalloc(1, sizeof *t);
+    struct client_threads *t = xcalloc(1, sizeof *t);
     sigset_t all, old;
     t->client = c;
     t->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->alarm < 0)
         abort(); // no descriptor, as where the loop finds none
     make_lock(t);
-    c->turnstile = t; // before the thread, whose first callback may use the client
+    c->threads = t; // before the thread, whose first callback may use the client
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
     if (pthread_create(&t->thread, NULL, run, t) != 0)
@@ -188,7 +188,7 @@ void turnstile_start(struct cadre_client *c)
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
-void turnstile_stop(struct turnstile *t)
+void client_threads_stop(struct client_threads *t)
 {
     t->ending = true;
     ring(t);
@@ -198,7 +198,7 @@ void turnstile_stop(struct turnstile *t)
     pthread_mutex_lock(&t->lock);
 }
 
-void turnstile_free(struct turnstile *t)
+void client_threads_free(struct client_threads *t)
 {
     if (!t)
         return;
@@ -213,11 +213,11 @@ void turnstile_free(struct turnstile *t)
 
 void client_enter(struct cadre_client *c)
 {
-    if (c->turnstile)
-        pthread_mutex_lock(&c->turnstile->lock);
+    if (c->threads)
+        pthread_mutex_lock(&c->threads->lock);
 }
 
-static void hand_over(struct turnstile *t)
+static void hand_over(struct client_threads *t)
 {
     if (!t->rests || t->handed)
         return;
@@ -227,13 +227,13 @@ static void hand_over(struct turnstile *t)
 
 void client_leave(struct cadre_client *c)
 {
-    if (c->turnstile)
-        pthread_mutex_unlock(&c->turnstile->lock);
+    if (c->threads)
+        pthread_mutex_unlock(&c->threads->lock);
 }
 
 void client_leave_waiting(struct cadre_client *c)
 {
-    struct turnstile *t = c->turnstile;
+    struct client_threads *t = c->threads;
     if (t && !t->taken && t->n_waiting)
         pthread_cond_broadcast(&t->changed); // one of them takes the loop
     else if (t && !t->taken && c->calls.used > c->n_kept)
@@ -243,7 +243,7 @@ void client_leave_waiting(struct cadre_client *c)
 
 bool client_pass(struct cadre_client *c, int64_t end)
 {
-    struct turnstile *t = c->turnstile;
+    struct client_threads *t = c->threads;
     int64_t left = MAX(end - now_ms(), (int64_t)0);
     if (!t) {
         client_turn(c, left);
@@ -266,7 +266,7 @@ bool client_pass(struct cadre_client *c, int64_t end)
 
 bool client_watch(struct cadre_client *c, int64_t end)
 {
-    struct turnstile *t = c->turnstile;
+    struct client_threads *t = c->threads;
     int64_t left = MAX(end - now_ms(), (int64_t)0);
     if (!t)
         return client_pass(c, end);
@@ -282,7 +282,7 @@ bool client_watch(struct cadre_client *c, int64_t end)
 
 void client_stir(struct cadre_client *c)
 {
-    struct turnstile *t = c->turnstile;
+    struct client_threads *t = c->threads;
     if (!t || c->turning)
         return;
     if (t->rests && !t->taken)
@@ -293,6 +293,6 @@ void client_stir(struct cadre_client *c)
 
 void client_tell(struct cadre_client *c)
 {
-    if (c->turnstile)
-        tell(c->turnstile);
+    if (c->threads)
+        tell(c->threads);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/c/client/teller.h"
+#include "sdk/c/client/callback_thread.h"
 
 #include "common/base/list.h"
 #include "common/base/mem.h"
@@ -17,7 +17,7 @@ struct event {
     uint64_t dropped;
 };
 
-struct teller {
+struct callback_thread {
     void (*on_connection)(void *ctx, int connected, const cadre_client_error *why);
     void (*on_output)(void *ctx, const cadre_client_output *line);
     void *ctx;
@@ -40,7 +40,7 @@ static void free_event(struct event *e)
     free(e);
 }
 
-static void tell(const struct teller *t, const struct event *e)
+static void tell(const struct callback_thread *t, const struct event *e)
 {
     const cadre_client_output line = {e->group, e->ranks, e->text, e->dropped};
     if (e->line)
@@ -49,7 +49,7 @@ static void tell(const struct teller *t, const struct event *e)
         t->on_connection(t->ctx, e->up, e->why);
 }
 
-static void destroy(struct teller *t)
+static void destroy(struct callback_thread *t)
 {
     pthread_cond_destroy(&t->changed);
     pthread_mutex_destroy(&t->lock);
@@ -58,7 +58,7 @@ static void destroy(struct teller *t)
 
 static void *run(void *arg)
 {
-    struct teller *t = arg;
+    struct callback_thread *t = arg;
     pthread_mutex_lock(&t->lock);
     while (!t->ending || !list_empty(&t->events)) {
         struct list *l = list_empty(&t->events) ? NULL : list_pop(&t->events);
@@ -80,11 +80,11 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void add(struct teller *t, struct event *e)
+static void add(struct callback_thread *t, struct event *e)
 {
     pthread_mutex_lock(&t->lock);
     list_init(&e->link);
-    if (e->line && t->n >= TELLER_MAX) {
+    if (e->line && t->n >= CALLBACKS_MAX) {
         t->dropped += e->dropped + 1;
         free_event(e);
     } else {
@@ -121,12 +121,12 @@ static void on_output(void *ctx, const cadre_client_output *line)
     add(ctx, e);
 }
 
-struct teller *teller_new(struct settings *s)
+struct callback_thread *callback_thread_new(struct settings *s)
 {
     sigset_t all, old;
     if (!s->on_connection && !s->on_output)
         return NULL;
-    struct teller *t = xcalloc(1, sizeof *t);
+    struct callback_thread *t = xcalloc(1, sizeof *t);
     t->on_connection = s->on_connection;
     t->on_output = s->on_output;
     t->ctx = s->ctx;
@@ -144,7 +144,7 @@ struct teller *teller_new(struct settings *s)
     return t;
 }
 
-void teller_free(struct teller *t)
+void callback_thread_free(struct callback_thread *t)
 {
     if (!t)
         return;

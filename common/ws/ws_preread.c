@@ -13,7 +13,7 @@
 // Until all of that message is there, the connection waits here. Otherwise, a client could send all but the last byte
 // on hundreds of connections, and then all last bytes at once. If the server asks for another key, the client sends the
 // message again, when OpenSSL has the connection already: it cannot wait then, so all but a few in a turn are refused.
-#include "common/ws/ws_porch.h"
+#include "common/ws/ws_preread.h"
 
 #include "common/base/mem.h"
 #include "common/wire/request_line.h"
@@ -46,7 +46,7 @@ enum {
 #define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
 #define ADOPTED ((uint64_t)1)                    // of what an event is about: a ws_connection
 
-struct ws_porch {
+struct ws_preread {
     struct ws_server *server;
     int epoll;
     struct loop_poll *poll;
@@ -72,12 +72,12 @@ static unsigned waiting_max(const struct ws_server *server)
     return MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)WAITING_MAX);
 }
 
-static int64_t now(const struct ws_porch *p)
+static int64_t now(const struct ws_preread *p)
 {
     return clock_mono_ms(loop_clock(p->server->loop));
 }
 
-static void forget(struct ws_porch *p, uint64_t about)
+static void forget(struct ws_preread *p, uint64_t about)
 {
     for (int i = p->at; i < p->n_ready; i++)
         if (p->ready[i].data.u64 == about)
@@ -85,7 +85,7 @@ static void forget(struct ws_porch *p, uint64_t about)
 }
 
 // The socket is the caller's from here on.
-static int let_go(struct ws_porch *p, struct waiting *w)
+static int let_go(struct ws_preread *p, struct waiting *w)
 {
     int fd = w->fd;
     forget(p, (uintptr_t)w);
@@ -101,7 +101,7 @@ static int let_go(struct ws_porch *p, struct waiting *w)
 }
 
 // By a reset, which leaves nothing in the kernel.
-static void drop(struct ws_porch *p, struct waiting *w)
+static void drop(struct ws_preread *p, struct waiting *w)
 {
     const struct linger at_once = {.l_onoff = 1};
     int fd = let_go(p, w);
@@ -110,7 +110,7 @@ static void drop(struct ws_porch *p, struct waiting *w)
     p->server->counters.turned_away++;
 }
 
-bool ws_porch_drop_oldest(struct ws_porch *p)
+bool ws_preread_drop_oldest(struct ws_preread *p)
 {
     if (list_empty(&p->waiting))
         return false;
@@ -118,7 +118,7 @@ bool ws_porch_drop_oldest(struct ws_porch *p)
     return true;
 }
 
-static void arm(struct ws_porch *p)
+static void arm(struct ws_preread *p)
 {
     if (list_empty(&p->waiting) || loop_timer_armed(p->late))
         return;
@@ -128,7 +128,7 @@ static void arm(struct ws_porch *p)
 
 static void on_late(void *ctx)
 {
-    struct ws_porch *p = ctx;
+    struct ws_preread *p = ctx;
     int64_t at = now(p);
     for (int i = 0; i < READY_MAX && !list_empty(&p->waiting); i++) {
         struct waiting *oldest = CONTAINER_OF(p->waiting.next, struct waiting, link);
@@ -156,14 +156,14 @@ static unsigned bucket_of(int fd)
     return (unsigned)((key * 0x9e3779b97f4a7c15u) >> 56);
 }
 
-bool ws_porch_take(struct ws_listener *l, int fd)
+bool ws_preread_take(struct ws_listener *l, int fd)
 {
-    struct ws_porch *p = l->server->porch;
+    struct ws_preread *p = l->server->preread;
     unsigned max = waiting_max(l->server), bucket = bucket_of(fd);
     if (p->n_of[bucket] >= MAX(max / SHARE, 1u))
         drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting, same));
     else if (p->n >= max)
-        ws_porch_drop_oldest(p);
+        ws_preread_drop_oldest(p);
     struct waiting *w = xcalloc(1, sizeof *w);
     struct epoll_event e = {.events = ARRIVES, .data.u64 = (uintptr_t)w};
     *w = (struct waiting){
@@ -213,7 +213,7 @@ static enum request_line check(const struct ws_listener *l, const char *text, si
 }
 
 // Returns how much work that was.
-static int take(struct ws_porch *p, struct waiting *w, bool ends)
+static int take(struct ws_preread *p, struct waiting *w, bool ends)
 {
     struct ws_listener *l = w->listener;
     char text[TLS_HEAD + RECORD_MAX];
@@ -231,7 +231,7 @@ static int take(struct ws_porch *p, struct waiting *w, bool ends)
         return 0;
     }
     make_room(p->server);
-    ws_porch_adopt(l, fd, line == REQUEST_LINE_BAD);
+    ws_preread_adopt(l, fd, line == REQUEST_LINE_BAD);
     return l->tls ? HANDSHAKE_WORK : 1;
 }
 
@@ -258,14 +258,14 @@ static int on_client_hello(SSL *ssl, int *ret_alert, void *ctx)
     struct ws_server *server = ctx;
     bool second = SSL_get_ex_data(ssl, begun_index());
     SSL_set_ex_data(ssl, begun_index(), server);
-    if (!second || !server->porch || server->porch->second_hellos-- > 0)
+    if (!second || !server->preread || server->preread->second_hellos-- > 0)
         return SSL_CLIENT_HELLO_SUCCESS;
     server->counters.turned_away++;
     *ret_alert = SSL_AD_INTERNAL_ERROR;
     return SSL_CLIENT_HELLO_ERROR;
 }
 
-void ws_porch_watch(struct ws_server *server, SSL_CTX *ctx)
+void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx)
 {
     SSL_CTX_set_client_hello_cb(ctx, on_client_hello, server);
 }
@@ -276,7 +276,7 @@ static void on_handshake(const SSL *ssl, int where, int ret)
     (void)ret;
     if (!(where & SSL_CB_HANDSHAKE_DONE) || c->greeted || c->expected)
         return;
-    struct ws_porch *p = c->server->porch;
+    struct ws_preread *p = c->server->preread;
     struct epoll_event e = {.events = ARRIVES, .data.u64 = (uintptr_t)c | ADOPTED};
     c->expected = p && epoll_ctl(p->epoll, EPOLL_CTL_ADD, c->fd, &e) == 0;
     if (c->expected)
@@ -292,23 +292,23 @@ static void expect(struct ws_connection *c)
     SSL_set_info_callback(ssl, on_handshake);
 }
 
-void ws_porch_adopt(struct ws_listener *l, int fd, bool refused)
+void ws_preread_adopt(struct ws_listener *l, int fd, bool refused)
 {
     struct ws_connection *c = ws_connection_adopt(l, fd, refused);
     if (c && l->tls)
         expect(c);
 }
 
-void ws_porch_forget(struct ws_connection *c)
+void ws_preread_forget(struct ws_connection *c)
 {
-    if (c->server->porch)
-        forget(c->server->porch, (uintptr_t)c | ADOPTED);
+    if (c->server->preread)
+        forget(c->server->preread, (uintptr_t)c | ADOPTED);
 }
 
 // OpenSSL has the bytes, so the kernel tells of them no more. The second time is for what came behind the request,
 // which libwebsockets keeps, and for nothing else: the first one may have sent the answer, and what the client sends
 // then is its first frame, which is not libwebsockets' to read. The connection may have ended in between.
-static void let_read(const struct ws_porch *p, int fd, bool behind, const struct epoll_event *e)
+static void let_read(const struct ws_preread *p, int fd, bool behind, const struct epoll_event *e)
 {
     for (int i = 0; i < 1 + behind && e->data.u64; i++)
         lws_service_fd(p->server->context, &(struct lws_pollfd){.fd = fd, .events = LWS_POLLIN, .revents = LWS_POLLIN});
@@ -320,7 +320,7 @@ static bool has_more_than_a_head(const char *text, size_t len)
     return end && end + 4 < text + len;
 }
 
-static void read_line(struct ws_porch *p, struct ws_connection *c, const struct epoll_event *e)
+static void read_line(struct ws_preread *p, struct ws_connection *c, const struct epoll_event *e)
 {
     char text[RECORD_MAX];
     SSL *ssl = lws_get_ssl(c->wsi);
@@ -338,7 +338,7 @@ static void read_line(struct ws_porch *p, struct ws_connection *c, const struct 
     let_read(p, c->fd, has_more_than_a_head(text, len), e);
 }
 
-static int on_event(struct ws_porch *p, const struct epoll_event *e)
+static int on_event(struct ws_preread *p, const struct epoll_event *e)
 {
     void *about = (void *)(uintptr_t)(e->data.u64 & ~ADOPTED);
     if (!about)
@@ -352,7 +352,7 @@ static int on_event(struct ws_porch *p, const struct epoll_event *e)
 // The kernel tells of each piece once, so those whose turn has not come stay in the list.
 static void go_on(void *ctx)
 {
-    struct ws_porch *p = ctx;
+    struct ws_preread *p = ctx;
     for (; p->left > 0 && p->at < p->n_ready; p->at++)
         p->left -= on_event(p, &p->ready[p->at]);
     if (p->at < p->n_ready)
@@ -361,7 +361,7 @@ static void go_on(void *ctx)
 
 static void on_ready(void *ctx, int events)
 {
-    struct ws_porch *p = ctx;
+    struct ws_preread *p = ctx;
     (void)events;
     if (p->at < p->n_ready)
         return;
@@ -370,26 +370,26 @@ static void on_ready(void *ctx, int events)
     go_on(p);
 }
 
-void ws_porch_begin(struct ws_server *server)
+void ws_preread_begin(struct ws_server *server)
 {
-    server->porch->left = TURN_WORK;
-    server->porch->second_hellos = SECOND_HELLOS;
+    server->preread->left = TURN_WORK;
+    server->preread->second_hellos = SECOND_HELLOS;
 }
 
-unsigned ws_porch_count(const struct ws_porch *p)
+unsigned ws_preread_count(const struct ws_preread *p)
 {
     return p->n;
 }
 
-void ws_porch_clear(struct ws_porch *p)
+void ws_preread_clear(struct ws_preread *p)
 {
-    while (ws_porch_drop_oldest(p))
+    while (ws_preread_drop_oldest(p))
         ;
 }
 
-int ws_porch_new(struct ws_server *server, struct err *err)
+int ws_preread_new(struct ws_server *server, struct err *err)
 {
-    struct ws_porch *p = server->porch = xcalloc(1, sizeof *p);
+    struct ws_preread *p = server->preread = xcalloc(1, sizeof *p);
     p->server = server;
     list_init(&p->waiting);
     for (size_t i = 0; i < BUCKETS; i++)
@@ -403,12 +403,12 @@ int ws_porch_new(struct ws_server *server, struct err *err)
     return loop_poll_set(p->poll, LOOP_READ, err);
 }
 
-void ws_porch_free(struct ws_server *server)
+void ws_preread_free(struct ws_server *server)
 {
-    struct ws_porch *p = TAKE_PTR(server->porch);
+    struct ws_preread *p = TAKE_PTR(server->preread);
     if (!p)
         return;
-    ws_porch_clear(p);
+    ws_preread_clear(p);
     loop_poll_free(p->poll);
     loop_timer_free(p->late);
     loop_timer_free(p->again);

@@ -7,11 +7,11 @@
 
 #include "sdk/c/client/client_state.h"
 
-struct turnstile;
+struct client_threads;
 
-void turnstile_start(struct cadre_client *c); // makes the one of this client, and starts its thread
-void turnstile_stop(struct turnstile *t);     // ends it; with the lock, which is free meanwhile
-void turnstile_free(struct turnstile *t);     // accepts NULL; nobody is inside any more
+void client_threads_start(struct cadre_client *c);  // makes the one of this client, and starts its thread
+void client_threads_stop(struct client_threads *t); // ends it; with the lock, which is free meanwhile
+void client_threads_free(struct client_threads *t); // accepts NULL; nobody is inside any more
 
 void client_enter(struct cadre_client *c);
 void client_leave(struct cadre_client *c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/transfer/mishap.h"
+#include "worker/transfer/transfer_fault.h"
 
 #ifdef CADRE_FAULTS
 #include "common/base/str.h"
@@ -11,7 +11,7 @@
 
 static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
 
-void mishap_at(enum mishap_phase phase)
+void transfer_fault_at(enum transfer_fault_phase phase)
 {
     const char *file = getenv("CADRE_TRANSFER_FAULT");
     char wanted[32] = "", rest[16] = "";
@@ -26,7 +26,7 @@ void mishap_at(enum mishap_phase phase)
     kill(getpid(), (int)number);
 }
 #else
-void mishap_at(enum mishap_phase phase)
+void transfer_fault_at(enum transfer_fault_phase phase)
 {
     (void)phase;
 }
