@@ -22,6 +22,7 @@ const char *const reserved_env[] = {
     "!CADRE_STORE_BYTES",
     "!CADRE_REFERENCE_BYTES",
     "!CADRE_OBJECTS_PORT",
+    "!CADRE_SILENCE_SECONDS",
     "!CADRE_TRUST_CALLERS",
     "MASTER_ADDR",
     "MASTER_PORT",

@@ -187,8 +187,11 @@ int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err
         c->names[i] = xstrdup(config->names[i]);
     pthread_mutex_init(&c->mutex, NULL);
     if (c->n > 1) {
-        c->star = star_new(
-            &(struct star_config){c->index, c->n, (const char *const *)c->names, config->links, config->limit_ms});
+        c->star = star_new(&(struct star_config){.index = c->index,
+                                                 .n = c->n,
+                                                 .names = (const char *const *)c->names,
+                                                 .links = config->links,
+                                                 .limit_ms = config->limit_ms});
         r = make(c, config, err);
         if (r == 0)
             star_watch(c->star, on_broken, c);

@@ -5,6 +5,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/collective/agreement.h"
+#include "worker/collective/pulse.h"
 #include "worker/collective/star_frame.h"
 
 #include <poll.h>
@@ -25,6 +26,7 @@ struct link {
     int member;
     bool left;     // it has said goodbye
     bool answered; // to ASK
+    int asked;     // PINGs since something came
     uint32_t begun;
     uint32_t compares; // the last that it has sent to be compared, and what
     char what[STAR_WHAT_SIZE];
@@ -36,6 +38,7 @@ struct star {
     size_t n_links;
     pthread_t thread;
     bool watches;
+    struct pulse pulse;
     atomic_bool canceled;
     int wake; // an eventfd
     void (*on_broken)(void *ctx);
@@ -65,6 +68,7 @@ struct star *star_new(const struct star_config *config)
     struct star *s = xcalloc(1, sizeof *s);
     pthread_condattr_t attr;
     s->config = *config;
+    s->pulse = pulse_new(config->silence_ms);
     s->n_links = config->index ? 1 : (size_t)config->n - 1;
     s->links = xcalloc(s->n_links + 1, sizeof *s->links);
     for (size_t i = 0; i < s->n_links; i++)
@@ -251,15 +255,28 @@ static void break_all(struct star *s, const char *reason)
     }
 }
 
-static void lose(struct star *s, struct link *l)
+// One that stands still hears of it, too, when it goes on.
+static void lose(struct star *s, struct link *l, const char *why)
 {
     char reason[STAR_REASON_SIZE];
+    snprintf(reason, sizeof reason, "%s was lost: %s", s->config.names[l->member], why);
+    if (!l->left)
+        break_all(s, reason);
     close(l->fd);
     l->fd = -1;
-    if (l->left)
+}
+
+static void ask_who_runs(struct star *s)
+{
+    if (!pulse_due(&s->pulse, now_ms()))
         return;
-    snprintf(reason, sizeof reason, "%s was lost: its process has ended, or its node", s->config.names[l->member]);
-    break_all(s, reason);
+    for (size_t i = 0; i < s->n_links; i++) {
+        struct link *l = &s->links[i];
+        if (l->fd >= 0 && !pulse_ask(&l->asked))
+            lose(s, l, "it does not answer: its process is stopped, or it cannot be reached");
+        else if (l->fd >= 0)
+            (void)star_frame_send(l->fd, FRAME_PING, "", 0, now_ms() + SEND_MS);
+    }
 }
 
 static void ask_all(struct star *s, uint32_t number)
@@ -365,9 +382,10 @@ static void take(struct star *s, struct link *l)
     char *body;
     if (star_frame_take(l->fd, &f, &body, now_ms() + SEND_MS) < 0) {
         free(body);
-        lose(s, l);
+        lose(s, l, "its process has ended, or its node");
         return;
     }
+    l->asked = 0;
     if (f.kind == FRAME_BYE)
         l->left = true;
     else if (f.kind == FRAME_BROKEN)
@@ -376,6 +394,8 @@ static void take(struct star *s, struct link *l)
         take_number(s, l, &f, body);
     else if (f.kind == FRAME_COMPARE || f.kind == FRAME_SAME)
         take_comparison(s, l, &f, body);
+    else if (f.kind == FRAME_PING)
+        (void)star_frame_send(l->fd, FRAME_PONG, "", 0, now_ms() + SEND_MS);
     else if (f.kind == FRAME_ASK) {
         pthread_mutex_lock(&s->mutex);
         uint32_t number = s->number;
@@ -461,7 +481,7 @@ static void *watch(void *arg)
     struct star *s = arg;
     struct pollfd *polled = xcalloc(s->n_links + 1, sizeof *polled);
     for (;;) {
-        int wait = attend(s);
+        int wait = pulse_wait(&s->pulse, now_ms(), attend(s));
         pthread_mutex_lock(&s->mutex);
         bool stopping = s->stopping;
         pthread_mutex_unlock(&s->mutex);
@@ -477,6 +497,7 @@ static void *watch(void *arg)
         for (size_t i = 0; i < s->n_links; i++)
             if (polled[i].revents && s->links[i].fd >= 0)
                 take(s, &s->links[i]);
+        ask_who_runs(s); // after what has come was taken
     }
     free(polled);
     return NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the members of a communicator find and watch each other: member 0 has a connection to every other member. First
 // they exchange what their back ends need. Then a thread of each member watches its connections: they break as soon as
-// a process ends, whatever its methods do. All members learn who was lost, and can ask who is missing in a collective.
+// a process ends, whatever its methods do. A process that stands still keeps them: members can ask each other whether
+// they run. All members learn who was lost, and can ask who is missing in a collective.
 #pragma once
 
 #include "common/base/err.h"
@@ -19,7 +20,8 @@ struct star_config {
     const char *const *names; // of the members, for messages: "rank 3"; borrowed until star_free()
     int *links; // of member 0: n descriptors, links[0] is not used; of another one: links[0] goes to member 0. The
                 // star closes them. Connections have been let in already: nobody says here who he is
-    int64_t limit_ms; // of the exchange
+    int64_t limit_ms;   // of the exchange
+    int64_t silence_ms; // while they watch: who does not answer for so long counts as lost; 0 = nobody is asked
 };
 
 // Never fails. Nothing is sent.

@@ -17,6 +17,8 @@ enum star_frame_kind {
     FRAME_BYE = 7,
     FRAME_COMPARE = 8, // u32 number, a text: what it is about to do
     FRAME_SAME = 9,    // u32 number: all are about to do the same
+    FRAME_PING = 10,   // do you run?
+    FRAME_PONG = 11,
 };
 
 struct star_frame {

@@ -8,6 +8,7 @@
 #include "worker/host/borrowed.h"
 #include "worker/host/host_session_config.h"
 #include "worker/host/object_store.h"
+#include "worker/host/rank_watch.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -142,6 +143,11 @@ static int set_objects(struct options *o)
     if (r >= 0)
         return r;
     o->reference_bytes = (size_t)bytes;
+    int64_t silence_s = RANK_WATCH_SILENCE_S;
+    r = read_number("CADRE_SILENCE_SECONDS", 0, INT32_MAX / 1000, &silence_s);
+    if (r >= 0)
+        return r;
+    o->silence_ms = silence_s * 1000;
     o->objects_port = port ? (int)(port + local_rank) : 0;
     return -1;
 }

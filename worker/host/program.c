@@ -201,6 +201,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
         return HOST_EXIT_MODULE;
     }
     p->host.pulled = true;
+    p->watch.silence_ms = p->host.options.silence_ms;
     p->host.on_begin = on_begin;
     p->host.on_created = on_created;
     p->host.on_end = on_end;

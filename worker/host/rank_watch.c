@@ -85,8 +85,12 @@ static int meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struc
     w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
     for (int i = 0; i < list.n; i++)
         w->names[i] = xasprintf("rank %d", i);
-    struct star *star =
-        star_new(&(struct star_config){list.index, list.n, (const char *const *)w->names, links, limit_ms});
+    struct star *star = star_new(&(struct star_config){.index = list.index,
+                                                       .n = list.n,
+                                                       .names = (const char *const *)w->names,
+                                                       .links = links,
+                                                       .limit_ms = limit_ms,
+                                                       .silence_ms = w->silence_ms});
     r = agree(w, star, err);
     if (r < 0) {
         forget(w, star);

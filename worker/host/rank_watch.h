@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that learn when another rank of the group is lost, whatever that rank did: all ranks meet and keep their
-// connections.
+// Threads that learn when another rank of the group is lost, or stands still, whatever that rank did: all ranks meet
+// and keep their connections.
 #pragma once
 
 #include "worker/host/meeting.h"
 
 #include <pthread.h>
+
+enum { RANK_WATCH_SILENCE_S = 40 }; // unless a group says something else
 
 struct star;
 
@@ -13,6 +15,7 @@ struct rank_watch {
     pthread_mutex_t mutex; // of what follows
     pthread_cond_t changed;
     bool busy, broken, ended;
+    int64_t silence_ms; // who does not answer for so long counts as lost; 0 = only who has ended. Set before they meet
     atomic_bool canceled;
     struct star *agreeing; // while they meet
     struct star *star;     // NULL = they have not met

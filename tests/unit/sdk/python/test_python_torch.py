@@ -8,11 +8,8 @@ Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 import math
 import os
 import re
-import signal
 import subprocess
 import sys
-import tempfile
-import time
 
 import cadre
 from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, lines_of, main
@@ -158,60 +155,6 @@ class Programs(RunCase):
         torch.manual_seed(1)
         self.check_network("Linear", torch.randn(4, 512))
         self.check_network("Attention", torch.randn(4, 128, 1024))
-
-
-class Death(RunCase):
-    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"),)
-
-    def test_the_death_of_a_rank_ends_the_waits_of_all_others(self):
-        with cadre.local() as client, tempfile.TemporaryDirectory() as folder:
-            group = client.Group("joined:Joined", replicas=3)
-            self.assertEqual(group.sum(), [3.0] * 3)
-            pids = group.pid()
-            marks = [os.path.join(folder, str(i)) for i in range(2)]
-            waits = [group.start("sum", marks[0], rank=0), group.start("wait_for_nothing", marks[1], rank=2)]
-            while not all(map(os.path.exists, marks)):  # else they would wait for the restart, and run then
-                time.sleep(0.02)
-            os.kill(pids[1], signal.SIGKILL)
-            for wait in waits:  # of an hour, if torch alone decides
-                with self.assertRaises(cadre.Error):
-                    wait.result()
-            self.assertEqual(group.sum(), [3.0] * 3)
-            self.assertFalse(set(pids) & set(group.pid()))
-
-    def kill_among(self, restart, ranks, *calls):
-        """Rank 1 dies while the others are in these calls: the errors of all, then what the group says."""
-        with cadre.local() as client, tempfile.TemporaryDirectory() as folder:
-            group = client.Group("joined:Joined", replicas=ranks, restart=restart, preload=["torch"])
-            while not all(group.is_watching()):
-                time.sleep(0.02)
-            pids = group.pid()
-            marks = [os.path.join(folder, str(i)) for i in range(len(calls))]
-            waits = [group.start(method, mark, *args, rank=rank) for (rank, method, *args), mark in zip(calls, marks)]
-            while not all(map(os.path.exists, marks)):
-                time.sleep(0.02)
-            os.kill(pids[1], signal.SIGKILL)
-            for wait in waits:
-                with self.assertRaisesRegex(cadre.Error, "rank 1 was lost: its process has ended, or its node"):
-                    wait.result()
-            return self.after(group, ranks, restart)
-
-    def after(self, group, ranks, restart):
-        if restart == "Never":
-            with self.assertRaisesRegex(cadre.Unavailable, "it failed: rank 1 .*; it is not restarted: restartPolicy is Never"):
-                group.sum()
-        else:
-            self.assertEqual(group.sum(), [float(ranks)] * ranks)
-
-    def test_a_rank_that_dies_in_a_collective_is_named_by_all_others(self):
-        for restart in "Group", "Worker", "Never":
-            with self.subTest(restart):
-                self.kill_among(restart, 4, (0, "sum"), (2, "sum"), (3, "sum"))
-
-    def test_ranks_that_wait_for_each_other_learn_that_another_one_died(self):
-        for restart in "Worker", "Never":
-            with self.subTest(restart):
-                self.kill_among(restart, 3, (0, "receive", 2), (2, "receive", 0))
 
 
 if __name__ == "__main__":

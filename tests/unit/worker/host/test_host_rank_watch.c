@@ -115,7 +115,8 @@ static void *die(void *ctx)
     if (w->code < 0)
         return NULL;
     link = links[0];
-    struct star *star = star_new(&(struct star_config){2, RANKS, names, links, LIMIT_MS});
+    struct star *star =
+        star_new(&(struct star_config){.index = 2, .n = RANKS, .names = names, .links = links, .limit_ms = LIMIT_MS});
     atomic_store(&w->held, true);
     sem_wait(&w->may_agree);
     w->code = star_agree(star, &none, &w->err);
