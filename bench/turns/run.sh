@@ -10,7 +10,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/bench/lib/options.sh"
 options_check "$@"
 seconds=4
-attacks="info posts hoard calls ahead flood hellos silent sessions slow handshakes texts documents frames"
+attacks="info posts hoard calls ahead flood hellos silent sessions slow handshakes bodies texts documents frames"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --seconds) seconds=$2 ;;

@@ -12,12 +12,10 @@ struct ws_receiver_events { // what comes of a session, in the order in which th
     void (*ended)(struct ws_session *s); // there is nothing to read any more, or it cannot be read
 };
 
-int ws_receivers_new(struct ws_server *server, struct err *err);
-void ws_receivers_free(struct ws_server *server);
-void ws_receivers_begin(struct ws_server *server); // before each turn
 // Of an open one; nothing is read before the next turn. `on` must outlive it.
 void ws_receiver_new(struct ws_session *s, const struct ws_receiver_events *on);
 bool ws_receiver_failed(const struct ws_session *s); // what came was not a frame: nothing more is understood
+void ws_receiver_stop(struct ws_session *s);         // libwebsockets has it back, to end it
 void ws_receiver_free(struct ws_session *s);
 // Whose it is from now on: ws_fair_queue.h. Before: of "", as are all strangers.
 void ws_receiver_owner(struct ws_session *s, const char *name, unsigned weight);

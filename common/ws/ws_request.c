@@ -7,6 +7,7 @@
 #include "common/base/str.h"
 #include "common/wire/handshake.h"
 #include "common/ws/ws_connection.h"
+#include "common/ws/ws_reader.h"
 #include "common/ws/ws_server_state.h"
 #include "common/ws/ws_session.h"
 
@@ -19,6 +20,7 @@
 
 enum {
     FREE_MAX = 4096, // so much of an answer goes out even if no memory is left
+    READS_A_TURN = 4,
     ROUNDS_MAX = 180 // an hour, of 20 s, for all of an answer
 };
 
@@ -60,6 +62,9 @@ void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx
 static void request_free(struct ws_request *r)
 {
     r->connection->request = NULL;
+    if (r->reader)
+        ws_reader_done(r->reader);
+    free(r->reader);
     ws_request_drop_body(r);
     quota_refund(r->payer ? r->payer : r->connection->server->quota, r->answer_charged);
     quota_unref(r->payer);
@@ -69,6 +74,12 @@ static void request_free(struct ws_request *r)
     if (r->ended)
         r->ended(r->ended_ctx);
     free(r);
+}
+
+void ws_request_for(struct ws_request *r, const char *name, unsigned weight)
+{
+    if (r->reader)
+        ws_reader_owner(r->reader, name, weight);
 }
 
 // Its owner need not answer it any more.
@@ -298,6 +309,8 @@ static void hand_over(struct ws_request *r)
     r->handed_over = true;
     c->server->counters.requests++;
     lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
+    if (r->reader)
+        ws_reader_leave(r->reader);
     lws_rx_flow_control(c->wsi, 0); // nothing more is wanted from it; on again when there is an answer
     if (config->on_http)
         config->on_http(config->ctx, r);
@@ -329,28 +342,62 @@ static int send_word(struct ws_connection *c)
     return r < 0 ? -1 : 0;
 }
 
+// The connection is of no use any more.
+static void hang_up(struct ws_request *r)
+{
+    shutdown(lws_get_socket_fd(r->connection->wsi), SHUT_RDWR);
+    ws_reader_leave(r->reader);
+    lws_rx_flow_control(r->connection->wsi, 1);
+}
+
+static void unwatched(struct ws_reader *r)
+{
+    hang_up(r->connection->request);
+}
+
+// What has come of the body since libwebsockets read the head.
+static size_t read_body(struct ws_reader *reader, bool alone)
+{
+    struct ws_connection *c = reader->connection;
+    struct ws_request *r = c->request;
+    size_t bytes = 0;
+    (void)alone;
+    for (int i = 0; i < READS_A_TURN && reader->wanted; i++) {
+        struct iovec into[2] = {{NULL, 0},
+                                {c->server->read_buf, MIN(r->want - r->body.len, c->server->config.read_size)}};
+        ssize_t n = ws_reader_read(reader, into);
+        if (n < 0 || (n > 0 && ws_request_piece(c, into[1].iov_base, (size_t)n) < 0))
+            hang_up(r);
+        if (n <= 0)
+            break;
+        bytes += (size_t)n;
+        if (r->body.len == r->want)
+            ws_request_complete(c);
+    }
+    return bytes;
+}
+
 static int take_head(struct ws_request *r)
 {
     struct ws_connection *c = r->connection;
     const struct ws_server_config *config = &c->server->config;
+    r->reader = xcalloc(1, sizeof *r->reader);
+    ws_reader_init(r->reader, c, read_body, unwatched);
     r->held_up = config->on_head && config->on_head(config->ctx, r) > 0;
-    if (r->answered)
+    if (r->answered || r->held_up)
         return 0;
-    if (!r->held_up)
-        return expects_word(r) ? send_word(c) : 0;
-    lws_rx_flow_control(c->wsi, 0);
-    return 0;
+    ws_reader_want(r->reader, true);
+    return expects_word(r) ? send_word(c) : 0;
 }
 
 void ws_request_read(struct ws_request *r)
 {
-    struct ws_connection *c = r->connection;
     if (!r->held_up || r->handed_over)
         return;
     r->held_up = false;
-    lws_rx_flow_control(c->wsi, 1);
-    if (r->body.len < r->want && expects_word(r) && send_word(c) < 0)
-        shutdown(lws_get_socket_fd(c->wsi), SHUT_RDWR);
+    ws_reader_want(r->reader, true);
+    if (r->body.len < r->want && expects_word(r) && send_word(r->connection) < 0)
+        hang_up(r);
 }
 
 int ws_request_begin(struct ws_connection *c)
@@ -464,7 +511,9 @@ static bool charge_answer(struct ws_request *r, size_t len)
 
 static void begin_answer(struct ws_request *r)
 {
-    ws_request_drop_body(r);                    // the answer may lie in it
+    ws_request_drop_body(r); // the answer may lie in it
+    if (r->reader)
+        ws_reader_leave(r->reader);
     lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write where it does not read
     lws_callback_on_writable(r->connection->wsi);
 }

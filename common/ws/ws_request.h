@@ -21,6 +21,8 @@ void *ws_request_owner(const struct ws_request *r);                       // ctx
 // This quota pays for all of its body, whatever has come of it yet, and for its answer, instead of what the server has
 // for all requests. False, and nothing changed: it has no room for the body.
 bool ws_request_charge(struct ws_request *r, struct quota *quota);
+// The rest of its body is read as this owner's (ws_fair_queue.h). Before: as one of strangers.
+void ws_request_for(struct ws_request *r, const char *name, unsigned weight);
 // `ended` is called when its answer was taken or given up, and its memory is free.
 void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx);
 // Every request that on_head or on_http got is answered once, or gone: then `gone`, if set, is called and the request

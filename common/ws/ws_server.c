@@ -5,7 +5,7 @@
 #include "common/ws/ws_connection.h"
 #include "common/ws/ws_listener.h"
 #include "common/ws/ws_preread.h"
-#include "common/ws/ws_receiver.h"
+#include "common/ws/ws_reader.h"
 #include "common/ws/ws_server_state.h"
 #include "common/ws/ws_server_tls.h"
 
@@ -111,7 +111,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
-    ws_receivers_begin(server);
+    ws_readers_begin(server);
     ws_preread_begin(server);
     if (!lws_service_adjust_timeout(server->context, 1, 0))
         lws_cancel_service(server->context);
@@ -246,7 +246,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     if (r == 0)
         r = context_new(server, err);
     if (r == 0)
-        r = ws_receivers_new(server, err);
+        r = ws_readers_new(server, err);
     if (r == 0)
         r = ws_preread_new(server, err);
     if (r < 0) {
@@ -274,7 +274,7 @@ void ws_server_free(struct ws_server *server)
     for (int i = 0; i < 3 && server->context; i++)
         loop_run_once(server->loop, 0);
     lws_context_destroy(server->context);
-    ws_receivers_free(server);
+    ws_readers_free(server);
     quota_unref(server->bodies);
     quota_unref(server->quota);
     free(server->protocols);

@@ -47,8 +47,8 @@ struct ws_server {
     char *cert_pem, *key_pem;
     bool freeing;
     unsigned char *scratch; // a message, with LWS_PRE bytes in front
-    char *read_buf;         // read_size bytes, for all sessions
-    struct ws_receivers *receivers;
+    char *read_buf;         // read_size bytes, for all connections
+    struct ws_readers *readers;
 };
 
 // What a connection is to us; hangs on libwebsockets' struct from accept to its end.
@@ -68,6 +68,7 @@ struct ws_connection {
 };
 
 struct ws_receiver; // ws_receiver.h
+struct ws_reader;   // ws_reader.h
 
 struct ws_session {
     struct ws_connection *connection;
@@ -98,6 +99,7 @@ struct ws_session {
 
 struct ws_request {
     struct ws_connection *connection;
+    struct ws_reader *reader; // of its body; NULL = none
     struct arena arena;
     const char *method, *path, *query;
     struct buf body;

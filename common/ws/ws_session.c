@@ -168,6 +168,8 @@ static void hang_up(struct ws_session *s)
 {
     struct lws *wsi = s->connection->wsi;
     s->closing = s->cut = true;
+    if (s->receiver)
+        ws_receiver_stop(s);
     shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
     lws_rx_flow_control(wsi, 1);
     lws_callback_on_writable(wsi);

@@ -21,16 +21,25 @@ struct post {
     struct admission admission;
     char trace[TRACEPARENT_LEN + 1]; // of its header
     struct tenant *tenant;           // pays for it; NULL until it was admitted
+    bool entered;                    // it counts as a connection of it
     bool whole;                      // its body is there
     bool called;                     // jsonrpc has it
     struct jsonrpc jsonrpc;
 };
+
+static void leave(struct post *p)
+{
+    if (p->entered)
+        tenant_leave(p->tenant);
+    p->entered = false;
+}
 
 static void post_free(struct post *p)
 {
     admission_done(&p->admission);
     if (p->called)
         jsonrpc_done(&p->jsonrpc);
+    leave(p);
     if (p->tenant)
         tenant_unref(p->tenant);
     list_remove(&p->link);
@@ -116,13 +125,9 @@ static void refuse_and_free(struct post *p, const struct err *err)
 static void call(struct post *p)
 {
     struct gateway *g = p->gateway;
-    struct err err = ERR_INIT;
     size_t len;
     const char *body = ws_request_body(p->request, &len);
-    if (tenant_check_sessions(&g->router, p->target.ns, &err) < 0) {
-        refuse_and_free(p, &err);
-        return;
-    }
+    leave(p); // its session counts instead
     p->called = true;
     jsonrpc_init(&p->jsonrpc, &g->router, p->target.ns, p->target.group[0] ? p->target.group : NULL,
                  g->config.max_queue, &p->outlet);
@@ -162,13 +167,21 @@ void posts_go_on(struct gateway *g)
     }
 }
 
-// Its namespace pays from now on.
+// Its namespace pays from now on, and it is a connection of its namespace.
 static int charge(struct post *p, struct err *err)
 {
-    p->tenant = tenant_get(&p->gateway->router, p->target.ns);
-    if (!ws_request_charge(p->request, p->tenant->quota))
+    struct router *router = &p->gateway->router;
+    if (tenant_check_sessions(router, p->target.ns, err) < 0)
+        return err->code;
+    p->tenant = tenant_get(router, p->target.ns);
+    if (!ws_request_charge(p->request, p->tenant->quota)) {
         tenant_explain(p->tenant, p->tenant->quota, err);
-    return err->code;
+        return err->code;
+    }
+    p->entered = true;
+    tenant_enter(p->tenant);
+    ws_request_for(p->request, p->target.ns, p->tenant->weight);
+    return 0;
 }
 
 static void on_admission(struct admission *a)

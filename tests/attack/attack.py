@@ -205,6 +205,29 @@ def handshakes(target, options, end):
     return {"connections": n}
 
 
+def bodies(target, options, end):
+    """POSTs of 100 KiB each on many connections, all sent at the same time, over and over."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"group.info"' + b" " * (100 << 10) + b"}"
+    head = (f"POST /v1/namespaces/{target.namespace}/workergroups/echo HTTP/1.1\r\nHost: {target.host}\r\n"
+            f"Authorization: Bearer {target.token}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n").encode()
+    answers = {}
+
+    def listen(client):
+        status = client.recv(12)[-3:].decode()
+        answers[status] = answers.get(status, 0) + 1
+
+    while time.monotonic() < end:
+        clients = [target.tls() for _ in range(int(400 * options.scale) or 1)]
+        for part in head + body[:-1], body[-1:]:
+            for c in clients:
+                until_refused([lambda c=c, part=part: c.sendall(part)])
+        for c in clients:
+            until_refused([lambda c=c: listen(c)])
+            c.close()
+    return {"bytes": len(body), "answered": answers.get("200", 0), "answers": answers}
+
+
 def tokens(target, options, end):
     """Made-up tokens."""
     head, claims, signature = target.token.split(".")
@@ -273,8 +296,8 @@ def frames(target, options, end):
     return {"frames": n}
 
 
-ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes, tokens,
-                                   texts, documents, frames)}
+ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes,
+                                   bodies, tokens, texts, documents, frames)}
 
 # Of what an attack says that it did: without it, it was none.
 DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "answers", "frames")

@@ -212,6 +212,28 @@ static void test_a_body_is_charged_to_the_namespace(void **state)
     tenant_unref(t);
 }
 
+// A namespace whose bodies do not come has no more connections than its part.
+static void test_a_body_that_is_to_come_is_a_connection_of_its_namespace(void **state)
+{
+    enum { MOST = 16, PART = 4 }; // the others have half, and who is alone half of that
+    int fds[PART];
+    (void)state;
+    gateway_fixture_restart(&f, &(struct gateway_config){.max_connections = MOST});
+    struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
+    for (uint32_t i = 0; i < PART; i++) {
+        fds[i] = begin_post("{", 100);
+        GATEWAY_UNTIL(&f, t->n_sessions == i + 1);
+    }
+    assert_answer(gateway_post(&f, GROUP_PATH, "alice", CALL("[10]")), "HTTP/1.1 429 ",
+                  "the clients of namespace ml have 4 connections here");
+    assert_answer(gateway_post(&f, "/v1/namespaces/web/workergroups/llama", "alice", CALL("[10]")), "HTTP/1.1 200 ",
+                  "there is no WorkerGroup web/llama");
+    for (int i = 0; i < PART; i++)
+        close(fds[i]);
+    GATEWAY_UNTIL(&f, t->n_sessions == 0);
+    tenant_unref(t);
+}
+
 static void test_an_answer_is_charged_to_the_namespace_until_it_is_taken(void **state)
 {
     enum { RESULT = 1000 << 10, POSTS = 16 };
@@ -331,6 +353,7 @@ int main(void)
         TEST(test_no_body_is_waited_for_without_the_right),
         TEST(test_a_body_is_read_once_the_right_is_known),
         TEST(test_a_body_is_charged_to_the_namespace),
+        TEST(test_a_body_that_is_to_come_is_a_connection_of_its_namespace),
         TEST(test_an_answer_is_charged_to_the_namespace_until_it_is_taken),
         TEST(test_a_post_waits_for_the_turn_of_its_namespace),
         TEST(test_stop),
