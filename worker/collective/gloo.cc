@@ -108,6 +108,17 @@ class Mesh : public gloo::Context
         }
     }
 
+    // For what arrives before it is reduced. It stays, so that a collective finds memory without page faults; at most
+    // as much as a Ring has ahead.
+    char *room(size_t len)
+    {
+        if (len > room_len) {
+            room_.reset(new char[len]);
+            room_len = len;
+        }
+        return room_.get();
+    }
+
     std::vector<Bytes> addresses; // one for each peer
 
   private:
@@ -122,6 +133,8 @@ class Mesh : public gloo::Context
     std::mutex mutex; // of what follows
     bool aborted = false;
     gloo::transport::UnboundBuffer *waiting = nullptr;
+    std::unique_ptr<char[]> room_;
+    size_t room_len = 0;
 };
 
 // Each address of the list: u32 length, bytes.
@@ -234,18 +247,20 @@ void reduce_parts(const Ring &r, char *data, reduce_function reduce)
     Flow flow(r.mesh, r.op);
     const size_t count = (size_t)(r.n - 1) * r.pieces;
     const size_t ahead = std::min<size_t>(Ring::AHEAD, count);
-    std::vector<Bytes> space(ahead, Bytes(r.largest() * r.op->item));
+    const size_t each = r.largest() * r.op->item;
+    char *const room = r.mesh->room(ahead * each);
+    auto space = [&](size_t i) { return room + i % ahead * each; };
     auto outgoing = [&](size_t i) { return r.piece(data, r.me - 1 - (int)(i / r.pieces), i % r.pieces); };
     auto incoming = [&](size_t i) { return r.piece(data, r.me - 2 - (int)(i / r.pieces), i % r.pieces); };
     for (size_t i = 0; i < ahead; i++)
-        flow.recv(r.before, space[i].data(), incoming(i).second);
+        flow.recv(r.before, space(i), incoming(i).second);
     for (size_t i = 0; i < count; i++) {
         auto out = outgoing(i), in = incoming(i);
         flow.send(r.next, out.first, out.second);
         flow.received();
-        reduce(in.first, in.first, space[i % ahead].data(), in.second / r.op->item);
+        reduce(in.first, in.first, space(i), in.second / r.op->item);
         if (i + ahead < count)
-            flow.recv(r.before, space[i % ahead].data(), incoming(i + ahead).second);
+            flow.recv(r.before, space(i), incoming(i + ahead).second);
         flow.sent(r.pieces);
     }
     flow.sent(0);
