@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench-beside-gloo: all_reduce of Cadre's back end gloo beside gloo's own, on four processes of this machine, in
-// turns. Prints a line for each size: bytes, medians of both in milliseconds, the median of the ratios (Cadre to gloo).
+// bench-beside-gloo: all_reduce of Cadre's back end gloo beside gloo's own, on four processes of this machine. The two
+// take turns within each pair, and every second pair begins with the other one. Prints a line for each size: bytes,
+// medians of both in milliseconds; of the pairs' ratios (Cadre to gloo) the median and the quartiles; and the median of
+// the ratios of CPU time of all four, which other programs on the machine hardly change.
 #include <gloo/allreduce.h>
 #include <gloo/math.h>
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -23,7 +26,7 @@ extern "C" {
 namespace
 {
 
-enum { MEMBERS = 4, PAIRS = 15, LIMIT_MS = 60 * 1000 };
+enum { MEMBERS = 4, PAIRS = 41, LIMIT_MS = 60 * 1000 };
 const size_t counts[] = {1 << 8, 1 << 14, 1 << 20, 1 << 24}; // of F32
 
 double now_ms()
@@ -50,38 +53,68 @@ void reduce_own(const std::shared_ptr<gloo::Context> &context, std::vector<float
     gloo::allreduce(options);
 }
 
-// Once each, so that all begin together; the time of the slowest member is what counts, and a barrier shows it.
-template <typename F> double timed(cadre_comm *comm, size_t times, F f)
+// Of this process, with all of its threads.
+double cpu_ms()
+{
+    rusage u;
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e3 +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e3;
+}
+
+struct times {
+    samples ms, cpu;
+};
+
+// Begun together; the slowest member is what counts, and a barrier shows it. Then the CPU times are added up.
+template <typename F> void measure(cadre_comm *comm, size_t calls, times *to, F f)
 {
     cadre_barrier(comm);
-    double begin = now_ms();
-    for (size_t i = 0; i < times; i++)
+    double begin = now_ms(), cpu = cpu_ms();
+    for (size_t i = 0; i < calls; i++)
         f();
+    cpu = cpu_ms() - cpu;
     cadre_barrier(comm);
-    return (now_ms() - begin) / (double)times;
+    double ms = now_ms() - begin;
+    if (cadre_all_reduce(comm, "F64", &cpu, &cpu, 1, CADRE_SUM) != CADRE_OK)
+        std::exit(1);
+    samples_add(&to->ms, ms / (double)calls);
+    samples_add(&to->cpu, cpu / (double)calls);
+}
+
+void print(size_t bytes, const times &cadre, const times &gloo)
+{
+    samples ms, cpu;
+    samples_ratios(&cadre.ms, &gloo.ms, &ms);
+    samples_ratios(&cadre.cpu, &gloo.cpu, &cpu);
+    std::printf("%zu %.3f %.3f %.2f %.2f %.2f %.2f\n", bytes, samples_median(&cadre.ms), samples_median(&gloo.ms),
+                samples_median(&ms), samples_quantile(&ms, 0.25), samples_quantile(&ms, 0.75), samples_median(&cpu));
+    std::fflush(stdout);
 }
 
 void compare(const team_member *m, cadre_comm *comm, const std::shared_ptr<gloo::Context> &own, size_t count)
 {
     std::vector<float> x(count, 0);
-    samples cadre = {}, gloo = {}, ratios;
-    size_t times = count < (1 << 20) ? 50 : 1;
-    auto ours = [&] {
-        if (cadre_all_reduce(comm, "F32", x.data(), x.data(), x.size(), CADRE_SUM) != CADRE_OK)
-            std::exit(1);
+    times cadre = {}, gloo = {}, warm = {};
+    size_t calls = count < (1 << 20) ? 50 : 1;
+    auto ours = [&](times *to) {
+        measure(comm, calls, to, [&] {
+            if (cadre_all_reduce(comm, "F32", x.data(), x.data(), x.size(), CADRE_SUM) != CADRE_OK)
+                std::exit(1);
+        });
     };
-    auto theirs = [&] { reduce_own(own, x); };
-    timed(comm, times, theirs);
-    timed(comm, times, ours);
+    auto theirs = [&](times *to) { measure(comm, calls, to, [&] { reduce_own(own, x); }); };
+    ours(&warm);
+    theirs(&warm);
     for (int i = 0; i < PAIRS; i++) {
-        samples_add(&gloo, timed(comm, times, theirs));
-        samples_add(&cadre, timed(comm, times, ours));
+        if (i % 2)
+            ours(&cadre);
+        theirs(&gloo);
+        if (i % 2 == 0)
+            ours(&cadre);
     }
-    samples_ratios(&cadre, &gloo, &ratios);
     if (m->index == 0)
-        std::printf("%zu %.3f %.3f %.2f\n", count * sizeof(float), samples_median(&cadre), samples_median(&gloo),
-                    samples_median(&ratios));
-    std::fflush(stdout);
+        print(count * sizeof(float), cadre, gloo);
 }
 
 int run(const team_member *m, void *ctx)
