@@ -25,6 +25,7 @@ struct mover {
     uint32_t n;
     uint32_t turn; // the peer that is read directly now
     struct pollfd *polled;
+    struct neighbor_room *room; // of a receiver
 };
 
 static void begin(const struct mover *m, uint32_t other, struct transfer_cursor *c)
@@ -49,7 +50,7 @@ static void look_into(const struct mover *m, uint32_t sender, struct peer *p)
     const struct mover_config *o = &m->config;
     struct err ignored = ERR_INIT;
     _cleanup_(free_p) bool *wanted = find_wanted(m, sender);
-    (void)neighbor_new(&o->places[sender], o->here, wanted, o->from->n, o->blocks, &p->neighbor, &ignored);
+    (void)neighbor_new(&o->places[sender], o->here, wanted, o->from->n, o->blocks, m->room, &p->neighbor, &ignored);
 }
 
 struct mover *mover_new(const struct mover_config *config)
@@ -60,6 +61,7 @@ struct mover *mover_new(const struct mover_config *config)
     m->n = transfer_side_world(config->sends ? config->to : config->from);
     m->peers = xcalloc(m->n, sizeof *m->peers);
     m->polled = xcalloc(m->n, sizeof *m->polled);
+    m->room = config->sends ? NULL : neighbor_room_new();
     m->turn = config->rank % m->n; // receivers begin with different senders
     for (uint32_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[i];
@@ -88,6 +90,7 @@ void mover_free(struct mover *m)
     }
     free(m->peers);
     free(m->polled);
+    free(m->room);
     free(m);
 }
 

@@ -15,6 +15,13 @@
 // with what is between them, and picked out here.
 enum { PIECES_MAX = 512, GAP = 1024, SPAN_MAX = 64 << 10, SPANS_MAX = 16 };
 
+struct neighbor_room {
+    struct iovec here[PIECES_MAX], there[PIECES_MAX];
+    struct pick picks[PIECES_MAX * 16];
+    size_t n_pieces, n_picks, n_spans;
+    char span[SPANS_MAX * SPAN_MAX];
+};
+
 struct neighbor {
     pid_t pid;
     int process; // a pidfd
@@ -23,13 +30,14 @@ struct neighbor {
     struct device_mapping *mappings; // of blocks on its GPU
     size_t n;
     const struct blocks *to;
-    bool any_on_device; // of `to`
-    // of a read
-    struct iovec here[PIECES_MAX], there[PIECES_MAX];
-    struct pick picks[PIECES_MAX * 16];
-    size_t n_pieces, n_picks, n_spans;
-    char *span; // room for SPANS_MAX of them
+    bool any_on_device;         // of `to`
+    struct neighbor_room *room; // borrowed
 };
+
+struct neighbor_room *neighbor_room_new(void)
+{
+    return xmalloc(sizeof(struct neighbor_room)); // memory that nothing is written to costs no page fault
+}
 
 static int read_at(const struct neighbor *n, uint64_t at, void *out, size_t len)
 {
@@ -74,7 +82,7 @@ static bool is_near(const struct window_place *where, const struct window_place 
 }
 
 int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t blocks,
-                 const struct blocks *to, struct neighbor **ret, struct err *err)
+                 const struct blocks *to, struct neighbor_room *room, struct neighbor **ret, struct err *err)
 {
     *ret = NULL;
     if (!is_near(where, here))
@@ -83,6 +91,7 @@ int neighbor_new(const struct window_place *where, const struct window_place *he
     n->pid = (pid_t)where->pid;
     n->window = where->window;
     n->to = to;
+    n->room = room;
     n->any_on_device = blocks_any_on_device(to);
     memcpy(n->word, where->word, sizeof n->word);
     n->process = (int)syscall(SYS_pidfd_open, n->pid, 0);
@@ -93,7 +102,6 @@ int neighbor_new(const struct window_place *where, const struct window_place *he
         neighbor_free(n);
         return r;
     }
-    n->span = xmalloc((size_t)SPANS_MAX * SPAN_MAX);
     *ret = n;
     return 0;
 }
@@ -113,36 +121,36 @@ void neighbor_free(struct neighbor *n)
     close_handles(n);
     free(n->mappings);
     free(n->blocks);
-    free(n->span);
     free(n);
 }
 
 // Behind the last piece, or so close to it that both are one span.
 static bool joins_last(const struct neighbor *n, uint64_t at, const char *to)
 {
-    if (!n->n_pieces)
+    if (!n->room->n_pieces)
         return false;
-    const struct iovec *there = &n->there[n->n_pieces - 1], *here = &n->here[n->n_pieces - 1];
+    const struct iovec *there = &n->room->there[n->room->n_pieces - 1], *here = &n->room->here[n->room->n_pieces - 1];
     return (uint64_t)(uintptr_t)there->iov_base + there->iov_len == at && (char *)here->iov_base + here->iov_len == to;
 }
 
 static bool is_span(const struct neighbor *n)
 {
-    const char *to = n->n_pieces ? n->here[n->n_pieces - 1].iov_base : NULL;
-    return to && n->span && to >= n->span && to < n->span + (size_t)SPANS_MAX * SPAN_MAX;
+    const char *to = n->room->n_pieces ? n->room->here[n->room->n_pieces - 1].iov_base : NULL;
+    return to && to >= n->room->span && to < n->room->span + sizeof n->room->span;
 }
 
 // The last span can grow by what is at `at`.
 static bool reaches(const struct neighbor *n, uint64_t at, size_t len)
 {
-    const struct iovec *there = &n->there[n->n_pieces - 1];
+    const struct iovec *there = &n->room->there[n->room->n_pieces - 1];
     uint64_t from = (uintptr_t)there->iov_base, end = from + there->iov_len;
     return is_span(n) && at >= end && at - end < GAP && at + len - from <= SPAN_MAX;
 }
 
 static bool has_room(const struct neighbor *n)
 {
-    return n->n_pieces < PIECES_MAX && n->n_picks < ARRAY_LEN(n->picks) && n->n_spans < SPANS_MAX;
+    return n->room->n_pieces < PIECES_MAX && n->room->n_picks < ARRAY_LEN(n->room->picks) &&
+           n->room->n_spans < SPANS_MAX;
 }
 
 static void add(struct neighbor *n, const struct transfer_chunk *k)
@@ -151,33 +159,34 @@ static void add(struct neighbor *n, const struct transfer_chunk *k)
     char *to = (char *)block->data + k->to;
     uint64_t at = n->blocks[k->source].at + k->from;
     if (!block->on_device && joins_last(n, at, to)) {
-        n->here[n->n_pieces - 1].iov_len += k->len;
-        n->there[n->n_pieces - 1].iov_len += k->len;
+        n->room->here[n->room->n_pieces - 1].iov_len += k->len;
+        n->room->there[n->room->n_pieces - 1].iov_len += k->len;
         return;
     }
-    bool picked = k->len < GAP || block->on_device, grows = picked && n->n_pieces && reaches(n, at, k->len);
+    bool picked = k->len < GAP || block->on_device, grows = picked && n->room->n_pieces && reaches(n, at, k->len);
     if (!grows) {
-        char *where = picked ? n->span + n->n_spans++ * SPAN_MAX : to;
-        n->there[n->n_pieces] = (struct iovec){(void *)(uintptr_t)at, k->len};
-        n->here[n->n_pieces++] = (struct iovec){where, k->len};
+        char *where = picked ? n->room->span + n->room->n_spans++ * SPAN_MAX : to;
+        n->room->there[n->room->n_pieces] = (struct iovec){(void *)(uintptr_t)at, k->len};
+        n->room->here[n->room->n_pieces++] = (struct iovec){where, k->len};
     }
-    struct iovec *there = &n->there[n->n_pieces - 1], *here = &n->here[n->n_pieces - 1];
+    struct iovec *there = &n->room->there[n->room->n_pieces - 1], *here = &n->room->here[n->room->n_pieces - 1];
     uint64_t from = (uintptr_t)there->iov_base;
     if (grows)
         there->iov_len = here->iov_len = at + k->len - from;
     if (picked)
-        n->picks[n->n_picks++] = (struct pick){k->destination, k->to, (char *)here->iov_base + (at - from), k->len};
+        n->room->picks[n->room->n_picks++] =
+            (struct pick){k->destination, k->to, (char *)here->iov_base + (at - from), k->len};
 }
 
 static int read_pieces(struct neighbor *n, struct err *err)
 {
     size_t len = 0;
-    for (size_t i = 0; i < n->n_pieces; i++)
-        len += n->here[i].iov_len;
-    ssize_t got = process_vm_readv(n->pid, n->here, n->n_pieces, n->there, n->n_pieces, 0);
+    for (size_t i = 0; i < n->room->n_pieces; i++)
+        len += n->room->here[i].iov_len;
+    ssize_t got = process_vm_readv(n->pid, n->room->here, n->room->n_pieces, n->room->there, n->room->n_pieces, 0);
     if (got != (ssize_t)len)
         return err_set(err, ERR_GONE, "reading its memory: %s", got < 0 ? strerror(errno) : "a part is not there");
-    return blocks_put(n->to, n->picks, n->n_picks, err);
+    return blocks_put(n->to, n->room->picks, n->room->n_picks, err);
 }
 
 // Out of its GPU.
@@ -196,7 +205,7 @@ int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, s
     uint64_t until = c->left > bytes ? c->left - bytes : 0;
     struct transfer_chunk k;
     int r = 0;
-    n->n_pieces = n->n_picks = n->n_spans = 0;
+    n->room->n_pieces = n->room->n_picks = n->room->n_spans = 0;
     while (r == 0 && c->left > until && has_room(n) &&
            transfer_cursor_next(c, n->any_on_device ? SPAN_MAX : c->left - until, &k)) {
         if (n->blocks[k.source].kind == WINDOW_MEMORY)
@@ -204,7 +213,7 @@ int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, s
         else
             r = copy_chunk(n, &k, err);
     }
-    return r == 0 && n->n_pieces ? read_pieces(n, err) : r;
+    return r == 0 && n->room->n_pieces ? read_pieces(n, err) : r;
 }
 
 int neighbor_end(struct neighbor *n, struct err *err)

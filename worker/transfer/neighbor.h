@@ -10,11 +10,13 @@
 #include <stdbool.h>
 
 struct neighbor;
+struct neighbor_room; // of what is read at a time; for any number of neighbors, one after the other
 
+struct neighbor_room *neighbor_room_new(void); // for free()
 // ERR_UNAVAILABLE: it is elsewhere, or this process may not read its memory, or its GPU's. `wanted`: which of
-// its n blocks are to be read. `to`: the blocks of the receiver.
+// its n blocks are to be read. `to`: the blocks of the receiver. The room is borrowed.
 int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t n,
-                 const struct blocks *to, struct neighbor **ret, struct err *err);
+                 const struct blocks *to, struct neighbor_room *room, struct neighbor **ret, struct err *err);
 void neighbor_free(struct neighbor *n); // accepts NULL
 // Reads about as many bytes of those that the cursor has left. ERR_GONE: it has died.
 int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, struct err *err);
