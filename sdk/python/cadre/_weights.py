@@ -100,8 +100,8 @@ def _address_in_place(value):
     if module_of(value) == "torch":
         return value.data_ptr() if value.device.type == "cpu" and value.is_contiguous() and not value.is_conj() and (
             not value.is_neg()) else None
-    is_array = module_of(value) == "numpy" and hasattr(value, "ctypes")
-    return value.ctypes.data if is_array and value.flags.c_contiguous and value.flags.writeable else None
+    array = getattr(value, "__array_interface__", None) if module_of(value) == "numpy" else None
+    return array["data"][0] if array and value.flags.c_contiguous and value.flags.writeable else None
 
 
 def _readable(tensor):
