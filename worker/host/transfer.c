@@ -2,12 +2,15 @@
 // The functions of cadre/transfer.h: what a client's call says is read here, and the ranks meet as communicators do.
 // worker/transfer does the rest.
 //
-//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": ""}, of the weights as they are
+//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": "", of the weights as they are;
+//                                                                      "contacts": ""}
 //   {"step": "move", "id": ..., "sends": true, "source": "actor", "sources": 4, "target": "rollout", "targets": 2,
-//    "names": ["up"], "limitMs": 60000}                            -> {"bytes": 1024, "direct": 1024, "copied": 0,
+//    "names": ["up"], "contacts": "00c0ffee00c0ffed",
+//    "limitMs": 60000}                                             -> {"bytes": 1024, "direct": 1024, "copied": 0,
 //                                                                      "problems": []}
 //
-// Names may be missing: all. The first step makes sure that both groups have time, before one of them waits for the
+// Names may be missing: all. Contacts are the transfer whose connections this rank still has, or all have and are to
+// use; they may be missing, too. The first step makes sure that both groups have time, before one of them waits for the
 // other, and that a transfer does not wait for ranks that have begun another one.
 #include "sdk/c/include/cadre/transfer.h"
 
@@ -29,6 +32,7 @@ enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
 struct cadre_weights {
     struct standby *standby; // NULL = nothing has come yet
+    struct contacts contacts;
     struct progress_part progress;
     uint64_t begun; // 0 = none
     bool arrived;
@@ -42,7 +46,7 @@ struct step {
     struct arena arena;
     struct json *args;
     const char *id_text;
-    uint64_t id;
+    uint64_t id, known_by;
     bool sends;
     const char *groups[2];
     int64_t worlds[2], limit_ms;
@@ -59,6 +63,7 @@ CADRE_EXPORT void cadre_weights_free(cadre_weights *w)
     if (!w)
         return;
     standby_free(w->standby);
+    contacts_drop(&w->contacts);
     free(w);
 }
 
@@ -87,13 +92,15 @@ static int read_args(struct step *s, struct err *err)
 
 static int read_move(struct step *s, struct err *err)
 {
+    const char *contacts = json_str(json_get(s->args, "contacts"), &s->arena);
     const struct json *sends = json_get(s->args, "sends");
     s->sends = sends && sends->type == JSON_BOOL && sends->text[0] == 't';
     s->groups[0] = json_str(json_get(s->args, "source"), &s->arena);
     s->groups[1] = json_str(json_get(s->args, "target"), &s->arena);
     if (!json_i64(json_get(s->args, "limitMs"), &s->limit_ms) || s->limit_ms < 1)
         s->limit_ms = LIMIT_MS;
-    if (!s->groups[0] || !s->groups[1] || !json_i64(json_get(s->args, "sources"), &s->worlds[0]) ||
+    if ((contacts && !ref_id_read(contacts, strlen(contacts), &s->known_by)) || !s->groups[0] || !s->groups[1] ||
+        !json_i64(json_get(s->args, "sources"), &s->worlds[0]) ||
         !json_i64(json_get(s->args, "targets"), &s->worlds[1]))
         return err_set(err, ERR_INVALID, "only cadre_client_transfer() and cadre.transfer() call this method");
     for (int i = 0; i < 2; i++)
@@ -243,8 +250,13 @@ static void name_members(struct step *s)
 
 static int begin(struct step *s, struct json_writer *out)
 {
+    char contacts[REF_ID_SIZE] = "";
+    uint64_t id = contacts_id(&s->weights->contacts);
+    if (id)
+        ref_id_write(id, contacts);
     s->weights->begun = s->id;
     writer_str(out, "version", s->weights->version);
+    writer_str(out, "contacts", contacts);
     return 0;
 }
 
@@ -286,6 +298,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
     struct reshard_config c = {.id = s->id,
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
                                .progress = &w->progress.bytes,
+                               .contacts = &w->contacts,
                                .ways = {hold, visit, s}};
     struct reshard_result moved;
     int r = read_move(s, err);
@@ -301,6 +314,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
     if (r < 0)
         return r;
     c.blocks.n = c.side.n;
+    c.known_by = s->known_by;
     name_members(s);
     if (!s->sends && !w->standby)
         w->standby = standby_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));

@@ -11,6 +11,7 @@
 //   member -> center     FAILED    u32 code, text: it gives up
 //   center -> witness    PROPOSE   to take them
 //   receiver -> witness  ASK       what was decided?
+//   receiver -> witness  OVER      it has heard the decision, and will not ask
 //   center -> member, witness -> center or receiver   DECISION   u32 enum commit_decision, u32 code, text: why not
 #pragma once
 
@@ -32,6 +33,7 @@ enum dialog_kind {
     DIALOG_PROPOSE,
     DIALOG_ASK,
     DIALOG_DECISION,
+    DIALOG_OVER,
 };
 
 struct dialog {

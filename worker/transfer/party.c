@@ -127,6 +127,20 @@ void party_ready(struct party *p)
         follow_receiver(p, commit_receiver_pulled(&p->receiver));
 }
 
+void party_over(struct party *p)
+{
+    if (p->witness >= 0 && !party_is_center(p))
+        dialog_say(&p->dialog, p->witness, DIALOG_OVER, "", 0);
+}
+
+bool party_may_be_asked(const struct party *p)
+{
+    bool asked = false;
+    for (int i = 1; i < p->config.n_receivers; i++)
+        asked = asked || (i != p->config.index && p->dialog.links[i] >= 0 && !p->said[i].over);
+    return asked;
+}
+
 static void say_failed(struct party *p, const struct err *err)
 {
     char body[4 + sizeof err->msg];
@@ -256,6 +270,8 @@ static void tell_sender(struct party *p, struct dialog_event *e)
             set_reason(p, ERR_UNAVAILABLE, text);
     } else if (e->kind == DIALOG_PROPOSE && center_is_there(p)) {
         say_decision(p, 0, commit_witness_proposed(&p->at_witness));
+    } else if (e->kind == DIALOG_OVER && e->member < p->config.n_receivers) {
+        p->said[e->member].over = true;
     } else if (e->kind == DIALOG_ASK) {
         set_reason(p, ERR_UNAVAILABLE, "the first rank of the receivers was lost, or stands still");
         say_decision(p, e->member, commit_witness_asked(&p->at_witness));

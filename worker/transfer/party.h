@@ -27,16 +27,16 @@ struct party_config {
     const atomic_bool *canceled;
 };
 
-struct party_said { // by a member, to the center
+struct party_said { // by a member, to the center; `over`: by a receiver, to the witness
     char *hello, *needs;
     size_t hello_len, needs_len;
-    bool ready;
+    bool ready, over;
 };
 
 struct party {
     struct party_config config;
     struct dialog dialog;
-    struct party_said *said; // of the center: of each member, itself included
+    struct party_said *said; // of the center and the witness: of each member, itself included
     int n_hello, n_needs;
     char *all, *go; // of the others: what the center has said; NULL = not yet
     size_t all_len, go_len;
@@ -58,7 +58,8 @@ bool party_is_center(const struct party *p);
 bool party_is_receiver(const struct party *p);
 int64_t party_left_ms(const struct party *p); // of its time, 0 at least
 
-bool party_is_patient(const struct party *p); // it still waits for somebody who stands still
+bool party_is_patient(const struct party *p);   // it still waits for somebody who stands still
+bool party_may_be_asked(const struct party *p); // of the witness: a receiver is there that may not know the decision
 
 // Takes in what others have said; waits for that for so many ms at most, and only as long as none of the other
 // descriptors is ready. Then looks whether it was canceled, and whether the time is over.
@@ -66,6 +67,7 @@ void party_attend(struct party *p, struct pollfd *others, size_t n_others, int t
 void party_witness(struct party *p, int witness);          // from now on it can decide
 void party_ready(struct party *p);                         // a receiver has all of its weights
 void party_report(struct party *p, const struct err *err); // it cannot go on, and the center is to decide
+void party_over(struct party *p);                          // a receiver has heard the decision; its connections stay
 void party_fail(struct party *p, const struct err *err);   // likewise; it keeps the old weights, and leaves
 // Why not, in `err`, where the old weights stay.
 int party_outcome(const struct party *p, struct err *err);

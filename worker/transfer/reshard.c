@@ -17,6 +17,7 @@ struct run {
     const struct reshard_config *c;
     struct arena *arena;
     struct party party;
+    bool know_each_other; // they use the connections of an earlier transfer
     struct window *window;
     struct window_place here;
     struct window_place *places; // of all members
@@ -57,6 +58,11 @@ static int meet(struct run *r, struct err *err)
     const struct party_config *p = &r->c->party;
     const struct reshard_ways *ways = &r->c->ways;
     struct dialog *dialog = &r->party.dialog;
+    int known = r->c->known_by ? contacts_use(r->c->contacts, r->c->known_by, &r->party, err) : 0;
+    r->know_each_other = known > 0;
+    if (known)
+        return MIN(known, 0);
+    contacts_drop(r->c->contacts);
     const struct reshard_meeting m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
     int code = p->index ? ways->visit(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
                         : ways->hold(ways->ctx, &m, dialog->links, err);
@@ -348,6 +354,10 @@ static int meet_witness(struct run *r, struct err *err)
     int witness = (int)le_get_u32(r->party.go), code = 0;
     if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
         return 0;
+    if (r->know_each_other) { // of the same processes, so it is the same one as then
+        party_witness(&r->party, witness);
+        return 0;
+    }
     const struct reshard_meeting m = meeting(r, 0, p->n_receivers);
     if (p->index == witness) {
         _cleanup_(free_p) int *links = xcalloc((size_t)p->n_receivers, sizeof *links);
@@ -422,11 +432,7 @@ static void pull(struct run *r)
 // A sender stays until all is decided; the witness until nobody can ask it any more.
 static bool is_needed(const struct run *r)
 {
-    const struct party_config *p = &r->c->party;
-    bool asked = false;
-    for (int i = 1; i < p->n_receivers; i++)
-        asked = asked || (i != p->index && r->party.dialog.links[i] >= 0);
-    return is_open(r) || (asked && party_is_patient(&r->party));
+    return is_open(r) || (party_may_be_asked(&r->party) && party_is_patient(&r->party));
 }
 
 static void serve(struct run *r)
@@ -453,8 +459,10 @@ static int move(struct run *r, struct reshard_result *ret, struct err *err)
     }
     pull(r);
     transfer_fault_at(TRANSFER_FAULT_DECIDED);
-    if (r->party.decided == COMMIT_TAKE)
+    if (r->party.decided == COMMIT_TAKE) {
+        party_over(&r->party);
         code = standby_swap(r->c->standby, &r->c->blocks, &ret->copied, err);
+    }
     transfer_fault_at(TRANSFER_FAULT_TAKEN);
     ret->direct = mover_bytes(r->mover, true);
     ret->sent = mover_bytes(r->mover, false);
@@ -513,6 +521,8 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
         code = party_outcome(&r.party, err);
     else if (code < 0 && r.party.code) // what all have heard
         code = err_set(err, r.party.code, "%s", r.party.reason);
+    if (code == 0)
+        contacts_keep(config->contacts, config->id, &r.party);
     party_done(&r.party);
     return code > 0 ? 0 : code;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "common/transfer/transfer_side.h"
+#include "worker/transfer/contacts.h"
 #include "worker/transfer/mover.h"
 #include "worker/transfer/party.h"
 #include "worker/transfer/standby.h"
@@ -38,6 +39,8 @@ struct reshard_config {
     const char *groups[2];     // names: the sender's, the receiver's
     struct mover_progress *progress;
     struct reshard_ways ways;
+    struct contacts *contacts; // what is kept there after new weights were taken
+    uint64_t known_by;         // of contacts: if they fit, nobody meets at the center or the witness; 0 = they meet
 };
 
 struct reshard_result {

@@ -32,6 +32,7 @@ struct transfer {
     int64_t end;
     char id[REF_ID_SIZE];
     size_t worlds[2];
+    char contacts[REF_ID_SIZE]; // connections that all ranks of both groups still have; "" = some have none, or others
     // Calls of the step: those before n_open are not answered.
     uint64_t *open;
     size_t n_open;
@@ -167,11 +168,29 @@ static void end_step(struct transfer *t, take_fn take_result)
 
 // The steps
 
+// Of one rank. The first one of all says which contacts can be used, if the others have the same.
+static void take_begun(struct transfer *t, enum side side, cadre_client_json result)
+{
+    struct arena a = ARENA_INIT;
+    struct json *root;
+    struct err ignored = ERR_INIT;
+    const char *contacts = json_parse(result.text, result.len, NULL, &a, &root, &ignored) == 0
+                               ? json_str(json_get(root, "contacts"), &a)
+                               : NULL;
+    bool is_first = !t->worlds[SOURCE] && !t->worlds[TARGET];
+    if (is_first)
+        snprintf(t->contacts, sizeof t->contacts, "%s", contacts ? contacts : "");
+    else if (!contacts || !str_eq(contacts, t->contacts))
+        t->contacts[0] = '\0';
+    t->worlds[side]++;
+    arena_done(&a);
+}
+
 static void take_world(struct transfer *t, enum side side, cadre_client_json result)
 {
     cadre_client_json item;
     while (cadre_client_list_next(&result, &item) == 1)
-        t->worlds[side]++;
+        take_begun(t, side, item);
 }
 
 static void take_problems(struct transfer *t, const struct json *list, struct arena *a)
@@ -222,6 +241,8 @@ static void write_args(const struct transfer *t, enum side side, struct json_wri
     writer_i64(w, "sources", (int64_t)t->worlds[SOURCE]);
     writer_str(w, "target", name_of(t, TARGET));
     writer_i64(w, "targets", (int64_t)t->worlds[TARGET]);
+    if (t->contacts[0])
+        writer_str(w, "contacts", t->contacts);
     writer_i64(w, "limitMs", MAX(t->end - now_ms(), (int64_t)1));
     if (t->o.n_names) {
         writer_list(w, "names");

@@ -77,6 +77,27 @@ class Transfers(RunCase):
             with self.assertRaisesRegex(ValueError, "names is empty"):
                 cadre.transfer(source, target, [])
 
+    def test_there_and_back_again(self):
+        with cadre.local() as client:
+            a, b = self.both(client, 2, {"tp": 2}, ROWS, 2, {"tp": 2}, COLUMNS)
+            for n in range(1, 4):
+                cadre.transfer(a, b)
+                cadre.transfer(b, a)
+                self.assertEqual(a.times() + b.times(), [n] * 4)
+                self.assertTrue(all(f for found in a.is_whole() + b.is_whole() for f in found.values()))
+
+    def test_again_and_again_also_after_restarts_and_from_another_group(self):
+        with cadre.local() as client:
+            source, target = self.both(client, 2, {"tp": 2}, ROWS, 3, {"tp": 3}, COLUMNS)
+            other = client.Group(HOLDER, name="other", replicas=2, init=dict(mesh={"tp": 2}, split=ROWS))
+            for restarts, of, times in ((None, source, 1), (None, source, 2), (None, other, 3), (None, source, 4),
+                                        (target, source, 1), (source, source, 2), (None, source, 3)):
+                if restarts:
+                    restarts.restart()
+                cadre.transfer(of, target)
+                self.assertEqual(target.is_whole(), [{"w": True, "odd": True, "bias": True, "scale": True}] * 3)
+                self.assertEqual(target.times(), [times] * 3)
+
     def test_all_that_does_not_fit_is_said_and_nothing_moves(self):
         with cadre.local() as client:
             source = client.Group(HOLDER, name="actor", replicas=2, init=dict(mesh={"tp": 2}, split=ROWS))

@@ -170,6 +170,20 @@ static void who_is_slow_hears_what_was_decided(void **state)
     all_have(&c, said, "new", "OK");
 }
 
+static void who_knows_each_other_does_not_meet_again(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    for (int k = 0; k < 4; k++) {
+        struct troop_scene c = troop_plain;
+        c.again = true;
+        c.direct = k % 2;
+        c.n_receivers = k < 2 ? 3 : 1;
+        troop_run(&c, said);
+        all_have(&c, said, "new", "OK");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +197,7 @@ int main(void)
         cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(who_is_canceled_says_so_to_all),
         cmocka_unit_test(who_is_slow_hears_what_was_decided),
+        cmocka_unit_test(who_knows_each_other_does_not_meet_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

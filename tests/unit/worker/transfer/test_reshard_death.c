@@ -29,12 +29,13 @@ static void check_agreement(const struct troop_scene *c, const struct troop_said
     }
 }
 
-static void one_victim(int signal, bool direct, int n_receivers, int victim, const char *phase)
+static void one_victim(int signal, bool direct, bool again, int n_receivers, int victim, const char *phase)
 {
     struct troop_scene c = troop_plain;
     struct troop_said said[TROOP_MAX];
     c.n_receivers = n_receivers;
     c.direct = direct;
+    c.again = again;
     c.victim = victim;
     c.fault = phase;
     c.signal = signal;
@@ -54,11 +55,11 @@ static void one_victim(int signal, bool direct, int n_receivers, int victim, con
 static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
 
 // Each of those victims in each phase; of senders there are three phases.
-static void victims(int signal, bool direct, int n_receivers, const bool *which)
+static void victims(int signal, bool direct, bool again, int n_receivers, const bool *which)
 {
     for (int victim = 0; victim < n_receivers + troop_plain.n_senders; victim++)
         for (size_t i = 0; which[victim] && i < (victim < n_receivers ? ARRAY_LEN(phases) : 3); i++)
-            one_victim(signal, direct, n_receivers, victim, phases[i]);
+            one_victim(signal, direct, again, n_receivers, victim, phases[i]);
 }
 
 static const bool all[] = {true, true, true, true, true}, deciding_of_two[] = {true, false, true, false},
@@ -67,22 +68,29 @@ static const bool all[] = {true, true, true, true, true}, deciding_of_two[] = {t
 static void all_or_none_have_new_weights_whoever_dies_at_any_moment(void **state)
 {
     (void)state;
-    victims(SIGKILL, true, 3, all);
+    victims(SIGKILL, true, false, 3, all);
 }
 
 static void so_it_is_with_connections_and_with_two_receivers(void **state)
 {
     (void)state;
-    victims(SIGKILL, false, 3, others_of_three);
-    victims(SIGKILL, true, 2, deciding_of_two);
+    victims(SIGKILL, false, false, 3, others_of_three);
+    victims(SIGKILL, true, false, 2, deciding_of_two);
 }
 
 static void all_or_none_have_new_weights_whoever_stands_still_at_any_moment(void **state)
 {
     (void)state;
-    victims(SIGSTOP, true, 3, center);
-    victims(SIGSTOP, true, 3, others_of_three);
-    victims(SIGSTOP, false, 2, deciding_of_two);
+    victims(SIGSTOP, true, false, 3, center);
+    victims(SIGSTOP, true, false, 3, others_of_three);
+    victims(SIGSTOP, false, false, 2, deciding_of_two);
+}
+
+static void so_it_is_with_connections_of_the_last_transfer(void **state)
+{
+    (void)state;
+    victims(SIGKILL, true, true, 3, all);
+    victims(SIGSTOP, true, true, 2, deciding_of_two);
 }
 
 // Nobody can say then what has been decided.
@@ -110,6 +118,7 @@ int main(void)
         cmocka_unit_test(all_or_none_have_new_weights_whoever_dies_at_any_moment),
         cmocka_unit_test(so_it_is_with_connections_and_with_two_receivers),
         cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
+        cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
         cmocka_unit_test(the_dead_is_named_even_if_the_witness_has_not_seen_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,16 +21,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TENSORS = 4 };
+enum { TENSORS = 4, FIRST_ID = 4711, AGAIN_ID = 5711 };
 
 static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = {1000}, nothing[] = {0, 3};
 const char *troop_names[TROOP_MAX];
+static atomic_int *n_through; // members that are through with their first transfer; shared by all
 
 const struct troop_scene troop_plain = {
     .n_receivers = 3, .n_senders = 2, .direct = true, .limit_ms = TROOP_LONG_MS, .victim = -1, .late = -1};
@@ -58,6 +60,14 @@ static bool goes_on(const struct reshard_meeting *m, int64_t until)
     return clock_mono_ms(&clock_system) < until && !(m->stop && m->stop(m->ctx));
 }
 
+static void check_meets(const struct troop_scene *c, const struct reshard_meeting *m)
+{
+    if (c->again && m->id == AGAIN_ID + (m->stop != NULL)) { // at the center, or at the witness
+        fprintf(stderr, "members that know each other meet\n");
+        abort();
+    }
+}
+
 static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct err *err)
 {
     struct sockaddr_un at;
@@ -65,6 +75,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int64_t until = clock_mono_ms(&clock_system) + m->limit_ms;
     const struct troop_scene *c = ctx;
+    check_meets(c, m);
     if (bind(fd, (struct sockaddr *)&at, len) != 0 || listen(fd, 64) != 0)
         return err_set(err, ERR_IO, "%s", strerror(errno));
     for (int i = 0; i < m->n; i++)
@@ -90,7 +101,7 @@ static int visit(void *ctx, const struct reshard_meeting *m, int member, int ind
     socklen_t len = socket_name(m->id, &at);
     int64_t until = clock_mono_ms(&clock_system) + m->limit_ms;
     char own = (char)index;
-    (void)ctx;
+    check_meets(ctx, m);
     while (goes_on(m, until)) {
         int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (connect(fd, (struct sockaddr *)&at, len) == 0 && write(fd, &own, 1) == 1) {
@@ -223,36 +234,70 @@ static void report(int out, const struct troop_scene *c, int index, const struct
             code ? err->msg : "");
 }
 
-static int be_member(const struct troop_scene *c, int index, int out)
+static void wait_for_all(const struct troop_scene *c)
+{
+    atomic_fetch_add(n_through, 1);
+    while (atomic_load(n_through) < c->n_receivers + c->n_senders)
+        usleep(1000);
+}
+
+// A transfer before the one that counts: all keep their connections.
+static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
+{
+    const struct party_config counts = config->party;
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct reshard_result result;
+    config->party.limit_ms = config->party.late_ms = config->party.patience_ms = TROOP_LONG_MS;
+    assert_int_equal(reshard(config, &a, &result, &err), 0);
+    config->party = counts;
+    for (size_t i = 0; index < c->n_receivers && i < TENSORS; i++)
+        memset(w->host[i], 0xff, w->blocks[i].len);
+    *config->progress = (struct mover_progress){0};
+    arena_done(&a);
+    config->known_by = contacts_id(config->contacts);
+    assert_int_equal(config->known_by, FIRST_ID);
+    config->id = AGAIN_ID;
+    wait_for_all(c); // the client does so, too
+}
+
+static int be_member(const struct troop_scene *c, int index, int out, const char *fault)
 {
     struct weights w;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct reshard_result result;
     struct mover_progress progress = {0};
+    struct contacts contacts = {.id = 0};
     atomic_bool canceled = c->canceled && index == c->n_receivers;
     make_weights(c, index, &w);
     struct standby *standby = standby_new(true);
-    const struct reshard_config config = {.id = 4711,
-                                          .party = {.index = index,
-                                                    .n_receivers = c->n_receivers,
-                                                    .n_senders = c->n_senders,
-                                                    .names = troop_names,
-                                                    .limit_ms = c->limit_ms,
-                                                    .late_ms = c->limit_ms,
-                                                    .patience_ms = c->limit_ms * TROOP_PATIENCE,
-                                                    .canceled = &canceled},
-                                          .side = w.side,
-                                          .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
-                                          .standby = standby,
-                                          .direct = c->direct,
-                                          .groups = {"actor", "rollout"},
-                                          .progress = &progress,
-                                          .ways = {hold, visit, (void *)(uintptr_t)c}};
+    struct reshard_config config = {.id = FIRST_ID,
+                                    .party = {.index = index,
+                                              .n_receivers = c->n_receivers,
+                                              .n_senders = c->n_senders,
+                                              .names = troop_names,
+                                              .limit_ms = c->limit_ms,
+                                              .late_ms = c->limit_ms,
+                                              .patience_ms = c->limit_ms * TROOP_PATIENCE,
+                                              .canceled = &canceled},
+                                    .side = w.side,
+                                    .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
+                                    .standby = standby,
+                                    .direct = c->direct,
+                                    .groups = {"actor", "rollout"},
+                                    .progress = &progress,
+                                    .ways = {hold, visit, (void *)(uintptr_t)c},
+                                    .contacts = &contacts};
+    if (c->again)
+        know_each_other(c, index, &config, &w);
+    if (index == c->victim)
+        setenv("CADRE_TRANSFER_FAULT", fault, 1);
     int code = reshard(&config, &a, &result, &err);
     report(out, c, index, &w, code, &result, &err);
     if (code == 0 && !result.n_problems && index < c->n_receivers)
         assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));
+    contacts_drop(&contacts);
     standby_free(standby);
     free_weights(&w);
     arena_done(&a);
@@ -274,9 +319,7 @@ static void start(struct troop *t, const struct troop_scene *c, const char *faul
         t->pids[i] = i == c->late ? 0 : fork();
         if (i != c->late && t->pids[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (i == c->victim)
-                setenv("CADRE_TRANSFER_FAULT", fault_file, 1);
-            exit(be_member(c, i, out[1]));
+            exit(be_member(c, i, out[1], fault_file));
         }
         close(out[1]);
     }
@@ -337,6 +380,8 @@ bool troop_run(const struct troop_scene *c, struct troop_said *said)
     if (c->victim >= 0)
         folder_write(folder, "fault", fault);
     name_members(c);
+    n_through = mmap(NULL, sizeof *n_through, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(n_through, MAP_FAILED);
     start(&t, c, file);
     for (int i = 0; i < t.n; i++)
         if (i != c->victim)
@@ -352,6 +397,7 @@ bool troop_run(const struct troop_scene *c, struct troop_said *said)
         if (i != c->victim)
             assert_int_equal(state, 0);
     }
+    munmap(n_through, sizeof *n_through);
     bool happened = access(file, F_OK) != 0;
     folder_free(folder);
     return happened;

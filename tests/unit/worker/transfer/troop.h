@@ -24,6 +24,7 @@ struct troop_scene {
     int late; // a member that does not come, -1 = none
     bool canceled;
     bool absent;       // senders see nobody who comes until all is over
+    bool again;        // it is the second transfer, and nobody meets at the center or the witness
     bool on_device[2]; // senders, receivers: their weights are on GPUs
 };
 
