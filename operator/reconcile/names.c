@@ -18,6 +18,7 @@ const char *const reserved_env[] = {
     "!CADRE_ARCHIVE_WAIT",
     "!CADRE_CALL_BYTES",
     "!CADRE_COLLECTIVE_DEBUG",
+    "!CADRE_COLLECTIVE_LIMIT_MS",
     "!CADRE_PACKAGE",
     "!CADRE_STORE_BYTES",
     "!CADRE_REFERENCE_BYTES",

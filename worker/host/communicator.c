@@ -114,7 +114,7 @@ static int meet(struct cadre_call *c, const struct meeting_list *who, const char
                 const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
     int64_t left = c->nested.deadline ? c->nested.deadline - clock_mono_ms(&clock_system) : INT64_MAX;
-    int64_t limit = o->limit_ms > 0 ? o->limit_ms : COMM_LIMIT_MS;
+    int64_t limit = o->limit_ms > 0 ? o->limit_ms : meeting_limit_ms(c->nested.meeting);
     _cleanup_(free_p) int *links = xcalloc((size_t)who->n, sizeof *links);
     char address[INET6_ADDRSTRLEN] = "";
     const char *debug = getenv("CADRE_COLLECTIVE_DEBUG");

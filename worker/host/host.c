@@ -215,6 +215,7 @@ int host_run(struct host *h)
                                                       .attempt = (uint32_t)h->options.attempt,
                                                       .rank = h->worker.rank,
                                                       .world = h->worker.world_size,
+                                                      .limit_ms = h->options.collective_ms,
                                                       .ask = ask_place,
                                                       .ctx = h});
     h->progress = progress_new(h->loop, tell_progress, h);

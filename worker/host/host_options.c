@@ -5,6 +5,7 @@
 #include "common/base/option.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
+#include "worker/collective/comm.h"
 #include "worker/host/borrowed.h"
 #include "worker/host/host_session_config.h"
 #include "worker/host/object_store.h"
@@ -148,6 +149,10 @@ static int set_objects(struct options *o)
     if (r >= 0)
         return r;
     o->silence_ms = silence_s * 1000;
+    o->collective_ms = COMM_LIMIT_MS;
+    r = read_number("CADRE_COLLECTIVE_LIMIT_MS", 1, INT32_MAX, &o->collective_ms);
+    if (r >= 0)
+        return r;
     o->objects_port = port ? (int)(port + local_rank) : 0;
     return -1;
 }

@@ -29,6 +29,7 @@ struct options {
     size_t store_bytes;       // CADRE_STORE_BYTES: of objects that are kept
     size_t reference_bytes;   // CADRE_REFERENCE_BYTES: of all objects that one call refers to
     int64_t silence_ms;       // CADRE_SILENCE_SECONDS: ranks that watch each other, 0 = for ever
+    int64_t collective_ms;    // CADRE_COLLECTIVE_LIMIT_MS: that communicators wait which set no limit of their own
     int objects_port;         // CADRE_OBJECTS_PORT and LOCAL_RANK: where other workers get them; 0 = one that is free
 };
 

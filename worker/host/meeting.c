@@ -184,6 +184,11 @@ int meeting_world(const struct meeting *m)
     return m->config.world;
 }
 
+int64_t meeting_limit_ms(const struct meeting *m)
+{
+    return m->config.limit_ms;
+}
+
 int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct arena *a, struct grid *ret,
                  struct err *err)
 {

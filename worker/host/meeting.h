@@ -26,6 +26,7 @@ struct meeting_config {
     struct loop *loop;
     uint32_t attempt;
     int rank, world;                                          // of this process, and how many there are
+    int64_t limit_ms;                                         // of communicators that set none
     void (*ask)(void *ctx, const struct meeting_question *q); // on the loop's thread: ask the proxies
     void *ctx;
 };
@@ -45,6 +46,7 @@ void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g); /
 
 int meeting_rank(const struct meeting *m);
 int meeting_world(const struct meeting *m);
+int64_t meeting_limit_ms(const struct meeting *m);
 
 struct meeting_list {
     const int *ranks; // of the own group; NULL: the list is known by its id, and begins with rank `first`

@@ -42,7 +42,8 @@ typedef struct cadre_comm_options {
     const int *ranks;
     size_t n_ranks;
     const char *mesh, *dim;
-    int64_t limit_ms; // that each call waits, as does the making; 0 = a minute
+    // That each call waits, as does the making. 0 = CADRE_COLLECTIVE_LIMIT_MS of the environment, else a minute.
+    int64_t limit_ms;
 } cadre_comm_options;
 
 static inline void cadre_comm_options_init(cadre_comm_options *o)

@@ -154,6 +154,9 @@ static void what_is_for_the_user_to_set_is_not_reserved(void **state)
     assert_false(template_reserves(reserved_env, "CADRE_REFERENCE_BYTES"));
     assert_false(template_reserves(reserved_env, "CADRE_OBJECTS_PORT"));
     assert_false(template_reserves(reserved_env, "CADRE_SILENCE_SECONDS"));
+    assert_false(template_reserves(reserved_env, "CADRE_COLLECTIVE_DEBUG"));
+    assert_false(template_reserves(reserved_env, "CADRE_COLLECTIVE_LIMIT_MS"));
+    assert_true(template_reserves(reserved_env, "CADRE_COLLECTIVE"));
     assert_true(template_reserves(reserved_env, "CADRE_OBJECTS"));
     assert_true(template_reserves(reserved_env, "CADRE_TICKET"));
     assert_true(template_reserves(reserved_env, "RANK"));

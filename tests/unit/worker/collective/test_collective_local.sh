@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Communicators of ranks in a local run: examples/ddp on four ranks computes the gradients that one rank computes from
-# the whole batch; over a dimension of a mesh; a rank that is killed fails the call of the others and is named.
+# the whole batch; over a dimension of a mesh; a limit that the group sets; a rank that is killed fails the call of the
+# others and is named.
 # Arguments: the folder of the sources, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, ddp.so.
 set -euo pipefail
 root=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6
@@ -62,6 +63,20 @@ local_start -f "$work/mesh.yaml"
 until_true call mesh norm
 same "so have two pairs of a mesh" "$(call mesh train_step '[1,8]')" "$loss"
 same "with the same gradients" "$(call mesh sample_grads 8)" "$grads"
+
+# The limit of the group, which ddp leaves to it.
+group limit 2 ", class: MLP, env: [{name: CADRE_COLLECTIVE_LIMIT_MS, value: '300'}]"
+local_start -f "$work/limit.yaml"
+until_true call limit norm
+cli_says "one rank alone waits as long as its group says" "rank 1 did not arrive within 300 ms" \
+    call limit train_step '[1,8]' --rank 0
+for value in 0 soon 2147483648; do
+    ! CADRE_COLLECTIVE_LIMIT_MS=$value "$worker" --module "$module" --connect "unix:$work/nobody" 2>"$work/wrong" ||
+        fail "a limit of $value starts"
+    grep -qF "environment: CADRE_COLLECTIVE_LIMIT_MS $value: must be a number from 1 to" "$work/wrong" ||
+        fail "a limit of $value: $(cat "$work/wrong")"
+    echo "ok - a limit of $value is refused by name"
+done
 
 # A row of the attention takes seconds with sanitizers.
 group one 1 ", class: Attention"
