@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/file.h"
 
+#include "common/base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static int read_all(int fd, const char *path, struct buf *ret, struct err *err)
@@ -36,4 +39,26 @@ int file_read(const char *path, struct buf *ret, struct err *err)
     int r = read_all(fd, path, ret, err);
     close(fd);
     return r;
+}
+
+bool file_write_all(int fd, const char *data, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, data, n);
+        if (done < 0 && errno != EINTR)
+            return false;
+        data += MAX(done, 0);
+        n -= (size_t)MAX(done, 0);
+    }
+    return true;
+}
+
+int file_in_memory(const char *name, const struct buf *b)
+{
+    int fd = b->over ? -1 : memfd_create(name, MFD_CLOEXEC);
+    if (fd >= 0 && file_write_all(fd, b->data, b->len) && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }

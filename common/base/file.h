@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that another program writes: kubeconfigs, tokens, certificates.
+// Small files: those that another program writes (kubeconfigs, tokens, certificates), and those in memory that another
+// process gets.
 #pragma once
 
 #include "common/base/buf.h"
@@ -8,3 +9,7 @@
 // Appends the whole file; the cap of `ret` is the longest file accepted (ERR_LIMIT). ERR_NOT_FOUND if there is none,
 // ERR_IO if it cannot be read. The message names the file.
 int file_read(const char *path, struct buf *ret, struct err *err);
+
+bool file_write_all(int fd, const char *data, size_t n); // false: errno says why
+// A file in memory with what is in `b`, to be read from its beginning. -1: `b` is over its cap, or errno says why.
+int file_in_memory(const char *name, const struct buf *b);

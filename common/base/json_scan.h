@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 static inline bool json_is_space(char c)
 {
@@ -73,6 +74,11 @@ struct json_item {
     const char *text; // the value, no blanks around it
     size_t len;
 };
+
+static inline bool json_item_is(const struct json_item *m, const char *key)
+{
+    return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
+}
 
 // 1: *s stands in front of the first element. 0: the document is no list or object.
 int json_scan_begin(struct json_scan *s, const char *json, size_t len);

@@ -204,23 +204,18 @@ static bool string_of(const struct json_item *m, const char **ret, size_t *ret_l
     return true;
 }
 
-static bool key_is(const struct json_item *m, const char *name)
-{
-    return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
-}
-
 static void read_member(const struct json_item *m, struct ref_found *f)
 {
     uint64_t until;
-    if (key_is(m, "$ref"))
+    if (json_item_is(m, "$ref"))
         (void)string_of(m, &f->text, &f->text_len);
-    else if (key_is(m, "at"))
+    else if (json_item_is(m, "at"))
         (void)string_of(m, &f->at, &f->at_len);
-    else if (key_is(m, "key"))
+    else if (json_item_is(m, "key"))
         (void)string_of(m, &f->key, &f->key_len);
-    else if (key_is(m, "owner"))
+    else if (json_item_is(m, "owner"))
         (void)string_of(m, &f->owner, &f->owner_len);
-    else if (key_is(m, "until") && take_number(&(struct cursor){m->text, m->text + m->len}, INT64_MAX, &until))
+    else if (json_item_is(m, "until") && take_number(&(struct cursor){m->text, m->text + m->len}, INT64_MAX, &until))
         f->until = (int64_t)until;
 }
 

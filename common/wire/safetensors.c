@@ -36,6 +36,16 @@ unsigned safetensors_dtype_bits(enum safetensors_dtype dtype)
     return dtypes[dtype].bits;
 }
 
+bool safetensors_dtype_find(const char *name, enum safetensors_dtype *ret)
+{
+    for (size_t i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
+        if (str_eq(name, dtypes[i].name)) {
+            *ret = (enum safetensors_dtype)i;
+            return true;
+        }
+    return false;
+}
+
 int safetensors_size(const struct safetensors_tensor *t, size_t *ret, struct err *err)
 {
     size_t bits = dtypes[t->dtype].bits;

@@ -52,6 +52,7 @@ enum safetensors_dtype {
 
 const char *safetensors_dtype_name(enum safetensors_dtype dtype); // "BF16"
 unsigned safetensors_dtype_bits(enum safetensors_dtype dtype);
+bool safetensors_dtype_find(const char *name, enum safetensors_dtype *ret); // false: there is none; accepts NULL
 
 struct safetensors_tensor {
     const char *name;

@@ -99,9 +99,9 @@ static bool find_members(const char *line, size_t len, struct span *ret_type, st
         return false;
     s.counts = true; // an object of others is nested as deep as they like
     while ((got = json_scan_next(&s, &m)) > 0) {
-        if (span_is((struct span){m.key, m.key_len}, "type"))
+        if (json_item_is(&m, "type"))
             *ret_type = (struct span){m.text, m.len};
-        else if (span_is((struct span){m.key, m.key_len}, "object"))
+        else if (json_item_is(&m, "object"))
             *ret_object = (struct span){m.text, m.len};
     }
     return got == 0;

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static bool key_is(const struct json_item *m, const char *name)
-{
-    return m->key_len == strlen(name) && memcmp(m->key, name, m->key_len) == 0;
-}
-
 // Names of methods and groups have no characters that need an escape.
 static int get_name(const struct json_item *m, size_t max, const char **ret, size_t *ret_len, struct err *err)
 {
@@ -74,35 +69,35 @@ static int get_via(const struct json_item *m, struct head *h, struct err *err)
 
 static int get_member(const struct json_item *m, struct head *h, struct err *err)
 {
-    if (key_is(m, "method"))
+    if (json_item_is(m, "method"))
         return get_name(m, HEAD_METHOD_MAX, &h->method, &h->method_len, err);
-    if (key_is(m, "group"))
+    if (json_item_is(m, "group"))
         return get_name(m, HEAD_GROUP_MAX, &h->group, &h->group_len, err);
-    if (key_is(m, "role"))
+    if (json_item_is(m, "role"))
         return get_name(m, HEAD_ROLE_MAX, &h->role, &h->role_len, err);
-    if (key_is(m, "timeoutMs"))
+    if (json_item_is(m, "timeoutMs"))
         return get_count(m, HEAD_TIMEOUT_MAX_MS, &h->timeout_ms, err);
-    if (key_is(m, "attempt"))
+    if (json_item_is(m, "attempt"))
         return get_count(m, UINT32_MAX, &h->attempt, err);
-    if (key_is(m, "whenNotReady"))
+    if (json_item_is(m, "whenNotReady"))
         return get_when(m, &h->refuse, err);
-    if (key_is(m, "pad"))
+    if (json_item_is(m, "pad"))
         return get_flag(m, &h->pad, err);
-    if (key_is(m, "positional"))
+    if (json_item_is(m, "positional"))
         return get_flag(m, &h->positional, err);
-    if (key_is(m, "keep"))
+    if (json_item_is(m, "keep"))
         return get_flag(m, &h->keep, err);
-    if (key_is(m, "pin"))
+    if (json_item_is(m, "pin"))
         return get_flag(m, &h->pin, err);
-    if (key_is(m, "via"))
+    if (json_item_is(m, "via"))
         return get_via(m, h, err);
-    if (key_is(m, "traceparent")) {
+    if (json_item_is(m, "traceparent")) {
         bool quoted = m->len > 2 && m->text[0] == '"';
         h->trace = quoted && traceparent_valid(m->text + 1, m->len - 2) ? m->text + 1 : NULL;
-    } else if (key_is(m, "split")) {
+    } else if (json_item_is(m, "split")) {
         h->split = m->text;
         h->split_len = m->len;
-    } else if (key_is(m, "collect")) {
+    } else if (json_item_is(m, "collect")) {
         h->collect = m->text;
         h->collect_len = m->len;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/install.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 
 #include <errno.h>
@@ -12,23 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int write_all(int fd, const char *data, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, data, n);
-        if (done < 0 && errno != EINTR)
-            return -1;
-        data += MAX(done, 0);
-        n -= (size_t)MAX(done, 0);
-    }
-    return 0;
-}
-
 static int copy(int from, int to)
 {
     _cleanup_(free_p) char *block = xmalloc(256 * 1024);
     for (ssize_t n; (n = read(from, block, 256 * 1024)) != 0;)
-        if (n < 0 ? errno != EINTR : write_all(to, block, (size_t)n) != 0)
+        if (n < 0 ? errno != EINTR : !file_write_all(to, block, (size_t)n))
             return -1;
     return fchmod(to, 0755);
 }

@@ -2,6 +2,7 @@
 #include "worker/agent/nursery.h"
 
 #include "common/base/buf.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -36,14 +36,6 @@ static void put(struct buf *b, const char *text)
     buf_append(b, text, strlen(text) + 1);
 }
 
-static bool write_all(int fd, const char *data, size_t n)
-{
-    for (ssize_t done; n > 0; data += done, n -= (size_t)done)
-        if ((done = write(fd, data, n)) <= 0)
-            return false;
-    return lseek(fd, 0, SEEK_SET) == 0;
-}
-
 // The program, its directory, the number of its control descriptor, the command line after its length, and the
 // environment, each with its NUL.
 static int describe(int argc, char *const *argv, int control)
@@ -62,11 +54,7 @@ static int describe(int argc, char *const *argv, int control)
         put(&b, argv[i]);
     for (char **e = environ; *e; e++)
         put(&b, *e);
-    int fd = memfd_create("agent", MFD_CLOEXEC);
-    if (fd >= 0 && (b.over || !write_all(fd, b.data, b.len))) {
-        close(fd);
-        fd = -1;
-    }
+    int fd = file_in_memory("agent", &b);
     buf_done(&b);
     return fd;
 }

@@ -2,6 +2,7 @@
 #include "worker/agent/template.h"
 
 #include "common/base/arena.h"
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -305,14 +305,6 @@ void template_want(struct template *t, const struct template_source *s)
 
 // Births
 
-static int write_all(int fd, const char *data, size_t n)
-{
-    for (ssize_t done; n > 0; data += done, n -= (size_t)done)
-        if ((done = write(fd, data, n)) <= 0)
-            return -1;
-    return lseek(fd, 0, SEEK_SET) == 0 ? 0 : -1;
-}
-
 // The directory, then how the environment differs from the one of the template, each with its NUL. All else the rank
 // takes as the template has it: python3 may be a script that sets variables, and imports may.
 static int environment_file(const struct template *t, const struct birth_config *c)
@@ -323,9 +315,7 @@ static int environment_file(const struct template *t, const struct birth_config 
     put_all(&b, dir);
     put_all(&b, environment_changes(t->env, c->env, &a));
     arena_done(&a);
-    int fd = memfd_create("environment", MFD_CLOEXEC);
-    if (fd >= 0 && (b.over || write_all(fd, b.data, b.len) != 0))
-        close_fd(&fd);
+    int fd = file_in_memory("environment", &b);
     buf_done(&b);
     return fd;
 }

@@ -239,24 +239,15 @@ static cadre_result fail(struct cadre_comm *c, const struct backend_op *op, cadr
     return r;
 }
 
-// *ret: which one, and that elements of it have whole bytes.
-static bool find_dtype(const char *name, struct backend_op *op)
-{
-    for (int i = 0; name && i < SAFETENSORS_DTYPE_COUNT; i++)
-        if (str_eq(name, safetensors_dtype_name(i)) && safetensors_dtype_bits(i) % 8 == 0) {
-            op->dtype = i;
-            op->item = safetensors_dtype_bits(i) / 8;
-            return true;
-        }
-    return false;
-}
-
 static const char *wrong(const struct cadre_comm *c, const char *dtype, struct backend_op *op)
 {
     bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
     bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
-    if (!find_dtype(dtype, op))
+    enum safetensors_dtype found;
+    if (!safetensors_dtype_find(dtype, &found) || safetensors_dtype_bits(found) % 8)
         return "this type does not exist; the types are those of batches, with elements of whole bytes";
+    op->dtype = found;
+    op->item = safetensors_dtype_bits(found) / 8;
     if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
         return "there is no such reduction";
     if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))

@@ -51,25 +51,16 @@ void returned_free(struct returned *r)
     free(r);
 }
 
-static int find_dtype(const cadre_tensor *t, enum safetensors_dtype *ret, struct err *err)
-{
-    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
-        if (str_eq(t->dtype, safetensors_dtype_name((enum safetensors_dtype)i))) {
-            *ret = (enum safetensors_dtype)i;
-            return 0;
-        }
-    return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
-                   t->dtype ? t->dtype : "NULL");
-}
-
 // All but the values.
 static int describe(const cadre_tensor *t, struct safetensors_tensor *ret, size_t *ret_len, struct err *err)
 {
     if (str_empty(t->name) || !t->n_dims || !t->shape)
         return err_set(err, ERR_INVALID, "a tensor needs a name and a shape of at least one dimension, the row");
     *ret = (struct safetensors_tensor){.name = t->name, .shape = t->shape, .n_dims = t->n_dims};
-    int code = find_dtype(t, &ret->dtype, err);
-    return code < 0 ? code : safetensors_size(ret, ret_len, err);
+    if (!safetensors_dtype_find(t->dtype, &ret->dtype))
+        return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
+                       t->dtype ? t->dtype : "NULL");
+    return safetensors_size(ret, ret_len, err);
 }
 
 static int check(const struct returned *r, const cadre_tensor *t, size_t max, struct value *ret, struct err *err)

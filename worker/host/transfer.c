@@ -114,16 +114,6 @@ static int read_move(struct step *s, struct err *err)
 
 // The weights of this rank
 
-static int find_dtype(const char *name, enum safetensors_dtype *ret)
-{
-    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
-        if (str_eq(name, safetensors_dtype_name((enum safetensors_dtype)i))) {
-            *ret = (enum safetensors_dtype)i;
-            return 0;
-        }
-    return ERR_INVALID;
-}
-
 static const struct grid *make_mesh(struct step *s)
 {
     const cadre_weight_list *l = s->list;
@@ -146,7 +136,7 @@ static int add_tensor(struct step *s, const cadre_weight *w, const struct transf
     for (size_t m = 0; m < mesh_dims; m++)
         split[m] = w->split && s->list->n_mesh ? w->split[m] : -1;
     *ret = (struct transfer_tensor){w->name, 0, w->shape, w->n_dims, split};
-    return find_dtype(w->dtype, &ret->dtype) == 0
+    return safetensors_dtype_find(w->dtype, &ret->dtype)
                ? 0
                : err_set(err, ERR_INVALID, "%s of %s has the dtype %s, which does not exist", w->name, side->name,
                          w->dtype ? w->dtype : "(none)");

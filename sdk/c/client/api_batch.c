@@ -19,16 +19,6 @@ cadre_client_content cadre_client_content_of(cadre_client_json result)
     return batch_is_safetensors(result.text, result.len) ? CADRE_CLIENT_CONTENT_BATCH : CADRE_CLIENT_CONTENT_JSON;
 }
 
-static int find_dtype(const char *name, enum safetensors_dtype *ret)
-{
-    for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++)
-        if (str_eq(name, safetensors_dtype_name((enum safetensors_dtype)i))) {
-            *ret = (enum safetensors_dtype)i;
-            return 0;
-        }
-    return ERR_INVALID;
-}
-
 // blank: values may come later, where there is no data.
 static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetensors_tensor *ret, struct err *err)
 {
@@ -37,7 +27,7 @@ static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetens
     if (str_empty(t->name) || !t->n_dims || t->n_dims > CADRE_CLIENT_DIMS_MAX)
         return err_set(err, ERR_INVALID, "a tensor of a batch needs a name and 1 to %d dimensions",
                        CADRE_CLIENT_DIMS_MAX);
-    if (find_dtype(t->dtype, &ret->dtype) < 0)
+    if (!safetensors_dtype_find(t->dtype, &ret->dtype))
         return err_set(err, ERR_INVALID, "tensor '%.64s' has dtype %.32s, which safetensors does not have", t->name,
                        t->dtype ? t->dtype : "NULL");
     int r = safetensors_size(ret, &len, err);

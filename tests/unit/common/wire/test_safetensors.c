@@ -114,6 +114,8 @@ static void every_dtype_of_the_format_is_known(void **state)
     assert_int_equal(SAFETENSORS_DTYPE_COUNT, 22);
     for (int i = 0; i < SAFETENSORS_DTYPE_COUNT; i++) {
         const char *name = safetensors_dtype_name((enum safetensors_dtype)i);
+        enum safetensors_dtype found;
+        assert_true(safetensors_dtype_find(name, &found) && (int)found == i);
         size_t bytes = safetensors_dtype_bits((enum safetensors_dtype)i); // of 8 elements
         char head[128];
         snprintf(head, sizeof head, "{\"t\":{\"dtype\":\"%s\",\"shape\":[2,4],\"data_offsets\":[0,%zu]}}", name, bytes);
@@ -121,6 +123,8 @@ static void every_dtype_of_the_format_is_known(void **state)
     }
     refused("{\"t\":{\"dtype\":\"F128\",\"shape\":[],\"data_offsets\":[0,16]}}", 16, "'t' has dtype \"F128\"");
     refused("{\"t\":{\"dtype\":\"f32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, "dtype \"f32\"");
+    enum safetensors_dtype none;
+    assert_false(safetensors_dtype_find("F12", &none) || safetensors_dtype_find(NULL, &none));
 }
 
 static void odd_shapes_are_fine(void **state)
