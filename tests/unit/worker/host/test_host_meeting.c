@@ -57,6 +57,12 @@ static void ask(void *ctx, const struct meeting_question *q)
         meeting_place(f->meetings[q->index], q->id, f->at, key);
 }
 
+static struct meeting *process_of(struct fixture *f, int index, uint32_t attempt)
+{
+    return meeting_new(&(struct meeting_config){
+        .loop = f->loop, .attempt = attempt, .rank = ranks[index], .world = 8, .ask = ask, .ctx = f});
+}
+
 static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
@@ -64,10 +70,8 @@ static int setup(void **state)
     f->secret = SECRET;
     f->loop = loop_new();
     f->store = store_new(1 << 20, 3);
-    for (int i = 0; i < RANKS; i++) {
-        f->meetings[i] = meeting_new(&(struct meeting_config){
-            .loop = f->loop, .attempt = 1, .rank = ranks[i], .world = 8, .ask = ask, .ctx = f});
-    }
+    for (int i = 0; i < RANKS; i++)
+        f->meetings[i] = process_of(f, i, 1);
     f->lender = lender_new(
         &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->meetings[0], .local = true}, &err);
     assert_non_null(f->lender);
@@ -147,6 +151,23 @@ static void who_has_not_come_has_no_link(void **state)
     assert_true(first.links[1] >= 0);
     assert_int_equal(first.links[2], -1);
     close(first.links[1]);
+    close(second.links[0]);
+}
+
+// It does not know how often they have met: with restartPolicy Worker they make no communicator together.
+static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **state)
+{
+    struct fixture *f = *state;
+    struct holder first, second;
+    meeting_free(f->meetings[1]);
+    f->meetings[1] = process_of(f, 1, 2);
+    begin(f, &second, 1, LIMIT_MS);
+    end(f, &second);
+    assert_int_equal(second.code, 0); // it is there
+    begin(f, &first, 0, SHORT_LIMIT_MS);
+    end(f, &first);
+    assert_int_equal(first.code, 0);
+    assert_int_equal(first.links[1], -1);
     close(second.links[0]);
 }
 
@@ -240,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_are_connected_to_the_first),
         TEST(who_has_not_come_has_no_link),
+        TEST(a_process_of_a_newer_attempt_does_not_meet_those_that_run_on),
         TEST(a_first_that_nobody_knows_is_waited_for_until_the_limit),
         TEST(another_secret_is_refused),
         TEST(a_first_that_has_no_secret_yet_is_asked_again),
