@@ -7,13 +7,16 @@ Exit status 77 (skipped) if deploy/python.sh cannot bring torch.
 
 import os
 import signal
+import subprocess
 import tempfile
 import time
+import unittest
 
 import cadre
-from python_case import PRELOADED, RunCase, main
+from python_case import PRELOADED, Local, RunCase, main, program, worker_environment
 from safetensors_case import with_packages
 
+WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
 ENDED = "rank 1 was lost: its process has ended, or its node"
 STOPPED = "rank 1 was lost: it does not answer: its process is stopped, or it cannot be reached"
 SILENCE_S = 8
@@ -23,7 +26,7 @@ COLLECTIVES = ("all_reduce", "reduce", "broadcast", "all_gather", "gather", "sca
 
 
 class Loss(RunCase):
-    modules = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers"),)
+    modules = (WORKERS,)
 
     def test_the_death_of_a_rank_ends_the_waits_of_all_others(self):
         with cadre.local() as client:
@@ -90,8 +93,11 @@ class Loss(RunCase):
             waits = self.begin(group, *((rank, "collect", name) for rank, name in zip(ranks, COLLECTIVES)))
             os.kill(pids[1], sign)
             for name, wait in zip(COLLECTIVES, waits):
-                with self.subTest(name), self.assertRaisesRegex(cadre.Error, words):
-                    wait.result()
+                with self.subTest(name):
+                    with self.assertRaisesRegex((cadre.Failed, cadre.Unavailable), words) as raised:
+                        wait.result()
+                    e = raised.exception
+                    self.assertTrue(isinstance(e, RuntimeError) if isinstance(e, cadre.Failed) else e.exit_code == 68, repr(e))
 
     def test_a_rank_that_dies_in_any_collective_is_named(self):
         self.lose_in_each(signal.SIGKILL, ENDED)
@@ -115,6 +121,48 @@ class Loss(RunCase):
             group, pids = self.watched(client, replicas=3, env=SILENCE)
             group.call("hold_the_lock", SILENCE_S + 2, rank=1)
             self.assertEqual((group.sum(), group.pid()), ([3.0] * 3, pids))
+
+
+class PlainCommands(unittest.TestCase):
+    """Programs for torchrun, without Cadre's package: the agent ends what waits for a rank that died."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.command = ["python3", f"{WORKERS}/plain.py", self.folder]
+
+    def kill_one(self, check):
+        """As soon as all are there, and as long as nobody says that it has ended: the processes."""
+        paths = [os.path.join(self.folder, str(rank)) for rank in range(3)]
+        while not all(map(os.path.exists, paths)):
+            check()
+            time.sleep(0.02)
+        pids = [self.read(path) for path in paths]
+        with open(os.path.join(self.folder, "come"), "w", encoding="utf-8"):
+            pass
+        os.kill(pids[1], signal.SIGKILL)
+        return paths, pids
+
+    def read(self, path):
+        with open(path, encoding="utf-8") as f:
+            return int(f.read())
+
+    def test_a_group_starts_again_at_once(self):
+        local = Local({"command": self.command}, 3)
+        self.addCleanup(local.stop)
+        paths, old = self.kill_one(lambda: self.assertIsNone(local.process.poll(), local.read_log()))
+        self.assertEqual(local.process.wait(), 0, local.read_log())  # an hour later, if torch alone decides
+        self.assertFalse(set(old) & set(map(self.read, paths)))
+
+    def test_an_agent_without_an_operator_ends_with_its_exit_code(self):
+        agent = subprocess.Popen([program("CADRE_AGENT"), "run", "--processes", "3", "--", *self.command], env=worker_environment())
+        self.addCleanup(agent.wait)
+        _, pids = self.kill_one(lambda: self.assertIsNone(agent.poll()))
+        self.assertEqual(agent.wait(), 137)
+        for pid in pids:
+            with self.assertRaises(ProcessLookupError):
+                os.kill(pid, 0)
 
 
 if __name__ == "__main__":
