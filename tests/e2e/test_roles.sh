@@ -123,6 +123,13 @@ torch_template() {
                 volumeMounts: [$folders[] | {name, mountPath: "/opt/\(.name)", readOnly: true}]}]}}'
 }
 
+# verl_tests ARGUMENT...: verl's own tests, which tests/verl/run.sh runs outside of the cluster: how many passed.
+verl_tests() {
+    local outside_python=bash log=$suite_dir/verl_tests
+    as_ray "$suite_root/tests/verl/run.sh" "$@" >"$log" || cat "$log"
+    grep -oE '[0-9]+ (passed|failed|error)' "$log"
+}
+
 # Ranks that use torch: they are built on this machine's packages.
 test_torch() {
     local template=$suite_dir/template.json outside_python outside_path=$suite_root/tests/verl variable
@@ -139,6 +146,14 @@ test_torch() {
     local -x CADRE_RAY_TEMPLATE=$template CADRE_RAY_CPU=10m
     check "a program of verl, as it is, has its workers in pods" is "$(cat "$here/verl_program.txt")" \
         as_ray -m cadre.ray "$here/verl_program.py"
+    if ! "$suite_root/tests/verl/run.sh" --bring >"$suite_diag" 2>&1; then
+        skip "tests of verl, whose workers are in pods" "tests/verl/run.sh cannot bring verl's source"
+        return
+    fi
+    check "verl's own tests of worker groups pass with their workers in pods" is "1 passed" \
+        verl_tests single_controller/test_worker_group_basics.py
+    check "... also with an actor for each rank" is "1 passed" \
+        verl_tests --actors single_controller/test_worker_group_basics.py
 }
 
 test_roles() {

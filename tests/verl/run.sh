@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs tests of verl, as its source has them, on Cadre:
-#   tests/verl/run.sh [--ray | --actors | --both] FILE... | -m MODULE ARG...
+#   tests/verl/run.sh [--ray | --actors | --both] FILE... | -m MODULE ARG... | --bring
 #
 #   --ray     on Ray itself, in the same environment
 #   --both    on Cadre, then on Ray: main_ppo has to get as far on both
 #   --actors  on cadre.ray alone: without cadre.verl, each worker of verl is an actor
+#   --bring   only brings the environment
 #   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, or one of this folder; options of
 #             pytest may follow
 #   -m        runs a module instead of pytest: main_ppo
@@ -13,6 +14,7 @@
 # The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh; main_ppo.txt has what else main_ppo imports.
 # The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
 # where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
+# RAY_ADDRESS=auto: on a cluster, with the image and the template that docs/coming-from-ray.md names.
 # SANITIZER: what Python has to load before a library with sanitizers. MEMORY_GB: with less available memory, it does not
 # begin, and exits with 77.
 set -euo pipefail
@@ -22,7 +24,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cadre/verl
 
-usage() { sed -n '3,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+usage() { sed -n '3,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
 
 # What pip brings into a folder of the cache, whole or not at all. By one process at a time.
 bring() { # FOLDER COMMAND...: the command fills the folder that it gets as its last argument
@@ -61,8 +63,8 @@ program() { # VARIABLE PATH: sets the variable, unless it is set, to the file of
 }
 
 on=cadre
-[[ ${1:-} == --ray || ${1:-} == --actors || ${1:-} == --both ]] && on=${1#--} && shift
-if [[ $# == 0 || $1 == -h || $1 == --help ]]; then
+[[ ${1:-} == --ray || ${1:-} == --actors || ${1:-} == --both || ${1:-} == --bring ]] && on=${1#--} && shift
+if [[ $# == 0 && $on != bring || ${1:-} == -h || ${1:-} == --help ]]; then
     usage
     exit $(($# == 0 ? 2 : 0))
 fi
@@ -85,7 +87,7 @@ if [[ $available -lt ${MEMORY_GB:-0} ]]; then
     exit 77
 fi
 extra=none
-[[ $1 == -m ]] && extra=packages-$(sha256sum "$here/main_ppo.txt" | cut -c 1-12)
+[[ ${1:-} == -m ]] && extra=packages-$(sha256sum "$here/main_ppo.txt" | cut -c 1-12)
 mkdir -p "$cache"
 exec 9>"$cache/lock"
 flock 9
@@ -95,6 +97,7 @@ if ! python=$("$root/deploy/python.sh" large 9>&-) || ! bring "verl-$version" so
     exit 77
 fi
 exec 9>&-
+[[ $on == bring ]] && exit
 
 # What a wheel says of its plugins, from the same file.
 own=$(mktemp -d)
@@ -122,8 +125,10 @@ if [[ $on == ray ]]; then
     "$python" "${words[@]}"
     exit
 fi
-program CADRE_LOCAL operator/local/cadre-local
-program CADRE_AGENT worker/agent/cadre-agent
+if [[ ${RAY_ADDRESS:-} != auto ]]; then
+    program CADRE_LOCAL operator/local/cadre-local
+    program CADRE_AGENT worker/agent/cadre-agent
+fi
 program CADRE_CLIENT_LIBRARY worker/host/libcadre.so
 export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH CADRE_PYTHON3=$python
 export VERL_USE_EXTERNAL_PLUGINS=cadre

@@ -97,14 +97,14 @@ class PlatformCPU(PlatformBase):
 
 
 def _with_gpus(init):
-    """ray.init() of the tests says nothing of GPUs, which their machine has."""
+    """ray.init() of the tests says nothing of GPUs, which their machine has. A cluster has its own of everything."""
 
     @functools.wraps(init)
     def with_gpus(*args, **kwargs):
-        if os.environ.get("RAY_ADDRESS") != "auto":  # a cluster has its own
-            kwargs.setdefault("num_gpus", LOGICAL_GPUS)
-            kwargs.setdefault("num_cpus", 100)
-        return init(*args, **kwargs)
+        counted = {"num_gpus": LOGICAL_GPUS, "num_cpus": 100}
+        if os.environ.get("RAY_ADDRESS") == "auto":
+            return init(*args, **{name: value for name, value in kwargs.items() if name not in counted})
+        return init(*args, **{**counted, **kwargs})
 
     return with_gpus
 
