@@ -280,28 +280,47 @@ static void close_self(void *self)
 
 // Running
 
-static int type_of(const struct self *s, int dtype)
+static const struct type {
+    int dtype, type, since; // which version
+} types[] = {
+    {SAFETENSORS_I8, 0, 0},
+    {SAFETENSORS_U8, 1, 0},
+    {SAFETENSORS_I32, 2, 0},
+    {SAFETENSORS_U32, 3, 0},
+    {SAFETENSORS_I64, 4, 0},
+    {SAFETENSORS_U64, 5, 0},
+    {SAFETENSORS_F16, 6, 0},
+    {SAFETENSORS_F32, 7, 0},
+    {SAFETENSORS_F64, 8, 0},
+    {SAFETENSORS_BF16, 9, 0},
+    {SAFETENSORS_F8_E4M3, 10, NCCL_HAS_F8},
+    {SAFETENSORS_F8_E5M2, 11, NCCL_HAS_F8},
+};
+
+static bool is_whole(int dtype)
 {
-    static const struct {
-        int dtype, type, since;
-    } types[] = {
-        {SAFETENSORS_I8, 0, 0},
-        {SAFETENSORS_U8, 1, 0},
-        {SAFETENSORS_I32, 2, 0},
-        {SAFETENSORS_U32, 3, 0},
-        {SAFETENSORS_I64, 4, 0},
-        {SAFETENSORS_U64, 5, 0},
-        {SAFETENSORS_F16, 6, 0},
-        {SAFETENSORS_F32, 7, 0},
-        {SAFETENSORS_F64, 8, 0},
-        {SAFETENSORS_BF16, 9, 0},
-        {SAFETENSORS_F8_E4M3, 10, NCCL_HAS_F8},
-        {SAFETENSORS_F8_E5M2, 11, NCCL_HAS_F8},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(types); i++)
-        if (types[i].dtype == dtype && s->version >= types[i].since)
-            return types[i].type;
-    return NCCL_NO_TYPE;
+    return dtype != SAFETENSORS_F16 && dtype != SAFETENSORS_F32 && dtype != SAFETENSORS_F64 &&
+           dtype != SAFETENSORS_BF16 && dtype != SAFETENSORS_F8_E4M3 && dtype != SAFETENSORS_F8_E5M2;
+}
+
+// *ret: NCCL's number of the type of what is reduced; NCCL_NO_TYPE where nothing is.
+static int find_type(const struct self *s, const struct backend_op *op, int *ret, struct err *err)
+{
+    *ret = NCCL_NO_TYPE;
+    if (op->kind != BACKEND_ALL_REDUCE && op->kind != BACKEND_REDUCE_SCATTER)
+        return 0;
+    const struct type *t = types, *end = types + ARRAY_LEN(types);
+    while (t < end && t->dtype != op->dtype)
+        t++;
+    if (t == end || (op->reduction == CADRE_MEAN && is_whole(op->dtype)))
+        return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
+    if (s->version < t->since)
+        return err_set(err, ERR_INVALID, "NCCL %d.%d.%d of this image does not reduce %s: that needs %d.%d or newer",
+                       s->version / 10000, s->version / 100 % 100, s->version % 100,
+                       safetensors_dtype_name((enum safetensors_dtype)op->dtype), t->since / 10000,
+                       t->since / 100 % 100);
+    *ret = t->type;
+    return 0;
 }
 
 static int all_to_all(struct self *s, const struct backend_op *op, size_t bytes)
@@ -346,20 +365,13 @@ static int begin(struct self *s, const struct backend_op *op, int type)
     abort(); // no other kind
 }
 
-static bool is_whole(int dtype)
-{
-    return dtype != SAFETENSORS_F16 && dtype != SAFETENSORS_F32 && dtype != SAFETENSORS_F64 &&
-           dtype != SAFETENSORS_BF16 && dtype != SAFETENSORS_F8_E4M3 && dtype != SAFETENSORS_F8_E5M2;
-}
-
 static int run_self(void *self, const struct backend_op *op, struct err *err)
 {
     struct self *s = self;
     struct patience p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
-    bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
-    int type = type_of(s, op->dtype);
-    if (reduces && (type == NCCL_NO_TYPE || (op->reduction == CADRE_MEAN && is_whole(op->dtype))))
-        return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
+    int type;
+    if (find_type(s, op, &type, err) < 0)
+        return err->code;
     if (!s->comm || atomic_load(&s->aborted))
         return err_set(err, ERR_IO, "nccl: aborted");
     if (device_enter(s->device, err) < 0)

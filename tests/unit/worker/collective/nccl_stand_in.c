@@ -7,6 +7,7 @@
 //   slow N          each call of NCCL is in progress N times before it has begun
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
+//   nccl-version N  of the library; 22304 by default. F8 types exist from 22400 on
 //
 // Each ncclCommAbort() adds a line to the file `aborts`.
 #include "common/base/mem.h"
@@ -16,6 +17,7 @@
 #include "tests/unit/worker/device/cuda_stand_in.h"
 #include "worker/collective/reduce.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,7 +26,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OK = 0, IN_PROGRESS = 7, OPS = 256, MEMBERS = 64, VERSION = 22304, AVG = 4 };
+enum { OK = 0, IN_PROGRESS = 7, OPS = 256, MEMBERS = 64, VERSION = 22304, HAS_F8 = 22400, AVG = 4 };
+enum { BUFFER = 4 << 20 }; // of a pair: what is sent beyond it waits until the other side takes it
 
 struct id {
     char text[128];
@@ -51,11 +54,12 @@ struct op {
     size_t n, len; // elements, of each member where there are more; bytes that are sent
     int type, reduction, peer;
     unsigned number;
-    bool posted;
+    bool posted, waits; // what it sends is not done before it was taken
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct op ops[OPS];
+static _Thread_local bool grouped; // operations of a group go on at the same time
 
 // Files
 
@@ -96,13 +100,28 @@ static void take(const struct op *o, int from, size_t skip, void *data, size_t l
     fclose(f);
 }
 
+static void remove_file(const struct op *o, int from)
+{
+    char path[512];
+    path_of(o, from, o->comm->rank, path);
+    (void)unlink(path);
+}
+
 // Operations
+
+static int version(void)
+{
+    int n = stand_in_control("nccl-version");
+    return n ? n : VERSION;
+}
 
 static int dtype_of(int type)
 {
-    static const int dtypes[] = {SAFETENSORS_I8,  SAFETENSORS_U8,  SAFETENSORS_I32, SAFETENSORS_U32, SAFETENSORS_I64,
-                                 SAFETENSORS_U64, SAFETENSORS_F16, SAFETENSORS_F32, SAFETENSORS_F64, SAFETENSORS_BF16};
-    return type >= 0 && type < (int)ARRAY_LEN(dtypes) ? dtypes[type] : -1;
+    static const int dtypes[] = {SAFETENSORS_I8,  SAFETENSORS_U8,   SAFETENSORS_I32,     SAFETENSORS_U32,
+                                 SAFETENSORS_I64, SAFETENSORS_U64,  SAFETENSORS_F16,     SAFETENSORS_F32,
+                                 SAFETENSORS_F64, SAFETENSORS_BF16, SAFETENSORS_F8_E4M3, SAFETENSORS_F8_E5M2};
+    int n = version() < HAS_F8 ? ARRAY_LEN(dtypes) - 2 : ARRAY_LEN(dtypes);
+    return type >= 0 && type < n ? dtypes[type] : -1;
 }
 
 static size_t item(const struct op *o)
@@ -110,27 +129,69 @@ static size_t item(const struct op *o)
     return safetensors_dtype_bits((enum safetensors_dtype)dtype_of(o->type)) / 8;
 }
 
-static void reduce(const struct op *o, size_t skip)
+// Not for infinity and NaN.
+static float widen(int dtype, unsigned char code)
+{
+    int digits = dtype == SAFETENSORS_F8_E4M3 ? 3 : 2, bias = digits == 3 ? 7 : 15;
+    int exponent = (code & 0x7f) >> digits, fraction = code & ((1 << digits) - 1);
+    float x = ldexpf((float)(exponent ? fraction | 1 << digits : fraction), MAX(exponent, 1) - bias - digits);
+    return code & 0x80 ? -x : x;
+}
+
+static unsigned char narrow(int dtype, float x)
+{
+    int best = 0, end = dtype == SAFETENSORS_F8_E4M3 ? 0x7f : 0x7c;
+    for (int code = 0; code < 0x100; code++)
+        if ((code & 0x7f) < end &&
+            fabsf(widen(dtype, (unsigned char)code) - x) < fabsf(widen(dtype, (unsigned char)best) - x))
+            best = code;
+    return (unsigned char)best;
+}
+
+// Adds what it takes of a member, of a type that is as wide as it computes with.
+static void add_member(const struct op *o, int from, size_t skip, int dtype, void *sum)
 {
     static const int reductions[] = {CADRE_SUM, CADRE_PRODUCT, CADRE_MAX, CADRE_MIN, CADRE_SUM};
-    reduce_function add = reduce_find(dtype_of(o->type), reductions[o->reduction]);
     size_t len = o->n * item(o);
-    void *one = xmalloc(len + 1);
-    void *out = stand_in_memory(o->out);
-    take(o, 0, skip, out, len);
-    for (int i = 1; i < o->comm->n; i++) {
-        take(o, i, skip, one, len);
-        add(out, out, one, o->n);
-    }
-    if (o->reduction == AVG)
-        reduce_divide(dtype_of(o->type), out, o->n, o->comm->n);
+    bool f8 = dtype != dtype_of(o->type);
+    unsigned char *one = xmalloc(len + 1);
+    float *wide = xcalloc(o->n + 1, sizeof *wide);
+    take(o, from, skip, one, len);
+    for (size_t i = 0; f8 && i < o->n; i++)
+        wide[i] = widen(dtype_of(o->type), one[i]);
+    const void *values = f8 ? (const void *)wide : one;
+    if (from)
+        reduce_find(dtype, reductions[o->reduction])(sum, sum, values, o->n);
+    else
+        memcpy(sum, values, o->n * (f8 ? sizeof *wide : item(o)));
+    free(wide);
     free(one);
+}
+
+static void reduce(const struct op *o, size_t skip)
+{
+    int dtype = dtype_of(o->type);
+    bool f8 = dtype == SAFETENSORS_F8_E4M3 || dtype == SAFETENSORS_F8_E5M2;
+    float *wide = f8 ? xcalloc(o->n + 1, sizeof *wide) : NULL;
+    unsigned char *out = stand_in_memory(o->out);
+    void *sum = f8 ? (void *)wide : out;
+    int as = f8 ? SAFETENSORS_F32 : dtype;
+    for (int i = 0; i < o->comm->n; i++)
+        add_member(o, i, skip, as, sum);
+    if (o->reduction == AVG)
+        reduce_divide(as, sum, o->n, o->comm->n);
+    for (size_t i = 0; f8 && i < o->n; i++)
+        out[i] = narrow(dtype, wide[i]);
+    free(wide);
 }
 
 static bool all_arrived(const struct op *o)
 {
-    if (o->kind == SEND)
-        return true;
+    char path[512];
+    if (o->kind == SEND) {
+        path_of(o, o->comm->rank, o->peer, path);
+        return !o->waits || access(path, F_OK) != 0;
+    }
     if (o->kind == RECV)
         return arrived(o, o->peer);
     for (int i = 0; i < o->comm->n; i++)
@@ -153,6 +214,8 @@ static bool finish(const struct op *o)
     else if (o->kind == ALL_GATHER)
         for (int i = 0; i < o->comm->n; i++)
             take(o, i, 0, (char *)stand_in_memory(o->out) + (size_t)i * len, len);
+    if (o->kind == RECV)
+        remove_file(o, o->peer);
     return true;
 }
 
@@ -192,6 +255,7 @@ static int begin(struct op o, const void *in, size_t len, void *stream)
         abort(); // a test of the back end has found something
     o.in = in;
     o.len = len;
+    o.waits = !grouped && len > BUFFER;
     o.number = !pair ? ++c->number : o.kind == SEND ? ++c->sent[o.peer] : ++c->received[o.peer];
     c->slow = stand_in_control("slow");
     stand_in_put(stream, turn, place(&o));
@@ -224,7 +288,7 @@ static bool drop_ops(const struct comm *c)
 
 OFFERED int ncclGetVersion(int *ret)
 {
-    *ret = VERSION;
+    *ret = version();
     return OK;
 }
 
@@ -305,11 +369,13 @@ OFFERED const char *ncclGetErrorString(int code)
 
 OFFERED int ncclGroupStart(void)
 {
+    grouped = true;
     return OK;
 }
 
 OFFERED int ncclGroupEnd(void)
 {
+    grouped = false;
     return OK;
 }
 
