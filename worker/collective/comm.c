@@ -291,6 +291,16 @@ static cadre_result compare(struct cadre_comm *c, const struct backend_op *op)
     return r < 0 ? fail(c, op, CADRE_ERROR, reason) : CADRE_OK;
 }
 
+// The star knows who has called a collective, but not who has called the other function of a pair.
+static void name_other(const struct cadre_comm *c, const struct backend_op *op, struct err *err)
+{
+    bool sends = op->kind == BACKEND_SEND;
+    err_set(err, ERR_TIMEOUT,
+            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached",
+            c->names[c->index], (long long)op->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
+            sends ? "recv" : "send");
+}
+
 static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
 {
     char reason[STAR_REASON_SIZE];
@@ -325,7 +335,10 @@ static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_
     }
     if (r == 0)
         return CADRE_OK;
-    err_wrap(&err, "on %s", c->names[c->index]);
+    if (r == ERR_TIMEOUT && !kinds[op->kind].collective)
+        name_other(c, op, &err);
+    else
+        err_wrap(&err, "on %s", c->names[c->index]);
     star_give_up(c->star, r == ERR_TIMEOUT && kinds[op->kind].collective ? NULL : err.msg, reason);
     return fail(c, op, CADRE_ERROR, reason);
 }

@@ -210,31 +210,37 @@ static void one_member_needs_nobody(void **state)
 
 // Trouble
 
-static cadre_result call(cadre_comm *c, int kind, int victim)
+enum kind { ALL_REDUCES, BROADCASTS, ALL_GATHERS, REDUCE_SCATTERS, ALL_TO_ALLS, RECEIVES, SENDS, BARRIERS, KINDS };
+
+// What is sent is more than connections hold: who sends it waits for who takes it.
+static cadre_result call(cadre_comm *c, enum kind kind, int victim)
 {
     static float in[TEAM_MAX * COUNT], out[TEAM_MAX * COUNT];
+    static char much[16 << 20];
     switch (kind) {
-    case 0:
+    case ALL_REDUCES:
         return cadre_all_reduce(c, "F32", in, out, COUNT, CADRE_SUM);
-    case 1:
+    case BROADCASTS:
         return cadre_broadcast(c, "F32", out, COUNT, victim);
-    case 2:
+    case ALL_GATHERS:
         return cadre_all_gather(c, "F32", in, out, COUNT);
-    case 3:
+    case REDUCE_SCATTERS:
         return cadre_reduce_scatter(c, "F32", in, out, COUNT, CADRE_SUM);
-    case 4:
+    case ALL_TO_ALLS:
         return cadre_all_to_all(c, "F32", in, out, COUNT);
-    case 5:
+    case RECEIVES:
         return cadre_recv(c, "F32", out, COUNT, victim);
+    case SENDS:
+        return cadre_send(c, "U8", much, sizeof much, victim);
     default:
         return cadre_barrier(c);
     }
 }
 
 struct trouble {
-    int kind, victim;
+    enum kind kind;
+    int victim;
 };
-enum { KINDS = 7, RECEIVES = 5 };
 
 // The victim calls nothing and waits for its end; the others say why they have failed.
 static int suffer(const struct team_member *m, void *ctx)
@@ -297,31 +303,47 @@ static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, co
 static void a_member_that_dies_fails_the_others_in_every_collective(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (enum kind kind = 0; kind < KINDS; kind++) {
         struct trouble last = {kind, 3}, first = {kind, 0};
         hurt(&last, 4, TEAM_LIMIT_MS, SIGKILL, "rank 13 was lost");
         hurt(&first, 4, TEAM_LIMIT_MS, SIGKILL, "rank 10 was lost");
     }
 }
 
+static const char *waits_for_12(enum kind kind)
+{
+    switch (kind) {
+    case RECEIVES:
+        return "ms to receive from rank 12: that has not called cadre_send(), is stopped, or cannot be reached";
+    case SENDS:
+        return "ms to send to rank 12: that has not called cadre_recv(), is stopped, or cannot be reached";
+    default:
+        return "rank 12 does not answer";
+    }
+}
+
 static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 {
     (void)state;
-    for (int kind = 0; kind < KINDS; kind++) {
+    for (enum kind kind = 0; kind < KINDS; kind++) {
         struct trouble t = {kind, 2};
-        if (kind != RECEIVES)
-            hurt(&t, 4, SHORT_LIMIT_MS, SIGSTOP, "rank 12 does not answer");
+        hurt(&t, 4, SHORT_LIMIT_MS, SIGSTOP, waits_for_12(kind));
     }
 }
 
 static void a_member_that_does_not_call_is_named_at_the_limit(void **state)
 {
     (void)state;
+    static const enum kind kinds[] = {ALL_REDUCES, ALL_GATHERS, ALL_TO_ALLS};
     for (int victim = 0; victim < 3; victim++) {
-        struct trouble t = {victim * 2, victim}; // all_reduce, all_gather, all_to_all
+        struct trouble t = {kinds[victim], victim};
         char want[64];
         snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + victim);
         hurt(&t, 3, SHORT_LIMIT_MS, 0, want);
+    }
+    for (enum kind kind = RECEIVES; kind <= SENDS; kind++) {
+        struct trouble t = {kind, 2};
+        hurt(&t, 3, SHORT_LIMIT_MS, 0, waits_for_12(kind));
     }
 }
 
