@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Communicators of ranks in a local run: examples/ddp on four ranks computes the gradients that one rank computes from
-# the whole batch; over a dimension of a mesh; a limit that the group sets; a rank that is killed fails the call of the
-# others and is named.
-# Arguments: the folder of the sources, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, ddp.so.
+# the whole batch; over a dimension of a mesh; over lists of ranks; a limit that the group sets. A group whose rank was
+# killed makes new ones.
+# Arguments: the folder of the sources, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, ddp.so, chosen_ranks.so.
 set -euo pipefail
-root=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6
+root=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6 chosen=$7
 # shellcheck source=tests/lib/local.sh
 . "$root/tests/lib/local.sh"
 
-group() { # NAME REPLICAS REST-OF-WORKER
+group() { # NAME REPLICAS REST-OF-WORKER [RESTART-POLICY]
     cat >"$work/$1.yaml" <<YAML
 apiVersion: cadre.dev/v1alpha1
 kind: WorkerGroup
 metadata: {name: $1, namespace: default}
 spec:
   replicas: $2
-  restartPolicy: Never
+  restartPolicy: ${4:-Never}
   worker: {module: $module$3}
   template: {spec: {containers: [{name: worker, image: none}]}}
 YAML
@@ -53,6 +53,20 @@ same "four ranks have the loss of one" "$(call four train_step '[1,8]')" "$loss"
 same "and its gradients" "$(call four sample_grads 8)" "$grads"
 call four train_step '[2,8]' >/dev/null
 same "and its weights, on every rank" "$(call four norm)" "$norm"
+
+group again 4 ", class: MLP" Group
+local_start -f "$work/again.yaml"
+until_true call again norm
+new=$(call again norm)
+same "before a rank is killed" "$(call again train_step '[1,8]')" "$loss"
+is_new() {
+    [[ $(call again norm) == "$new" ]]
+}
+! is_new || fail "a step changes no weight"
+kill -KILL "$(pgrep -f cadre-worker -P "$(pgrep -P "$pid" -f 'cadre-agent run')" | tail -n 1)"
+until_true is_new
+same "the ranks that were started again make a new communicator" "$(call again train_step '[1,8]')" "$loss"
+same "which averages the gradients" "$(call again sample_grads 8)" "$grads"
 
 CADRE_COLLECTIVE_DEBUG=1 local_start -f "$work/four.yaml"
 until_true call four norm
@@ -95,3 +109,19 @@ group wrong 2 ", class: MLP, init: {dim: tp}, meshes: [{name: train, dims: [{nam
 local_start -f "$work/wrong.yaml"
 until_true call wrong norm
 cli_says "a dimension that is not there" "mesh 'train' has no dimension 'tp'" call wrong train_step '[1,8]'
+
+module=$chosen
+group chosen 4 ""
+local_start -f "$work/chosen.yaml"
+until_true call chosen gather '[[0,1,2,3]]'
+refused() { # ROW RANK LIST WORDS
+    cli_says "$1" "gather(): a communicator: $4" call chosen gather "[$3]" --rank "$2"
+}
+refused "a rank twice in the list" 1 "[2,1,2]" "rank 2 is in the list of members twice"
+refused "a rank that the group has not" 1 "[1,4]" "there is no rank 4; the group has 4"
+refused "... nor has any other" 1 "[-1,1]" "there is no rank -1; the group has 4"
+refused "a list without the rank that calls" 1 "[2,0]" "rank 1 is not in its own list of members"
+refused "a list of nobody" 1 "[]" "members are a list of ranks, or a dimension of a mesh, or neither for all"
+got=$(call chosen gather --per-rank '[[[2,0]],[[1,3]],[[2,0]],[[1,3]]]' | tr -d ' \n')
+[[ $got == "[[1,2,[2,0]],[0,2,[1,3]],[0,2,[2,0]],[1,2,[1,3]]]" ]] || fail "lists of ranks: $got"
+echo "ok - two lists of ranks at a time, in the order of the lists"
