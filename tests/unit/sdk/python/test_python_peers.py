@@ -211,6 +211,48 @@ class Explaining(PeersCase):
             wait.assert_not_called()
 
 
+class Aborting(PeersCase):
+    def setUp(self):
+        super().setUp()
+        self.abort, self.aborted = unittest.mock.Mock(), threading.Event()
+        self.dist.get_backend = lambda: "cpu:gloo,cuda:nccl"
+        self.dist.distributed_c10d = types.SimpleNamespace(_abort_process_group=self.abort)
+        really = self.peers._abort
+        self.peers._abort = lambda: (really(), self.aborted.set())
+
+    def lose(self):
+        self.peers.look()
+        self.host.losses.put(WORDS.encode())
+        self.aborted.wait()
+
+    def test_a_group_over_nccl_is_aborted_once(self):
+        self.lose()
+        self.abort.assert_called_once_with()
+        self.assertEqual(self.said, [])
+
+    def test_why_it_cannot_be_aborted_is_said(self):
+        self.abort.side_effect = RuntimeError("NCCL is busy")
+        self.lose()
+        self.abort.assert_called_once_with()
+        self.assertEqual(self.said, ["torch's group cannot be aborted: NCCL is busy"])
+
+    def test_a_group_over_gloo_is_not(self):
+        self.dist.get_backend = lambda: "gloo"
+        self.lose()
+        self.abort.assert_not_called()
+
+    def test_nor_is_one_that_was_made_anew_meanwhile(self):
+        self.peers.look()
+        with unittest.mock.patch.object(_peers, "_is_same", lambda remembered: False):  # since the loss
+            self.lose()
+        self.abort.assert_not_called()
+
+    def test_a_torch_that_has_no_abort_is_as_before(self):
+        self.dist.distributed_c10d = types.SimpleNamespace()
+        self.lose()
+        self.assertEqual(self.said, [])
+
+
 class Freeing(PeersCase):
     def setUp(self):
         super().setUp()
