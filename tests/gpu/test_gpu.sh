@@ -388,7 +388,9 @@ run() {
     start 2
     check "add with the same argument for all (S0-9)" gives '[10,11]' add 10
     start 4
-    check "four ranks (S1-3)" gives '[1,2,3,4]' add --per-rank '[1,1,1,1]'
+    check "a group of four: each value begins as its rank (S0-7)" gives '[0,1,2,3]' get_value
+    check "four ranks: add with one argument a rank (S0-8, S1-3)" gives '[1,2,3,4]' add --per-rank '[1,1,1,1]'
+    check "... with the same argument for all (S0-9)" gives '[11,12,13,14]' add 10
     stop_local
     check "calls are measured" measures gpu "$module"
     [[ $on_gpu == false ]] || check "calls of the accumulator in host memory are measured" \

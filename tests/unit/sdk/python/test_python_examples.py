@@ -91,6 +91,12 @@ class Torch(RunCase):
         printed = sorted(re.sub("^gpuaccumulator-[0-9a-f]{6} ", "", line) for line in lines if "[rank" in line)
         self.assertEqual(printed, [f"[rank {r}] rank {r}, value: {v}" for r, v in ((0, "1.0"), (0, "10.0"), (1, "11.0"), (1, "4.0"))])
 
+    def test_a_number_on_four_ranks(self):
+        with cadre.local() as run:
+            group = run.Group("gpu_accumulator:GPUAccumulator", replicas=4)
+            self.assertEqual([x.item() for x in group.add.each([1, 3, 5, 7])], [1, 4, 7, 10])
+            self.assertEqual([x.item() for x in group.add(10)], [11, 14, 17, 20])
+
     def test_ranks_of_a_plain_program_find_each_other(self):
         done = subprocess.run([program("CADRE_LOCAL"), "--agent", program("CADRE_AGENT"), "--processes", "3", "--", "python3",
                                "rendezvous.py"], cwd=EXAMPLES, capture_output=True, text=True, timeout=200, check=False)
