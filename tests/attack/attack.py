@@ -90,7 +90,8 @@ def calls(target, options, end, head=None):
 
 
 def call_all(caller, calls, n):
-    """Sends the calls, and waits for all answers."""
+    """Sends the calls, and waits for all answers: how many of them are errors."""
+    errors = 0
     caller.send(calls)
     while n > 0:
         opcode, payload = caller.frame()
@@ -98,8 +99,10 @@ def call_all(caller, calls, n):
             raise ConnectionError(f"closed with {int.from_bytes(payload[:2], 'big')}: {payload[2:].decode()}")
         at = 0
         while at < len(payload):
+            errors += payload[at + 12] == ERROR
             at += 16 + int.from_bytes(payload[at:at + 4], "little")
             n -= 1
+    return errors
 
 
 def ahead(target, options, end):
@@ -228,6 +231,19 @@ def bodies(target, options, end):
     return {"bytes": len(body), "answered": answers.get("200", 0), "answers": answers}
 
 
+def kills(target, options, end):
+    """Calls of a group whose worker is stopped and killed meanwhile (test_attack.sh): each is answered, or fails in time."""
+    call = call_body({"method": "echo", "timeoutMs": 1000}, b"[1]")
+    burst = b"".join(record(CALL, call, call=i + 1) for i in range(256))
+    caller = target.websocket(group="mortal")
+    n, errors = 0, 0
+    while time.monotonic() < end:
+        errors += call_all(caller, burst, 256)
+        n += 256
+    caller.close()
+    return {"answered": n - errors, "failed": errors}
+
+
 def tokens(target, options, end):
     """Made-up tokens."""
     head, claims, signature = target.token.split(".")
@@ -297,10 +313,10 @@ def frames(target, options, end):
 
 
 ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes,
-                                   bodies, tokens, texts, documents, frames)}
+                                   bodies, kills, tokens, texts, documents, frames)}
 
 # Of what an attack says that it did: without it, it was none.
-DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "answers", "frames")
+DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "failed", "answers", "frames")
 
 
 def main():

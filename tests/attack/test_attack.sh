@@ -33,8 +33,10 @@ setup() {
     calls_token mallory >"$suite_dir/mallory"
     module_apply echo 1 /modules/echo.so Echo
     module_apply waits 1 /modules/echo.so Echo '.spec.template.spec.nodeSelector = {none: "such"}'
+    module_apply mortal 1 /modules/echo.so Echo '.spec.maxRestarts = 1000'
     module_apply huge 10000 /modules/echo.so Echo '.spec.suspend = true' '.spec.workersPerReplica = 64'
     group_ready echo 60
+    group_ready mortal 60
     group_namespace default
     group_ready victim 60
     operator_ip=$(operator_pods | cut -d ' ' -f 2)
@@ -122,12 +124,25 @@ attack_by_workers() {
     echo "{\"cases\": $hostile}"
 }
 
+# The worker of the group is stopped and killed by turns while the group is called.
+attack_by_kills() {
+    local caller pod signal
+    group_namespace mallory
+    pod=$(group_pod_names mortal)
+    attack_by_client kills &
+    caller=$!
+    while any_runs "$caller"; do
+        for signal in STOP KILL; do
+            worker_signal "$pod" "$signal" 2>/dev/null || sleep 0.1 # not started again yet
+        done
+    done
+    wait "$caller"
+}
+
 attack_start() { # NAME
-    if [[ $1 == workers ]]; then
-        attack_by_workers >"$suite_dir/attack.$1" 2>&1 &
-    else
-        attack_by_client "$1" >"$suite_dir/attack.$1" 2>&1 &
-    fi
+    local run=attack_by_client
+    case $1 in workers | kills) run=attack_by_$1 ;; esac
+    "$run" "$1" >"$suite_dir/attack.$1" 2>&1 &
     attack_pids+=($!)
 }
 
@@ -206,6 +221,7 @@ attack handshakes "TLS handshakes without a request" tokens "made-up tokens"
 attack bodies "POSTs of 100 KiB, on 400 connections"
 attack texts "requests of 8 MiB, as JSON"
 attack documents "malformed batches" frames "frames that break RFC 6455"
+attack kills "workers that are stopped and killed while they are called"
 attack workers "workers that break the protocol"
 check "the callers end" callers_stop
 check "during all attacks, no call of theirs failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
