@@ -2,13 +2,14 @@
 # shellcheck shell=bash
 # A whole cluster: which one is meant, up, down, status.
 
-# The id names the cgroup: the same name in another cache directory is another cluster.
+# The id names the cgroup: the same name in another cache directory is another cluster. CADRE_CGROUP: the cgroup that it is
+# made in, if who starts the cluster limits what it uses.
 cluster_select() { # NAME
     [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "a cluster name is up to 32 of a-z, 0-9 and -, not \"$1\""
     CLUSTER=$1
     STATE=$CACHE_DIR/clusters/$CLUSTER
     ID=cadre-$CLUSTER-$(cksum <<<"$STATE" | cut -d' ' -f1)
-    CGROUP=$ID
+    CGROUP=${CADRE_CGROUP:+$CADRE_CGROUP/}$ID
     USE_FILE=$CACHE_DIR/clusters/$CLUSTER.use
     params_read
 }
