@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define BACKEND_SYMBOL "cadre_backend" // const struct backend *cadre_backend(void)
-enum { BACKEND_VERSION = 2 };
+enum { BACKEND_VERSION = 3 };
 
 enum backend_kind {
     BACKEND_ALL_REDUCE,
@@ -40,6 +40,7 @@ struct backend_config {
     const char *const *names; // of all members, for messages; good until close()
     const char *address;      // of this host, as others reach it
     int64_t limit_ms;
+    void *stream; // of the program; NULL = run() returns when the work is done, else when it is on the stream
 };
 
 struct backend {
@@ -50,6 +51,8 @@ struct backend {
     int (*connect)(void *self, char *const *blobs, const size_t *lens, struct err *err);
     // ERR_INVALID: the back end cannot do that, nothing was sent. ERR_TIMEOUT, ERR_IO: it is broken.
     int (*run)(void *self, const struct backend_op *op, struct err *err);
-    void (*abort)(void *self); // from any thread: what runs fails soon
+    // Until what is on the program's stream is done. Errors as those of run(). NULL: the back end knows no streams.
+    int (*wait)(void *self, int64_t limit_ms, struct err *err);
+    void (*abort)(void *self); // from any thread: what runs fails soon, and its work ends
     void (*close)(void *self);
 };

@@ -19,11 +19,14 @@ struct cadre_comm {
     int index, n;
     int64_t limit_ms;
     bool debug;
-    uint32_t number; // of the last collective
+    bool streams;           // calls only put their work on the program's stream
+    bool unwaited;          // a collective is among it, since the last wait
+    struct backend_op last; // that collective, else the last of all
+    uint32_t number;        // of the last collective
     const struct backend *backend;
-    struct star *star;
+    struct star *star;     // NULL = there is none, as where there is one member
     pthread_mutex_t mutex; // of what follows
-    void *self;            // of the back end; NULL = there is none, as where there is one member
+    void *self;            // of the back end; NULL = likewise
     char error[STAR_REASON_SIZE + 128];
 };
 
@@ -71,7 +74,8 @@ static void *open_library(const char *name)
 
 static const struct source {
     const char *name, *needs; // of the image, besides its library
-} sources[] = {{"gloo", "libgloo0"}, {"nccl", "nothing else to load it"}};
+    bool on_host;             // it moves memory of the host, which one member does without it
+} sources[] = {{"gloo", "libgloo0", true}, {"nccl", "nothing else to load it", false}};
 
 static const struct source *find_source(const char *name)
 {
@@ -81,15 +85,27 @@ static const struct source *find_source(const char *name)
     return NULL;
 }
 
+static int check_stream(const struct comm_config *config, const struct source *source, struct err *err)
+{
+    if (!config->stream || !source->on_host)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "the back end %s moves memory of the host and has no streams: set none, or use the back end nccl",
+                   source->name);
+}
+
 // Stays loaded: threads of its libraries may run as long as the process does.
-static const struct backend *load(const char *name, struct err *err)
+static const struct backend *load(const struct comm_config *config, struct err *err)
 {
     char file[64];
+    const char *name = config->backend;
     const struct source *source = find_source(name);
     if (!source) {
         err_set(err, ERR_INVALID, "there is no back end '%.40s' for collectives; there are gloo and nccl", name);
         return NULL;
     }
+    if (check_stream(config, source, err) < 0)
+        return NULL;
     snprintf(file, sizeof file, "libcadre_%s.so", name);
     void *library = open_library(file), *symbol = library ? dlsym(library, BACKEND_SYMBOL) : NULL;
     const struct backend *(*find)(void) = NULL;
@@ -159,12 +175,12 @@ static int connect_all(struct cadre_comm *c, const char *blob, size_t len, struc
 
 static int make(struct cadre_comm *c, const struct comm_config *config, struct err *err)
 {
-    const struct backend_config b = {config->index, config->n, (const char *const *)c->names, config->address,
-                                     config->limit_ms};
+    const struct backend_config b = {config->index,   config->n,        (const char *const *)c->names,
+                                     config->address, config->limit_ms, config->stream};
     struct err mine = ERR_INIT;
     char *blob = NULL;
     size_t len = 0;
-    c->backend = load(config->backend, &mine);
+    c->backend = load(config, &mine);
     if (c->backend)
         c->self = c->backend->open(&b, &blob, &len, &mine);
     int r = star_agree(c->star, &mine, err); // nobody waits for addresses of one that has none
@@ -179,14 +195,20 @@ static int make(struct cadre_comm *c, const struct comm_config *config, struct e
 int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err)
 {
     struct cadre_comm *c = xcalloc(1, sizeof *c);
+    const struct source *source = find_source(config->backend);
     int r = 0;
-    *c = (struct cadre_comm){
-        .index = config->index, .n = config->n, .limit_ms = config->limit_ms, .debug = config->debug};
+    *c = (struct cadre_comm){.index = config->index,
+                             .n = config->n,
+                             .limit_ms = config->limit_ms,
+                             .debug = config->debug,
+                             .streams = config->stream != NULL};
     c->names = xcalloc((size_t)c->n, sizeof *c->names);
     for (int i = 0; i < c->n; i++)
         c->names[i] = xstrdup(config->names[i]);
     pthread_mutex_init(&c->mutex, NULL);
-    if (c->n > 1) {
+    if (c->n == 1 && source && source->on_host) {
+        r = check_stream(config, source, err);
+    } else {
         c->star = star_new(&(struct star_config){.index = c->index,
                                                  .n = c->n,
                                                  .names = (const char *const *)c->names,
@@ -233,10 +255,33 @@ CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *c)
 
 // Running
 
-static cadre_result fail(struct cadre_comm *c, const struct backend_op *op, cadre_result r, const char *why)
+static cadre_result fail(struct cadre_comm *c, const char *what, cadre_result r, const char *why)
 {
-    snprintf(c->error, sizeof c->error, "%s: %s", kinds[op->kind].name, why);
+    snprintf(c->error, sizeof c->error, "%s: %s", what, why);
     return r;
+}
+
+// The star knows who has called a collective, but not who has called the other function of a pair.
+static void name_other(const struct cadre_comm *c, const struct backend_op *op, struct err *err)
+{
+    bool sends = op->kind == BACKEND_SEND;
+    err_set(err, ERR_TIMEOUT,
+            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached",
+            c->names[c->index], (long long)op->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
+            sends ? "recv" : "send");
+}
+
+// The back end has failed in what `what` did, which has waited for that operation. The members agree on why.
+static cadre_result give_up(struct cadre_comm *c, const char *what, const struct backend_op *op, struct err *err)
+{
+    char reason[STAR_REASON_SIZE];
+    bool late = err->code == ERR_TIMEOUT, collective = kinds[op->kind].collective;
+    if (late && !collective)
+        name_other(c, op, err);
+    else
+        err_wrap(err, "on %s", c->names[c->index]);
+    star_give_up(c->star, late && collective ? NULL : err->msg, reason);
+    return fail(c, what, CADRE_ERROR, reason);
 }
 
 static const char *wrong(const struct cadre_comm *c, const char *dtype, struct backend_op *op)
@@ -288,38 +333,28 @@ static cadre_result compare(struct cadre_comm *c, const struct backend_op *op)
         star_give_up(c->star, NULL, reason);
     else if (r < 0)
         (void)star_broken(c->star, reason);
-    return r < 0 ? fail(c, op, CADRE_ERROR, reason) : CADRE_OK;
-}
-
-// The star knows who has called a collective, but not who has called the other function of a pair.
-static void name_other(const struct cadre_comm *c, const struct backend_op *op, struct err *err)
-{
-    bool sends = op->kind == BACKEND_SEND;
-    err_set(err, ERR_TIMEOUT,
-            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached",
-            c->names[c->index], (long long)op->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
-            sends ? "recv" : "send");
+    return r < 0 ? fail(c, kinds[op->kind].name, CADRE_ERROR, reason) : CADRE_OK;
 }
 
 static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
 {
     char reason[STAR_REASON_SIZE];
     struct err err = ERR_INIT;
-    const char *why = wrong(c, dtype, op);
+    const char *why = wrong(c, dtype, op), *name = kinds[op->kind].name;
+    bool collective = kinds[op->kind].collective, compares = c->debug && collective;
     c->error[0] = '\0';
     if (why)
-        return fail(c, op, CADRE_INVALID_ARGUMENT, why);
-    if (c->n == 1) {
+        return fail(c, name, CADRE_INVALID_ARGUMENT, why);
+    if (!c->self) {
         run_alone(op);
         return CADRE_OK;
     }
     if (star_broken(c->star, reason))
-        return fail(c, op, CADRE_ERROR, reason);
-    bool compares = c->debug && kinds[op->kind].collective;
+        return fail(c, name, CADRE_ERROR, reason);
     if (!op->n && !compares)
         return CADRE_OK;
     op->limit_ms = c->limit_ms;
-    if (kinds[op->kind].collective) {
+    if (collective) {
         op->number = ++c->number;
         star_progress(c->star, op->number);
     }
@@ -329,18 +364,29 @@ static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_
         return CADRE_OK;
     int r = c->backend->run(c->self, op, &err);
     if (r == ERR_INVALID) {
-        c->number -= kinds[op->kind].collective;
+        c->number -= collective;
         star_progress(c->star, c->number);
-        return fail(c, op, CADRE_INVALID_ARGUMENT, err.msg);
+        return fail(c, name, CADRE_INVALID_ARGUMENT, err.msg);
     }
-    if (r == 0)
+    if (collective || !c->unwaited)
+        c->last = *op;
+    c->unwaited = c->unwaited || collective;
+    return r == 0 ? CADRE_OK : give_up(c, name, op, &err);
+}
+
+CADRE_EXPORT cadre_result cadre_comm_wait(cadre_comm *c)
+{
+    char reason[STAR_REASON_SIZE];
+    struct err err = ERR_INIT;
+    c->error[0] = '\0';
+    if (!c->self)
         return CADRE_OK;
-    if (r == ERR_TIMEOUT && !kinds[op->kind].collective)
-        name_other(c, op, &err);
-    else
-        err_wrap(&err, "on %s", c->names[c->index]);
-    star_give_up(c->star, r == ERR_TIMEOUT && kinds[op->kind].collective ? NULL : err.msg, reason);
-    return fail(c, op, CADRE_ERROR, reason);
+    if (star_broken(c->star, reason))
+        return fail(c, "wait", CADRE_ERROR, reason);
+    if (c->streams && c->backend->wait(c->self, c->limit_ms, &err) < 0)
+        return give_up(c, "wait", &c->last, &err);
+    c->unwaited = false;
+    return CADRE_OK;
 }
 
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *c, const char *dtype, const void *in, void *out, size_t n,

@@ -17,9 +17,10 @@ struct comm_config {
     int index, n;
     int *links; // as star_config has them; the communicator closes them, also where it fails
     int64_t limit_ms;
-    bool debug; // each collective is compared over all members before it begins
+    void *stream; // of the program, as in cadre_comm_options; may be NULL
+    bool debug;   // each collective is compared over all members before it begins
 };
 
-// ERR_INVALID: there is no such back end in this build or image. Else ERR_TIMEOUT, ERR_GONE, ERR_UNAVAILABLE with who
-// is missing, or what is wrong on which rank.
+// ERR_INVALID: there is no such back end in this build or image, or it has no streams. Else ERR_TIMEOUT, ERR_GONE,
+// ERR_UNAVAILABLE with who is missing, or what is wrong on which rank.
 int comm_new(const struct comm_config *config, cadre_comm **ret, struct err *err);

@@ -477,7 +477,7 @@ void close(void *self)
     delete static_cast<Self *>(self);
 }
 
-const struct backend gloo_backend = {BACKEND_VERSION, open, connect, run, abort_all, close};
+const struct backend gloo_backend = {BACKEND_VERSION, open, connect, run, nullptr, abort_all, close};
 
 } // namespace
 

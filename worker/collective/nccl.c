@@ -8,6 +8,7 @@
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +92,10 @@ struct self {
     const char *const *names; // borrowed: the communicator's
     int64_t limit_ms;
     void *stream, *scratch; // on the device
-    nccl_comm comm;         // NULL = there is none yet, or it was aborted
+    bool borrowed;          // the stream, which is the program's: run() does not wait for it
     atomic_bool aborted;    // a member was lost
+    pthread_mutex_t mutex;  // of what follows: one thread at a time is in NCCL
+    nccl_comm comm;         // NULL = there is none yet, or it was aborted
 };
 
 static int load(struct library *f, struct err *err)
@@ -119,7 +122,7 @@ static int fail(const struct self *s, int code, const char *what, struct err *er
     return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, s->f.error(code), why && *why ? ": " : "", why ? why : "");
 }
 
-// Ends what is under way on the device. Never in two threads: only the one that uses the communicator gets here.
+// Ends what is under way on the device.
 static void give_up(struct self *s)
 {
     if (s->comm)
@@ -184,29 +187,41 @@ static int wait_device(struct self *s, const char *what, struct patience *p, str
 
 // Making
 
+static void free_own(struct self *s)
+{
+    device_free(s->device, s->scratch);
+    if (!s->borrowed)
+        device_stream_free(s->device, s->stream);
+}
+
 static void *open_self(const struct backend_config *config, char **ret_blob, size_t *ret_len, struct err *err)
 {
     struct self *s = xcalloc(1, sizeof *s);
     struct greeting *mine = xcalloc(1, sizeof *mine);
-    *s = (struct self){.index = config->index, .n = config->n, .names = config->names, .limit_ms = config->limit_ms};
+    *s = (struct self){.index = config->index,
+                       .n = config->n,
+                       .names = config->names,
+                       .limit_ms = config->limit_ms,
+                       .stream = config->stream,
+                       .borrowed = config->stream != NULL};
+    pthread_mutex_init(&s->mutex, NULL);
     int r = load(&s->f, err);
     if (r == 0)
         r = cuda_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
-        r = device_stream_new(s->device, &s->stream, err);
+        r = s->borrowed ? 0 : device_stream_new(s->device, &s->stream, err);
         if (r == 0)
             r = device_alloc(s->device, BARRIER_BYTES, &s->scratch, err);
         int e = r == 0 && s->index == 0 ? s->f.unique_id(&mine->id) : NCCL_OK;
         if (r == 0 && (e != NCCL_OK || (e = s->f.version(&s->version)) != NCCL_OK))
             r = fail(s, e, "its unique id", err);
-        if (r < 0) {
-            device_free(s->device, s->scratch);
-            device_stream_free(s->device, s->stream);
-        }
+        if (r < 0)
+            free_own(s);
         device_leave(s->device);
     }
     if (r < 0) {
         device_close(s->device);
+        pthread_mutex_destroy(&s->mutex);
         free(mine);
         free(s);
         return NULL;
@@ -253,10 +268,19 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
     return r;
 }
 
+// A thread that waits in run() or wait() sees the flag and lets go. Where none does, the program may wait for its
+// stream by itself.
 static void abort_self(void *self)
 {
     struct self *s = self;
-    atomic_store(&s->aborted, true); // the thread that uses it looks at this
+    struct err ignored = ERR_INIT;
+    atomic_store(&s->aborted, true);
+    pthread_mutex_lock(&s->mutex);
+    bool entered = device_enter(s->device, &ignored) == 0;
+    give_up(s);
+    if (entered)
+        device_leave(s->device);
+    pthread_mutex_unlock(&s->mutex);
 }
 
 static void close_self(void *self)
@@ -265,16 +289,16 @@ static void close_self(void *self)
     struct err ignored = ERR_INIT;
     struct patience p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
     bool entered = device_enter(s->device, &ignored) == 0;
-    if (s->comm && !atomic_load(&s->aborted) &&
+    if (s->comm && !atomic_load(&s->aborted) && wait_device(s, "freeing a communicator", &p, &ignored) == 0 &&
         wait_host(s, s->f.finalize(s->comm), "freeing a communicator", &p, &ignored) == 0)
         (void)s->f.destroy(TAKE_PTR(s->comm));
     give_up(s);
     if (entered) {
-        device_free(s->device, s->scratch);
-        device_stream_free(s->device, s->stream);
+        free_own(s);
         device_leave(s->device);
     }
     device_close(s->device);
+    pthread_mutex_destroy(&s->mutex);
     free(s);
 }
 
@@ -365,27 +389,46 @@ static int begin(struct self *s, const struct backend_op *op, int type)
     abort(); // no other kind
 }
 
+static int enter(struct self *s, struct err *err)
+{
+    pthread_mutex_lock(&s->mutex);
+    int r = s->comm && !atomic_load(&s->aborted) ? device_enter(s->device, err) : err_set(err, ERR_IO, "nccl: aborted");
+    if (r < 0)
+        pthread_mutex_unlock(&s->mutex);
+    return r;
+}
+
+static int leave(struct self *s, int r)
+{
+    if (r < 0)
+        give_up(s);
+    device_leave(s->device);
+    pthread_mutex_unlock(&s->mutex);
+    return r;
+}
+
 static int run_self(void *self, const struct backend_op *op, struct err *err)
 {
     struct self *s = self;
     struct patience p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
     int type;
-    if (find_type(s, op, &type, err) < 0)
-        return err->code;
-    if (!s->comm || atomic_load(&s->aborted))
-        return err_set(err, ERR_IO, "nccl: aborted");
-    if (device_enter(s->device, err) < 0)
+    if (find_type(s, op, &type, err) < 0 || enter(s, err) < 0)
         return err->code;
     int r = wait_host(s, begin(s, op, type), "a collective", &p, err);
-    if (r == 0)
+    if (r == 0 && !s->borrowed)
         r = wait_device(s, "a collective", &p, err);
-    if (r < 0)
-        give_up(s);
-    device_leave(s->device);
-    return r;
+    return leave(s, r);
 }
 
-static const struct backend nccl_backend = {BACKEND_VERSION, open_self, connect_self, run_self, abort_self, close_self};
+static int wait_self(void *self, int64_t limit_ms, struct err *err)
+{
+    struct self *s = self;
+    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + limit_ms};
+    return enter(s, err) < 0 ? err->code : leave(s, wait_device(s, "its stream", &p, err));
+}
+
+static const struct backend nccl_backend = {BACKEND_VERSION, open_self,  connect_self, run_self,
+                                            wait_self,       abort_self, close_self};
 
 const struct backend *cadre_backend(void)
 {

@@ -108,8 +108,8 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
 }
 
 // Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
-// Only the back end and the limit of `o` count. `names` of the members are for messages. The errors of meeting_hold()
-// and comm_new().
+// Only the back end, the limit and the stream of `o` count. `names` of the members are for messages. The errors of
+// meeting_hold() and comm_new().
 static int meet(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
                 const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
@@ -135,6 +135,7 @@ static int meet(struct cadre_call *c, const struct meeting_list *who, const char
                                           .n = list.n,
                                           .links = links,
                                           .limit_ms = limit,
+                                          .stream = o->stream,
                                           .debug = str_eq(debug, "1")},
                     ret, err);
 }

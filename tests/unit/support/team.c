@@ -77,6 +77,7 @@ cadre_comm *team_join(const struct team_member *m, struct err *err)
                                        .n = m->n,
                                        .links = m->links,
                                        .limit_ms = m->limit_ms,
+                                       .stream = m->stream,
                                        .debug = m->debug};
     return comm_new(&config, &comm, err) == 0 ? comm : NULL;
 }

@@ -13,6 +13,7 @@ struct team_member {
     int index, n;
     int64_t limit_ms; // of its communicators
     bool debug;       // as in comm_config; false unless it changes that before it joins
+    void *stream;     // likewise; NULL
     int *links;
     const char *const *names; // "rank 10", ...: not the places
     int out;                  // for team_say()

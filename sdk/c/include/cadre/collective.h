@@ -6,6 +6,8 @@
 //   the same functions in the same order with the same types and counts. One thread uses a communicator at a time;
 //   several communicators may be used at the same time. It may outlive the call in which it was made.
 //
+//   Calls return when their work is done; those of a communicator with a stream, as soon as their work is on it.
+//
 //   Nothing waits longer than the limit of the communicator. When a member dies, its communicators are aborted: every
 //   call that is under way in them, and every later one, fails within a second and names the rank. When a member does
 //   not call, the others fail at the limit and name it. A communicator that has failed only can be freed; the members
@@ -44,6 +46,10 @@ typedef struct cadre_comm_options {
     const char *mesh, *dim;
     // That each call waits, as does the making. 0 = CADRE_COLLECTIVE_LIMIT_MS of the environment, else a minute.
     int64_t limit_ms;
+    // Only of the back end nccl: a cudaStream_t of the member's GPU (the default one: cudaStreamLegacy). Calls return
+    // as soon as their work is on it, and their memory is in use until that is done; cadre_comm_wait() waits. The
+    // caller owns the stream, and destroys it after the communicator. NULL = calls return when their work is done.
+    void *stream;
 } cadre_comm_options;
 
 static inline void cadre_comm_options_init(cadre_comm_options *o)
@@ -78,6 +84,13 @@ CADRE_EXPORT cadre_result cadre_all_to_all(cadre_comm *comm, const char *dtype, 
 CADRE_EXPORT cadre_result cadre_send(cadre_comm *comm, const char *dtype, const void *data, size_t n, int to);
 CADRE_EXPORT cadre_result cadre_recv(cadre_comm *comm, const char *dtype, void *data, size_t n, int from);
 CADRE_EXPORT cadre_result cadre_barrier(cadre_comm *comm);
+
+// Waits until all that is on the stream of the communicator is done, at most the limit. What has gone wrong since the
+// calls shows here, or in the next call: who was lost, or who has not called what the others have. When a member dies,
+// its collectives end within a second on the streams of the others, also where the program waits for these by CUDA.
+// What they have written is of no use then, and this function says so. Only this function ends the wait for a member
+// that does not call. Without a stream: CADRE_OK, unless the communicator has failed.
+CADRE_EXPORT cadre_result cadre_comm_wait(cadre_comm *comm);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,8 @@
 #include "common/base/mem.h"
 #include "tests/unit/support/again.h"
 #include "tests/unit/support/folder.h"
+#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -195,6 +197,222 @@ static void types_of_8_bits_are_reduced_from_2_24_on(void **state)
                "reduce_scatter: NCCL 2.23.4 of this image does not reduce F8_E5M2: that needs 2.24 or newer");
 }
 
+// On a stream
+
+struct streamed {
+    cadre_comm *comm;
+    struct device *device;
+    void *stream;
+    float x[4];
+};
+
+static void hear_folder(const char *name, char *out, size_t size)
+{
+    do {
+        usleep(1000);
+        folder_read(folder, name, out, size);
+    } while (!out[0]);
+}
+
+static void open_stream(struct streamed *s)
+{
+    struct err err = ERR_INIT;
+    if (cuda_open(&s->device, &err) < 0 || device_enter(s->device, &err) < 0 ||
+        device_stream_new(s->device, &s->stream, &err) < 0)
+        abort();
+}
+
+static void join_with_stream(const struct team_member *m, struct streamed *s)
+{
+    struct err err = ERR_INIT;
+    struct team_member mine = *m;
+    open_stream(s);
+    mine.stream = s->stream;
+    s->comm = team_join(&mine, &err);
+    team_say(m, s->comm ? "made" : err.msg);
+    if (!s->comm)
+        exit(1);
+}
+
+static void close_all(struct streamed *s)
+{
+    cadre_comm_free(s->comm);
+    device_stream_free(s->device, s->stream);
+    device_leave(s->device);
+    device_close(s->device);
+}
+
+static void say_result(const struct team_member *m, const struct streamed *s, cadre_result r)
+{
+    team_say(m, r == CADRE_OK ? "fine" : cadre_comm_error(s->comm));
+}
+
+// ctx: the one that does not call; NULL = all do.
+static int reduce_on_a_stream(const struct team_member *m, void *ctx)
+{
+    struct streamed s = {.x = {1, 2, 3, 4}};
+    const int *absent = ctx;
+    char how[64];
+    struct err err = ERR_INIT;
+    join_with_stream(m, &s);
+    hear_folder("go", how, sizeof how);
+    if (absent && *absent == m->index)
+        team_say(m, "fine");
+    else
+        say_result(m, &s, cadre_all_reduce(s.comm, "F32", s.x, s.x, 4, CADRE_SUM));
+    hear_folder("then", how, sizeof how);
+    if (strcmp(how, "cuda") == 0) // as the program may wait for its stream
+        team_say(m, device_stream_wait(s.device, s.stream, TEAM_LIMIT_MS, NULL, &err) == 0 ? "idle" : err.msg);
+    say_result(m, &s, absent && *absent == m->index ? CADRE_OK : cadre_comm_wait(s.comm));
+    if (strcmp(how, "read") == 0)
+        team_say(m, s.x[3] == 4 * (float)m->n ? "reduced" : "something else");
+    hear_folder("end", how, sizeof how);
+    close_all(&s);
+    return 0;
+}
+
+static void begin_streams(struct team *t, int64_t limit_ms, const char *lines, int *absent)
+{
+    folder_clear(folder);
+    control("");
+    team_start(t, MEMBERS, limit_ms, reduce_on_a_stream, absent);
+    expect(t, "made");
+    control(lines);
+    folder_write(folder, "go", "1");
+}
+
+static void calls_on_a_stream_do_not_wait_for_the_device(void **state)
+{
+    struct team t;
+    (void)state;
+    begin_streams(&t, TEAM_LIMIT_MS, "hang\n", NULL);
+    expect(&t, "fine"); // the device stands still
+    control("");
+    folder_write(folder, "then", "read");
+    expect(&t, "fine");
+    expect(&t, "reduced");
+    folder_write(folder, "end", "1");
+    end(&t);
+    assert_int_equal(aborts(), 0);
+}
+
+static void who_has_not_called_is_named_at_the_limit_of_the_wait(void **state)
+{
+    struct team t;
+    int absent = 1;
+    char line[1024];
+    (void)state;
+    begin_streams(&t, SHORT_LIMIT_MS, "", &absent);
+    expect(&t, "fine");
+    folder_write(folder, "then", "wait");
+    for (int i = 0; i < MEMBERS; i++) {
+        team_hear(&t, i, line, sizeof line);
+        if (!strstr(line, i == absent ? "fine" : "wait: collective 1 waited too long; rank 11 has not called it"))
+            fail_msg("member %d says: %s", i, line);
+    }
+    folder_write(folder, "end", "1");
+    end(&t);
+    assert_int_equal(aborts(), MEMBERS);
+}
+
+static void an_error_on_a_stream_is_what_the_wait_says(void **state)
+{
+    struct team t;
+    (void)state;
+    begin_streams(&t, TEAM_LIMIT_MS, "hang\n", NULL);
+    expect(&t, "fine");
+    control("hang\nasync 6\n");
+    folder_write(folder, "then", "wait");
+    expect(&t, "nccl: its stream: remote process exited or there was a network error: the stand-in was told to");
+    folder_write(folder, "end", "1");
+    end(&t);
+    assert_int_equal(aborts(), MEMBERS);
+}
+
+// Also where the program waits for its stream by itself: NCCL's kernels on it would wait for ever.
+static void a_member_that_dies_frees_the_streams_of_the_others(void **state)
+{
+    static const char *const hows[] = {"cuda", "wait"};
+    char line[1024];
+    (void)state;
+    for (size_t h = 0; h < ARRAY_LEN(hows); h++) {
+        struct team t;
+        int absent = 1;
+        begin_streams(&t, TEAM_LIMIT_MS, "", &absent);
+        expect(&t, "fine");
+        folder_write(folder, "then", hows[h]);
+        kill(t.pids[absent], SIGKILL);
+        assert_int_equal(team_wait(&t, absent), -SIGKILL);
+        for (int i = 0; i < MEMBERS; i += 2) {
+            if (h == 0) {
+                team_hear(&t, i, line, sizeof line);
+                assert_string_equal(line, "idle");
+            }
+            team_hear(&t, i, line, sizeof line);
+            if (!strstr(line, "wait: rank 11 was lost"))
+                fail_msg("member %d says: %s", i, line);
+        }
+        folder_write(folder, "end", "1");
+        for (int i = 0; i < MEMBERS; i += 2)
+            assert_int_equal(team_wait(&t, i), 0);
+        assert_int_equal(aborts(), MEMBERS - 1);
+    }
+}
+
+static void a_back_end_without_streams_refuses_one(void **state)
+{
+    const char *const names[] = {"rank 0", "rank 1"};
+    (void)state;
+    for (int n = 1; n <= 2; n++) {
+        struct err err = ERR_INIT;
+        int links[] = {-1, -1};
+        cadre_comm *c;
+        const struct comm_config config = {
+            .backend = "gloo", .names = names, .n = n, .links = links, .limit_ms = 1, .stream = links};
+        assert_int_equal(comm_new(&config, &c, &err), ERR_INVALID);
+        assert_null(c);
+        assert_string_equal(err.msg, "the back end gloo moves memory of the host and has no streams: set none, or use "
+                                     "the back end nccl");
+    }
+}
+
+static int copy_and_reduce(const struct streamed *s, cadre_comm *c)
+{
+    struct err err = ERR_INIT;
+    float x[] = {1, 2}, y[] = {0, 0};
+    void *in = NULL, *out = NULL;
+    bool done = device_alloc(s->device, sizeof x, &in, &err) == 0 &&
+                device_alloc(s->device, sizeof x, &out, &err) == 0 &&
+                device_copy(s->device, in, x, sizeof x, s->stream, &err) == 0 &&
+                cadre_all_reduce(c, "F32", in, out, 2, CADRE_SUM) == CADRE_OK && cadre_comm_wait(c) == CADRE_OK &&
+                device_copy(s->device, y, out, sizeof y, s->stream, &err) == 0 &&
+                device_stream_wait(s->device, s->stream, TEAM_LIMIT_MS, NULL, &err) == 0;
+    device_free(s->device, in);
+    device_free(s->device, out);
+    return done && memcmp(x, y, sizeof x) == 0 ? 0 : 1;
+}
+
+// Memory of the device cannot be read or written here.
+static int reduce_alone(const struct team_member *m, void *ctx)
+{
+    struct streamed s = {.device = NULL};
+    (void)ctx;
+    join_with_stream(m, &s);
+    int r = copy_and_reduce(&s, s.comm);
+    close_all(&s);
+    return r;
+}
+
+static void one_member_uses_the_device_too(void **state)
+{
+    struct team t;
+    (void)state;
+    folder_clear(folder);
+    team_start(&t, 1, TEAM_LIMIT_MS, reduce_alone, NULL);
+    expect(&t, "made");
+    end(&t);
+}
+
 static void one_gpu_for_two_members_is_refused_with_its_name(void **state)
 {
     struct team t;
@@ -289,6 +507,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_illegal_address_is_named),
         cmocka_unit_test(a_member_that_dies_while_a_collective_hangs_frees_the_others),
         cmocka_unit_test(types_of_8_bits_are_reduced_from_2_24_on),
+        cmocka_unit_test(calls_on_a_stream_do_not_wait_for_the_device),
+        cmocka_unit_test(who_has_not_called_is_named_at_the_limit_of_the_wait),
+        cmocka_unit_test(an_error_on_a_stream_is_what_the_wait_says),
+        cmocka_unit_test(a_member_that_dies_frees_the_streams_of_the_others),
+        cmocka_unit_test(a_back_end_without_streams_refuses_one),
+        cmocka_unit_test(one_member_uses_the_device_too),
         cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
         cmocka_unit_test(a_rank_without_a_gpu_says_so),
         cmocka_unit_test(making_it_can_fail),
