@@ -345,6 +345,17 @@ reduces() {
     fi
 }
 
+# An all_reduce that hangs on the stream of one rank: the call returns, the wait ends at the limit, the communicator is
+# aborted, and the next one works on the same GPU.
+aborts() { # MODULE
+    trap stop_local EXIT
+    export LD_LIBRARY_PATH=$nccl/lib:${LD_LIBRARY_PATH:-}
+    module=$1 start 1
+    gives '[1]' reduce
+    fails "wait: collective 1 waited too long; all ranks have called it" hang
+    gives '[1]' reduce
+}
+
 # "raw cadre difference" in microseconds.
 measures_nccl() {
     local few=()
@@ -439,7 +450,9 @@ run_trouble() {
     check "a GPU that there is not is refused by its number" refuses_device
     check "an illegal address: the call says so, and the next process has the GPU" goes_astray "$1" get_one
     check "out of device memory: the call fails, the worker lives" takes_too_much "$1"
-    [[ -z $nccl ]] || check "NCCL between two ranks, or its refusal on one GPU" reduces "$1"
+    [[ -n $nccl ]] || return 0
+    check "NCCL between two ranks, or its refusal on one GPU" reduces "$1"
+    check "an all_reduce that hangs on a stream is aborted at the limit" aborts "$1"
 }
 
 row() { # NAME KIND

@@ -114,11 +114,64 @@ cadre_result reduce(void *, cadre_call *call)
     return r;
 }
 
+// So long, that the limit of the communicator comes first; but it ends, so that the GPU is free again.
+constexpr long long SPIN_NS = 5000000000;
+constexpr int64_t HANG_LIMIT_MS = 1000;
+
+__global__ void spin_kernel()
+{
+    long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    while (now - begin < SPIN_NS);
+}
+
+// An all_reduce behind a kernel that spins. The call returns, the wait ends at the limit: what it says is the error.
+cadre_result reduce_behind(cadre_call *call, cadre_comm *comm, cudaStream_t stream)
+{
+    float *to = nullptr;
+    cudaError_t error = cudaMalloc(&to, sizeof *to);
+    if (error != cudaSuccess)
+        return failed(call, "memory", error);
+    spin_kernel<<<1, 1, 0, stream>>>();
+    error = cudaGetLastError();
+    cadre_result r = error == cudaSuccess ? CADRE_OK : failed(call, "a kernel", error);
+    if (r == CADRE_OK && (r = cadre_all_reduce(comm, "F32", to, to, 1, CADRE_SUM)) != CADRE_OK)
+        cadre_fail(call, "the call: %s", cadre_comm_error(comm));
+    if (r == CADRE_OK && (r = cadre_comm_wait(comm)) != CADRE_OK)
+        cadre_fail(call, "%s", cadre_comm_error(comm));
+    cudaFree(to); // waits for the kernel
+    return r == CADRE_OK ? cadre_return_double(call, 0) : r;
+}
+
+cadre_result hang(void *, cadre_call *call)
+{
+    cadre_comm_options options;
+    cadre_comm *comm;
+    cudaStream_t stream;
+    cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (error != cudaSuccess)
+        return failed(call, "a stream", error);
+    cadre_comm_options_init(&options);
+    options.backend = "nccl";
+    options.limit_ms = HANG_LIMIT_MS;
+    options.stream = stream;
+    cadre_result r = cadre_comm_new(call, &options, &comm);
+    if (r == CADRE_OK) {
+        r = reduce_behind(call, comm, stream);
+        cadre_comm_free(comm);
+    }
+    cudaStreamDestroy(stream);
+    return r;
+}
+
 const cadre_method methods[] = {
     {"take_all", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, take_all, "asks for more memory than the GPU has"},
     {"get_one", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, get_one, "returns 1, by a kernel"},
     {"stray", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, stray, "writes to an illegal address"},
     {"reduce", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, reduce, "returns the sum of rank + 1 over all ranks, by NCCL"},
+    {"hang", CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, hang, "an all_reduce on a stream that stands still"},
 };
 
 const cadre_class classes[] = {
