@@ -3,32 +3,26 @@
 # down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
 #
 # Programs and images are built once, by the fixtures below. Most of the time a suite waits: for a Lease, a grace period, a
-# node that counts as lost. So suites run in three lanes beside each other: those of tests/integration, which have hardly
-# a node, and the others in two lanes that take about as long. They begin before all other tests, which run beside them.
+# node that counts as lost. So as many run beside each other as clusters.json says, and all other tests beside them. ctest
+# knows that file by --preset, or by --resource-spec-file.
 
-# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES] [LANE NAME]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES:
+# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES:
 # it wants localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
 # $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
-  cmake_parse_arguments(arg "IMAGES" "TIMEOUT;LANE" "" ${ARGN})
+  cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   get_filename_component(name "${script}" NAME_WE)
   string(REGEX REPLACE "^test_" "" name "${name}")
   set(test ${folder}_${name})
   add_test(NAME ${test} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   set(needs cluster_programs)
-  set(lane nodes)
-  if(arg_LANE)
-    set(lane ${arg_LANE})
-  elseif(folder STREQUAL integration)
-    set(lane control_plane)
-  endif()
   if(arg_IMAGES)
     list(APPEND needs cluster_images)
   endif()
   set_tests_properties(
     ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 COST 100
-                       RESOURCE_LOCK cluster_${lane} FIXTURES_REQUIRED "${needs}")
+                       RESOURCE_GROUPS clusters:1 FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
                           "CADRE_KUBECTL_CADRE=$<TARGET_FILE:kubectl-cadre>" "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}"

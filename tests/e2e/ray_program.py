@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program for a Ray cluster, as it is: actors, tasks, values, names, and two groups of actors on one placement group.
-test_roles.sh runs it outside of a cluster, where all of its workers are in pods."""
+test_programs.sh runs it outside of a cluster, where all of its workers are in pods."""
 
 import os
 import socket

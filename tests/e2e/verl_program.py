@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of verl, as it is: groups of workers on one pool, their dispatch modes, and colocated classes. test_roles.sh
+"""A program of verl, as it is: groups of workers on one pool, their dispatch modes, and colocated classes. test_programs.sh
 runs it outside of a cluster, where its workers are in pods."""
 
 import ray
