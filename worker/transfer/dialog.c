@@ -2,6 +2,7 @@
 #include "worker/transfer/dialog.h"
 
 #include "common/base/clock.h"
+#include "common/base/le.h"
 #include "common/base/mem.h"
 #include "worker/collective/star_frame.h"
 
@@ -18,7 +19,8 @@ static int64_t until(void)
 
 void dialog_init(struct dialog *c, int n)
 {
-    *c = (struct dialog){.links = xcalloc((size_t)n, sizeof *c->links), .n = n};
+    *c = (struct dialog){
+        .links = xcalloc((size_t)n, sizeof *c->links), .behind = xcalloc((size_t)n, sizeof *c->behind), .n = n};
     for (int i = 0; i < n; i++)
         c->links[i] = -1;
 }
@@ -35,7 +37,18 @@ void dialog_done(struct dialog *c)
     for (int i = 0; i < c->n; i++)
         hang_up(c, i);
     free(c->links);
+    free(c->behind);
     *c = (struct dialog){.n = 0};
+}
+
+// A late answer of an earlier transfer, or what a member says that is in another one.
+static void skip(struct dialog *c, struct dialog_event *e)
+{
+    bool comes = e->kind == DIALOG_AGAIN && e->len == 8 && le_get_u64(e->body) == c->number;
+    c->behind[e->member] = !comes;
+    free(TAKE_PTR(e->body));
+    e->kind = DIALOG_AGAIN;
+    e->len = 0;
 }
 
 static void take(struct dialog *c, int member, struct dialog_event *ret)
@@ -45,6 +58,8 @@ static void take(struct dialog *c, int member, struct dialog_event *ret)
     if (star_frame_take(c->links[member], &f, &ret->body, until()) == 0) {
         ret->kind = (enum dialog_kind)f.kind;
         ret->len = f.len;
+        if (c->behind[member])
+            skip(c, ret);
         return;
     }
     free(TAKE_PTR(ret->body));
@@ -75,4 +90,15 @@ void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void 
     // Of one that is gone the next look tells.
     if (c->links[member] >= 0)
         (void)star_frame_send(c->links[member], kind, body, len, until());
+}
+
+void dialog_again(struct dialog *c, uint64_t number)
+{
+    char body[8];
+    le_put_u64(body, number);
+    c->number = number;
+    for (int i = 0; i < c->n; i++) {
+        c->behind[i] = c->links[i] >= 0;
+        dialog_say(c, i, DIALOG_AGAIN, body, sizeof body);
+    }
 }

@@ -12,6 +12,7 @@
 //   center -> witness    PROPOSE   to take them
 //   receiver -> witness  ASK       what was decided?
 //   receiver -> witness  OVER      it has heard the decision, and will not ask
+//   both ways            AGAIN     u64 number of the transfer: what comes before it is of an earlier one
 //   center -> member, witness -> center or receiver   DECISION   u32 enum commit_decision, u32 code, text: why not
 #pragma once
 
@@ -34,11 +35,15 @@ enum dialog_kind {
     DIALOG_ASK,
     DIALOG_DECISION,
     DIALOG_OVER,
+    DIALOG_AGAIN, // also in place of what was said before it, without a body
 };
 
 struct dialog {
     int *links; // of each member, -1 = none
     int n;
+    // private
+    bool *behind; // of each member: it has not come to this transfer yet
+    uint64_t number;
 };
 
 struct dialog_event {
@@ -50,6 +55,9 @@ struct dialog_event {
 
 void dialog_init(struct dialog *c, int n);
 void dialog_done(struct dialog *c); // closes what is open
+// Over connections of an earlier transfer, first of all: of each member, only what it says in the transfer of that
+// number counts.
+void dialog_again(struct dialog *c, uint64_t number);
 // The next thing that a member says. It waits for so many ms at most, and only as long as none of the other descriptors
 // is ready. False: nothing was said.
 bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int timeout_ms, struct dialog_event *ret);

@@ -60,6 +60,8 @@ static int meet(struct run *r, struct err *err)
     struct dialog *dialog = &r->party.dialog;
     int known = r->c->known_by ? contacts_use(r->c->contacts, r->c->known_by, &r->party, err) : 0;
     r->know_each_other = known > 0;
+    if (known > 0)
+        dialog_again(dialog, r->c->id);
     if (known)
         return MIN(known, 0);
     contacts_drop(r->c->contacts);

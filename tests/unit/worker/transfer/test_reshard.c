@@ -184,6 +184,32 @@ static void who_knows_each_other_does_not_meet_again(void **state)
     }
 }
 
+static void what_is_left_of_a_transfer_is_not_taken_for_the_next_one(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    struct troop_scene c = troop_plain;
+    c.again = c.rest = true;
+    c.direct = false;
+    troop_run(&c, said);
+    all_have(&c, said, "new", "OK");
+}
+
+// As when two clients begin at once, and each reaches some ranks first.
+static void who_is_in_another_transfer_does_not_take_part(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    struct troop_scene c = troop_plain;
+    c.again = c.apart = true;
+    c.limit_ms = TROOP_SHORT_MS;
+    troop_run(&c, said);
+    for (int i = 0; i < 5; i++) {
+        assert_string_not_equal(said[i].code, "OK");
+        assert_string_equal(said[i].weights, i < c.n_receivers ? "old" : "any");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +224,8 @@ int main(void)
         cmocka_unit_test(who_is_canceled_says_so_to_all),
         cmocka_unit_test(who_is_slow_hears_what_was_decided),
         cmocka_unit_test(who_knows_each_other_does_not_meet_again),
+        cmocka_unit_test(what_is_left_of_a_transfer_is_not_taken_for_the_next_one),
+        cmocka_unit_test(who_is_in_another_transfer_does_not_take_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,11 @@
 #include "tests/unit/worker/transfer/troop.h"
 
 #include "common/base/clock.h"
+#include "common/base/le.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/folder.h"
+#include "worker/collective/star_frame.h"
 #include "worker/device/cuda.h"
 #include "worker/transfer/reshard.h"
 
@@ -28,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TENSORS = 4, FIRST_ID = 4711, AGAIN_ID = 5711 };
+enum { TENSORS = 4, FIRST_ID = 4711, AGAIN_ID = 5711, OTHER_ID = 6711 };
 
 static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = {1000}, nothing[] = {0, 3};
 const char *troop_names[TROOP_MAX];
@@ -241,6 +243,19 @@ static void wait_for_all(const struct troop_scene *c)
         usleep(1000);
 }
 
+// The witness has answered who had asked, and a sender has missed a receiver's memory, after the center had decided.
+static void leave_rest(const struct troop_scene *c, int index, const struct contacts *contacts)
+{
+    char take[8], failed[] = "\1\0\0\0its memory is gone";
+    int64_t until = clock_mono_ms(&clock_system) + TROOP_LONG_MS;
+    le_put_u32(take, COMMIT_TAKE);
+    le_put_u32(take + 4, 0);
+    for (int i = 1; index == c->n_receivers && i < c->n_receivers; i++)
+        assert_int_equal(star_frame_send(contacts->links[i], DIALOG_DECISION, take, sizeof take, until), 0);
+    if (index > c->n_receivers)
+        assert_int_equal(star_frame_send(contacts->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
+}
+
 // A transfer before the one that counts: all keep their connections.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
@@ -257,8 +272,10 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     arena_done(&a);
     config->known_by = contacts_id(config->contacts);
     assert_int_equal(config->known_by, FIRST_ID);
-    config->id = AGAIN_ID;
+    config->id = c->apart && index == c->n_receivers ? OTHER_ID : AGAIN_ID;
     wait_for_all(c); // the client does so, too
+    if (c->rest)
+        leave_rest(c, index, config->contacts);
 }
 
 static int be_member(const struct troop_scene *c, int index, int out, const char *fault)

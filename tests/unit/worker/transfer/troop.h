@@ -25,6 +25,8 @@ struct troop_scene {
     bool canceled;
     bool absent;       // senders see nobody who comes until all is over
     bool again;        // it is the second transfer, and nobody meets at the center or the witness
+    bool rest;         // of the first transfer, messages are still under way
+    bool apart;        // the first sender is in another transfer than the others
     bool on_device[2]; // senders, receivers: their weights are on GPUs
 };
 
