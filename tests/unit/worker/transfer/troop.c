@@ -256,7 +256,8 @@ static void leave_rest(const struct troop_scene *c, int index, const struct cont
         assert_int_equal(star_frame_send(contacts->links[0], DIALOG_FAILED, failed, sizeof failed - 1, until), 0);
 }
 
-// A transfer before the one that counts: all keep their connections.
+// A transfer before the one that counts: all keep their connections. By connections: if it only reads memory, it may be
+// over before the witness has seen who has come, and then these have no connection.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
     const struct party_config counts = config->party;
@@ -264,8 +265,10 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     struct err err = ERR_INIT;
     struct reshard_result result;
     config->party.limit_ms = config->party.late_ms = config->party.patience_ms = TROOP_LONG_MS;
+    config->direct = false;
     assert_int_equal(reshard(config, &a, &result, &err), 0);
     config->party = counts;
+    config->direct = c->direct;
     for (size_t i = 0; index < c->n_receivers && i < TENSORS; i++)
         memset(w->host[i], 0xff, w->blocks[i].len);
     *config->progress = (struct mover_progress){0};
