@@ -273,7 +273,8 @@ static void tell_sender(struct party *p, struct dialog_event *e)
     } else if (e->kind == DIALOG_OVER && e->member < p->config.n_receivers) {
         p->said[e->member].over = true;
     } else if (e->kind == DIALOG_ASK) {
-        set_reason(p, ERR_UNAVAILABLE, "the first rank of the receivers was lost, or stands still");
+        snprintf(text, sizeof text, "%s was lost, or stands still", p->config.names[0]);
+        set_reason(p, ERR_UNAVAILABLE, text);
         say_decision(p, e->member, commit_witness_asked(&p->at_witness));
         if (p->at_witness == COMMIT_KEEP) // it shall not decide alone if this rank ends
             say_decision(p, 0, COMMIT_KEEP);
