@@ -438,8 +438,7 @@ int ws_request_piece(struct ws_connection *c, const void *data, size_t len)
         c->server->counters.over_limit++;
         return answer_short(r, 503, "too many requests are coming in; try again\n");
     }
-    if (!r->payer)
-        r->body_charged += len;
+    r->body_charged += r->payer ? 0 : len;
     return buf_append(&r->body, data, len) < 0 ? -1 : 0;
 }
 
@@ -560,6 +559,7 @@ int ws_request_writable(struct ws_connection *c)
     struct ws_request *r = c->request;
     if (!r || !r->answered)
         return 0;
+    lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0); // for more of the body, which it takes what comes behind it for
     size_t n = fill(r, (char *)c->server->scratch + LWS_PRE, RECORD_MESSAGE);
     r->sent += n;
     if (lws_write(c->wsi, c->server->scratch + LWS_PRE, n, LWS_WRITE_HTTP) < 0)
