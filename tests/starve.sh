@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs tests with a fifth of this machine's CPU time, as on a machine that others keep busy. The clusters that the tests
-# start are part of it. Each test must pass: it waits for a state, not for a time. Needs root, and build/ci (make test).
+# Runs tests beside a load that leaves them a fifth of this machine's CPU time, also their clusters, as on a machine that
+# others keep busy. Each test must pass: it waits for a state, not for a time. Needs root, and build/ci (make test).
 #   starve.sh [OPTION OF CTEST...]      starve.sh -R integration_operator_ha
 set -euo pipefail
 
@@ -12,31 +12,39 @@ die() {
 }
 # shellcheck source=deploy/devcluster/lib/cgroup.sh
 . deploy/devcluster/lib/cgroup.sh
-[[ $EUID -eq 0 ]] || die "tests/starve.sh needs root: it makes a cgroup"
+[[ $EUID -eq 0 ]] || die "tests/starve.sh needs root: it makes cgroups"
 
-readonly PERIOD_US=100000
 export CADRE_CGROUP=cadre-starved-$$
-quota=$(($(nproc) * PERIOD_US / 5))
-limited=
+load=cadre-load-$$
 
-trap 'cgroup_kill "$CADRE_CGROUP"; cgroup_remove "$CADRE_CGROUP"' EXIT
+# weigh CGROUP N: what it gets of a core that others want, too. No quota: pods may not have a larger one of their own.
+weigh() {
+    local dir weighed=
+    while read -r dir; do
+        if [[ -e $dir/cpu.shares ]]; then
+            echo $(($2 * 1024)) >"$dir/cpu.shares" && weighed=1
+        elif [[ -e $dir/cpu.weight ]]; then
+            echo $(($2 * 100)) >"$dir/cpu.weight" && weighed=1
+        fi
+    done < <(cgroup_dirs "$1")
+    [[ -n $weighed ]] || die "no cgroup of this machine shares out CPU time"
+}
+
+trap 'cgroup_kill "$load"; cgroup_kill "$CADRE_CGROUP"; cgroup_remove "$load"; cgroup_remove "$CADRE_CGROUP"' EXIT
 cgroup_create "$CADRE_CGROUP/tests"
-while read -r dir; do
-    if [[ -e $dir/cpu.cfs_quota_us ]]; then
-        echo "$PERIOD_US" >"$dir/cpu.cfs_period_us"
-        echo "$quota" >"$dir/cpu.cfs_quota_us"
-        limited=$dir
-    elif [[ -e $dir/cpu.max ]]; then
-        echo "$quota $PERIOD_US" >"$dir/cpu.max"
-        limited=$dir
-    fi
-done < <(cgroup_dirs "$CADRE_CGROUP")
-[[ -n $limited ]] || die "no cgroup of this machine limits CPU time"
+cgroup_create "$load"
+weigh "$CADRE_CGROUP" 1
+weigh "$load" 4
+for ((i = 0; i < $(nproc); i++)); do
+    (
+        cgroup_join "$load" "$BASHPID"
+        while :; do :; done
+    ) &
+done
 
 status=0
 (
     cgroup_join "$CADRE_CGROUP/tests" "$BASHPID"
     exec ctest --test-dir "${CADRE_BUILD_DIR:-build/ci}" --output-on-failure --no-tests=error "$@"
 ) || status=$?
-cat "$limited/cpu.stat"
 exit "$status"
