@@ -40,6 +40,7 @@ for ((i = 0; i < $(nproc); i++)); do
         cgroup_join "$load" "$BASHPID"
         while :; do :; done
     ) &
+    disown
 done
 
 status=0
