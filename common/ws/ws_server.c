@@ -19,6 +19,8 @@
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together
 #define OTHER_FILES 1024u    // descriptors for others than connections
+#define WOKEN_MAX 32u        // it tells of the headers of a request when it has all of them, piece by piece
+#define AGAIN_MS 50
 
 static char last_error[200]; // of libwebsockets, which logs where it should return
 
@@ -104,17 +106,32 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     bool real = reason <= LWS_CALLBACK_CLOSED_HTTP ||
                 (reason != LWS_CALLBACK_PROTOCOL_INIT && reason != LWS_CALLBACK_PROTOCOL_DESTROY);
     struct ws_connection *c = real && wsi ? connection_of(wsi) : NULL;
-    return c ? connection_event(wsi, c, reason, in, len) : 0;
+    if (!c)
+        return 0;
+    if (reason != LWS_CALLBACK_HTTP_BODY_COMPLETION) // it tells of that again and again
+        c->server->woken = 0;
+    return connection_event(wsi, c, reason, in, len);
 }
 
-// The belt to libwebsockets' braces: its libuv binding may go to sleep over data that it has read already.
+// The belt to libwebsockets' braces: its libuv binding may go to sleep over data that it has read already. If it makes
+// nothing of that data, such as bytes behind a body, it is woken a few times a second only: the loop has to rest.
 static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
     ws_readers_begin(server);
     ws_preread_begin(server);
-    if (!lws_service_adjust_timeout(server->context, 1, 0))
+    if (lws_service_adjust_timeout(server->context, 1, 0))
+        return;
+    if (server->woken++ < WOKEN_MAX)
         lws_cancel_service(server->context);
+    else if (!loop_timer_armed(server->again))
+        loop_timer_arm(server->again, AGAIN_MS);
+}
+
+static void on_again(void *ctx)
+{
+    struct ws_server *server = ctx;
+    lws_cancel_service(server->context);
 }
 
 // Asks who is silent.
@@ -255,6 +272,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     }
     server->hook = loop_hook_new(loop, before_waiting, server);
     server->sweep = loop_timer_new(loop, on_sweep, server);
+    server->again = loop_timer_new(loop, on_again, server);
     return server;
 }
 
@@ -268,6 +286,7 @@ void ws_server_free(struct ws_server *server)
         ws_listener_free(CONTAINER_OF(l, struct ws_listener, link));
     loop_hook_free(server->hook);
     loop_timer_free(server->sweep);
+    loop_timer_free(server->again);
     // The first call closes the connections, and libuv tells of it a turn later. That closes libwebsockets' own
     // handles, which takes one turn more. Only then the plugin may be unloaded, because libuv calls into it.
     lws_context_destroy(server->context);

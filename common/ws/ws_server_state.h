@@ -40,6 +40,8 @@ struct ws_server {
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
+    unsigned woken;           // so often was libwebsockets woken for what it holds, and told of nothing since
+    struct loop_timer *again; // it is woken once more
     struct quota *quota, *bodies;
     struct ws_server_counters counters;
     uint64_t adopted;  // connections that libwebsockets took over

@@ -401,35 +401,6 @@ static void an_answer_that_is_taken_too_slowly_is_given_up(void **state)
     free(answer);
 }
 
-// libwebsockets takes what comes behind a body that it did not read for more of it, and gives the rest so much time.
-static void bytes_behind_a_body_do_not_end_its_answer(void **state)
-{
-    enum { ANSWER = 16 << 20, SECONDS = 3 };
-    (void)state;
-    static const char head[] = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n";
-    static char answer[ANSWER], body[1000];
-    restart(&(struct ws_server_config){.ping_ms = 3600 * 1000});
-    f.hold_requests = true;
-    dial();
-    say(head, sizeof head - 1);
-    WS_UNTIL(&f, ws_server_counters(f.server)->connections == 1 && !f.server->n_strangers);
-    loop_run_once(f.loop, 1); // from now on libwebsockets does not read it
-    say(body, sizeof body);
-    WS_UNTIL(&f, f.request);
-    struct ws_request *r = f.request;
-    say("\r\n", 2);
-    ws_request_respond(r, 200, "text/plain", NULL, answer, ANSWER);
-    WS_UNTIL(&f, r->sent);
-    lws_set_timeout(r->connection->wsi, PENDING_TIMEOUT_HTTP_CONTENT, SECONDS); // else 20
-    int64_t until = clock_mono_ms(loop_clock(f.loop)) + (SECONDS + 2) * 1000;
-    for (size_t sent = r->sent; r->sent == sent; loop_run_once(f.loop, 1))
-        assert_true(recv(fd, answer, sizeof answer, MSG_DONTWAIT) > 0 || errno == EAGAIN);
-    WS_UNTIL(&f, clock_mono_ms(loop_clock(f.loop)) >= until);
-    assert_int_equal(ws_server_counters(f.server)->connections, 1);
-    WS_UNTIL(&f, hear());
-    assert_true(got.len > 0);
-}
-
 static void a_short_answer_needs_no_room(void **state)
 {
     (void)state;
@@ -583,7 +554,6 @@ int main(void)
         T(a_client_that_hangs_up_is_noticed),
         T(an_answer_that_is_not_taken_is_given_up),
         T(an_answer_that_is_taken_too_slowly_is_given_up),
-        T(bytes_behind_a_body_do_not_end_its_answer),
         T(a_short_answer_needs_no_room),
         T(an_answer_without_room_is_a_503),
         T(who_has_not_begun_does_not_hold_up_the_end),
