@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { FRAME_MS = 30 * 1000 }; // for the rest of a message that has begun, or that nobody reads
@@ -87,9 +88,9 @@ bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int t
 
 void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void *body, size_t len)
 {
-    // Of one that is gone the next look tells.
-    if (c->links[member] >= 0)
-        (void)star_frame_send(c->links[member], kind, body, len, until());
+    // Of one that is gone the next look tells. Nothing may follow a part of a message.
+    if (c->links[member] >= 0 && star_frame_send(c->links[member], kind, body, len, until()) < 0)
+        shutdown(c->links[member], SHUT_RDWR);
 }
 
 void dialog_again(struct dialog *c, uint64_t number)
