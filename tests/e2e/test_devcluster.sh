@@ -68,14 +68,16 @@ trace() { # CLUSTER
     # The machine's own namespaces are shared by the control plane's processes.
     grep -vxF -e "$(readlink /proc/self/ns/net)" -e "$(readlink /proc/self/ns/mnt)" "$work/$1.ns" | sort -u >"$work/ns"
     mv "$work/ns" "$work/$1.ns"
-    awk -v hz="$(getconf CLK_TCK)" '{ print int($1 * hz) }' /proc/uptime >"$work/$1.time"
+    in_namespaces | grep -wF -f "$work/$1.ns" >>"$work/$1.in"
 }
 
-# Of the processes that had started by then. The kernel gives the numbers of namespaces that have gone to new ones, such as
-# those of another suite's cluster.
-live_namespaces() { # TICKS
-    cat /proc/[0-9]*/stat 2>/dev/null | awk -v by="$1" '{ pid = $1; sub(/.*\) /, ""); if ($20 <= by) print pid }' |
-        while read -r pid; do readlink "/proc/$pid/ns/net" "/proc/$pid/ns/mnt"; done 2>/dev/null | sort -u
+# "PID START NAMESPACE" of all processes.
+in_namespaces() {
+    local dir start
+    for dir in /proc/[0-9]*; do
+        start=$(awk '{ sub(/.*\) /, ""); print $20 }' "$dir/stat" 2>/dev/null) || continue
+        readlink "$dir/ns/net" "$dir/ns/mnt" 2>/dev/null | sed "s|^|${dir#/proc/} $start |" || true
+    done
 }
 
 nothing_left() { # CLUSTER
@@ -86,7 +88,9 @@ nothing_left() { # CLUSTER
             left=1
         }
     done <"$work/$1.pids"
-    comm -12 <(live_namespaces "$(<"$work/$1.time")") <(sort -u "$work/$1.ns") >"$work/common"
+    # The kernel gives the numbers of namespaces that have gone to new ones, such as those of another suite's cluster: a
+    # namespace is left if a process that was in it still is.
+    comm -12 <(in_namespaces | sort -u) <(sort -u "$work/$1.in") >"$work/common"
     [[ ! -s $work/common ]] || { echo "namespaces: $(<"$work/common")" && left=1; }
     [[ -z $(cgroups_of "$1") ]] || { echo "cgroups: $(cgroups_of "$1")" && left=1; }
     grep -qs "$CACHE/clusters/$1/" /proc/mounts && echo "mounts: $(grep "$CACHE/clusters/$1/" /proc/mounts)" && left=1
