@@ -2,14 +2,17 @@
 #include "worker/collective/nccl.h"
 
 #include "common/base/clock.h"
+#include "common/base/le.h"
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
+#include "worker/collective/agreement.h"
 #include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +25,7 @@ enum {
     PAUSE_NS = 20 * 1000,
     CLOSE_MS = 5000, // for what is still under way on other members
     BARRIER_BYTES = 16,
+    VERSION_SIZE = 40, // "NCCL 2.23.4"
 };
 
 struct nccl_id {
@@ -83,6 +87,7 @@ static const struct {
 struct greeting {
     struct nccl_id id; // of member 0
     unsigned char uuid[DEVICE_UUID_SIZE];
+    char version[4]; // of NCCL
 };
 
 struct self {
@@ -226,10 +231,36 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
         free(s);
         return NULL;
     }
+    le_put_u32(mine->version, (uint32_t)s->version);
     memcpy(mine->uuid, device_uuid(s->device), sizeof mine->uuid);
     *ret_blob = (char *)mine;
     *ret_len = sizeof *mine;
     return s;
+}
+
+static void version_text(int version, char ret[VERSION_SIZE])
+{
+    snprintf(ret, VERSION_SIZE, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+}
+
+// They would wait for each other: versions differ in what they send, and in which types they reduce.
+static int check_versions(const struct self *s, char *const *blobs, struct err *err)
+{
+    char(*texts)[VERSION_SIZE] = xcalloc((size_t)s->n, sizeof *texts);
+    const char **versions = xcalloc((size_t)s->n, sizeof *versions);
+    struct buf differ = BUF_INIT(sizeof err->msg);
+    int r = 0;
+    for (int i = 0; i < s->n; i++) {
+        version_text((int)le_get_u32(((const struct greeting *)blobs[i])->version), texts[i]);
+        versions[i] = texts[i];
+    }
+    if (!agreement_holds(versions, s->names, s->n, &differ))
+        r = err_set(err, ERR_INVALID, "all members need the same version of NCCL in their images: %s",
+                    buf_str(&differ));
+    buf_done(&differ);
+    free(versions);
+    free(texts);
+    return r;
 }
 
 // NCCL itself would wait for itself, or fail with words that help nobody.
@@ -248,7 +279,7 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
                            s->names[k], s->names[i], text);
         }
     }
-    return 0;
+    return check_versions(s, blobs, err);
 }
 
 static int connect_self(void *self, char *const *blobs, const size_t *lens, struct err *err)
@@ -338,11 +369,13 @@ static int find_type(const struct self *s, const struct backend_op *op, int *ret
         t++;
     if (t == end || (op->reduction == CADRE_MEAN && is_whole(op->dtype)))
         return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
-    if (s->version < t->since)
-        return err_set(err, ERR_INVALID, "NCCL %d.%d.%d of this image does not reduce %s: that needs %d.%d or newer",
-                       s->version / 10000, s->version / 100 % 100, s->version % 100,
+    if (s->version < t->since) {
+        char version[VERSION_SIZE];
+        version_text(s->version, version);
+        return err_set(err, ERR_INVALID, "%s of this image does not reduce %s: that needs %d.%d or newer", version,
                        safetensors_dtype_name((enum safetensors_dtype)op->dtype), t->since / 10000,
                        t->since / 100 % 100);
+    }
     *ret = t->type;
     return 0;
 }

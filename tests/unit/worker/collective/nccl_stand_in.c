@@ -7,9 +7,9 @@
 //   slow N          each call of NCCL is in progress N times before it has begun
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
-//   nccl-version N  of the library; 22304 by default. F8 types exist from 22400 on
 //
-// Each ncclCommAbort() adds a line to the file `aborts`.
+// Each ncclCommAbort() adds a line to the file `aborts`. NCCL_STAND_IN_VERSION is the version of the library in a
+// process, 22304 by default. F8 types exist from 22400 on.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/safetensors.h"
@@ -111,8 +111,8 @@ static void remove_file(const struct op *o, int from)
 
 static int version(void)
 {
-    int n = stand_in_control("nccl-version");
-    return n ? n : VERSION;
+    const char *n = getenv("NCCL_STAND_IN_VERSION");
+    return n ? (int)strtol(n, NULL, 10) : VERSION;
 }
 
 static int dtype_of(int type)

@@ -174,26 +174,27 @@ static int reduce_f8(const struct team_member *m, void *ctx)
     return 0;
 }
 
-static void reduces_f8(const char *lines, char *dtype, const char *want)
+static void reduces_f8(const char *version, char *dtype, const char *want)
 {
     struct team t;
     folder_clear(folder);
-    control(lines);
+    setenv("NCCL_STAND_IN_VERSION", version, 1);
     team_start(&t, MEMBERS, TEAM_LIMIT_MS, reduce_f8, dtype);
     expect(&t, want);
     expect(&t, "and goes on");
     end(&t);
+    unsetenv("NCCL_STAND_IN_VERSION");
 }
 
 static void types_of_8_bits_are_reduced_from_2_24_on(void **state)
 {
     char e4m3[] = "F8_E4M3", e5m2[] = "F8_E5M2";
     (void)state;
-    reduces_f8("nccl-version 22400\n", e4m3, "sum 44 mean 38");
-    reduces_f8("nccl-version 22400\n", e5m2, "sum 42 mean 3c");
-    reduces_f8("nccl-version 22304\n", e4m3,
+    reduces_f8("22400", e4m3, "sum 44 mean 38");
+    reduces_f8("22400", e5m2, "sum 42 mean 3c");
+    reduces_f8("22304", e4m3,
                "reduce_scatter: NCCL 2.23.4 of this image does not reduce F8_E4M3: that needs 2.24 or newer");
-    reduces_f8("nccl-version 22304\n", e5m2,
+    reduces_f8("22304", e5m2,
                "reduce_scatter: NCCL 2.23.4 of this image does not reduce F8_E5M2: that needs 2.24 or newer");
 }
 
@@ -422,6 +423,31 @@ static void one_gpu_for_two_members_is_refused_with_its_name(void **state)
     end(&t);
 }
 
+// Member 1 has another image.
+static int join_with_another_version(const struct team_member *m, void *ctx)
+{
+    struct err err = ERR_INIT;
+    (void)ctx;
+    if (m->index == 1)
+        setenv("NCCL_STAND_IN_VERSION", "22403", 1);
+    cadre_comm *c = team_join(m, &err);
+    team_say(m, c ? "made" : err.msg);
+    cadre_comm_free(c);
+    return 0;
+}
+
+static void different_versions_of_nccl_are_refused_at_once(void **state)
+{
+    struct team t;
+    (void)state;
+    folder_clear(folder);
+    team_start(&t, MEMBERS, TEAM_LIMIT_MS, join_with_another_version, NULL);
+    expect(&t, "all members need the same version of NCCL in their images: rank 10, rank 12: NCCL 2.23.4; rank 11: "
+               "NCCL 2.24.3");
+    end(&t);
+    assert_int_equal(aborts(), 0); // NCCL was not asked
+}
+
 static void a_rank_without_a_gpu_says_so(void **state)
 {
     struct team t;
@@ -514,6 +540,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_back_end_without_streams_refuses_one),
         cmocka_unit_test(one_member_uses_the_device_too),
         cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
+        cmocka_unit_test(different_versions_of_nccl_are_refused_at_once),
         cmocka_unit_test(a_rank_without_a_gpu_says_so),
         cmocka_unit_test(making_it_can_fail),
         cmocka_unit_test(an_image_without_nccl_or_with_an_old_one_is_told_what_it_needs),
