@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // When a member of a star asks those whom it is connected to whether they run, and whom it counts as silent. Pure. It
-// counts questions, not time: a process that did not run itself for a while blames nobody for that.
+// counts questions, not time: a process that did not run itself for a while blames nobody for that. Such a while may be
+// all that lies between two questions, so there are many.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { PULSE_QUESTIONS = 3 };
+enum { PULSE_QUESTIONS = 7 };
 
 struct pulse {
     int64_t every_ms; // 0 = it asks nobody
     int64_t due_ms;   // on any clock
 };
 
-// Who does not run counts as silent after three quarters of the limit at the earliest, and at the limit at the latest.
+// Who does not run counts as silent after seven eighths of the limit at the earliest, and at the limit at the latest.
+// Each time that this process stands still itself, an eighth of the limit at most counts as silence of the others.
 struct pulse pulse_new(int64_t limit_ms);
 // How long to sleep until it is time, in ms, or `most`, if that is sooner. -1 = for ever.
 int pulse_wait(const struct pulse *p, int64_t now_ms, int most);
