@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "common/wire/peer_key.h"
 #include "worker/host/dial.h"
+#include "worker/host/lifeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -164,6 +165,7 @@ void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g)
 {
     struct guest *guest = xcalloc(1, sizeof *guest);
     *guest = (struct guest){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
+    lifeline_add(fd);
     pthread_mutex_lock(&m->mutex);
     drop_old(m, g);
     list_append(&m->guests, &guest->link);
@@ -359,8 +361,10 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
                            s.q.rank, of, group, l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
         if (r == 0)
             r = dial(s.at, l->canceled, &fd, &why);
-        if (r == 0)
+        if (r == 0) {
+            lifeline_add(fd);
             r = introduce(fd, l, &s, &why);
+        }
         if (r == 0) {
             *link = fd;
             return 0;

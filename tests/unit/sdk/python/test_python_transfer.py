@@ -86,6 +86,14 @@ class Transfers(RunCase):
                 self.assertEqual(a.times() + b.times(), [n] * 4)
                 self.assertTrue(all(f for found in a.is_whole() + b.is_whole() for f in found.values()))
 
+    def test_a_child_of_fork_does_not_keep_what_is_kept_for_the_next_one(self):
+        with cadre.local() as client:
+            source, target = self.both(client, 2, {"tp": 2}, ROWS, 2, {"tp": 2}, COLUMNS)
+            cadre.transfer(source, target)
+            self.assertEqual(source.sockets_of_child() + target.sockets_of_child(), [0] * 4)
+            cadre.transfer(source, target)
+            self.assertEqual(target.times(), [2, 2])
+
     def test_again_and_again_also_after_restarts_and_from_another_group(self):
         with cadre.local() as client:
             source, target = self.both(client, 2, {"tp": 2}, ROWS, 3, {"tp": 3}, COLUMNS)

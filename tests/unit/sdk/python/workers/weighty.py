@@ -4,6 +4,7 @@
 import os
 
 import numpy
+import offspring
 
 import cadre
 
@@ -71,6 +72,9 @@ class Holder(cadre.Weights):
 
     def pid(self):
         return os.getpid()
+
+    def sockets_of_child(self):
+        return offspring.sockets_of_child()
 
 
 class Differing(Holder):
