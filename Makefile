@@ -23,7 +23,7 @@ build: ## compile everything with sanitizers, into build/dev
 test: ## all tests, on a real Kubernetes too; installs what they need
 	@tests/run.sh
 
-test-unit: ## only the tests that need no cluster, in build/dev
+test-unit: ## only the tests that need no cluster and no torch, in build/dev
 	@tests/run.sh --unit
 
 test-gpu: ## run the CUDA modules on this machine's GPU; writes docs/benchmarks/gpu.md

@@ -38,3 +38,19 @@ function(cadre_module name)
   set_target_properties(module_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name})
   target_link_libraries(module_${name} PRIVATE project_options cadre_module_sdk ${arg_LINKS})
 endfunction()
+
+# cadre_release_file(VARIABLE TARGET): the file of a target without sanitizers. In a build with sanitizers, the test
+# build_release builds it, which is then a fixture of what uses the file: cadre_needs_release(TEST).
+function(cadre_release_file variable target)
+  set(file "$<TARGET_FILE:${target}>")
+  if(CADRE_SANITIZE)
+    set(file "${CMAKE_BINARY_DIR}/build-release/$<PATH:RELATIVE_PATH,${file},${CMAKE_BINARY_DIR}>")
+  endif()
+  set(${variable} "${file}" PARENT_SCOPE)
+endfunction()
+
+function(cadre_needs_release test)
+  if(CADRE_SANITIZE)
+    set_property(TEST ${test} APPEND PROPERTY FIXTURES_REQUIRED built_release)
+  endif()
+endfunction()

@@ -3,7 +3,7 @@
 # Runs the tests and closes with the number of test cases (those of CMocka and TAP; a test that prints neither is one).
 #   run.sh           all of them, with gcc, warnings as errors and sanitizers, in build/ci; installs what they need.
 #                    The suites on a cluster need root, and are reported as skipped without
-#   run.sh --unit    those that need no cluster, in build/dev
+#   run.sh --unit    those that need no cluster and no torch, in build/dev
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -26,7 +26,7 @@ case ${1:-} in
 "") ;;
 --unit)
     preset=dev
-    filter=(--label-exclude '^(cluster|build)$')
+    filter=(--label-exclude '^(cluster|build|torch)$')
     ;;
 *)
     echo "usage: run.sh [--unit]" >&2

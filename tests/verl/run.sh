@@ -15,8 +15,7 @@
 # The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
 # where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
 # RAY_ADDRESS=auto: on a cluster, with the image and the template that docs/coming-from-ray.md names.
-# SANITIZER: what Python has to load before a library with sanitizers. MEMORY_GB: with less available memory, it does not
-# begin, and exits with 77.
+# MEMORY_GB: with less available memory, it does not begin, and exits with 77.
 set -euo pipefail
 
 version=0.9.0
@@ -133,5 +132,4 @@ program CADRE_CLIENT_LIBRARY worker/host/libcadre.so
 export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH CADRE_PYTHON3=$python
 export VERL_USE_EXTERNAL_PLUGINS=cadre
 [[ $on == actors ]] && VERL_USE_EXTERNAL_PLUGINS=none
-[[ -z ${SANITIZER:-} ]] || export LD_PRELOAD=$SANITIZER
 "$python" -m cadre.ray "${words[@]}"

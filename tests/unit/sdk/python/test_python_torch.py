@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import cadre
-from python_case import EXAMPLES, PRELOADED, ROOT, GroupCase, RunCase, environment, lines_of, main
+from python_case import EXAMPLES, ROOT, GroupCase, RunCase, environment, lines_of, main
 from safetensors_case import with_packages
 
 
@@ -105,9 +105,8 @@ class Forked(GroupCase):
 
 class Programs(RunCase):
     def printed(self, example):
-        preload = {PRELOADED: os.environ[PRELOADED]} if PRELOADED in os.environ else {}
         done = subprocess.run(["python3", example], cwd=EXAMPLES, capture_output=True, text=True, timeout=400,
-                              env={**environment(), **preload, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
+                              env={**environment(), "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         return lines_of(done.stdout)
 
@@ -158,7 +157,5 @@ class Programs(RunCase):
 
 
 if __name__ == "__main__":
-    if "libstdc++" not in os.environ.get(PRELOADED, "libstdc++"):
-        os.environ[PRELOADED] += ":libstdc++.so.6"  # torch throws: a sanitizer looks for that function at its start
     with_packages("large")
     main()

@@ -13,7 +13,7 @@ import time
 import unittest
 
 import cadre
-from python_case import PRELOADED, Local, RunCase, main, program, worker_environment
+from python_case import Local, RunCase, main, program, worker_environment
 from safetensors_case import with_packages
 
 WORKERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "workers")
@@ -166,7 +166,5 @@ class PlainCommands(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if "libstdc++" not in os.environ.get(PRELOADED, "libstdc++"):
-        os.environ[PRELOADED] += ":libstdc++.so.6"  # torch throws: a sanitizer looks for that function at its start
     with_packages("large")
     main()
