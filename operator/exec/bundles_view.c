@@ -52,7 +52,7 @@ static void find_pods(const struct bundle_stores *s, struct arena *a, struct gro
     for (size_t i = 0; i < n_before; i++)
         n = add_once(all, n, v->placementgroups_before[i]);
     for (size_t i = 0; i < n; i++)
-        total += n_owned[i] = store_by_owner(s->stores[KIND_POD], all[i]->obj.meta.uid, a, &owned[i]);
+        total += n_owned[i] = store_by_owner(s->stores[KIND_POD], &all[i]->obj.meta, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)

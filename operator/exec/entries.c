@@ -203,11 +203,11 @@ static void forget(struct entries *all, const char *key)
         entry_free(gone);
 }
 
-static struct gang_view view_of(const struct entry *e, struct arena *a)
+static struct gang_view view_of(const struct entry *e, const struct object *o, struct arena *a)
 {
     const struct controller_shared *s = e->of->options.shared;
     const struct object *const *owned;
-    size_t n = store_by_owner(s->executor.stores[KIND_POD], e->uid, a, &owned);
+    size_t n = store_by_owner(s->executor.stores[KIND_POD], &o->meta, a, &owned);
     const struct pod **pods = arena_array(a, n, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         pods[i] = pod_of(owned[i]);
@@ -235,7 +235,7 @@ static void decide(struct entries *all, const char *key)
     struct entry *e = entry_get(all, key, o->meta.uid);
     struct plan plan;
     observations_time(&e->observations, clock_wall_ms(s->time.clock), clock_mono_ms(s->time.clock));
-    struct gang_view gang = view_of(e, &a);
+    struct gang_view gang = view_of(e, o, &a);
     gang.now_ms = decision_time_now(&s->time);
     x->plan(x->ctx, o, &gang, &a, &plan);
     if (dryruns_answer(s->executor.dryruns, o, &plan, &e->observations))

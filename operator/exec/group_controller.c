@@ -181,7 +181,7 @@ static const struct endpointslice *const *own_slices(const struct group_controll
                                                      struct arena *a, size_t *ret_n)
 {
     const struct object *const *owned;
-    size_t n = *ret_n = store_by_owner(c->stores[KIND_ENDPOINTSLICE], wg->obj.meta.uid, a, &owned);
+    size_t n = *ret_n = store_by_owner(c->stores[KIND_ENDPOINTSLICE], &wg->obj.meta, a, &owned);
     const struct endpointslice **slices = arena_array(a, n, sizeof *slices);
     for (size_t i = 0; i < n; i++)
         slices[i] = endpointslice_of(owned[i]);

@@ -47,16 +47,13 @@ const int32_t *peers_members(const struct peers *p, const struct group_view *v, 
     return members;
 }
 
-const struct pod *peers_own_pod(const struct store *of_pods, const struct store *groups, const char *group_uid,
-                                uint32_t rank, struct arena *a)
+const struct pod *peers_own_pod(const struct store *of_pods, const struct workergroup *wg, uint32_t rank,
+                                struct arena *a)
 {
     const struct object *const *pods;
     const struct pod *found = NULL;
-    size_t n = store_by_owner(of_pods, group_uid, a, &pods);
-    const struct object *group = n ? store_get(groups, pods[0]->meta.ns, pods[0]->meta.owner.name) : NULL;
-    if (!group)
-        return NULL;
-    const struct workergroup *wg = workergroup_of(group), *before = group_before(wg, a);
+    size_t n = store_by_owner(of_pods, &wg->obj.meta, a, &pods);
+    const struct workergroup *before = group_before(wg, a);
     int64_t index = rank / MAX((before ? before : wg)->spec.workers_per_replica, 1);
     int32_t newest = -1;
     for (size_t i = 0; i < n; i++) {

@@ -21,5 +21,5 @@ const struct agent_facts *peers_agents(const struct peers *p, const struct worke
                                        const struct pod *const *pods, size_t n, struct arena *a);
 const int32_t *peers_members(const struct peers *p, const struct group_view *v, struct arena *a);
 // The pod of a rank, of a group with pods of its own: the newest incarnation. NULL = nobody knows.
-const struct pod *peers_own_pod(const struct store *of_pods, const struct store *groups, const char *group_uid,
-                                uint32_t rank, struct arena *a);
+const struct pod *peers_own_pod(const struct store *of_pods, const struct workergroup *wg, uint32_t rank,
+                                struct arena *a);

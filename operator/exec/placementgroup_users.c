@@ -169,7 +169,7 @@ void placementgroup_users_stop_orphans(const struct placementgroup_users *t, str
     int64_t grace_s = podagent_grace_s(group_bundles_template_grace_s(placementgroup_of(placementgroup)));
     struct arena a = ARENA_INIT;
     const struct object *const *owned;
-    size_t n = store_by_owner(pods, m->uid, &a, &owned);
+    size_t n = store_by_owner(pods, m, &a, &owned);
     for (size_t i = 0; i < n; i++) {
         struct agent_group *groups;
         size_t n_groups = agents_groups(agents, owned[i]->meta.uid, &a, &groups);

@@ -92,7 +92,7 @@ static void on_owner(void *ctx, enum store_event event, const struct object *old
         return;
     struct arena a = ARENA_INIT;
     const struct object *const *owned;
-    size_t n = store_by_owner(r->pods, old->meta.uid, &a, &owned);
+    size_t n = store_by_owner(r->pods, &old->meta, &a, &owned);
     for (size_t i = 0; i < n; i++) {
         if (owned[i]->meta.deleted_ms)
             continue;

@@ -58,11 +58,11 @@ static const char *indexed_by(enum index index, const struct object *o)
     }
 }
 
-// Names of nodes and UIDs are the whole cluster's.
+// Names of nodes are the whole cluster's.
 static struct entry **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
 {
     uint64_t h = str_hash(value, strlen(value));
-    if (index == INDEX_NAME)
+    if (index != INDEX_NODE)
         h ^= str_hash(ns, strlen(ns)) * 0x9e3779b97f4a7c15u;
     return &t->slots[(h ^ (h >> 32)) & (t->size - 1)];
 }
@@ -314,26 +314,33 @@ static int by_name(const void *a, const void *b)
     return r ? r : strcmp(x->meta.ns, y->meta.ns);
 }
 
-static size_t select_indexed(const struct store *s, enum index index, const char *value, struct arena *a,
-                             const struct object *const **ret)
+static bool is_at(const struct entry *e, enum index index, const char *ns, const char *value)
 {
-    struct entry *first = chain_of(s, index, "", value); // with others that merely have the same hash
+    return str_eq(indexed_by(index, e->object), value) && (!ns || str_eq(e->object->meta.ns, ns));
+}
+
+// ns: NULL = all of them, of nodes.
+static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
+                             struct arena *a, const struct object *const **ret)
+{
+    struct entry *first = chain_of(s, index, ns, value); // with others that merely have the same hash
     size_t n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
-        n += str_eq(indexed_by(index, e->object), value);
+        n += is_at(e, index, ns, value);
     const struct object **found = arena_array(a, n, sizeof *found);
     n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
-        if (str_eq(indexed_by(index, e->object), value))
+        if (is_at(e, index, ns, value))
             found[n++] = e->object;
     qsort(found, n, sizeof *found, by_name);
     *ret = found;
     return n;
 }
 
-size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret)
+size_t store_by_owner(const struct store *s, const struct meta *owner, struct arena *a,
+                      const struct object *const **ret)
 {
-    return select_indexed(s, INDEX_OWNER, owner_uid, a, ret);
+    return select_indexed(s, INDEX_OWNER, owner->ns, owner->uid, a, ret);
 }
 
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
@@ -341,7 +348,7 @@ void store_each_on_node(const struct store *s, const char *node, void (*fn)(void
 {
     struct arena a = ARENA_INIT;
     const struct object *const *found;
-    size_t n = select_indexed(s, INDEX_NODE, node, &a, &found);
+    size_t n = select_indexed(s, INDEX_NODE, NULL, node, &a, &found);
     for (size_t i = 0; i < n; i++)
         fn(ctx, found[i]);
     arena_done(&a);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner UID, and for
+// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner, and for
 // pods by the node that they are bound or pinned to. Readers take references, or read without returning to the loop.
 // Not thread-safe.
 #pragma once
@@ -44,8 +44,10 @@ bool store_synced(const struct store *s);                      // a first list i
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name); // borrowed, NULL if missing
 size_t store_count(const struct store *s);
-// The objects of an owner, sorted by name in natural order; array from the arena, objects borrowed.
-size_t store_by_owner(const struct store *s, const char *owner_uid, struct arena *a, const struct object *const **ret);
+// The objects of an owner, sorted by name in natural order; array from the arena, objects borrowed. Only those in its
+// namespace: who may create pods elsewhere can write any UID into them.
+size_t store_by_owner(const struct store *s, const struct meta *owner, struct arena *a,
+                      const struct object *const **ret);
 // The pods that are bound to a node, or pinned to it and not bound yet, in that order.
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
                         void *ctx);

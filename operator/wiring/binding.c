@@ -18,6 +18,7 @@
 #include "operator/runtime/object_watch.h"
 #include "operator/runtime/replicas.h"
 #include "operator/runtime/territory.h"
+#include "operator/wiring/agent_pod.h"
 #include "operator/wiring/call_metrics.h"
 #include "operator/wiring/meshes.h"
 #include "operator/wiring/provision.h"
@@ -28,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_DEFAULT_S = 3, KEYS_ID_MAX = 64, INSTANCE_SIZE = 17 };
+enum { KEYS_ID_MAX = 64, INSTANCE_SIZE = 17 };
 
 struct binding {
     struct binding_options o;
@@ -96,32 +97,7 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
 {
     const struct binding *b = ctx;
     (void)a;
-    const struct object *pod = store_get(b->o.stores[KIND_POD], claims->ns, claims->pod);
-    if (!pod)
-        return err_set(err, ERR_UNAVAILABLE, "this replica does not know pod %s/%s yet; connect again", claims->ns,
-                       claims->pod);
-    if (!str_eq(pod->meta.uid, claims->pod_uid))
-        return err_set(err, ERR_CONFLICT, "pod %s/%s was replaced by another one of its name", claims->ns, claims->pod);
-    bool of_group = owner_is(&pod->meta.owner, KIND_WORKERGROUP);
-    if (!of_group && !owner_is(&pod->meta.owner, KIND_PLACEMENTGROUP))
-        return err_set(err, ERR_FORBIDDEN, "pod %s/%s does not belong to a WorkerGroup or PlacementGroup", claims->ns,
-                       claims->pod);
-    if (pod_terminal(pod_of(pod)))
-        return err_set(err, ERR_CONFLICT, "pod %s/%s has ended", claims->ns, claims->pod);
-    const struct object *group =
-        of_group ? store_get(b->o.stores[KIND_WORKERGROUP], claims->ns, pod->meta.owner.name) : NULL;
-    *ret = (struct agent_identity){
-        .ns = pod->meta.ns,
-        .group = pod->meta.owner.name,
-        .group_uid = of_group ? pod->meta.owner.uid : NULL,
-        .shared = !of_group,
-        .pod = pod->meta.name,
-        .pod_uid = pod->meta.uid,
-        .node = pod_of(pod)->node,
-    };
-    int64_t seconds = group ? workergroup_of(group)->spec.heartbeat_s : 0;
-    *ret_heartbeat_ms = (seconds > 0 ? seconds : HEARTBEAT_DEFAULT_S) * 1000;
-    return 0;
+    return agent_pod_find(b->o.stores[KIND_POD], b->o.stores[KIND_WORKERGROUP], claims, ret, ret_heartbeat_ms, err);
 }
 
 // Where the rank runs; NULL = nobody knows.
@@ -129,8 +105,10 @@ static const struct pod *find_rank(const struct binding *b, const char *group_ui
 {
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
     const struct object *o = g ? store_get(b->o.stores[KIND_WORKERGROUP], g->ns, g->name) : NULL;
-    if (!o || !workergroup_of(o)->spec.n_placement_groups)
-        return peers_own_pod(b->o.stores[KIND_POD], b->o.stores[KIND_WORKERGROUP], group_uid, rank, a);
+    if (!o || !str_eq(o->meta.uid, group_uid))
+        return NULL;
+    if (!workergroup_of(o)->spec.n_placement_groups)
+        return peers_own_pod(b->o.stores[KIND_POD], workergroup_of(o), rank, a);
     return b->groups ? group_controller_place(b->groups, workergroup_of(o), (int32_t)rank, a) : NULL;
 }
 

@@ -505,8 +505,8 @@ void sim_operator_turn(struct sim_operator *o)
         return;
     }
     const struct object *const *owned, *const *slices;
-    size_t n_slices = store_by_owner(stores[KIND_ENDPOINTSLICE], wg->meta.uid, &a, &slices);
-    size_t n = store_by_owner(stores[KIND_POD], wg->meta.uid, &a, &owned);
+    size_t n_slices = store_by_owner(stores[KIND_ENDPOINTSLICE], &wg->meta, &a, &slices);
+    size_t n = store_by_owner(stores[KIND_POD], &wg->meta, &a, &owned);
     const struct pod **pods = arena_array(&a, n, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         pods[i] = pod_of(owned[i]);

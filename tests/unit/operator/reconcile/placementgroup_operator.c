@@ -272,7 +272,7 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
 {
     static const struct agent_setup setup = {.image = "cadre", .url = "wss://cadre-operator:9443", .ca_pem = "CA"};
     const struct object *const *owned;
-    size_t n = store_by_owner(o->leader.stores[KIND_POD], plg->meta.uid, a, &owned);
+    size_t n = store_by_owner(o->leader.stores[KIND_POD], &plg->meta, a, &owned);
     const struct pod **pods = arena_array(a, n, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         pods[i] = pod_of(owned[i]);

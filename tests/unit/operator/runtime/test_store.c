@@ -310,7 +310,7 @@ static const char *owned(const char *uid)
     static char text[4096];
     struct arena a = ARENA_INIT;
     const struct object *const *found;
-    size_t n = store_by_owner(s, uid, &a, &found);
+    size_t n = store_by_owner(s, &(struct meta){.ns = "ml", .uid = uid}, &a, &found);
     names_of(n, found, text, sizeof text);
     arena_done(&a);
     return text;
@@ -357,6 +357,18 @@ static void children_are_found_in_natural_order(void **state)
     assert_string_equal(owned("u1"), "g-2-0 g-10-0 ");
     assert_string_equal(owned("u2"), "g-2-1 ");
     assert_string_equal(owned("u3"), "");
+}
+
+// Anybody may write the UID of an owner into an object of a namespace of his own.
+static void an_owner_owns_nothing_in_another_namespace(void **state)
+{
+    const struct object *o = object("g-0-9", "2", "u1", "g");
+    (void)state;
+    CONTAINER_OF((struct object *)o, struct pod, obj)->obj.meta.ns = "mallory";
+    put_in("g-0-0", "1", "u1", "g");
+    store_put(s, o);
+    object_unref(o);
+    assert_string_equal(owned("u1"), "g-0-0 ");
 }
 
 static void indexes_of_an_empty_store_are_empty(void **state)
@@ -433,7 +445,7 @@ static void it_agrees_with_a_plain_array(void **state)
         assert_int_equal(store_count(s), count);
         struct arena a = ARENA_INIT;
         const struct object *const *found;
-        assert_int_equal(store_by_owner(s, "u3", &a, &found), children);
+        assert_int_equal(store_by_owner(s, &(struct meta){.ns = "ml", .uid = "u3"}, &a, &found), children);
         for (size_t i = 0; i < children; i++) {
             assert_string_equal(found[i]->meta.owner.uid, "u3");
             assert_true(i == 0 || str_cmp_natural(found[i - 1]->meta.name, found[i]->meta.name) < 0);
@@ -504,6 +516,7 @@ int main(void)
         STORE_TEST(a_list_does_not_remove_what_we_wrote_after_it),
         STORE_TEST(a_list_that_starts_over_counts_only_the_second_time),
         STORE_TEST(pods_are_found_by_the_node_that_they_are_bound_or_pinned_to),
+        STORE_TEST(an_owner_owns_nothing_in_another_namespace),
         STORE_TEST(children_are_found_in_natural_order),
         STORE_TEST(indexes_of_an_empty_store_are_empty),
         STORE_TEST(indexes_follow_changes),
