@@ -53,11 +53,13 @@ static pid_t start_worker(const char *program, const char *module)
     _exit(127);
 }
 
-// Whether it was carried out.
-static bool attack(const char *script, const char *seconds, const char *name, const struct files *f)
+// `what`: the name of an attack, or NAME*SCALE. Returns whether it was carried out.
+static bool attack(const char *script, const char *seconds, const char *what, const struct files *f)
 {
-    char port[16];
+    char port[16], name[32];
     int status;
+    const char *star = strchr(what, '*');
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(what, "*"), what);
     snprintf(port, sizeof port, "%d", server.tls_port);
     fflush(stdout);
     pid_t pid = fork();
@@ -66,7 +68,7 @@ static bool attack(const char *script, const char *seconds, const char *name, co
         if (!freopen("/dev/null", "w", stdout))
             _exit(1);
         execlp("python3", "python3", script, "--host", "127.0.0.1", "--port", port, "--ca", f->ca, "--token", f->token,
-               "--namespace", SERVER_NS, "--seconds", seconds, name, (char *)NULL);
+               "--namespace", SERVER_NS, "--seconds", seconds, "--scale", star ? star + 1 : "1", name, (char *)NULL);
         _exit(127);
     }
     waitpid(pid, &status, 0);

@@ -35,7 +35,7 @@ struct blob *blob_new(size_t len, struct quota *quota)
     b->inside = inside;
     b->data = inside ? (char *)(b + 1) : spare_take(quota_spare(quota), len, &b->room);
     if (!b->data)
-        b->data = spare_new(len);
+        b->data = spare_new(quota_spare(quota), len);
     return b;
 }
 
@@ -85,9 +85,9 @@ static void move(struct blob *b, size_t room)
     bool own = b->room >= SPARE_OWN; // which would take too much of a turn of the loop to copy
     char *data = own ? NULL : spare_take_largest(spare, room, &room); // so that it need not move again and again
     if (own || (!data && !b->inside && room < SPARE_OWN)) {
-        data = spare_grow(b->data, b->room, room);
+        data = spare_grow(spare, b->data, b->room, room);
     } else {
-        data = data ? data : spare_new(room);
+        data = data ? data : spare_new(spare, room);
         fiber_copy(data, b->data, b->len);
         if (!b->inside)
             spare_give(spare, b->data, b->room);

@@ -108,6 +108,22 @@ struct spare *quota_spare(struct quota *q)
     return q ? &q->spare : NULL;
 }
 
+void quota_in_steps(struct quota *q)
+{
+    assert(!q->parent);
+    q->spare.in_steps = true;
+}
+
+bool quota_is_behind(const struct quota *q)
+{
+    return spare_is_over(&q->spare);
+}
+
+void quota_go_on(struct quota *q)
+{
+    spare_go_on(&q->spare);
+}
+
 void quota_keep_body(struct quota *q, size_t body)
 {
     assert(!q->parent);

@@ -27,6 +27,10 @@ size_t quota_used(const struct quota *q); // 0 for NULL
 size_t quota_left(const struct quota *q); // what could be charged now; SIZE_MAX for NULL
 // Blocks that are kept for the quotas below the topmost one: at most half of its maximum, and 144 MiB. NULL for NULL.
 struct spare *quota_spare(struct quota *q);
+// From now on, what is not kept is given back in steps (spare.h), by quota_go_on(). A topmost quota.
+void quota_in_steps(struct quota *q);
+bool quota_is_behind(const struct quota *q); // there is something to give back
+void quota_go_on(struct quota *q);
 // Whose bodies may be `body` long keeps that much, not only 144 MiB; still at most half of the maximum. A topmost
 // quota.
 void quota_keep_body(struct quota *q, size_t body);

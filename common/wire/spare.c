@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #define PAGE_LONG ((size_t)2 << 20)
-#define LONG_MIN ((size_t)16 << 20) // shorter ones have short pages
 #define LENT_MIN ((size_t)32 << 20) // shorter ones are not worth the system call
 
 void spare_init(struct spare *s, size_t max_bytes)
@@ -21,16 +20,22 @@ void spare_init(struct spare *s, size_t max_bytes)
 }
 
 // All of it: the kernel makes two mappings of one that is marked in part, and cannot move them together.
-static char *choose_pages(char *data, size_t size)
+static char *choose_pages(const struct spare *s, char *data, size_t size)
 {
-    (void)madvise(data, size, size < LONG_MIN ? MADV_NOHUGEPAGE : MADV_HUGEPAGE); // a kernel without them refuses
+    (void)madvise(data, size, s && s->in_steps ? MADV_NOHUGEPAGE : MADV_HUGEPAGE); // a kernel without them refuses
     return data;
 }
 
-static char *map(size_t size)
+static size_t whole_pages(size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), len = (size + page - 1) / page * page;
-    size_t more = size >= 2 * PAGE_LONG ? PAGE_LONG : 0; // so that it begins with a long page
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+static char *map(const struct spare *s, size_t size)
+{
+    size_t len = whole_pages(size);
+    size_t more = size >= 2 * PAGE_LONG ? PAGE_LONG : 0; // so that 2 MiB are one step for the kernel
     void *mapped = mmap(NULL, len + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     char *p = mem_must(mapped == MAP_FAILED ? NULL : mapped);
     size_t skip = more ? -(uintptr_t)p % PAGE_LONG : 0;
@@ -38,23 +43,23 @@ static char *map(size_t size)
         munmap(p, skip);
     if (more > skip)
         munmap(p + skip + len, more - skip);
-    return choose_pages(p + skip, len);
+    return choose_pages(s, p + skip, len);
 }
 
-char *spare_new(size_t size)
+char *spare_new(const struct spare *s, size_t size)
 {
-    return size < SPARE_OWN ? xmalloc(size) : map(size);
+    return size < SPARE_OWN ? xmalloc(size) : map(s, size);
 }
 
-char *spare_grow(char *data, size_t size, size_t to)
+char *spare_grow(const struct spare *s, char *data, size_t size, size_t to)
 {
     assert(size >= SPARE_OWN || to < SPARE_OWN);
     if (size < SPARE_OWN)
         return xrealloc(data, to, 1);
     void *p = mremap(data, size, to, 0);
     if (p == MAP_FAILED)
-        p = mremap(data, size, to, MREMAP_MAYMOVE | MREMAP_FIXED, map(to));
-    return choose_pages(mem_must(p == MAP_FAILED ? NULL : p), to);
+        p = mremap(data, size, to, MREMAP_MAYMOVE | MREMAP_FIXED, map(s, to));
+    return choose_pages(s, mem_must(p == MAP_FAILED ? NULL : p), to);
 }
 
 void spare_free(char *data, size_t size)
@@ -63,11 +68,6 @@ void spare_free(char *data, size_t size)
         free(data);
     else
         munmap(data, size);
-}
-
-static void free_block(struct spare_block b)
-{
-    spare_free(b.data, b.size);
 }
 
 static struct spare_block remove_at(struct spare *s, unsigned i)
@@ -79,12 +79,54 @@ static struct spare_block remove_at(struct spare *s, unsigned i)
     return b;
 }
 
+static bool is_over(const struct spare *s, unsigned n)
+{
+    return s->bytes > s->max_bytes || n > SPARE_BLOCKS;
+}
+
+bool spare_is_over(const struct spare *s)
+{
+    return is_over(s, s->n);
+}
+
+// Gives back so much of a block, from its end on, or all of it. Returns how much that was.
+static size_t cut(struct spare_block *b, size_t most)
+{
+    size_t left = b->size > most ? whole_pages(b->size - most) : 0, gone = b->size - left;
+    if (left < SPARE_OWN) { // what is left would pass for a block of malloc()
+        gone = b->size;
+        spare_free(b->data, b->size);
+    } else {
+        munmap(b->data + left, gone);
+    }
+    b->size -= gone;
+    return gone;
+}
+
+static void give_back(struct spare *s, size_t most)
+{
+    unsigned n = 0; // that are gone
+    for (size_t bytes = 0, cuts; bytes < most && is_over(s, s->n - n); bytes += cuts) {
+        cuts = cut(&s->blocks[n], most);
+        s->bytes -= cuts;
+        n += s->blocks[n].size == 0;
+    }
+    s->n -= n;
+    if (n)
+        memmove(s->blocks, s->blocks + n, s->n * sizeof *s->blocks);
+}
+
+void spare_go_on(struct spare *s)
+{
+    give_back(s, SPARE_STEP);
+}
+
 void spare_done(struct spare *s)
 {
-    while (s->n)
-        free_block(remove_at(s, 0));
+    for (unsigned i = 0; i < s->n; i++)
+        spare_free(s->blocks[i].data, s->blocks[i].size);
     free(TAKE_PTR(s->blocks));
-    s->size = 0;
+    s->bytes = s->n = s->size = 0;
 }
 
 static char *take(struct spare *s, size_t size, size_t max, bool largest, size_t *ret_size)
@@ -116,27 +158,33 @@ char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
     return take(s, size, SIZE_MAX, true, ret_size);
 }
 
-// Its pages stay until memory is short, and are as good as before when they are written to again.
-static void lend_to_kernel(char *data, size_t size)
+// Its pages stay until memory is short, and are as good as before when they are written to again. With short pages,
+// that takes as long as unmapping them.
+static void lend_to_kernel(const struct spare *s, char *data, size_t size)
 {
     size_t skip = -(uintptr_t)data % PAGE_LONG;
-    if (size >= LENT_MIN)
+    if (size >= LENT_MIN && !s->in_steps)
         (void)madvise(data + skip, (size - skip) / PAGE_LONG * PAGE_LONG, MADV_FREE);
 }
 
 void spare_give(struct spare *s, char *data, size_t size)
 {
-    if (!s || size < SPARE_MIN || size > s->max_bytes) {
+    if (!s || size < SPARE_MIN) {
         spare_free(data, size);
         return;
     }
-    while (s->n == SPARE_BLOCKS || size > s->max_bytes - s->bytes)
-        free_block(remove_at(s, 0));
     if (s->n == s->size) {
         s->size = MAX(2 * s->size, 8u);
         s->blocks = xrealloc(s->blocks, s->size, sizeof *s->blocks);
     }
-    lend_to_kernel(data, size);
-    s->blocks[s->n++] = (struct spare_block){data, size};
+    bool kept = size <= s->max_bytes;
+    unsigned at = kept ? s->n : 0; // one that is too long goes before the others
+    memmove(&s->blocks[at + 1], &s->blocks[at], (s->n - at) * sizeof *s->blocks);
+    s->blocks[at] = (struct spare_block){data, size};
     s->bytes += size;
+    s->n++;
+    if (kept)
+        lend_to_kernel(s, data, size);
+    if (!s->in_steps)
+        give_back(s, SIZE_MAX);
 }

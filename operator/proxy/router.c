@@ -21,7 +21,7 @@
 
 static bool is_behind(const struct router *r)
 {
-    return !list_empty(&r->behind) || jobs_wait(r);
+    return !list_empty(&r->behind) || jobs_wait(r) || quota_is_behind(r->bytes);
 }
 
 static unsigned work_of_turn(const struct router *r)
@@ -32,6 +32,7 @@ static unsigned work_of_turn(const struct router *r)
 void router_init(struct router *r, const struct router_config *config)
 {
     *r = (struct router){.config = *config, .bytes = quota_new(config->total_bytes, NULL)};
+    quota_in_steps(r->bytes);
     r->stats.clock = config->clock;
     r->stats.replica = config->replica;
     r->stats.replicas = config->replicas;
@@ -522,6 +523,7 @@ void router_turn(struct router *r)
 {
     jobs_go_on(r);
     catch_up(r);
+    quota_go_on(r->bytes);
     r->at_once = work_of_turn(r);
     LIST_FOREACH(l, &r->flowing)
         call_flow(CONTAINER_OF(l, struct call, flowing));

@@ -261,8 +261,9 @@ def tokens(target, options, end):
 
 def texts(target, options, end):
     """JSON-RPC requests of 8 MiB, one after the other on 4 connections: every byte of them has to be checked."""
-    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.call",
-                       "params": {"args": [list(range(100000))] * 12, "method": "echo", "rank": 0}}).encode()
+    numbers = json.dumps(list(range(100000)))
+    text = ('{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"args":['
+            + ", ".join([numbers] * int(12 * options.scale)) + '],"method":"echo","rank":0}}').encode()
     clients, answered, refused = [], 0, 0
     while time.monotonic() < end:
         clients += [target.websocket("cadre.v1.json", "echo", None) for _ in range(4 - len(clients))]
@@ -328,7 +329,7 @@ def main():
     parser.add_argument("--namespace", required=True, help="where the attacker may call")
     parser.add_argument("--waits", default="waits", help="a group there that never becomes ready")
     parser.add_argument("--seconds", type=float, default=6)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the number of connections")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the number of connections; of the bytes of `texts`")
     parser.add_argument("attack", choices=ATTACKS)
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)

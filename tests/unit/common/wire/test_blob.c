@@ -206,12 +206,12 @@ static void a_long_block_grows_with_its_content_also_where_another_is_in_the_way
 {
     (void)state;
     size_t size = SPARE_OWN;
-    char *data = spare_new(size), *others[12];
+    char *data = spare_new(NULL, size), *others[12];
     memset(data, 'a', size);
     for (size_t i = 0; i < ARRAY_LEN(others); i++) {
         size_t to = size + size / 2;
-        others[i] = spare_new(SPARE_OWN);
-        data = spare_grow(data, size, to);
+        others[i] = spare_new(NULL, SPARE_OWN);
+        data = spare_grow(NULL, data, size, to);
         for (size_t k = 0; k < size; k += 4096)
             assert_int_equal(data[k], 'a');
         memset(data + size, 'a', to - size);
@@ -222,13 +222,14 @@ static void a_long_block_grows_with_its_content_also_where_another_is_in_the_way
     spare_free(data, size);
 }
 
-// A long page would be cleared as a whole.
-static void the_first_write_to_a_body_of_some_mib_maps_one_short_page(void **state)
+// In a loop whose turns have to be short, a long page would be cleared as a whole.
+static void the_first_write_to_a_body_maps_one_short_page(void **state)
 {
     (void)state;
-    size_t size = (size_t)8 << 20, pages = size / (size_t)sysconf(_SC_PAGESIZE), resident = 0;
+    const struct spare s = {.in_steps = true};
+    size_t size = (size_t)64 << 20, pages = size / (size_t)sysconf(_SC_PAGESIZE), resident = 0;
     unsigned char *in_core = xcalloc(pages, 1);
-    char *data = spare_grow(spare_new(size / 2), size / 2, size);
+    char *data = spare_grow(&s, spare_new(&s, size / 2), size / 2, size);
     data[size / 2] = 1;
     assert_int_equal(mincore(data, size, in_core), 0);
     for (size_t i = 0; i < pages; i++)
@@ -236,6 +237,32 @@ static void the_first_write_to_a_body_of_some_mib_maps_one_short_page(void **sta
     assert_int_equal(resident, 1);
     spare_free(data, size);
     free(in_core);
+}
+
+// Of whichever lengths: blocks of malloc(), mappings, and one that is too long to be kept.
+static void in_such_a_loop_what_is_too_much_goes_in_steps(void **state)
+{
+    static const size_t sizes[] = {SPARE_MIN,          SPARE_OWN - 1,  SPARE_OWN, SPARE_OWN + 1,
+                                   3 * SPARE_STEP + 1, 9 * SPARE_STEP, SPARE_MIN, (size_t)60 << 20};
+    struct spare s;
+    (void)state;
+    spare_init(&s, 2 * SPARE_OWN);
+    s.in_steps = true;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        spare_give(&s, spare_new(&s, sizes[i]), sizes[i]);
+    while (spare_is_over(&s)) {
+        size_t before = s.bytes;
+        spare_go_on(&s);
+        assert_in_range(before - s.bytes, 1, 2 * SPARE_STEP + SPARE_OWN);
+    }
+    assert_int_equal(s.n, 2); // the newest that are not too long
+    assert_int_equal(s.bytes, SPARE_OWN + 1 + SPARE_MIN);
+    for (size_t i = 0; i < SPARE_BLOCKS; i++)
+        spare_give(&s, spare_new(&s, SPARE_MIN), SPARE_MIN);
+    while (spare_is_over(&s))
+        spare_go_on(&s);
+    assert_int_equal(s.n, 2 * SPARE_OWN / SPARE_MIN);
+    spare_done(&s);
 }
 
 static void older_blocks_make_way_and_too_large_ones_are_not_kept(void **state)
@@ -267,7 +294,7 @@ static void a_piece_does_not_take_the_block_of_a_whole_body(void **state)
     struct spare s;
     size_t size;
     spare_init(&s, 64 * SPARE_MIN);
-    spare_give(&s, spare_new(32 * SPARE_MIN), 32 * SPARE_MIN);
+    spare_give(&s, spare_new(NULL, 32 * SPARE_MIN), 32 * SPARE_MIN);
     assert_null(spare_take(&s, SPARE_MIN, &size));
     char *block = spare_take_largest(&s, SPARE_MIN, &size);
     assert_int_equal(size, 32 * SPARE_MIN);
@@ -372,7 +399,8 @@ int main(void)
         cmocka_unit_test(a_short_blob_grows_step_by_step),
         cmocka_unit_test(a_growing_blob_moves_into_the_largest_block),
         cmocka_unit_test(a_long_block_grows_with_its_content_also_where_another_is_in_the_way),
-        cmocka_unit_test(the_first_write_to_a_body_of_some_mib_maps_one_short_page),
+        cmocka_unit_test(the_first_write_to_a_body_maps_one_short_page),
+        cmocka_unit_test(in_such_a_loop_what_is_too_much_goes_in_steps),
         cmocka_unit_test(a_blob_that_grows_long_is_never_copied_as_a_whole),
         cmocka_unit_test(a_body_is_kept_whole_where_such_bodies_are_expected),
         cmocka_unit_test(older_blocks_make_way_and_too_large_ones_are_not_kept),
