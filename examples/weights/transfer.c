@@ -48,7 +48,7 @@ static int move(cadre_client *client, const char *source, const char *target)
         free(moved.problems);
         return fail("the transfer", &error);
     }
-    printf("%" PRIu64 " bytes have moved\n", moved.bytes);
+    printf("%" PRIu64 " bytes have moved, %" PRIu64 " of them from memory to memory\n", moved.bytes, moved.direct);
     return 0;
 }
 

@@ -41,7 +41,7 @@ struct transfer {
     size_t n_all;
     int64_t give_up; // 0 = nothing has failed
     cadre_client_error error;
-    uint64_t bytes;
+    uint64_t bytes, direct;
     size_t arrived;
     char *problems;
 };
@@ -209,11 +209,13 @@ static void take_moved(struct transfer *t, enum side side, cadre_client_json res
     struct arena a = ARENA_INIT;
     struct json *root;
     struct err ignored = ERR_INIT;
-    int64_t bytes = 0;
+    int64_t bytes = 0, direct = 0;
     if (json_parse(result.text, result.len, NULL, &a, &root, &ignored) == 0) {
         take_problems(t, json_get(root, "problems"), &a);
         if (side == TARGET && json_i64(json_get(root, "bytes"), &bytes)) {
+            (void)json_i64(json_get(root, "direct"), &direct);
             t->bytes += (uint64_t)bytes;
+            t->direct += (uint64_t)direct;
             t->arrived++;
         }
     }
@@ -288,6 +290,7 @@ static cadre_client_code finish(struct transfer *t, cadre_client_transferred *re
     size_t len = strlen(t->error.message);
     snprintf(ret->version, sizeof ret->version, "%s", t->id);
     ret->bytes = t->bytes;
+    ret->direct = t->direct;
     if (t->give_up) {
         if (t->arrived)
             snprintf(t->error.message + len, sizeof t->error.message - len,

@@ -66,7 +66,8 @@ class TransferOptions(Structure):
 
 
 class Transferred(Structure):
-    _fields_ = [("bytes", c_uint64), ("version", c_char * 17), ("problems", c_void_p), ("reserved", c_uint64 * 8)]
+    _fields_ = [("bytes", c_uint64), ("version", c_char * 17), ("problems", c_void_p), ("direct", c_uint64),
+                ("reserved", c_uint64 * 7)]
 
 
 # Each struct's name in the header, for the test that compares the layouts.

@@ -21,7 +21,8 @@ def transfer(source, target, names=None, *, timeout=600):
     names    only these tensors, by default all of both groups
     timeout  seconds, for all of it
 
-    Returns {"bytes", "seconds", "version"}. Raises Invalid with all that does not fit, and nothing was moved; or an error
+    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" were read from memory of the senders, or of their
+    GPU. Raises Invalid with all that does not fit, and nothing was moved; or an error
     that says who was lost, or is late.
     """
     if source.client is not target.client:
@@ -36,7 +37,7 @@ def transfer(source, target, names=None, *, timeout=600):
         raise _errors.Invalid(_taken(moved.problems))
     if code != lib.OK:
         raise _errors.of_struct(error)
-    return {"bytes": moved.bytes, "seconds": time.monotonic() - began, "version": moved.version.decode()}
+    return {"bytes": moved.bytes, "direct": moved.direct, "seconds": time.monotonic() - began, "version": moved.version.decode()}
 
 
 def _run(client, options, moved, error):

@@ -338,7 +338,8 @@ typedef struct cadre_client_transferred {
     char version[17]; // of the weights that the receivers have now
     char *problems;   // with CADRE_CLIENT_INVALID: everything that does not match; nothing was moved. The caller frees
                       // it with free(). NULL = nothing
-    uint64_t reserved[8];
+    uint64_t direct;  // of the bytes: read from memory of the senders, or of their GPU; the others used connections
+    uint64_t reserved[7];
 } cadre_client_transferred;
 
 // Waits until all ranks of the target have taken the new weights, or all have kept the old ones and the error says why.

@@ -39,7 +39,7 @@ class Transfers(RunCase):
         return (client.Group(HOLDER, name="actor", replicas=ranks, init=source, **options),
                 client.Group(HOLDER, name="rollout", replicas=to_ranks, init=target, **options))
 
-    def check_moves(self, *sides, **more):
+    def check_moves(self, *sides, direct=True, **more):
         with cadre.local() as client:
             source, target = self.both(client, *sides, **more)
             done = cadre.transfer(source, target)
@@ -47,6 +47,7 @@ class Transfers(RunCase):
             self.assertEqual(target.is_whole(), [whole] * target.world_size)
             self.assertEqual(target.times(), [1] * target.world_size)
             self.assertGreater(done["bytes"], 0)
+            self.assertEqual(done["direct"], done["bytes"] if direct else 0)
             self.assertEqual(source.is_whole(), [whole] * source.world_size)
 
     def test_from_four_ranks_to_two(self):
@@ -63,7 +64,7 @@ class Transfers(RunCase):
 
     def test_over_connections_where_memory_cannot_be_read(self):
         os.environ["CADRE_TRANSFER_DIRECT"] = "0"
-        self.check_moves(2, {"tp": 2}, ROWS, 3, {"tp": 3}, COLUMNS)
+        self.check_moves(2, {"tp": 2}, ROWS, 3, {"tp": 3}, COLUMNS, direct=False)
 
     def test_some_of_them_as_often_as_wanted(self):
         with cadre.local() as client:
