@@ -232,6 +232,35 @@ goes_astray() { # MODULE METHOD [ARGUMENT]...
     eventually call "${@:2}"
 }
 
+# made NAME CLASS: a group of two ranks, on the first GPU.
+made() {
+    local spec
+    spec="{\"replicas\":2,\"worker\":{\"module\":\"$build/tests/gpu/device_weights.so\",\"class\":\"$2\"},
+        \"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"none\"}]}}}"
+    curl -sS -m 60 --unix-socket "$socket" -H 'Authorization: Bearer local' -H 'Content-Type: application/json' \
+        "http://x/v1/namespaces/default/workergroups/$1" -d "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.create\",
+        \"params\":{\"lifetime\":\"Detached\",\"workerGroup\":{\"metadata\":{\"name\":\"$1\"},\"spec\":$spec}}}" | tee "$dir/made"
+    grep -q '"result"' "$dir/made"
+}
+
+# Weights in memory of one GPU, from two ranks that have rows to two that have columns, three times: CUDA IPC.
+moves_weights() {
+    local visible=${CUDA_VISIBLE_DEVICES:-0}
+    trap stop_local EXIT
+    stop_local
+    rm -f "$socket"
+    CUDA_VISIBLE_DEVICES=${visible%%,*} LD_LIBRARY_PATH=$driver${driver:+:}${LD_LIBRARY_PATH:-} PATH=$build/worker/host:$PATH \
+        "$build/operator/local/cadre-local" --serve --listen "unix:$socket" --agent "$build/worker/agent/cadre-agent" \
+        >"$dir/local.log" 2>&1 &
+    local_pid=$!
+    eventually test -S "$socket"
+    made trainer Trainer
+    made server Server
+    "$build/examples/weights/transfer" "unix:$socket" default trainer server | tee "$dir/moved"
+    [[ $(grep -c '^1048576 bytes have moved, 1048576 of them from memory to memory$' "$dir/moved") -eq 3 ]]
+    [[ $(tail -n 1 "$dir/moved") == "total of server: [393216,393216]" ]]
+}
+
 # Under compute-sanitizer, which looks at each access of each kernel.
 sanitizes() {
     local x
@@ -421,6 +450,7 @@ run() {
 run_tensors() {
     check "tensors stay on the GPU, go to another rank, and are freed" lends
     check "the GPU is full: the call fails, the worker lives" fills "$fill"
+    check "weights move between two groups on one GPU" moves_weights
     check "copies are measured" measures_memory
     check "calls with a tensor on the GPU are measured" measures_views
     if command -v compute-sanitizer >/dev/null; then
