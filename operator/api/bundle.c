@@ -142,6 +142,18 @@ int bundle_template(const char *json, struct arena *a, const char **ret_json, st
     return r;
 }
 
+// A template may let the pod use idle CPUs beyond those that its bundles reserve.
+static int64_t limit_of(struct fill *o, const struct json *limits, const struct amount *x)
+{
+    int64_t milli;
+    const struct json *cpu = json_get(limits, "cpu");
+    struct err ignored;
+    if (o->f->replaces || !cpu || resource_id(x->name) != RESOURCE_CPU ||
+        quantity_of(cpu, o->arena, &milli, &ignored) < 0)
+        return x->milli;
+    return milli > x->milli ? milli : x->milli;
+}
+
 static int write_resources_of(struct fill *o, const struct json *resources, const char *kind)
 {
     const struct json *theirs;
@@ -157,7 +169,8 @@ static int write_resources_of(struct fill *o, const struct json *resources, cons
     }
     for (size_t i = 0; i < f->resources->n; i++) {
         const struct amount *x = &f->resources->items[i];
-        writer_str(&o->w, x->name, quantity_format(resource_id(x->name), x->milli, o->arena));
+        int64_t milli = strcmp(kind, "limits") == 0 ? limit_of(o, theirs, x) : x->milli;
+        writer_str(&o->w, x->name, quantity_format(resource_id(x->name), milli, o->arena));
     }
     writer_object_end(&o->w);
     return 0;

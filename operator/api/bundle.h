@@ -25,7 +25,7 @@ int64_t amounts_get(const struct amounts *from, const char *name); // 0 if missi
 int bundle_template(const char *json, struct arena *a, const char **ret_json, struct err *err);
 
 struct bundle_fill {
-    const struct amounts *resources;    // requests and limits
+    const struct amounts *resources;    // requests and limits; a larger CPU limit of a template stays
     const struct labels *node_selector; // beside the template's, ours win
     const struct amounts *replaces;     // of the container's own resources only these go; NULL = all
     const char *image, *pull_policy;    // where the container names no image

@@ -91,14 +91,19 @@ def _resources(gpus, cpus):
 
 
 def template_of(image=None, template=None, resources=None):
-    """The template of pods: the given one, in whose first container the image and the resources are put."""
+    """The template of pods: the given one, in whose first container the image and the resources are put. If it has a CPU limit
+    of its own, the CPUs are requested only."""
     made = copy.deepcopy(template) if template else {}
     try:
         container = made.setdefault("spec", {}).setdefault("containers", [{"name": "worker"}])[0]
         if image:
             container["image"] = image
         if resources:
-            container.setdefault("resources", {}).setdefault("limits", {}).update(resources)
+            limits = container.setdefault("resources", {}).setdefault("limits", {})
+            if "cpu" in limits and "cpu" in resources:
+                container["resources"].setdefault("requests", {})["cpu"] = resources["cpu"]
+                resources = {**resources, "cpu": limits["cpu"]}
+            limits.update(resources)
     except (AttributeError, IndexError, KeyError, TypeError):
         raise TypeError("template= is a pod template, {\"spec\": {\"containers\": [{\"name\": \"worker\", ...}], ...}}, and "
                         f"not {template!r}") from None

@@ -81,7 +81,7 @@ static const char *fill(const char *json, const struct bundle_fill *f)
 }
 
 static const char pod[] = "{\"metadata\":{\"x\":1},\"spec\":{\"nodeSelector\":{\"a\":\"theirs\",\"b\":\"theirs\"},"
-                          "\"containers\":[{\"name\":\"w\",\"resources\":{\"claims\":[],\"limits\":{\"cpu\":\"9\"},"
+                          "\"containers\":[{\"name\":\"w\",\"resources\":{\"claims\":[],\"limits\":{\"cpu\":\"1\"},"
                           "\"requests\":{\"cpu\":\"7\",\"disk\":\"1\"}}},{\"name\":\"side\"}],\"last\":true}}";
 
 static void the_first_container_has_the_bundles_instead_of_its_own(void **state)
@@ -96,6 +96,29 @@ static void the_first_container_has_the_bundles_instead_of_its_own(void **state)
                         "\"ours\"},\"containers\":[{\"name\":\"w\",\"image\":\"image:1\",\"imagePullPolicy\":\"Never\","
                         "\"resources\":{\"claims\":[],\"requests\":{\"cpu\":\"2\"},\"limits\":{\"cpu\":\"2\"}}},"
                         "{\"name\":\"side\"}]}}");
+}
+
+static void a_larger_cpu_limit_of_the_template_stays(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *limit, *want;
+    } cases[] = {{"16", "16"}, {"\"2500m\"", "2500m"}, {"2", "2"}, {"\"1\"", "2"}, {"\"many\"", "2"}, {"[]", "2"}};
+    struct labels none = {0};
+    struct amounts two = amounts("{\"cpu\": 2, \"gpu\": 2}");
+    struct bundle_fill f = {.resources = &two, .node_selector = &none, .image = "i"};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *template =
+            arena_printf(&arena,
+                         "{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"gpu\":9,\"cpu\":%s"
+                         "},\"requests\":{\"cpu\":\"9\"}}}]}}",
+                         cases[i].limit);
+        const char *want =
+            arena_printf(&arena, "\"requests\":{\"cpu\":\"2\",\"gpu\":\"2\"},\"limits\":{\"cpu\":\"%s\",\"gpu\":\"2\"}",
+                         cases[i].want);
+        if (!strstr(fill(template, &f), want))
+            fail_msg("%s: %s", want, fill(template, &f));
+    }
 }
 
 // Of what the API server made of a pod for one bundle: limits that it set beside those of the bundle stay.
@@ -201,6 +224,7 @@ int main(void)
         cmocka_unit_test(what_is_no_quantity_is_named),
         cmocka_unit_test(sums_have_every_name_once_and_do_not_overflow),
         cmocka_unit_test(the_first_container_has_the_bundles_instead_of_its_own),
+        cmocka_unit_test(a_larger_cpu_limit_of_the_template_stays),
         cmocka_unit_test(only_what_is_named_may_be_replaced),
         cmocka_unit_test(what_is_of_the_wrong_shape_is_refused),
         cmocka_unit_test(a_template_without_containers_gets_one),

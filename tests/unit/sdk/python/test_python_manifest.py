@@ -24,6 +24,11 @@ class OfPods(unittest.TestCase):
         self.assertEqual(spec["template"]["spec"]["volumes"], [SHARED])
         self.assertNotIn("image", TEMPLATE["spec"]["containers"][0])
 
+    def test_a_template_with_a_cpu_limit_lets_the_pod_use_more_than_it_reserves(self):
+        template = {"spec": {"containers": [{"name": "worker", "resources": {"limits": {"cpu": 8}}}]}}
+        worker = _manifest.template_of("train:1", template, {"cpu": "500m", "nvidia.com/gpu": "1"})["spec"]["containers"][0]
+        self.assertEqual(worker["resources"], {"requests": {"cpu": "500m"}, "limits": {"cpu": 8, "nvidia.com/gpu": "1"}})
+
     def test_a_template_has_its_own_image_and_may_leave_the_container_out(self):
         own = {"spec": {"containers": [{"name": "worker", "image": "own:1"}]}}
         self.assertEqual(_manifest.template_of(template=own), own)
