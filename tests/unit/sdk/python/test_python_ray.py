@@ -64,19 +64,10 @@ class Runs(RunCase):
 
 
 class ByCadre(Runs):
-    """ray/*.py; also with nothing changed but the import lines."""
-
-    def with_our_import(self, name):
-        with open(f"{FOLDER}/{name}.py", encoding="utf-8") as f:
-            text = f.read()
-        return re.sub(r"^from ray\b", "from cadre.ray", re.sub(r"^import ray$", "import cadre.ray as ray", text, flags=re.M),
-                      flags=re.M)
-
-    def test_a_program_with_another_import_line(self):
-        self.prints("basics", ["-c", self.with_our_import("basics")])
+    """ray/*.py; those of the seeds also with nothing changed but the import lines."""
 
     def test_a_program_as_a_module(self):
-        self.prints("basics", ["-m", "cadre.ray", "-m", "basics"])
+        self.prints("folders", ["-m", "cadre.ray", "-m", "folders"])
 
 
 class ElsewhereRun(RunCase):
@@ -119,13 +110,25 @@ def of_program(name, folder):
     return lambda self: self.prints(name, ["-m", "cadre.ray", f"{name}.py"], folder)
 
 
-def add_programs(case, folder, name, make):
-    for program in programs(folder):
+def with_our_import(name, folder):
+    with open(f"{folder}/{name}.py", encoding="utf-8") as f:
+        text = re.sub(r"^import ray$", "import cadre.ray as ray", f.read(), flags=re.M)
+    return re.sub(r"^(from|import) ray\b", r"\1 cadre.ray", text, flags=re.M)
+
+
+def of_program_with_our_import(name, folder):
+    return lambda self: self.prints(name, ["-c", with_our_import(name, folder)], folder)
+
+
+def add_programs(case, folder, name, make, names=None):
+    for program in names or programs(folder):
         setattr(case, name.format(program), make(program, f"{HERE}/{folder}"))
 
 
 add_programs(ByCadre, "ray", "test_{}_as_it_is", of_program)
 add_programs(WithTorch, "ray_torch", "test_{}_as_it_is", of_program)
+add_programs(ByCadre, "ray", "test_{}_with_another_import_line", of_program_with_our_import, ["basics", "placement"])
+add_programs(WithTorch, "ray_torch", "test_{}_with_another_import_line", of_program_with_our_import, ["two_groups"])
 
 
 class Refused(RunCase):
@@ -492,7 +495,7 @@ class ByRay(unittest.TestCase):
 def by_ray(name, folder):
     def test(self):
         env = {k: v for k, v in environment().items() if not k.lower().endswith("_proxy")}
-        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+        env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_ADDRESS="local")
         env.pop("PYTHONPATH")
         done = subprocess.run([sys.executable, f"{folder}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
                               check=False, env=env)
