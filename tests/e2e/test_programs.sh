@@ -15,27 +15,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 . "$here/../lib/calls.sh"
 # shellcheck source=/dev/null
 . "$here/../lib/outside.sh"
-
-# What the program's user may do, and what its actors may.
-rights() {
-    local role
-    kc create namespace ship >/dev/null
-    kc create rolebinding cadre-cli -n ship --clusterrole=cadre-edit --serviceaccount=cadre-system:cadre-cli >/dev/null
-    for role in call code edit; do
-        kc create rolebinding "actors-$role" -n ship "--clusterrole=cadre-$role" --serviceaccount=ship:default >/dev/null
-    done
-}
-
-# of_itself PYTHON-ARGUMENTS...: what a program outside of the cluster prints, without what its ranks and verl print, and a
-# sanitizer that does not know what torch does.
-of_itself() {
-    outside "$@" 2>&1 | grep -vE '^([a-z0-9-]+ \[(rank [0-9,-]+|agent)\] |(INFO|WARNING):|colocated worker base|==[0-9]+==WARNING: ASan)'
-}
-
-# as_ray PYTHON-ARGUMENTS...: a program for Ray.
-as_ray() {
-    RAY_ADDRESS=auto CADRE_RAY_IMAGE=localhost/cadre-python:dev CADRE_NAMESPACE=ship of_itself "$@"
-}
+# shellcheck source=/dev/null
+. "$here/../lib/programs.sh"
 
 test_ray() {
     local programs=$suite_root/tests/unit/sdk/python/ray
@@ -46,24 +27,10 @@ test_ray() {
         as_ray -m cadre.ray "$programs/shipped.py"
 }
 
-# torch_template SITE-PACKAGES: of pods that have these packages of this machine, which no image has to hold.
-torch_template() {
-    jq -n --arg site "$1" --arg verl "$suite_root/tests/verl" '
-        [{name: "packages", path: $site}, {name: "verl", path: $verl}] as $folders |
-        {VERL_USE_EXTERNAL_MODULES: "verl_on_cpu,cadre.verl", VERL_USE_EXTERNAL_PLUGINS: "none", VERL_PLATFORM: "cpu",
-            VERL_ENGINE_DEVICE: "cuda", VERL_LOGGING_LEVEL: "ERROR", OMP_NUM_THREADS: "1", TOKENIZERS_PARALLELISM: "false",
-            HOME: "/tmp", PYTHONPATH: "/opt/packages:/opt/verl", LOGICAL_GPUS: "4"} as $env |
-        {spec: {terminationGracePeriodSeconds: 2,
-            volumes: [$folders[] | {name, hostPath: {path}}],
-            containers: [{name: "worker", image: "localhost/cadre-python:dev",
-                env: [$env | to_entries[] | {name: .key, value}],
-                volumeMounts: [$folders[] | {name, mountPath: "/opt/\(.name)", readOnly: true}]}]}}'
-}
-
-# verl_tests ARGUMENT...: verl's own tests, which tests/verl/run.sh runs outside of the cluster: how many passed.
-verl_tests() {
-    local outside_python=bash log=$suite_dir/verl_tests
-    as_ray "$suite_root/tests/verl/run.sh" "$@" >"$log" || cat "$log"
+# passed groups|actors FILE: how many of verl's own tests pass.
+passed() {
+    local log=$suite_dir/passed
+    programs_verl_tests "$@" >"$log" 2>&1 || cat "$log"
     grep -oE '[0-9]+ (passed|failed|error)' "$log"
 }
 
@@ -74,7 +41,7 @@ test_torch() {
         skip "programs with torch and verl, whose ranks are in pods" "deploy/python.sh cannot bring torch"
         return
     fi
-    torch_template "$("$outside_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >"$template"
+    programs_template "$("$outside_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >"$template"
     check "two groups with torch on the halves of one pool" is "$(cat "$here/two_groups.txt")" \
         of_itself "$here/two_groups.py" "$template"
     while read -r variable; do
@@ -88,15 +55,15 @@ test_torch() {
         return
     fi
     check "verl's own tests of worker groups pass with their workers in pods" is "1 passed" \
-        verl_tests single_controller/test_worker_group_basics.py
+        passed groups single_controller/test_worker_group_basics.py
     check "... also with an actor for each rank" is "1 passed" \
-        verl_tests --actors single_controller/test_worker_group_basics.py
+        passed actors single_controller/test_worker_group_basics.py
 }
 
 suite_start e2e-programs --nodes 1
 calls_images=(python)
 calls_install --set crds.install=false
-rights
+programs_rights
 test_ray
 test_torch
 suite_end

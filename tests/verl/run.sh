@@ -7,15 +7,15 @@
 #   --both    on Cadre, then on Ray: main_ppo has to get as far on both
 #   --actors  on cadre.ray alone: without cadre.verl, each worker of verl is an actor
 #   --bring   only brings the environment
-#   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, or one of this folder; options of
-#             pytest may follow
+#   FILE      below verl's tests, such as single_controller/test_decorator_on_cpu.py, one of this folder, or a path; options
+#             of pytest may follow
 #   -m        runs a module instead of pytest: main_ppo
 #
 # The environment, verl 0.9.0 with torch and Ray, comes from deploy/python.sh; main_ppo.txt has what else main_ppo imports.
 # The exit code is 77 where they cannot be had. CADRE_LOCAL, CADRE_AGENT and CADRE_CLIENT_LIBRARY name the programs of Cadre;
 # where they are not set, it takes those of build/release or build/dev. LOGICAL_GPUS: how many there are (8).
 # RAY_ADDRESS=auto: on a cluster, with the image and the template that docs/coming-from-ray.md names.
-# MEMORY_GB: with less available memory, it does not begin, and exits with 77.
+# MEMORY_GB: with less available memory, it does not begin, and exits with 77; test_data_transfer.py alone needs 18.
 set -euo pipefail
 
 version=0.9.0
@@ -80,6 +80,7 @@ if [[ $on == both ]]; then
     "${CADRE_PYTHON3:-python3}" "$here/equally_far.py" "$logs/cadre" "$logs/ray"
     exit
 fi
+[[ $* != *test_data_transfer.py* ]] || MEMORY_GB=${MEMORY_GB:-18}
 available=$(awk '/^MemAvailable/ {print int($2 / 1024 / 1024)}' /proc/meminfo)
 if [[ $available -lt ${MEMORY_GB:-0} ]]; then
     echo "run.sh: SKIP it needs $MEMORY_GB GB of memory, and $available GB are available"
@@ -109,6 +110,8 @@ for word; do
         word=tests/$word
     elif [[ $word != -* && $word == *.py && -e $here/$word ]]; then
         word=$here/$word
+    elif [[ $word != -* && $word == *.py && -e $word ]]; then
+        word=$(realpath "$word")
     fi
     words+=("$word")
 done
@@ -120,7 +123,8 @@ if [[ $on == ray ]]; then
     for name in $(compgen -e | grep -i '_proxy$' || true); do
         unset "$name" # Ray asks it for loopback, too
     done
-    export RAY_AUTH_MODE=disabled RAY_USAGE_STATS_ENABLED=0
+    # local: not the Ray that another program of this machine has begun.
+    export RAY_AUTH_MODE=disabled RAY_USAGE_STATS_ENABLED=0 RAY_ADDRESS=local
     "$python" "${words[@]}"
     exit
 fi
@@ -132,4 +136,8 @@ program CADRE_CLIENT_LIBRARY worker/host/libcadre.so
 export PYTHONPATH=$root/sdk/python:$own:$PYTHONPATH CADRE_PYTHON3=$python
 export VERL_USE_EXTERNAL_PLUGINS=cadre
 [[ $on == actors ]] && VERL_USE_EXTERNAL_PLUGINS=none
+sanitizer=$(ldd "$CADRE_CLIENT_LIBRARY" | awk '/lib[at]san/ { print $3 }')
+if [[ -n $sanitizer ]]; then # which has to be there before Python
+    export LD_PRELOAD=$sanitizer ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=0}
+fi
 "$python" -m cadre.ray "${words[@]}"
