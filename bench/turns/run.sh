@@ -11,7 +11,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/bench/lib/options.sh"
 options_check "$@"
 seconds=4
-attacks="info posts hoard calls ahead flood hellos silent*2 sessions slow handshakes bodies texts texts*7 documents frames"
+attacks="info posts hoard calls ahead flood hellos silent*2 sessions slow handshakes bodies texts texts*7 crumbs documents frames"
 while [[ $# -gt 0 ]]; do
     case $1 in
     --seconds) seconds=$2 ;;

@@ -54,6 +54,13 @@ bool record_reader_at_boundary(const struct record_reader *r)
     return !r->in_body && r->head_len == 0;
 }
 
+unsigned record_reader_count(struct record_reader *r)
+{
+    unsigned n = r->count;
+    r->count = 0;
+    return n;
+}
+
 uint64_t record_reader_unfinished(const struct record_reader *r)
 {
     uint64_t first = UINT64_MAX;
@@ -69,13 +76,20 @@ static bool is_answer(unsigned type)
 }
 
 // Both sides of a connection may have a call of the same number: an answer continues only an answer.
-static struct record_open *open_find(const struct record_reader *r, const struct record_header *h)
+static bool goes_on(const struct record_open *o, const struct record_header *h)
 {
-    for (unsigned i = r->n_open; i-- > 0;) {
-        struct record_open *o = &r->open[i];
-        if (o->call == h->call && o->rank == h->rank && is_answer(o->type) == is_answer(h->type))
-            return o;
-    }
+    return o->call == h->call && o->rank == h->rank && is_answer(o->type) == is_answer(h->type);
+}
+
+static struct record_open *open_find(struct record_reader *r, const struct record_header *h)
+{
+    if (r->found < r->n_open && goes_on(&r->open[r->found], h)) // it is asked for several times a record
+        return &r->open[r->found];
+    for (unsigned i = r->n_open; i-- > 0;)
+        if (goes_on(&r->open[i], h)) {
+            r->found = i;
+            return &r->open[i];
+        }
     return NULL;
 }
 
@@ -301,6 +315,7 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
     if (head == r->head && r->head_len < RECORD_HEADER_SIZE)
         return 0;
     r->head_len = 0;
+    r->count++;
     r->now = (struct record){0};
     r->got = 0;
     int code = record_header_decode(head, &r->now.h, err);
@@ -313,7 +328,7 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
 }
 
 // Where the rest of a body goes that is collected.
-static char *body_place(const struct record_reader *r)
+static char *body_place(struct record_reader *r)
 {
     const struct record_open *o = open_find(r, &r->now.h);
     return r->filled->data + (o && o->body && !(r->now.h.flags & RECORD_SHARED) ? o->len : 0) + r->got;

@@ -56,6 +56,8 @@ struct record_reader {
     struct blob *filled; // where it is collected, or what the last record handed out lies in
     struct record_open *open;
     unsigned n_open, size_open;
+    unsigned found; // which of them was found last
+    unsigned count;
     uint64_t seq;
     int failed;
 };
@@ -65,6 +67,8 @@ void record_reader_done(struct record_reader *r);
 
 // 1: *ret is the next record. 0: everything was taken, more is needed. Negative: the peer is wrong, close.
 int record_reader_next(struct record_reader *r, const char **data, size_t *len, struct record *ret, struct err *err);
+// Records that have begun since it was asked last: many of them may become one that is handed out.
+unsigned record_reader_count(struct record_reader *r);
 // Where the bytes that come next may be put to save a copy: then that place is what record_reader_next() gets. Until
 // then the reader must not be used otherwise. NULL: no body is on its way, or there is no room.
 char *record_reader_place(struct record_reader *r, size_t *ret_room);

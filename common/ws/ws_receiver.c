@@ -12,6 +12,7 @@
 
 #define READS_A_TURN 4 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
+#define FRAME_BYTES ((size_t)256) // a frame takes as long as so many bytes, at least
 
 enum {
     TLS_READS_A_TURN = 32,    // of a TLS record each, 16 KiB ...
@@ -59,6 +60,7 @@ static void take(struct ws_session *s, char *data, size_t len)
             s->receiver->on->refused(s, frames->close_code, err.msg);
         if (got <= 0)
             return;
+        s->work += FRAME_BYTES - MIN(e.len, FRAME_BYTES);
         take_event(s, &e);
     }
 }
@@ -108,10 +110,11 @@ static size_t read_turn(struct ws_reader *r, bool alone)
     struct ws_session *s = CONTAINER_OF(r, struct ws_receiver, reader)->session;
     int reads = !r->ssl ? READS_A_TURN : alone ? TLS_READS_A_TURN : TLS_READS_AMONG_MANY;
     size_t wave = 0, bytes = 0;
+    s->work = 0;
     for (int i = 0; i < reads && !s->paused && wave < WS_WAVE; i++)
         if (!read_once(s, &wave, &bytes))
             break;
-    return bytes;
+    return bytes + s->work;
 }
 
 static void unwatched(struct ws_reader *r)

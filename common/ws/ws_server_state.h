@@ -91,6 +91,7 @@ struct ws_session {
     bool moved;        // something was sent since the last sweep
     bool stuck;        // at the last sweep something was waiting, and nothing had been sent
     struct ws_queue queue;
+    size_t work; // bytes that count for this turn beside those that were read
     bool in_message, text;
     size_t message_len;
     struct blob *message; // what on_message will get

@@ -133,6 +133,11 @@ static void listen_or_not(struct ws_session *s)
         ws_receiver_watch(s);
 }
 
+void ws_session_worked(struct ws_session *s, size_t bytes, size_t least)
+{
+    s->work += least - MIN(bytes, least);
+}
+
 void ws_session_pause(struct ws_session *s)
 {
     if (s->paused || s->closing)

@@ -34,6 +34,8 @@ void ws_session_wake(struct ws_session *s);
 
 // Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
 void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
+// These bytes, which were just read, take as long as `least` bytes would, at least.
+void ws_session_worked(struct ws_session *s, size_t bytes, size_t least);
 // Stops reading. What was read already, up to read_size, may still come.
 void ws_session_pause(struct ws_session *s);
 void ws_session_resume(struct ws_session *s);

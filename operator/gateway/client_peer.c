@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_MAX = 16 * 1024 };
+enum {
+    TOKEN_MAX = 16 * 1024,
+    TEXT_UNITS = 2, // of work, for an answer that is a message of its own
+};
 
 // Both kinds
 
@@ -198,7 +201,7 @@ static void text_text(struct connection *c, const char *text, size_t len, struct
     if (blob && len > JSONRPC_LONG) {
         jsonrpc_input_long(j, blob, text, len);
     } else {
-        tenant_spend(j->session->tenant, len / TENANT_UNIT_BYTES);
+        tenant_spend(j->session->tenant, TEXT_UNITS + len / TENANT_UNIT_BYTES);
         jsonrpc_input(j, text, len);
     }
     text_after(c);

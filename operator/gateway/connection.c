@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELD_MAX = 256 << 10 };
+enum {
+    HELD_MAX = 256 << 10,
+    RECORD_BYTES = 1024, // a record, or a text, takes as long to handle as so many bytes to read, at least
+};
 
 struct input { // of a message: all of a text, or some of a binary one
     bool text, end;
@@ -308,7 +311,9 @@ static void take_data(struct connection *c, const struct input *in)
                 fall_behind(c);
             return;
         }
+        size_t before = left.len;
         got = record_reader_next(&c->reader, &left.data, &left.len, &rec, &err);
+        ws_session_worked(c->ws, before - left.len, (size_t)RECORD_BYTES * record_reader_count(&c->reader));
         if (got <= 0)
             break;
         got = c->state == CONNECTION_GREETED ? c->greet(c, &rec, &err) : take_record(c, &rec, &err);
@@ -390,6 +395,7 @@ char *connection_place(struct connection *c, size_t *ret_room)
 
 void connection_message(struct connection *c, const struct ws_message *m)
 {
+    ws_session_worked(c->ws, m->len, RECORD_BYTES);
     take_in_turn(c, &(struct input){m->text, true, m->data, m->len, m->blob});
 }
 

@@ -13,7 +13,8 @@ import sys
 import time
 
 from broken import bad_documents, bad_frames
-from peer import CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, TEXT, Target, call_body, record, records
+from peer import (CALL, CLOSE, DP_COMPUTE_PROTO, ERROR, HELLO, MORE, PING, TEXT, Target, call_body, frame, record,
+                  records)
 
 DAYS_MS = 3 * 24 * 3600 * 1000
 
@@ -282,6 +283,33 @@ def texts(target, options, end):
     return {"bytes": len(text), "answered": answered, "refused": refused}
 
 
+def crumbs(target, options, end):
+    """Pings, texts that are no JSON, and pieces of one byte of 1,000 arguments that never end: much work for few bytes."""
+    texts = 500
+    begun = b"".join(record(CALL, call_body({"method": "group.create"}, b"["), call=i + 1, flags=MORE) for i in range(1000))
+    pings = [target.websocket(group="echo") for _ in range(int(8 * options.scale) or 1)]
+    asking = [target.websocket("cadre.v1.json", "echo", None) for _ in pings]
+    pieces = [target.websocket(group="echo") for _ in pings]
+    for c in pieces:
+        c.send(begun)
+    kinds = ((pings, frame(b"", PING) * 2500),
+             (asking, frame(b"{", TEXT) * texts),
+             (pieces, frame(record(CALL, b" ", call=1, flags=MORE) * 7) * 100))
+    sent = 0
+    while time.monotonic() < end:
+        for clients, data in kinds:
+            for c in clients:
+                c.socket.sendall(data)
+                sent += len(data)
+        for c in asking:
+            for _ in range(texts):
+                c.message()
+    for clients, _ in kinds:
+        for c in clients:
+            c.close()
+    return {"connections": 3 * len(pings), "bytes": sent}
+
+
 def documents(target, options, end):
     """Malformed batches, for a method that takes rows: each gets an error, and the session goes on."""
     client = target.websocket(group="echo")
@@ -314,7 +342,8 @@ def frames(target, options, end):
 
 
 ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hellos, silent, sessions, slow, handshakes,
-                                   bodies, kills, tokens, texts, documents, frames)}
+                                   bodies, kills, tokens, texts, crumbs, documents,
+                                   frames)}
 
 # Of what an attack says that it did: without it, it was none.
 DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "failed", "answers", "frames")

@@ -9,7 +9,7 @@ import struct
 
 HELLO, WELCOME, CALL, RESULT, ERROR = 1, 2, 4, 7, 8
 GROUP = 0xFFFFFFFF
-TEXT, BINARY, CLOSE = 1, 2, 8
+TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 DP_COMPUTE_PROTO = 4
 MORE = 1
 PIECE = 1 << 20  # the most that a record has of a body
@@ -29,6 +29,15 @@ def records(kind, body, call):
 def call_body(head, args=b""):
     head = json.dumps(head).encode()
     return struct.pack("<I", len(head)) + head + args
+
+
+def frame(payload, opcode=BINARY):
+    """A websocket frame of a client, masked with zeros."""
+    n = len(payload)
+    first = 0x80 | opcode
+    length = (struct.pack("!BB", first, 0x80 | n) if n < 126 else
+              struct.pack("!BBH", first, 0xFE, n) if n < 65536 else struct.pack("!BBQ", first, 0xFF, n))
+    return length + bytes(4) + payload
 
 
 class Target:
@@ -101,12 +110,8 @@ class Websocket:
         del self.buffer[:n]
         return data
 
-    def send(self, payload, opcode=BINARY, final=True):
-        n = len(payload)
-        first = (0x80 if final else 0) | opcode
-        length = (struct.pack("!BB", first, 0x80 | n) if n < 126 else
-                  struct.pack("!BBH", first, 0xFE, n) if n < 65536 else struct.pack("!BBQ", first, 0xFF, n))
-        self.socket.sendall(length + bytes(4) + payload)
+    def send(self, payload, opcode=BINARY):
+        self.socket.sendall(frame(payload, opcode))
 
     def frame(self):
         """(opcode, payload) of the next frame."""

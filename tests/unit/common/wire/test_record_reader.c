@@ -260,6 +260,50 @@ static void a_cancel_ends_an_unfinished_call_and_an_error_a_result(void **state)
                                          "RESULT call=2 rank=6 flags=0 at=0 seq=5 six whole\n");
 }
 
+static void pieces_that_are_collected_are_counted(void **state)
+{
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        put(RECORD_CALL, 1, 0, RECORD_MORE, "a");
+    put(RECORD_CALL, 1, 0, 0, "b");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true});
+    assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+    assert_int_equal(rec.len, 6);
+    assert_int_equal(record_reader_count(&r), 6);
+    assert_int_equal(record_reader_count(&r), 0);
+    record_reader_done(&r);
+}
+
+// With 500 others open, and in any order.
+static void each_of_many_bodies_goes_on(void **state)
+{
+    enum { BODIES = 500 };
+    struct record_reader r;
+    struct record rec;
+    struct err err = ERR_INIT;
+    (void)state;
+    for (uint32_t i = 0; i < BODIES; i++)
+        put(RECORD_CALL, 1 + i, 0, RECORD_MORE, "a");
+    for (uint32_t i = 0; i < BODIES; i++)
+        put(RECORD_CALL, 1 + i * 7 % BODIES, 0, RECORD_MORE, "b");
+    for (uint32_t i = 0; i < BODIES; i++)
+        put(RECORD_CALL, 1 + i * 11 % BODIES, 0, 0, "c");
+    const char *data = stream.data;
+    size_t len = stream.len;
+    record_reader_init(&r, &(struct record_reader_config){.whole = true});
+    for (uint32_t i = 0; i < BODIES; i++) {
+        assert_int_equal(record_reader_next(&r, &data, &len, &rec, &err), 1);
+        assert_int_equal(rec.h.call, 1 + i * 11 % BODIES);
+        assert_memory_equal(rec.body, "abc", 3);
+    }
+    record_reader_done(&r);
+}
+
 static void another_type_inside_a_body_is_refused(void **state)
 {
     (void)state;
@@ -525,6 +569,8 @@ int main(void)
         T(a_cancel_ends_an_unfinished_call_and_an_error_a_result),
         T(a_call_that_has_not_come_in_whole_has_its_id),
         T(another_type_inside_a_body_is_refused),
+        T(pieces_that_are_collected_are_counted),
+        T(each_of_many_bodies_goes_on),
         T(a_body_over_the_cap_is_refused),
         T(too_many_unfinished_bodies_are_refused),
         T(the_quota_bounds_what_is_collected),
