@@ -42,12 +42,13 @@ setup() {
     operator_ip=$(operator_pods | cut -d ' ' -f 2)
 }
 
-operator_get() { # PATH
-    "$devcluster" exec -- curl --silent --show-error --fail --max-time 5 "http://$operator_ip:8080$1"
+operator_get() { # PATH...
+    "$devcluster" exec -- curl --silent --show-error --fail --max-time 5 "${@/#/http://$operator_ip:8080}"
 }
 
+# Fails unless it is healthy, too.
 resident_mib() {
-    operator_get /metrics | awk '/^process_resident_memory_bytes/ { print int($2 / 1048576) }'
+    operator_get /healthz /metrics | awk '/^process_resident_memory_bytes/ { print int($2 / 1048576) }'
 }
 
 # loop_turns SECONDS: how many turns of its loop took no longer than that; "+Inf": all.
@@ -83,7 +84,6 @@ watch_operator() { # PID...
     : >"$suite_dir/unhealthy"
     most_mib=0
     while any_runs "$@"; do
-        operator_get /healthz >/dev/null 2>>"$suite_dir/unhealthy" || true
         mib=$(resident_mib 2>>"$suite_dir/unhealthy" || echo 0)
         [[ $mib -le $most_mib ]] || most_mib=$mib
         sleep 0.2
@@ -158,6 +158,12 @@ quantiles() {
     report '"p50 \(.p50Ms) ms, p99 \(.p99Ms) ms"' --since "$callers_since" | tr -d '"'
 }
 
+# Which process it was when the metrics were last read, and whether it led.
+process_and_lead() {
+    awk '/^process_start_time_seconds/ { start = $2 } /^leader_election_master_status/ { leads = $2 } END { print start, leads }' \
+        "$suite_dir/metrics"
+}
+
 lives_on() {
     kc -n cadre-system get pods -l app.kubernetes.io/component=operator \
         -o 'jsonpath={.items[*].status.containerStatuses[0].restartCount}'
@@ -176,7 +182,7 @@ below_limit() {
 
 # attack NAME TEXT [NAME TEXT]...: one attack, or several at the same time.
 attack() {
-    local begun i names=() texts=()
+    local begun i turns names=() texts=()
     attack_pids=()
     for ((i = 1; i < $#; i += 2)); do
         [[ ${!i} =~ ${CADRE_ATTACKS:-.} ]] || continue
@@ -194,12 +200,13 @@ attack() {
     check "... and were all the time" is '[0,0,0]' report '[.failed, .lost, .wrong]' --since "$callers_since"
     check "... health was answered" equals "" "$(<"$suite_dir/unhealthy")"
     check "... memory is below four fifths of the limit" below_limit
-    check "... it was not restarted, and leads" is "0 0" echo "$(lives_on) $(leads_on)"
+    turns=$(turns_since) || turns="no metrics"
+    check "... it was not restarted, and leads" is "$first_process" process_and_lead
     for i in "${names[@]}"; do
         [[ -z ${CADRE_ATTACK_DETAILS-} ]] || sed 's/^/# /' "$suite_dir/attack.$i"
         echo "# $i: $(tail -n 1 "$suite_dir/attack.$i")"
     done
-    echo "# ${names[*]}: $(quantiles), $most_mib MiB, $(turns_since)"
+    echo "# ${names[*]}: $(quantiles), $most_mib MiB, $turns"
 }
 
 suite_cluster e2e-attack --nodes 1 --gpus 8
@@ -207,6 +214,7 @@ calls_images=(python)
 setup
 callers_start victim/0 victim/1
 turns_begin
+first_process=$(process_and_lead)
 sleep "$seconds"
 echo "# alone: $(quantiles), $(resident_mib) MiB, $(turns_since)"
 attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing" posts "... by HTTP"
@@ -220,9 +228,10 @@ attack sessions "2,000 clients that do nothing"
 attack handshakes "TLS handshakes without a request" tokens "made-up tokens"
 attack bodies "POSTs of 100 KiB, on 400 connections"
 attack texts "requests of 8 MiB, as JSON"
-attack documents "malformed batches" frames "frames that break RFC 6455"
+attack documents "malformed batches" frames "frames that break RFC 6455" crumbs "pings, texts and pieces of a byte"
 attack kills "workers that are stopped and killed while they are called"
 attack workers "workers that break the protocol"
+check "it was not restarted, and never lost the lease" is "0 0" echo "$(lives_on) $(leads_on)"
 check "the callers end" callers_stop
 check "during all attacks, no call of theirs failed or was lost" is "[0,0,0]" report '[.failed, .lost, .wrong]'
 suite_end
