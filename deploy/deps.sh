@@ -31,6 +31,7 @@ python3 python3
     [test]="
 shellcheck shellcheck
 clang-format clang-format
+ccache ccache
 g++ g++
 libgloo.so libgloo-dev
 "
