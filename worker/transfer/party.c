@@ -183,14 +183,21 @@ static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_
     *to_len = e->len;
 }
 
-static void lose_member(struct party *p, int member)
+// Its connection has ended, without a word. A rank that begins another transfer drops its connections, too.
+static void give_loss(struct party *p, int member)
 {
     char text[PARTY_REASON_SIZE];
+    snprintf(text, sizeof text, "%s was lost: its process or its node has ended, or another transfer has begun",
+             p->config.names[member]);
+    set_reason(p, ERR_UNAVAILABLE, text);
+}
+
+static void lose_member(struct party *p, int member)
+{
     if (p->decided != COMMIT_OPEN)
         return;
-    snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[member]);
     if (member != p->witness || !p->center.proposed)
-        set_reason(p, ERR_UNAVAILABLE, text);
+        give_loss(p, member);
     enum commit_next next = member == p->witness ? commit_center_alone(&p->center) : commit_center_failed(&p->center);
     if (member == p->witness)
         p->witness = -1;
@@ -240,11 +247,9 @@ static void tell_receiver(struct party *p, struct dialog_event *e)
         commit_receiver_told(&p->receiver, read_decision(p, e));
         p->decided = p->receiver.decision;
     } else if (e->kind == DIALOG_LOST && e->member == 0) {
-        char text[PARTY_REASON_SIZE];
         follow_receiver(p, commit_receiver_center_lost(&p->receiver));
-        snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[0]);
         if (p->decided == COMMIT_KEEP)
-            set_reason(p, ERR_UNAVAILABLE, text);
+            give_loss(p, 0);
     } else if (e->kind == DIALOG_LOST) {
         follow_receiver(p, commit_receiver_witness_lost(&p->receiver));
     }
@@ -264,10 +269,9 @@ static void tell_sender(struct party *p, struct dialog_event *e)
     if (e->kind == DIALOG_DECISION && open) {
         p->decided = read_decision(p, e);
     } else if (e->kind == DIALOG_LOST && e->member == 0 && open) {
-        snprintf(text, sizeof text, "%s was lost: its process has ended, or its node", p->config.names[0]);
         p->decided = p->at_witness == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
         if (p->decided == COMMIT_KEEP)
-            set_reason(p, ERR_UNAVAILABLE, text);
+            give_loss(p, 0);
     } else if (e->kind == DIALOG_PROPOSE && center_is_there(p)) {
         say_decision(p, 0, commit_witness_proposed(&p->at_witness));
     } else if (e->kind == DIALOG_OVER && e->member < p->config.n_receivers) {
