@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large unused blocks, kept for the next body. The kernel clears and maps a new block page by page, which takes longer
-// than receiving its content. Bounded. One thread. Gain: bodies of 60 MiB go through the proxy at 2x the rate without
-// TLS (bench/calls).
+// than receiving its content. Bounded. One thread. Gain: an echo of 1 MiB takes 0.8x of the CPU time over TLS, and
+// 0.4x without (bench/calls).
 #pragma once
 
 #include <stdbool.h>

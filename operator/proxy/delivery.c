@@ -121,7 +121,7 @@ struct preparation {
     bool ready;
     struct call_body body;
     struct quota *quota;
-    char method[HEAD_METHOD_MAX + 1], group[GROUP_KEY_SIZE];
+    char method[CALL_HEAD_METHOD_MAX + 1], group[GROUP_KEY_SIZE];
     struct order order;
     struct delivery result;
     bool head;                   // of a batch that passes, instead ...

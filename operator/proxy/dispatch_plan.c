@@ -16,9 +16,9 @@ static int parse(const char *text, size_t len, const char *what, struct arena *a
 
 static int read_rule(const struct record_call *parts, struct arena *a, struct dispatch_rule *ret, struct err *err)
 {
-    struct head head;
+    struct call_head head;
     struct json *split, *collect = NULL;
-    int r = head_decode(parts->head, parts->head_len, &head, err);
+    int r = call_head_decode(parts->head, parts->head_len, &head, err);
     if (r == 0)
         r = parse(head.split, head.split_len, "split", a, &split, err);
     if (r == 0)

@@ -13,10 +13,10 @@ static const char *const methods[] = {
     [GROUP_CHANGE_CAPACITY] = "group.capacity",
 };
 
-enum group_change_kind group_change_kind_of(const struct head *head)
+enum group_change_kind group_change_kind_of(const struct call_head *head)
 {
     for (size_t i = GROUP_CHANGE_NONE + 1; i < ARRAY_LEN(methods); i++)
-        if (head_method_is(head, methods[i]))
+        if (call_head_method_is(head, methods[i]))
             return (enum group_change_kind)i;
     return GROUP_CHANGE_NONE;
 }

@@ -8,9 +8,9 @@
 
 #define METHOD "group.kill" // no method of a class has a dot in its name
 
-bool kill_is(const struct head *head)
+bool kill_is(const struct call_head *head)
 {
-    return head_method_is(head, METHOD);
+    return call_head_method_is(head, METHOD);
 }
 
 static void kill_free(struct kill *k)
@@ -42,7 +42,7 @@ void kill_refuse(struct kill *k, const struct err *why)
 
 // Beginning
 
-static int check(const struct group *g, const struct record_header *h, const struct head *head, struct err *err)
+static int check(const struct group *g, const struct record_header *h, const struct call_head *head, struct err *err)
 {
     if (head->role)
         return err_set(err, ERR_INVALID,
@@ -71,7 +71,7 @@ static void choose(struct kill *k)
     k->newest = at->member ? at->member->attempt : MAX(at->exit_attempt + 1, k->group->attempt);
 }
 
-int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct head *head,
+int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct call_head *head,
                struct err *err)
 {
     struct router *r = s->router;

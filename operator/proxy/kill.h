@@ -5,9 +5,9 @@
 #pragma once
 
 #include "common/base/deadline.h"
+#include "common/wire/call_head.h"
 #include "common/wire/record.h"
 #include "common/wire/traceparent.h"
-#include "operator/proxy/head.h"
 #include "operator/proxy/session_state.h"
 
 enum { KILL_WAIT_MS = 30 * 1000 }; // for the end, where the client gives no deadline
@@ -33,10 +33,10 @@ struct kill_order { // strings are the group's
     uint32_t rank;
 };
 
-bool kill_is(const struct head *head);
+bool kill_is(const struct call_head *head);
 // Notes it for the owner of the router. An error is the client's to hear, and nothing was noted: ERR_INVALID,
 // ERR_CONFLICT, ERR_UNAVAILABLE, ERR_THROTTLED.
-int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct head *head,
+int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct call_head *head,
                struct err *err);
 struct kill *kill_find(const struct session *s, uint32_t id); // NULL = none that is not answered
 void kill_cancel(struct kill *k);                             // by the client

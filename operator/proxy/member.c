@@ -3,8 +3,8 @@
 
 #include "common/base/json.h"
 #include "common/base/str.h"
+#include "common/wire/call_head.h"
 #include "common/wire/mode.h"
-#include "operator/proxy/head.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -66,8 +66,9 @@ static int read_method(struct member *m, const struct json *v, const char *role,
     struct arena *a = &m->arena;
     const char *name = json_str(json_get(v, "name"), a), *dispatch = json_str(json_get(v, "dispatch"), a),
                *execute = json_str(json_get(v, "execute"), a);
-    if (str_empty(name) || strlen(name) > HEAD_METHOD_MAX)
-        return err_set(err, ERR_INVALID, "HELLO: a method needs a \"name\" of 1 to %d characters", HEAD_METHOD_MAX);
+    if (str_empty(name) || strlen(name) > CALL_HEAD_METHOD_MAX)
+        return err_set(err, ERR_INVALID, "HELLO: a method needs a \"name\" of 1 to %d characters",
+                       CALL_HEAD_METHOD_MAX);
     *ret = (struct member_method){.name = name, .dispatch = mode_dispatch(dispatch), .execute = mode_execute(execute)};
     if (!ret->dispatch || !ret->execute)
         return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
@@ -100,9 +101,9 @@ static int read_role(struct member *m, const struct json *v, struct err *err)
 {
     struct member_role *role = &m->roles[m->n_roles];
     const char *name = json_str(json_get(v, "name"), &m->arena);
-    if (str_empty(name) || strlen(name) > HEAD_ROLE_MAX || member_role(m, name))
+    if (str_empty(name) || strlen(name) > CALL_HEAD_ROLE_MAX || member_role(m, name))
         return err_set(err, ERR_INVALID, "HELLO: a role needs a \"name\" of its own of 1 to %d characters",
-                       HEAD_ROLE_MAX);
+                       CALL_HEAD_ROLE_MAX);
     role->name = name;
     role->class = json_str(json_get(v, "class"), &m->arena);
     m->n_roles++;

@@ -197,7 +197,7 @@ void object_session_ends(struct session *s)
 
 // object.get, object.pin, object.free
 
-static int read_ref(const struct head *head, const struct record_call *parts, struct arena *a, struct ref *ret,
+static int read_ref(const struct call_head *head, const struct record_call *parts, struct arena *a, struct ref *ret,
                     struct ref_found *found, struct err *err)
 {
     if (!ref_is(parts->args, parts->args_len, found))
@@ -206,7 +206,7 @@ static int read_ref(const struct head *head, const struct record_call *parts, st
     return ref_parse(found->text, found->text_len, a, ret, err);
 }
 
-static void write_head(const struct head *head, const struct group *g, const struct ref *ref, bool join,
+static void write_head(const struct call_head *head, const struct group *g, const struct ref *ref, bool join,
                        struct json_writer *w)
 {
     writer_object(w, NULL);
@@ -228,12 +228,12 @@ static void write_head(const struct head *head, const struct group *g, const str
     writer_object_end(w);
 }
 
-static int make_body(struct session *s, const struct head *head, const struct group *g, const struct ref *ref,
+static int make_body(struct session *s, const struct call_head *head, const struct group *g, const struct ref *ref,
                      const struct ref_found *f, struct blob **ret, struct err *err)
 {
     struct json_writer w;
     writer_init(&w, 0);
-    write_head(head, g, ref, head_method_is(head, "object.get"), &w);
+    write_head(head, g, ref, call_head_method_is(head, "object.get"), &w);
     struct blob *b = blob_new(4 + w.buf.len + f->len, s->quota);
     if (b) {
         record_call_prefix(b->data, (uint32_t)w.buf.len);
@@ -245,7 +245,7 @@ static int make_body(struct session *s, const struct head *head, const struct gr
     return b ? 0 : err_set(err, ERR_THROTTLED, "too many calls of this client wait already");
 }
 
-static int to_owners(struct session *s, struct record *rec, struct head *head, struct record_call *parts,
+static int to_owners(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
                      struct arena *a, struct blob **ret, struct err *err)
 {
     struct ref ref;
@@ -264,7 +264,7 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
         r = make_body(s, head, g, &ref, &found, ret, err);
     if (r < 0)
         return r;
-    if (head_method_is(head, "object.free"))
+    if (call_head_method_is(head, "object.free"))
         forget(s, arena_strndup(a, found.text, found.text_len), ref.n);
     rec->h.rank = ref.form == REF_ONE ? ref.parts[0].rank : RECORD_GROUP;
     rec->h.dispatch = ref.form == REF_ONE ? 0 : RECORD_SPLIT;
@@ -273,10 +273,10 @@ static int to_owners(struct session *s, struct record *rec, struct head *head, s
     rec->body = (*ret)->data;
     rec->len = (*ret)->len;
     r = record_call_decode(rec->body, rec->len, parts, err);
-    return r < 0 ? r : head_decode(parts->head, parts->head_len, head, err);
+    return r < 0 ? r : call_head_decode(parts->head, parts->head_len, head, err);
 }
 
-static int check_keep(const struct session *s, const struct record *rec, const struct head *head, struct err *err)
+static int check_keep(const struct session *s, const struct record *rec, const struct call_head *head, struct err *err)
 {
     if (head->pin && !head->keep)
         return err_set(err, ERR_INVALID, "\"pin\" is for results that stay on the workers: set \"keep\", too");
@@ -294,17 +294,17 @@ static int check_keep(const struct session *s, const struct record *rec, const s
     return 0;
 }
 
-int object_begin(struct session *s, struct record *rec, struct head *head, struct record_call *parts, struct blob **ret,
-                 struct err *err)
+int object_begin(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
+                 struct blob **ret, struct err *err)
 {
     *ret = NULL;
-    bool put = head_method_is(head, "object.put");
+    bool put = call_head_method_is(head, "object.put");
     head->keep = head->keep || put;
     int r = check_keep(s, rec, head, err);
     if (r < 0 || head->method_len < 7 || memcmp(head->method, "object.", 7) != 0)
         return r;
-    if (!put && !head_method_is(head, "object.get") && !head_method_is(head, "object.pin") &&
-        !head_method_is(head, "object.free"))
+    if (!put && !call_head_method_is(head, "object.get") && !call_head_method_is(head, "object.pin") &&
+        !call_head_method_is(head, "object.free"))
         return err_set(err, ERR_NOT_FOUND,
                        "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
                        (int)head->method_len, head->method);

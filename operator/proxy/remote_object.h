@@ -13,8 +13,8 @@ enum { OBJECT_SESSION_PARTS = 65536 }; // that a session may have made and not f
 // are chosen; the other methods of this kind, which have a reference as their argument, become calls to the ranks that
 // keep its parts: *rec, *head and *parts are about a new body then, *ret, which the caller unrefs. ROUTER_COLLECT: the
 // body must be here whole for that.
-int object_begin(struct session *s, struct record *rec, struct head *head, struct record_call *parts, struct blob **ret,
-                 struct err *err);
+int object_begin(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
+                 struct blob **ret, struct err *err);
 
 // Sends the reference to what ranks have kept of their results, or one has. ERR_LIMIT, ERR_INTERNAL.
 int object_collect(struct call *c, struct err *err);

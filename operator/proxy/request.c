@@ -13,7 +13,8 @@ static void put_text(char *out, const char *text, size_t len)
     out[len] = '\0';
 }
 
-void request_read(const struct record_header *h, const struct head *head, const struct group *g, struct request *ret)
+void request_read(const struct record_header *h, const struct call_head *head, const struct group *g,
+                  struct request *ret)
 {
     memset(ret, 0, offsetof(struct request, method));
     ret->id = h->call;

@@ -3,9 +3,9 @@
 // have it at once. It refers to no call, because it is computed before the call exists.
 #pragma once
 
+#include "common/wire/call_head.h"
 #include "common/wire/record.h"
 #include "common/wire/traceparent.h"
-#include "operator/proxy/head.h"
 #include "operator/proxy/proxy_group.h"
 
 struct session;
@@ -29,14 +29,15 @@ struct request {
     uint8_t lane;   // of its method, as the members have it
     bool again;     // the method declared that it may run again
     uint32_t first; // the rank, of those that get it, with the lowest number
-    char method[HEAD_METHOD_MAX + 1];
-    char role[HEAD_ROLE_MAX + 1];    // "" = none
-    char trace[TRACEPARENT_LEN + 1]; // "" = none
+    char method[CALL_HEAD_METHOD_MAX + 1];
+    char role[CALL_HEAD_ROLE_MAX + 1]; // "" = none
+    char trace[TRACEPARENT_LEN + 1];   // "" = none
 };
 
 enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE }; // now, once the group is ready, once there is a slot
 
-void request_read(const struct record_header *h, const struct head *head, const struct group *g, struct request *ret);
+void request_read(const struct record_header *h, const struct call_head *head, const struct group *g,
+                  struct request *ret);
 // The most ranks that can get it.
 uint32_t request_ranks(const struct request *q);
 // An enum verdict, or an error for the client. `s`: it must not overtake what that session has waiting; NULL = it is

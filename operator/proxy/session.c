@@ -116,13 +116,13 @@ static int refuse(struct session *s, uint32_t id, const struct err *err)
     return 0;
 }
 
-static bool is_found(const struct session *s, const struct head *head)
+static bool is_found(const struct session *s, const struct call_head *head)
 {
     return s->found && s->found_at == s->router->n_group_changes && head->group &&
            strncmp(s->found->name, head->group, head->group_len) == 0 && !s->found->name[head->group_len];
 }
 
-static struct group *find_group(struct session *s, const struct head *head, struct err *err)
+static struct group *find_group(struct session *s, const struct call_head *head, struct err *err)
 {
     char key[GROUP_KEY_SIZE];
     if (is_found(s, head))
@@ -199,11 +199,11 @@ static int check_reads(const struct session *s, struct err *err)
 }
 
 // What the proxy answers by itself; no method of a class has a dot in its name.
-static bool answer_self(struct session *s, uint32_t id, const struct head *head, const struct record_call *parts,
+static bool answer_self(struct session *s, uint32_t id, const struct call_head *head, const struct record_call *parts,
                         const struct group *g)
 {
-    bool info = head_method_is(head, "group.info");
-    if (!info && !head_method_is(head, "group.stats"))
+    bool info = call_head_method_is(head, "group.info");
+    if (!info && !call_head_method_is(head, "group.stats"))
         return false;
     struct buf body = BUF_INIT(SIZE_MAX / 2);
     struct err why = ERR_INIT;
@@ -219,13 +219,13 @@ static bool answer_self(struct session *s, uint32_t id, const struct head *head,
 }
 
 // group.output: lines of the group's ranks come from now on, with {"listen": false} no more.
-static bool answer_output(struct session *s, uint32_t id, const struct head *head, const struct record_call *parts,
+static bool answer_output(struct session *s, uint32_t id, const struct call_head *head, const struct record_call *parts,
                           struct group *g)
 {
     struct arena a = ARENA_INIT;
     struct err why = ERR_INIT;
     struct json *args = NULL;
-    if (!head_method_is(head, OUTPUT_METHOD))
+    if (!call_head_method_is(head, OUTPUT_METHOD))
         return false;
     if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, &why) < 0)
         err_wrap(&why, "the arguments of %s", OUTPUT_METHOD);
@@ -276,7 +276,7 @@ static void unref_blob(struct blob **b)
 }
 
 // A method of a group. ROUTER_COLLECT: more of it has to come first.
-static int begin_method(struct session *s, const struct record *rec, const struct head *head, struct group *g,
+static int begin_method(struct session *s, const struct record *rec, const struct call_head *head, struct group *g,
                         uint64_t unfinished)
 {
     bool piece = rec->h.flags & RECORD_MORE;
@@ -308,7 +308,7 @@ static int begin_method(struct session *s, const struct record *rec, const struc
 static int begin(struct session *s, const struct record *given, uint64_t unfinished, struct err *err)
 {
     struct record_call parts;
-    struct head head;
+    struct call_head head;
     struct record now = *given, *rec = &now; // of an object's method it becomes another call
     _cleanup_(unref_blob) struct blob *made = NULL;
     bool piece = rec->h.flags & RECORD_MORE;
@@ -328,7 +328,7 @@ static int begin(struct session *s, const struct record *given, uint64_t unfinis
         err_set(&why, ERR_INVALID,
                 "this version does not support arguments in parts; send a list with one element per rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
-             head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
+             call_head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
         enum group_change_kind kind = group_change_kind_of(&head);
         if (kind && piece)
             return ROUTER_COLLECT;

@@ -10,7 +10,7 @@
 #include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/map.h"
-#include "operator/proxy/head.h"
+#include "common/wire/call_head.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum {
     STATS_METHODS_MAX = 32, // of a group; calls of further ones are those of STATS_OTHER
     STATS_SERIES_MAX = 512, // methods of all groups that have series of their own among the metrics
     STATS_BUCKETS = 20,
-    STATS_NAME_SIZE = HEAD_ROLE_MAX + 1 + HEAD_METHOD_MAX + 1,
+    STATS_NAME_SIZE = CALL_HEAD_ROLE_MAX + 1 + CALL_HEAD_METHOD_MAX + 1,
 };
 
 #define STATS_OTHER "other"

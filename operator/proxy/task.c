@@ -25,7 +25,7 @@ static bool count_same(void *ctx, const char *role, const char *method)
     return false;
 }
 
-uint32_t task_above(const struct group *g, const struct head *h)
+uint32_t task_above(const struct group *g, const struct call_head *h)
 {
     struct arena a = ARENA_INIT;
     struct err ignored = ERR_INIT;

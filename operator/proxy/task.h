@@ -6,11 +6,11 @@
 // earlier.
 #pragma once
 
-#include "operator/proxy/head.h"
+#include "common/wire/call_head.h"
 #include "operator/proxy/proxy_group.h"
 
 // How many methods that wait for the call have slots of its group that it could use, by the `via` of its head.
-uint32_t task_above(const struct group *g, const struct head *h);
+uint32_t task_above(const struct group *g, const struct call_head *h);
 // The rank for a call of this lane. False: it has to wait for a slot. `queued`: it is the first of those that do.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank);
 // Every slot is held by a method that waits for it: it would never run.

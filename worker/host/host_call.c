@@ -179,35 +179,6 @@ bool call_encode(struct cadre_call *c, struct buf *out)
     return !c->failed;
 }
 
-static bool is_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && v->text[0] == 't';
-}
-
-int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err)
-{
-    struct json *root;
-    struct call_head h = {0};
-    int r = json_parse(json, len, NULL, a, &root, err);
-    if (r < 0)
-        return err_wrap(err, "head of a call");
-    h.method = json_str(json_get(root, "method"), a);
-    if (!h.method)
-        return err_set(err, ERR_INVALID, "head of a call: no \"method\" with a name");
-    h.via = json_get(root, "via");
-    if (h.via && via_check(h.via, err) < 0)
-        return err_wrap(err, "head of a call: \"via\"");
-    h.role = json_str(json_get(root, "role"), a);
-    h.trace = json_str(json_get(root, "traceparent"), a);
-    const struct json *timeout = json_get(root, "timeoutMs");
-    if (timeout && (!json_i64(timeout, &h.timeout_ms) || h.timeout_ms < 1))
-        return err_set(err, ERR_INVALID, "head of a call: timeoutMs must be a whole number from 1");
-    h.keep = is_true(json_get(root, "keep"));
-    h.pin = is_true(json_get(root, "pin"));
-    *ret = h;
-    return 0;
-}
-
 cadre_result call_missing(struct cadre_call *c, const char *name, size_t position)
 {
     if (c->root)

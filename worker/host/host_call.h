@@ -94,14 +94,3 @@ cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
 void call_set_args(struct cadre_call *c, const char *args, size_t len);
 void call_set_device_args(struct cadre_call *c, const char *head, size_t len, struct region *values);
 void call_refuse(struct cadre_call *c, const struct err *err);
-struct call_head {
-    const char *method;     // in the arena
-    const char *role;       // likewise; NULL = none
-    int64_t timeout_ms;     // 0 = none
-    bool keep, pin;         // the result stays here; also when the session that wants it ends
-    const struct json *via; // in the arena, its text in the head; NULL = none
-    const char *trace;      // traceparent, in the arena; NULL = none
-};
-
-// Members that are not known are left alone: a newer proxy may send them.
-int call_head_decode(const char *json, size_t len, struct arena *a, struct call_head *ret, struct err *err);

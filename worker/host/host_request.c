@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/wire/record.h"
+#include "common/wire/traceparent.h"
 #include "common/wire/via.h"
 #include "common/ws/memory.h"
 #include "worker/host/borrowed.h"
@@ -184,90 +185,55 @@ static bool holds_the_thread(void *ctx, const char *role, const char *method)
 }
 
 // A method that waits for this call may have the only thread that this call could run on.
-static int check_cycle(const struct request_owner *owner, const struct role *role, const cadre_method *method,
-                       const struct call_head *head, struct arena *a, struct err *err)
+static int check_cycle(const struct request_owner *owner, const struct request_what *what, const struct call_head *head,
+                       struct arena *a, struct err *err)
 {
-    struct turn turn = {owner, instance_lane(role->instance, method->name)};
+    struct turn turn = {owner, instance_lane(what->role->instance, what->method->name)};
     struct via_place here;
+    struct json *via;
     if (!head->via || !owner->caller || !caller_where(owner->caller, &here.ns, &here.group, &here.rank) ||
         executor_lane_size(owner->executor, turn.lane) > 1)
         return 0;
-    int at = via_find(head->via, &here, a, holds_the_thread, &turn);
+    if (json_parse(head->via, head->via_len, NULL, a, &via, err) < 0)
+        return err->code;
+    int at = via_find(via, &here, a, holds_the_thread, &turn);
     if (at < 0)
         return 0;
     struct buf way = BUF_INIT(512);
-    via_print(head->via, at, a, &way);
+    via_print(via, at, a, &way);
     err_set(err, ERR_CONFLICT,
             "a deadlock: %s() would wait for the thread of rank %d of %s/%s, which waits for it (%s); a concurrency "
             "group gives it a thread of its own",
-            method->name, here.rank, here.ns, here.group, buf_str(&way));
+            what->method->name, here.rank, here.ns, here.group, buf_str(&way));
     buf_done(&way);
     return err->code;
 }
 
-bool request_recalls(const struct request_owner *owner, const struct record_call *call)
+static int read_what(const struct request_owner *owner, const struct call_head *head, struct request_what *ret,
+                     struct err *err)
 {
-    const struct request_recent *recent = &owner->recent;
-    return recent->len && recent->len == call->head_len && memcmp(recent->head, call->head, recent->len) == 0;
-}
-
-static void remember(struct request_recent *recent, const struct record_call *call, const struct request_what *what)
-{
-    if (call->head_len > sizeof recent->head)
-        return;
-    recent->what = *what;
-    recent->len = call->head_len;
-    memcpy(recent->head, call->head, call->head_len);
-}
-
-// What a call has of its own to say about itself.
-struct origin {
-    char trace[TRACEPARENT_LEN + 1];
-    const char *via; // in the body, NULL = none
-    size_t via_len;
-};
-
-static int read_head(struct request_owner *owner, const struct record_call *call, struct request_what *what,
-                     struct origin *origin, struct err *err)
-{
-    struct call_head head;
     struct arena a;
     _Alignas(max_align_t) char memory[1024];
     arena_init_in(&a, memory, sizeof memory);
-    *what = (struct request_what){0};
-    int r = call_head_decode(call->head, call->head_len, &a, &head, err);
-    if (r == 0 && !(what->role = roles_find(owner->roles, head.role, err)))
-        r = err->code;
-    if (r == 0 && !(what->method = module_method(what->role->class, head.method, err)))
-        r = err->code;
-    if (r == 0)
-        r = check_cycle(owner, what->role, what->method, &head, &a, err);
-    if (r == 0) {
-        what->timeout_ms = head.timeout_ms;
-        what->keep = head.keep;
-        what->pin = head.pin;
-        traceparent_copy(origin->trace, head.trace, head.trace ? strlen(head.trace) : 0);
-        origin->via = head.via ? head.via->text : NULL;
-        origin->via_len = head.via ? head.via->len : 0;
-    }
-    if (r == 0 && !head.via && !head.trace)
-        remember(&owner->recent, call, what);
+    const char *role = head->role ? arena_strndup(&a, head->role, head->role_len) : NULL;
+    *ret = (struct request_what){.timeout_ms = head->timeout_ms, .keep = head->keep, .pin = head->pin};
+    ret->role = roles_find(owner->roles, role, err);
+    if (ret->role)
+        ret->method = module_method(ret->role->class, arena_strndup(&a, head->method, head->method_len), err);
+    int r = ret->method ? check_cycle(owner, ret, head, &a, err) : err->code;
     arena_done(&a);
     return r;
 }
 
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
-                struct request **ret, struct err *err)
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
+                struct blob *tail, struct request **ret, struct err *err)
 {
     struct record_call parts;
     struct request_what what;
-    struct origin origin = {{0}, NULL, 0};
     int r = record_call_decode(body->data, body->len, &parts, err);
+    if (r == 0)
+        r = read_what(owner, head, &what, err);
     if (r < 0)
-        return r;
-    if (request_recalls(owner, &parts))
-        what = owner->recent.what;
-    else if ((r = read_head(owner, &parts, &what, &origin, err)) < 0)
         return r;
     struct request *q = reuse_take(&owner->spare, sizeof *q);
     memset(q, 0, offsetof(struct request, call));
@@ -287,10 +253,10 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct b
                                      .meeting = owner->objects ? objects_meeting(owner->objects) : NULL,
                                      .progress = owner->objects ? objects_progress(owner->objects) : NULL,
                                      .role = what.role->name,
-                                     .via = origin.via,
-                                     .via_len = origin.via_len,
+                                     .via = head->via,
+                                     .via_len = head->via_len,
                                      .deadline = what.timeout_ms ? clock_mono_ms(&clock_system) + what.timeout_ms : 0};
-    memcpy(q->call.trace, origin.trace, sizeof origin.trace);
+    traceparent_copy(q->call.trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
     q->call.device.rank = owner->objects ? objects_device(owner->objects) : NULL;
     q->call.keep = what.keep;
     if (owner->memory && !what.keep) { // what is kept is not sent

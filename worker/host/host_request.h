@@ -5,13 +5,12 @@
 
 #include "common/base/reuse.h"
 #include "common/wire/blob.h"
+#include "common/wire/call_head.h"
 #include "common/wire/record.h"
 #include "worker/host/host_call.h"
 #include "worker/host/method_executor.h"
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
-
-enum { REQUEST_HEAD_MAX = 256 };
 
 struct request;
 
@@ -20,14 +19,6 @@ struct request_what { // the head of a CALL says
     const cadre_method *method;
     int64_t timeout_ms; // 0 = none
     bool keep, pin;     // the result stays here; also when the session that wants it ends
-};
-
-// Of the last call. The next one mostly has the same head, byte by byte, which then need not be parsed.
-// Gain: up to 1.2x as many calls a second with 1,000 in flight (bench/calls).
-struct request_recent {
-    size_t len; // 0 = none
-    struct request_what what;
-    char head[REQUEST_HEAD_MAX];
 };
 
 struct request_owner {
@@ -42,7 +33,6 @@ struct request_owner {
     void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
     struct memory *memory; // for long results, where the owner takes them in there; NULL = it does not
     struct reuse spare;    // requests that are over; the owner calls reuse_done()
-    struct request_recent recent;
 };
 
 struct request {
@@ -66,14 +56,11 @@ struct request {
     struct cadre_call call;      // the last: call_init() clears what of it has to be
 };
 
-// Whether the head equals the last call's, for a method of these roles.
-bool request_recalls(const struct request_owner *owner, const struct record_call *call);
-
-// Takes references to the body of the CALL and, where that ends with the head, to the arguments (else NULL).
-// ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for a method that waits for it: then
-// there is no request. The deadline counts from here.
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, struct blob *body, struct blob *tail,
-                struct request **ret, struct err *err);
+// `head`: of the CALL with this body. Takes references to the body and, where that ends with the head, to the arguments
+// (else NULL). ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO, and ERR_CONFLICT where it would wait for a method that waits for
+// it: then there is no request. The deadline counts from here.
+int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
+                struct blob *tail, struct request **ret, struct err *err);
 // There are references in its arguments. ERR_INVALID, ERR_NOT_FOUND ...: it cannot run, abandon it.
 int request_borrow(struct request *r, struct err *err);
 void request_start(struct request *r); // its turn has come: hands it to the executor

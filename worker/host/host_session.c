@@ -246,12 +246,13 @@ static void send_download(void *ctx, uint32_t id, struct blob *blob, const struc
 }
 
 // What the host answers by itself needs no executor. True: it was such a call, and is answered or refused.
-static bool serve_own(struct session *s, const struct record *r, struct blob *body, struct blob *tail, struct err *err)
+static bool serve_own(struct session *s, const struct record *r, const struct call_head *head, struct blob *body,
+                      struct blob *tail, struct err *err)
 {
     struct own_answer answer;
     struct err none = ERR_INIT;
     const struct record_header h = header_of(s, RECORD_RESULT, r->h.call);
-    bool is = own_serve(&s->owner, s->quota, body, tail, r->h.flags & RECORD_CODE, &answer, err);
+    bool is = own_serve(&s->owner, s->quota, head, body, tail, r->h.flags & RECORD_CODE, &answer, err);
     if (is && err->code == 0 && answer.object.values) {
         (void)downloads_begin(&s->downloads, r->h.call, &answer.object, s->quota, err);
     } else if (is && err->code == 0 && answer.object.blob) {
@@ -279,10 +280,18 @@ static void send_limit(struct session *s, const struct record *r)
     send_error(s, r->h.call, ERR_LIMIT, err.msg);
 }
 
+static int read_head(const struct blob *body, struct call_head *ret, struct err *err)
+{
+    struct record_call parts;
+    int r = record_call_decode(body->data, body->len, &parts, err);
+    return r < 0 ? r : call_head_decode(parts.head, parts.head_len, ret, err);
+}
+
 static int take_call(struct session *s, const struct record *r, struct err *err)
 {
     struct err refused = ERR_INIT;
     struct request *q;
+    struct call_head head;
     int rank = s->config.worker->rank;
     if (find_request(s, r->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use", r->h.call);
@@ -297,9 +306,9 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         err_set(&refused, ERR_LIMIT, "%zu calls wait for rank %d already; call again later", s->n_requests, rank);
     else if (!body || len > s->config.bytes_max)
         no_room(s, len, &refused);
-    else if (serve_own(s, r, body, tail, &refused))
+    else if (read_head(body, &head, &refused) < 0 || serve_own(s, r, &head, body, tail, &refused))
         ;
-    else if (request_new(&s->owner, r->h.call, r->seq, body, tail, &q, &refused) == 0) {
+    else if (request_new(&s->owner, r->h.call, r->seq, &head, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
         q->code = r->h.flags & RECORD_CODE;

@@ -126,9 +126,9 @@ int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *
 
 // The methods
 
-bool objects_method(const char *method)
+bool objects_method(const struct call_head *head)
 {
-    return str_starts(method, "object.");
+    return head->method_len > 7 && memcmp(head->method, "object.", 7) == 0;
 }
 
 static int put(struct objects *o, const void *owner, bool pinned, struct blob *body, const struct record_call *call,
@@ -163,18 +163,18 @@ static int find_part(const struct objects *o, const struct record_call *call, st
     return r;
 }
 
-static int of_part(struct objects *o, const char *method, const struct ref_part *part, struct objects_answer *ret,
-                   struct err *err)
+static int of_part(struct objects *o, const struct call_head *head, const struct ref_part *part,
+                   struct objects_answer *ret, struct err *err)
 {
     const struct object *kept = store_get(o->store, part->id);
-    if (str_eq(method, "object.free")) {
+    if (call_head_method_is(head, "object.free")) {
         ret->len =
             (size_t)snprintf(ret->text, sizeof ret->text, "%s", store_drop(o->store, part->id) ? "true" : "false");
         return 0;
     }
     if (!kept)
         return err_set(err, ERR_NOT_FOUND, "the object no longer exists: it was freed, or its session has ended");
-    if (str_eq(method, "object.pin")) {
+    if (call_head_method_is(head, "object.pin")) {
         (void)store_pin(o->store, part->id);
         ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "true");
         return 0;
@@ -186,20 +186,22 @@ static int of_part(struct objects *o, const char *method, const struct ref_part 
     return 0;
 }
 
-int objects_serve(struct objects *o, const void *owner, const char *method, bool pinned, struct blob *body,
+int objects_serve(struct objects *o, const void *owner, const struct call_head *head, struct blob *body,
                   const struct record_call *call, struct objects_answer *ret, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct ref_part *part = NULL;
     *ret = (struct objects_answer){.blob = NULL};
-    if (str_eq(method, "object.put"))
-        return put(o, owner, pinned, body, call, ret, err);
-    if (!str_eq(method, "object.get") && !str_eq(method, "object.pin") && !str_eq(method, "object.free"))
+    if (call_head_method_is(head, "object.put"))
+        return put(o, owner, head->pin, body, call, ret, err);
+    if (!call_head_method_is(head, "object.get") && !call_head_method_is(head, "object.pin") &&
+        !call_head_method_is(head, "object.free"))
         return err_set(err, ERR_NOT_FOUND,
-                       "%.40s does not exist; there are object.put, object.get, object.pin and object.free", method);
+                       "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
+                       (int)head->method_len, head->method);
     int r = find_part(o, call, &a, &part, err);
     if (r == 0 && part)
-        r = of_part(o, method, part, ret, err);
+        r = of_part(o, head, part, ret, err);
     arena_done(&a);
     return r;
 }

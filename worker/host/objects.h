@@ -5,6 +5,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/loop.h"
+#include "common/wire/call_head.h"
 #include "common/wire/record.h"
 #include "worker/host/object_store.h"
 
@@ -52,10 +53,10 @@ struct objects_answer {
     char text[96];
 };
 
-bool objects_method(const char *method); // it is one of those below
+bool objects_method(const struct call_head *head); // it is one of those below
 // object.put, object.get, object.pin and object.free: their arguments are what to keep, or a reference, and one
 // part may be here. Body: of the CALL, in which `call` lies.
-int objects_serve(struct objects *o, const void *owner, const char *method, bool pinned, struct blob *body,
+int objects_serve(struct objects *o, const void *owner, const struct call_head *head, struct blob *body,
                   const struct record_call *call, struct objects_answer *ret, struct err *err);
 // A FREE record.
 void objects_release(struct objects *o, const char *json, size_t len);

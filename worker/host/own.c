@@ -2,12 +2,9 @@
 #include "worker/host/own.h"
 
 #include "common/base/json_writer.h"
-#include "common/base/str.h"
 #include "worker/host/debug.h"
 #include "worker/host/host_body.h"
 #include "worker/host/stacks.h"
-
-#include <string.h>
 
 static void serve_object(struct request_owner *owner, struct quota *quota, const struct call_head *head,
                          struct blob *body, struct blob *tail, struct own_answer *ret, struct err *err)
@@ -15,10 +12,10 @@ static void serve_object(struct request_owner *owner, struct quota *quota, const
     struct record_call call;
     struct blob *whole = tail ? body_join(body, tail, quota) : blob_ref(body); // what is kept is ours
     if (!whole)
-        err_set(err, ERR_LIMIT, "%s(): no room for %zu bytes", head->method, body->len + tail->len);
+        err_set(err, ERR_LIMIT, "%.*s(): no room for %zu bytes", (int)head->method_len, head->method,
+                body->len + tail->len);
     else if (record_call_decode(whole->data, whole->len, &call, err) == 0 &&
-             objects_serve(owner->objects, owner, head->method, head->pin, whole, &call, &ret->object, err) == 0 &&
-             !ret->object.blob)
+             objects_serve(owner->objects, owner, head, whole, &call, &ret->object, err) == 0 && !ret->object.blob)
         buf_append(&ret->text, ret->object.text, ret->object.len);
     blob_unref(whole);
 }
@@ -42,41 +39,31 @@ static void serve_stacks(struct buf *ret, struct err *err)
     buf_done(&text);
 }
 
-static void serve_debug(const struct record_call *call, struct blob *tail, bool code, struct buf *ret, struct err *err)
+static void serve_debug(const struct blob *body, struct blob *tail, bool code, struct buf *ret, struct err *err)
 {
+    struct record_call call;
     struct buf text = BUF_INIT(DEBUG_MAX);
     if (tail)
         err_set(err, ERR_LIMIT, "%s: the text is too long", DEBUG_METHOD);
-    else if (debug_turn(call->args, call->args_len, code, &text, err) == 0)
+    else if (record_call_decode(body->data, body->len, &call, err) == 0 &&
+             debug_turn(call.args, call.args_len, code, &text, err) == 0)
         put(ret, "output", &text);
     buf_done(&text);
 }
 
-bool own_serve(struct request_owner *owner, struct quota *quota, struct blob *body, struct blob *tail, bool code,
-               struct own_answer *ret, struct err *err)
+bool own_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,
+               struct blob *tail, bool code, struct own_answer *ret, struct err *err)
 {
-    struct arena a;
-    struct record_call call;
-    struct call_head head;
-    struct err none = ERR_INIT;
-    _Alignas(max_align_t) char memory[1024];
     *ret = (struct own_answer){.text = BUF_INIT(8 * DEBUG_MAX)};
-    if (record_call_decode(body->data, body->len, &call, &none) < 0 || request_recalls(owner, &call) ||
-        (!memmem(call.head, call.head_len, "\"object.", 8) && !memmem(call.head, call.head_len, "\"worker.", 8)))
-        return false;
-    arena_init_in(&a, memory, sizeof memory);
-    bool read = call_head_decode(call.head, call.head_len, &a, &head, &none) == 0;
-    bool stacks = read && str_eq(head.method, STACKS_METHOD);
-    bool debug = read && str_eq(head.method, DEBUG_METHOD);
-    bool object = read && owner->objects && objects_method(head.method);
-    if (stacks)
+    if (call_head_method_is(head, STACKS_METHOD))
         serve_stacks(&ret->text, err);
-    else if (debug)
-        serve_debug(&call, tail, code, &ret->text, err);
-    else if (object)
-        serve_object(owner, quota, &head, body, tail, ret, err);
-    arena_done(&a);
-    return stacks || debug || object;
+    else if (call_head_method_is(head, DEBUG_METHOD))
+        serve_debug(body, tail, code, &ret->text, err);
+    else if (owner->objects && objects_method(head))
+        serve_object(owner, quota, head, body, tail, ret, err);
+    else
+        return false;
+    return true;
 }
 
 void own_answer_done(struct own_answer *answer)

@@ -369,32 +369,6 @@ static void a_method_sees_that_it_is_canceled(void **state)
     call_done(&c);
 }
 
-static void the_head_of_a_call_names_the_method(void **state)
-{
-    (void)state;
-    struct arena a = ARENA_INIT;
-    struct call_head h;
-    struct err err = ERR_INIT;
-    const char *json = "{\"method\":\"add\",\"timeoutMs\":250,\"of the future\":{}}";
-    assert_int_equal(call_head_decode(json, strlen(json), &a, &h, &err), 0);
-    assert_string_equal(h.method, "add");
-    assert_int_equal(h.timeout_ms, 250);
-    assert_int_equal(call_head_decode("{\"method\":\"add\"}", 16, &a, &h, &err), 0);
-    assert_int_equal(h.timeout_ms, 0);
-    static const char *const bad[] = {"",
-                                      "{}",
-                                      "[]",
-                                      "{\"method\":1}",
-                                      "{\"method\":\"a\",\"timeoutMs\":0}",
-                                      "{\"method\":\"a\",\"timeoutMs\":\"5\"}",
-                                      "{\"method\":\"a\",\"via\":[\"f\"]}"};
-    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        assert_int_equal(call_head_decode(bad[i], strlen(bad[i]), &a, &h, &err), ERR_INVALID);
-        assert_non_null(strstr(err.msg, "head of a call"));
-    }
-    arena_done(&a);
-}
-
 struct example_call {
     const char *method, *args, *want;
 };
@@ -535,7 +509,6 @@ int main(void)
         cmocka_unit_test(a_failure_says_why),
         cmocka_unit_test(a_message_is_cut),
         cmocka_unit_test(a_method_sees_that_it_is_canceled),
-        cmocka_unit_test(the_head_of_a_call_names_the_method),
         cmocka_unit_test(an_accumulator_begins_as_its_rank),
         cmocka_unit_test(a_counter_begins_at_zero),
         cmocka_unit_test(the_modes_of_the_dispatch_example_change_nothing_for_the_method),

@@ -285,8 +285,8 @@ static void a_call_that_makes_no_sense_is_answered_and_harms_nothing(void **stat
     host_proxy_call(&f->proxy, 4, "{\"method\":\"nothing\"}", "");
     host_proxy_call(&f->proxy, 5, "{\"method\":\"echo\"}", "[5]");
     UNTIL(f, came(f, "RESULT 5 [5]"));
-    assert_true(came(f, "ERROR 1 {\"code\":\"INVALID\",\"message\":\"head of a call: not valid JSON"));
-    assert_true(came(f, "ERROR 2 {\"code\":\"INVALID\",\"message\":\"head of a call: no \\\"method\\\" with a name"));
+    assert_true(came(f, "ERROR 1 {\"code\":\"INVALID\",\"message\":\"the head of the call is not valid JSON"));
+    assert_true(came(f, "ERROR 2 {\"code\":\"INVALID\",\"message\":\"the head of the call has no \\\"method\\\""));
     assert_true(
         came(f, "ERROR 3 {\"code\":\"INVALID\",\"message\":\"echo(): the arguments cannot be read: not valid JSON"));
     assert_true(came(f, "ERROR 4 {\"code\":\"NOT_FOUND\",\"message\":\"class Echo has no method nothing; it has echo, "
@@ -379,24 +379,6 @@ static void calls_before_the_welcome_are_refused(void **state)
 }
 
 // The second of two with the same head is not parsed.
-static void calls_with_the_same_head_are_each_served_as_it_says(void **state)
-{
-    struct fixture *f = *state;
-    start_ready(f);
-    turns = 0;
-    host_proxy_call(&f->proxy, 1, "{\"method\":\"echo\"}", "[1]");
-    host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "[2]");
-    host_proxy_call(&f->proxy, 3, "{\"method\":\"turn\"}", "[3]");
-    host_proxy_call(&f->proxy, 4, "{\"method\":\"turn\"}", "[4]");
-    host_proxy_call(&f->proxy, 5, "{\"method\":\"fail\"}", "[5]");
-    host_proxy_call(&f->proxy, 6, "{\"method\":\"turn\"}", "[6]");
-    UNTIL(f, came(f, "RESULT 1 [1]") && came(f, "RESULT 2 [2]"));
-    UNTIL(f, came(f, "RESULT 3 1") && came(f, "RESULT 4 2") && came(f, "ERROR 5") && came(f, "RESULT 6 3"));
-    for (uint32_t id = 7; id < 9; id++)
-        host_proxy_call(&f->proxy, id, "{\"method\":\"hold\",\"timeoutMs\":20}", "");
-    UNTIL(f, came(f, "ERROR 7 {\"code\":\"TIMEOUT\"") && came(f, "ERROR 8 {\"code\":\"TIMEOUT\""));
-}
-
 static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket(void **state)
 {
     struct fixture *f = *state;
@@ -571,7 +553,6 @@ int main(void)
         SESSION_TEST(more_calls_than_may_wait_are_refused_one_by_one),
         SESSION_TEST(a_proxy_that_breaks_the_protocol_is_left_with_a_reason),
         SESSION_TEST(calls_before_the_welcome_are_refused),
-        SESSION_TEST(calls_with_the_same_head_are_each_served_as_it_says),
         SESSION_TEST(a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket),
         SESSION_TEST(a_goodbye_is_reported_and_the_proxy_dialed_again),
         SESSION_TEST(who_comes_too_early_comes_again_soon_and_then_less_often),

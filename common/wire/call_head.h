@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The head of a CALL: {"method": "add", "group": "llama", "timeoutMs": 5000, "attempt": 3, "whenNotReady": "Refuse"}.
-// Only "method" is required; unknown members are ignored. It is scanned, not parsed into a tree, because every call
-// passes here. `split` and `collect` are only located; dispatch_plan.h parses them.
+// Only "method" is required; unknown members are ignored: a newer sender may write them. The proxy and the worker read
+// it for every call. It is therefore scanned, and not parsed into a tree. `split` and `collect` are only located:
+// proxy/dispatch_plan.h parses them.
+// dispatch_plan.h parses them.
 #pragma once
 
 #include "common/base/err.h"
@@ -11,10 +13,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { HEAD_METHOD_MAX = 63, HEAD_ROLE_MAX = 63, HEAD_GROUP_MAX = 127 };
-#define HEAD_TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
+enum { CALL_HEAD_METHOD_MAX = 63, CALL_HEAD_ROLE_MAX = 63, CALL_HEAD_GROUP_MAX = 127 };
+#define CALL_HEAD_TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000)
 
-struct head {
+struct call_head {
     const char *method, *group; // in the head, not NUL-terminated; group NULL = the session's
     size_t method_len, group_len;
     const char *role; // likewise; NULL = none
@@ -32,10 +34,10 @@ struct head {
     const char *trace; // `traceparent` if it is well-formed: TRACEPARENT_LEN bytes; NULL = none
 };
 
-int head_decode(const char *json, size_t len, struct head *ret, struct err *err); // ERR_INVALID
+int call_head_decode(const char *json, size_t len, struct call_head *ret, struct err *err); // ERR_INVALID
 
 // Here, so that it costs no call to find out that a method is none of a dozen names.
-static inline bool head_method_is(const struct head *h, const char *name)
+static inline bool call_head_method_is(const struct call_head *h, const char *name)
 {
     return h->method_len == strlen(name) && memcmp(h->method, name, h->method_len) == 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/head.h"
+#include "common/wire/call_head.h"
 
 #include "common/base/mem.h"
 
@@ -18,21 +18,21 @@ static void a_head_says_method_group_and_how_long(void **state)
     (void)state;
     const char *json = "{\"method\":\"add\", \"group\":\"llama\",\"timeoutMs\":5000,\"attempt\":3,"
                        "\"whenNotReady\":\"Refuse\",\"later\":{\"x\":[1]}}";
-    struct head h;
+    struct call_head h;
     struct err err = ERR_INIT;
-    assert_int_equal(head_decode(json, strlen(json), &h, &err), 0);
-    assert_true(head_method_is(&h, "add"));
-    assert_false(head_method_is(&h, "ad"));
+    assert_int_equal(call_head_decode(json, strlen(json), &h, &err), 0);
+    assert_true(call_head_method_is(&h, "add"));
+    assert_false(call_head_method_is(&h, "ad"));
     assert_int_equal(h.group_len, 5);
     assert_memory_equal(h.group, "llama", 5);
     assert_int_equal(h.timeout_ms, 5000);
     assert_int_equal(h.attempt, 3);
     assert_true(h.refuse);
     json = "{\"method\":\"m\",\"timeoutMs\":604800000}"; // the longest: 7 days
-    assert_int_equal(head_decode(json, strlen(json), &h, &err), 0);
+    assert_int_equal(call_head_decode(json, strlen(json), &h, &err), 0);
     assert_int_equal(h.timeout_ms, 604800000);
     json = "{\"method\":\"m\",\"whenNotReady\":\"Wait\"}";
-    assert_int_equal(head_decode(json, strlen(json), &h, &err), 0);
+    assert_int_equal(call_head_decode(json, strlen(json), &h, &err), 0);
     assert_true(!h.group && !h.timeout_ms && !h.attempt && !h.refuse);
 }
 
@@ -63,9 +63,9 @@ static void a_bad_head_is_refused_by_name(void **state)
         {"{\"method\":\"a\",\"via\":[\"ml/a/0/f\",tru]}", "\"via\": not valid JSON"},
     };
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-        struct head h;
+        struct call_head h;
         struct err err = ERR_INIT;
-        assert_int_equal(head_decode(bad[i].json, strlen(bad[i].json), &h, &err), ERR_INVALID);
+        assert_int_equal(call_head_decode(bad[i].json, strlen(bad[i].json), &h, &err), ERR_INVALID);
         if (!strstr(err.msg, bad[i].says))
             fail_msg("%s: %s", bad[i].json, err.msg);
     }

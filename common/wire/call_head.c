@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/proxy/head.h"
+#include "common/wire/call_head.h"
 
 #include "common/base/json_scan.h"
 #include "common/wire/traceparent.h"
@@ -54,7 +54,7 @@ static int get_flag(const struct json_item *m, bool *ret, struct err *err)
     return 0;
 }
 
-static int get_via(const struct json_item *m, struct head *h, struct err *err)
+static int get_via(const struct json_item *m, struct call_head *h, struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct json *list;
@@ -67,16 +67,16 @@ static int get_via(const struct json_item *m, struct head *h, struct err *err)
     return r < 0 ? err_wrap(err, "the head of the call: \"via\"") : 0;
 }
 
-static int get_member(const struct json_item *m, struct head *h, struct err *err)
+static int get_member(const struct json_item *m, struct call_head *h, struct err *err)
 {
     if (json_item_is(m, "method"))
-        return get_name(m, HEAD_METHOD_MAX, &h->method, &h->method_len, err);
+        return get_name(m, CALL_HEAD_METHOD_MAX, &h->method, &h->method_len, err);
     if (json_item_is(m, "group"))
-        return get_name(m, HEAD_GROUP_MAX, &h->group, &h->group_len, err);
+        return get_name(m, CALL_HEAD_GROUP_MAX, &h->group, &h->group_len, err);
     if (json_item_is(m, "role"))
-        return get_name(m, HEAD_ROLE_MAX, &h->role, &h->role_len, err);
+        return get_name(m, CALL_HEAD_ROLE_MAX, &h->role, &h->role_len, err);
     if (json_item_is(m, "timeoutMs"))
-        return get_count(m, HEAD_TIMEOUT_MAX_MS, &h->timeout_ms, err);
+        return get_count(m, CALL_HEAD_TIMEOUT_MAX_MS, &h->timeout_ms, err);
     if (json_item_is(m, "attempt"))
         return get_count(m, UINT32_MAX, &h->attempt, err);
     if (json_item_is(m, "whenNotReady"))
@@ -104,9 +104,9 @@ static int get_member(const struct json_item *m, struct head *h, struct err *err
     return 0;
 }
 
-int head_decode(const char *json, size_t len, struct head *ret, struct err *err)
+int call_head_decode(const char *json, size_t len, struct call_head *ret, struct err *err)
 {
-    struct head h = {0};
+    struct call_head h = {0};
     struct json_scan s;
     struct json_item m;
     if (!json_scan_begin(&s, json, len) || s.close != '}')
