@@ -4,8 +4,9 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
-#define X(name, number, rule, pieces, takes, results) \
-    [number] = {#name, RECORD_##name, MODE_##pieces, MODE_##takes, MODE_##results},
+#define X(name, number, rule, pieces, takes, results)        \
+    [number] = {#name,        RECORD_##name,  MODE_##pieces, \
+                MODE_##takes, MODE_##results, #rule " " #pieces " " #takes " " #results},
 static const struct dispatch_mode modes[] = {CADRE_DISPATCH_MODES(X)};
 #undef X
 

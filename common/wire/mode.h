@@ -17,6 +17,7 @@ struct dispatch_mode {
     enum mode_pieces pieces;
     enum mode_takes takes;
     enum mode_results results;
+    const char *row; // from `rule` on, as text
 };
 
 const struct dispatch_mode *mode_of(unsigned dispatch); // NULL for none, and for DEFAULT

@@ -192,7 +192,7 @@ def _mode_of(client, method):
 
 def _goes_whole(client, method):
     mode = _mode_of(client, method)
-    return mode is None or mode in _split.WHOLE
+    return mode is None or _split.goes_whole(mode)
 
 
 def _send_split(future, args):

@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+from collections import namedtuple
 from ctypes import POINTER, Structure, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from itertools import count, takewhile
 
@@ -120,6 +121,7 @@ FUNCTIONS = {
     "version": (c_char_p, []),
     "dispatch_name": (c_char_p, [c_int]),
     "execute_name": (c_char_p, [c_int]),
+    "dispatch_row": (c_char_p, [c_int]),
     "batch_room": (c_int, [HANDLE, c_size_t, c_void_p, c_void_p]),
     "batch_free": (None, [HANDLE, c_void_p]),
     "transfer": (c_int, [HANDLE, c_void_p, c_void_p, c_void_p]),
@@ -168,3 +170,5 @@ library, _path = _load()
 functions = _Functions(library, _path)
 DISPATCH = _modes(functions.dispatch_name)
 EXECUTE = _modes(functions.execute_name)
+DispatchMode = namedtuple("DispatchMode", "rule pieces takes results")  # as cadre/modes.h explains them
+DISPATCH_MODES = {name: DispatchMode(*functions.dispatch_row(number).decode().split()) for name, number in DISPATCH.items()}

@@ -4,18 +4,22 @@ of objects, several batches in one call.
 """
 
 from . import _errors
+from . import _library as lib
 from ._value import Batch, Tensor
 from ._value._tensor import module_of
 
-_EACH, _ROWS = ("ALL_TO_ALL", "DP_COMPUTE"), ("DP_COMPUTE_PROTO", "DP_COMPUTE_METRIC")
-WHOLE = ("ONE_TO_ALL", "3D_PP_ONLY")
+
+def goes_whole(mode):
+    """Whether each rank gets all of the arguments."""
+    return lib.DISPATCH_MODES[mode].pieces == "WHOLE"
 
 
 def split(mode, args, kwargs, n, what):
     """[(args, kwargs)] of n ranks."""
-    if mode in _EACH:
+    of = lib.DISPATCH_MODES[mode]
+    if of.rule == "each" and of.pieces == "ELEMENTS":
         check = _check_each
-    elif mode in _ROWS:
+    elif of.rule == "each" and of.pieces == "ROWS":
         check = _check_rows
         if not any(_rows_of(v) is not None for v in (*args, *kwargs.values())):
             raise TypeError(f"{what} is {mode}, and none of its arguments has rows")
@@ -28,7 +32,8 @@ def split(mode, args, kwargs, n, what):
 
 
 def joins(mode):
-    return mode == "DP_COMPUTE_PROTO"
+    of = lib.DISPATCH_MODES[mode]
+    return of.rule == "each" and of.results == "JOINED"
 
 
 def _check_each(value, name, n):

@@ -19,7 +19,7 @@ import unittest.mock
 import weakref
 
 import cadre
-from cadre import _split, _value
+from cadre import _library, _split, _value
 from cadre._value import _room
 from python_case import main
 from safetensors_case import with_packages
@@ -189,6 +189,19 @@ class Splitting(unittest.TestCase):
                 (TypeError, r"f\(\) is 3D_PROTO, .* per_rank", "3D_PROTO", ([{1}, {2}],))):
             with self.assertRaisesRegex(error, pattern):
                 _split.split(mode, args, {}, 2, "f()")
+
+    def test_every_mode_is_served_as_its_row_in_the_table_says(self):
+        for mode, row in _library.DISPATCH_MODES.items():
+            batch = cadre.Batch({"x": array.array("f", [1, 2])}, columns={"p": ["a", "b"]})
+            args = batch if row.pieces == "ROWS" else [{1}, {2}]
+            self.assertEqual(_split.goes_whole(mode), row.pieces == "WHOLE")
+            if row.rule == "each":
+                self.assertEqual(len(_split.split(mode, (args,), {}, 2, "f()")), 2)
+                self.assertEqual(_split.joins(mode), row.results == "JOINED")
+            else:
+                self.assertFalse(_split.joins(mode))
+                with self.assertRaisesRegex(TypeError, mode):
+                    _split.split(mode, (args,), {}, 2, "f()")
 
     def test_results_that_do_not_fit_are_refused(self):
         with self.assertRaisesRegex(cadre.Invalid, "ranks returned int, list"):
