@@ -8,11 +8,11 @@
 #include "common/base/str.h"
 #include "operator/local/agent_control.h"
 #include "operator/local/restart.h"
-#include "operator/local/tee.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/reference.h"
 #include "operator/wiring/meshes.h"
+#include "worker/agent/rank_output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,9 +38,11 @@ struct local_group {
     struct local_run run;
     struct manifest manifest;
     char *ns, *name;
+    char *prefix; // of lines that it prints
     int processes;
     const char **command;
-    struct tee *tee;
+    struct output *output;          // passes what the agent prints on
+    struct output_process *printed; // by the agent that runs, or ran last; NULL = none has
     struct agent_control *control;
     struct loop_timer *again;
     struct restarts restarts;
@@ -129,10 +131,29 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
     _exit(127);
 }
 
-static void on_line(void *ctx, uint32_t rank, const char *text, size_t len)
+// Lines of ranks, "[rank 3] text", also go to clients that listen to the group.
+static void on_line(void *ctx, const char *text, size_t len)
 {
+    static const char prefix[] = "[rank ";
     struct local_group *g = ctx;
-    output_line(gateway_router(g->run.gateway), g->uid, rank, text, len);
+    const char *p = text + sizeof prefix - 1, *end = text + len;
+    uint32_t rank = 0;
+    if (len < sizeof prefix || memcmp(text, prefix, sizeof prefix - 1) != 0)
+        return;
+    for (; p < end && *p >= '0' && *p <= '9' && rank < 100000000; p++)
+        rank = rank * 10 + (uint32_t)(*p - '0');
+    if (end - p >= 2 && p[0] == ']' && p[1] == ' ')
+        output_line(gateway_router(g->run.gateway), g->uid, rank, p + 2, (size_t)(end - p) - 2);
+}
+
+static int open_output(struct local_group *g, int ret_fds[2], struct err *err)
+{
+    output_close(TAKE_PTR(g->printed));
+    g->printed = output_open(g->output, g->prefix, ret_fds, err);
+    if (!g->printed)
+        return err->code;
+    output_follow(g->printed, on_line, g);
+    return 0;
 }
 
 static void note_failure(struct local_group *g, uint32_t attempt, uint32_t rank, int code, const char *last_lines)
@@ -163,7 +184,7 @@ static void on_kill_refused(void *ctx, uint32_t rank, const char *why)
 static int start_agent(struct local_group *g, struct err *err)
 {
     int fds[3] = {-1, -1, -1};
-    bool open = tee_open(g->tee, fds, err) == 0 && agent_control_open(g->control, &fds[2], err) == 0;
+    bool open = open_output(g, fds, err) == 0 && agent_control_open(g->control, &fds[2], err) == 0;
     pid_t pid = open ? child_fork() : -1;
     if (pid == 0) {
         dup2(fds[0], STDOUT_FILENO);
@@ -260,7 +281,7 @@ static void on_stopped(void *ctx, uint32_t attempt)
     struct err err = ERR_INIT;
     if (attempt != g->attempt || g->asked || g->over || !g->agent) // an agent that has ended says more
         return;
-    tee_drain(g->tee);
+    output_drain(g->printed);
     g->exit_code = g->failed.attempt == attempt ? g->failed.code : 0;
     g->over = !goes_on(g, &g->why);
     if (g->over && agent_control_end(g->control, g->uid, attempt, &err) < 0)
@@ -281,7 +302,7 @@ void local_group_reap(struct local_group *g)
     if (!g->agent || waitpid(g->agent, &status, WNOHANG) != g->agent)
         return;
     g->agent = 0;
-    tee_drain(g->tee);
+    output_drain(g->printed);
     agent_control_drain(g->control);
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
@@ -355,6 +376,7 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
                               .manifest = job->manifest,
                               .ns = xstrdup(job->ns),
                               .name = xstrdup(job->name),
+                              .prefix = run->several ? xasprintf("%s ", job->name) : xstrdup(""),
                               .processes = job->processes,
                               .command = copy_command(job->command),
                               .attempt = FIRST_ATTEMPT};
@@ -362,8 +384,7 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, REFERENCE_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
     const struct agent_control_events events = {on_exited, on_stopped, on_kill_refused, g};
-    _cleanup_(free_p) char *prefix = run->several ? xasprintf("%s ", g->name) : xstrdup("");
-    g->tee = tee_new(run->loop, prefix, on_line, g);
+    g->output = output_new(run->loop, STDOUT_FILENO, STDERR_FILENO);
     g->control = agent_control_new(run->loop, &events);
     g->again = loop_timer_new(run->loop, on_again, g);
     tell_router(g);
@@ -376,7 +397,8 @@ void local_group_free(struct local_group *g)
         return;
     if (g->agent)
         kill(g->agent, SIGTERM);
-    tee_free(g->tee);
+    output_close(g->printed);
+    output_free(g->output);
     agent_control_free(g->control);
     loop_timer_free(g->again);
     manifest_done(&g->manifest);
@@ -388,6 +410,7 @@ void local_group_free(struct local_group *g)
     free(g->process_gpus);
     free(g->ns);
     free(g->name);
+    free(g->prefix);
     free(g);
 }
 

@@ -197,12 +197,10 @@ static int open_stream(struct output_process *p, int i, const char *prefix, int 
     return 0;
 }
 
-struct output_process *output_open(struct output *o, const char *who, int ret_fds[2], struct err *err)
+struct output_process *output_open(struct output *o, const char *prefix, int ret_fds[2], struct err *err)
 {
     struct output_process *p = xcalloc(1, sizeof *p);
-    char prefix[LINES_PREFIX_MAX];
     int r = 0;
-    snprintf(prefix, sizeof prefix, "[%s] ", who);
     p->output = o;
     p->quiet = loop_timer_new(o->loop, on_quiet, p);
     list_append(&o->processes, &p->link);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the output of worker processes to the pod's log, with `[rank N] ` or another name before each line, and keeps
-// the last lines for lastFailure. A slow log reader slows the processes down (their pipes fill up), never our loop:
-// nothing here blocks, and everything is bounded.
+// Passes the output of processes on, with `[rank N] ` or another name before each line, and keeps the last lines for
+// lastFailure. The agent passes on what workers print, to the log of its pod. A local run passes on what agents print.
+// A slow log reader slows the processes down (their pipes fill up), never our loop: nothing here blocks, and everything
+// is bounded.
 #pragma once
 
 #include "common/base/buf.h"
@@ -16,9 +17,9 @@ struct output_process;
 struct output *output_new(struct loop *loop, int out, int err);
 void output_free(struct output *o); // drops what is not written yet; every process must have been closed
 
-// Opens the pipes of a process; ret_fds are their ends for its standard output and error, the caller's to close once
-// the process has them. NULL if there are no more descriptors.
-struct output_process *output_open(struct output *o, const char *who, int ret_fds[2], struct err *err);
+// Opens the pipes of a process. `prefix` goes before each line. ret_fds are the ends for its standard output and error;
+// the caller closes them once the process has them. NULL if there are no more descriptors.
+struct output_process *output_open(struct output *o, const char *prefix, int ret_fds[2], struct err *err);
 // Every line of both from now on, without prefix and end, as it goes to the log.
 void output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx);
 // Reads what is there now, for when the process has exited: its last words come before what is said about it.

@@ -4,6 +4,7 @@
 #include "common/base/arena.h"
 #include "common/base/mem.h"
 #include "worker/agent/environment.h"
+#include "worker/agent/lines.h"
 #include "worker/agent/oom.h"
 
 #include <signal.h>
@@ -216,8 +217,10 @@ void place_fail(struct place *p, const char *who, const char *why)
 void place_start(struct place *p, const char *who, const struct place_run *run)
 {
     struct err err = ERR_INIT;
+    char prefix[LINES_PREFIX_MAX];
     begin(p, who);
-    p->output = output_open(p->config.output, p->who, p->fds, &err);
+    snprintf(prefix, sizeof prefix, "[%s] ", who);
+    p->output = output_open(p->config.output, prefix, p->fds, &err);
     if (!p->output) {
         fail(p, err.msg);
         return;

@@ -7,6 +7,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/environment.h"
+#include "worker/agent/lines.h"
 #include "worker/agent/oom.h"
 #include "worker/agent/rank_process.h"
 
@@ -212,10 +213,12 @@ static int listen_to_it(struct template *t, struct err *err)
 static int start(struct template *t, const struct template_source *s, struct err *err)
 {
     int ends[2], fds[2];
+    char prefix[LINES_PREFIX_MAX];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for it: %s", strerror(errno));
     t->fd = ends[0];
-    t->output = output_open(t->config.output, s->who, fds, err);
+    snprintf(prefix, sizeof prefix, "[%s] ", s->who);
+    t->output = output_open(t->config.output, prefix, fds, err);
     if (t->output) {
         const struct process_config config = {.loop = t->config.loop,
                                               .reaper = t->config.reaper,

@@ -30,7 +30,7 @@ static void start(struct fixture *f)
 {
     struct err err = ERR_INIT;
     f->output = output_new(f->loop, f->log[1], f->log[1]);
-    f->process = output_open(f->output, "rank 2", f->child, &err);
+    f->process = output_open(f->output, "[rank 2] ", f->child, &err);
     assert_non_null(f->process);
 }
 
