@@ -68,7 +68,10 @@ static void restarts(struct bench *b, const char *group, int64_t times, struct s
         const struct object *const *pods;
         struct search found = {.group = group};
         store_each(w->pods, look_at, &found);
-        size_t n = found.pod ? store_by_owner(w->pods, found.pod->meta.owner.uid, &a, &pods) : 0;
+        const struct object *pod = found.pod;
+        size_t n = 0;
+        if (pod)
+            n = store_by_owner(w->pods, &(struct meta){.ns = pod->meta.ns, .uid = pod->meta.owner.uid}, &a, &pods);
         if (n != GROUP_SIZE) {
             fprintf(stderr, "bench-groups: %s has %zu pods after a restart\n", group, n);
             exit(1);
