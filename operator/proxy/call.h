@@ -41,16 +41,16 @@ struct preparation;
 struct join;
 struct collection;
 
-// Its arguments (args.h). Nothing of them is left once they are sent or the call is answered.
+// The arguments of a call (args.h). They are dropped once they are sent or the call is answered.
 struct args {
-    bool partial;                    // parked: a part of them is in `body`
-    bool paused;                     // the client was told to send no more of them for now
-    bool refs;                       // there are references in them, which the ranks look up
+    bool partial;                    // parked: `body` contains a part of the arguments
+    bool paused;                     // the client was told to pause
+    bool refs;                       // they contain references, which the ranks look up
     struct blob *body;               // while they wait ...
     size_t before, behind;           // ... and bytes in it that are something else
     struct preparation *preparation; // of long ones (delivery.h)
     struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
-    size_t want;            // parked: so many bytes of them will do
+    size_t want;            // parked: the call can be sent once this many bytes have arrived
     size_t charged;         // to the session, while they wait
     struct split_stream *split; // of a batch that passes, until it is all there
 };
@@ -112,9 +112,9 @@ struct record_part call_slot_result(const struct call_slot *slot); // that is ke
 // The next part of an answer that goes to the client while the rest of it is to come; nothing happens once the client
 // has gone. Errors of the client's queue.
 int call_answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
-void call_parks(struct call *c, size_t bytes); // so much waits now for other ranks: no reason not to read the client
-// Whether a body that is paused (or not) is to go on (or to pause), with so many bytes of it waiting.
+void call_parks(struct call *c, size_t bytes); // this many bytes wait for slow ranks. The client is read all the same
+// Whether the sender of a body has to change from sending to pausing, or back, if `waits` bytes of the body wait.
 bool call_turns(const struct call *c, bool paused, size_t waits);
 // How long it waits as it is now. 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
-void call_free_if_over(struct call *c); // nobody waits for it and no rank has it
+void call_free_if_over(struct call *c); // frees it if it is answered and no rank still runs it

@@ -35,10 +35,10 @@ bool group_change_method(const char *name);                                // it
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
                        struct err *err);
 bool group_change_pending(const struct session *s, uint32_t id);
-void group_changes_abandon(struct session *s); // it ends: what was taken is still done
+void group_changes_abandon(struct session *s); // the session ends; changes that were begun are still carried out
 
-// For the owner of the router: the next to be done, NULL = none. It answers in its time.
+// For the owner of the router: the next change to carry out; NULL = none. The owner answers it when it is done.
 struct group_change *router_group_change(struct router *r);
-void router_drop_group_changes(struct router *r); // at the router's end: nobody may answer them any more
+void router_drop_group_changes(struct router *r); // at the router's end: do not answer any afterwards
 void group_change_answer(struct group_change *e, const char *json, size_t len); // frees it
 void group_change_fail(struct group_change *e, const struct err *err);          // the same

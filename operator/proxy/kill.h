@@ -40,18 +40,19 @@ int kill_begin(struct session *s, struct group *g, const struct record_header *h
                struct err *err);
 struct kill *kill_find(const struct session *s, uint32_t id); // NULL = none that is not answered
 void kill_cancel(struct kill *k);                             // by the client
-void kills_abandon(struct session *s);                        // it ends; what was ordered may happen all the same
+void kills_abandon(struct session *s); // the session ends; an agent that was told may kill the process all the same
 
-// For the owner of the router: the next that an agent is to be told of, NULL = none. It is answered when the process
-// has ended, or was refused; in between its deadline may pass, so nobody else keeps it.
+// For the owner of the router: the next kill that an agent is to be told of; NULL = none. It is answered when the
+// process has ended or the agent has refused. Its deadline may pass earlier and free it, so do not keep the pointer.
 struct kill *kill_next(struct router *r, struct kill_order *ret);
 void kill_refuse(struct kill *k, const struct err *why); // at once: there is no agent to be told
-// The agent has refused, later: for all that wait for the end of that rank.
+// The agent has refused later. Answers all kills of that rank.
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why);
 
 // For the router: the process of this rank and attempt has ended; those of older attempts than this are gone.
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
 void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
-void kill_outdated(struct group *g);                              // those of attempts that are over
-void kills_group_ends(struct group *g);                           // it was deleted
-void kills_tick(struct router *r, int64_t now_ms, unsigned work); // so many of those that have waited long enough
+void kill_outdated(struct group *g);    // those of attempts that are over
+void kills_group_ends(struct group *g); // it was deleted
+// Answers at most `work` kills whose deadline has passed.
+void kills_tick(struct router *r, int64_t now_ms, unsigned work);

@@ -24,7 +24,8 @@ void output_group_ends(struct group *g);
 void output_line(struct router *r, const char *group_uid, uint32_t rank, const char *text, size_t len);
 void output_dropped(struct router *r, const char *group_uid, uint64_t n);
 
-// A group to which somebody listens now, or nobody any more (then ->output is NULL); each change once, NULL = none.
+// The next group whose first listener has come or whose last listener has left (then ->output is NULL). Each change is
+// returned once. NULL = there is none.
 const struct group *output_changed(struct router *r);
 int64_t output_due_ms(const struct router *r); // when output_tick() has something to do; INT64_MAX = never
 void output_tick(struct router *r, int64_t now_ms);

@@ -12,11 +12,10 @@
 struct peer {
     struct record_writer *out; // the connection's; NULL once it has ended
     void *owner;               // for the owner of the connection
-    // False: stop reading, its memory is used up for now. A connection that is inside a body
-    // (record_reader_unfinished() is not UINT64_MAX) has to be read all the same: nothing else would free what it
-    // holds.
+    // False: do not read the connection, because the peer's memory is used up for now. If a body has begun to arrive
+    // (record_reader_unfinished() is not UINT64_MAX), read it all the same: only its end frees that memory.
     bool read;
-    size_t want;        // after ROUTER_COLLECT: so many bytes of the body will do, the rest may come in pieces; 0 = all
+    size_t want;        // after ROUTER_COLLECT: bytes of the body to collect, the rest comes in pieces; 0 = all
     int close_code;     // 0 = go on, else close: an err_code ...
     char *close_reason; // ... and why
     // private

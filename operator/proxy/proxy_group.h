@@ -57,13 +57,13 @@ struct group {
     struct ranking *ranking; // of those that are connected
     struct list members;     // all that refer to it, by rank: connected, replaced, or about to be forgotten
     struct list calls;       // all that are not answered
-    struct list waiting;     // queues of those of them that wait (wait_queue.h)
+    struct list waiting;     // queues of calls that wait (wait_queue.h)
     struct list kills;       // that wait for the end of a process (kill.h)
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
     struct output *output;                   // output.h; NULL = nobody listens
-    struct list heard;                       // in the router's list: somebody does now, or nobody any more
-    struct list stale; // in its namespace's list: something has changed, so some that wait may not have to any more
+    struct list heard; // in the router's list after the first listener has come or the last one has left
+    struct list stale; // in its namespace's list if it has changed, so that some waiting calls can perhaps be sent
     struct list gone;  // in its namespace's list: it was deleted, and its last calls are being answered
 };
 

@@ -4,5 +4,5 @@
 
 #include "operator/proxy/proxy_group.h"
 
-// Sends those of this group, at most *work of them, which it counts down. False: there may be more.
+// Sends at most *work calls of this group and subtracts them from *work. False: more calls may be ready.
 bool calls_release(struct group *g, unsigned *work);

@@ -17,8 +17,8 @@ struct request {
     uint8_t dispatch, execute; // 0 = as the method was registered, until it is resolved
     bool quiet;                // no result is wanted, only that it ended
     bool refuse;               // rather than to wait
-    bool ruled, pad;           // its head has `split` or `collect`; `pad`
-    bool positional;           // likewise
+    bool ruled, pad;           // the head has `split` or `collect`; it has `pad`
+    bool positional;           // the head has `positional`
     bool keep, pin;     // results stay on the workers (remote_object.h); cleared once the client has the reference
     int64_t attempt;    // 0 = any
     int64_t timeout_ms; // 0 = none

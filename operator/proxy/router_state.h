@@ -46,12 +46,12 @@ struct router {
     // private
     struct map by_uid, by_key;
     struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
-    struct list spenders;     // of them: those that have used something of this turn of the loop
+    struct list spenders;     // tenants that have done work in this turn of the loop
     uint32_t level, worked;   // what a weight of 1 may do in this turn; what all have done in it
-    struct list employers;    // likewise: those with long work to be done (job.h)
-    struct job *job;          // that is at work, and ...
-    struct fiber *fiber;      // ... how far
-    uint64_t n_group_changes; // of those
+    struct list employers;    // tenants with jobs (job.h)
+    struct job *job;          // the job that runs now ...
+    struct fiber *fiber;      // ... and its fiber
+    uint64_t n_group_changes; // in group_changes and begun
     struct idmap running;     // calls by the id that workers know them by
     struct reuse calls;       // those for one rank that are over
     uint32_t last_id, last_serial;
@@ -59,14 +59,14 @@ struct router {
     uint32_t n_calls; // answered ones that a worker still has included
     uint32_t n_sessions;
     struct deadlines deadlines; // of namespaces: the first of their calls
-    struct list behind;         // likewise: those with something left for later turns
+    struct list behind;         // tenants with work left for later turns
     unsigned at_once;           // calls of lost members that may still get their errors in this turn, and not later
     struct list changes, leaving, stopped;
     struct list outputs, heard;       // output.h
     struct list flowing;              // calls that a peer was told to pause
-    struct list group_changes, begun; // that nobody has begun, and the others (group_change.h)
-    struct list kills;                // that no agent was told of (kill.h)
-    struct deadlines kill_deadlines;  // of all that are not answered
+    struct list group_changes, begun; // changes that wait, and those that were begun (group_change.h)
+    struct list kills;                // kills that no agent was told of yet (kill.h)
+    struct deadlines kill_deadlines;  // of all kills that are not answered
     struct blob *marks;               // "[,]null"
     struct record_part *parts;
     size_t size_parts;

@@ -17,7 +17,7 @@ enum { TENANT_TURN = 512, TENANT_UNIT_BYTES = 128, TENANT_OWES = 1024 };
 // long. After this much work, only a namespace that has done nothing in the turn may still do a little.
 enum { TENANT_TURN_MAX = 2 * TENANT_TURN };
 
-// Of what a turn ends or sends on late: so many calls of a namespace, then as many of the next one.
+// If many calls are to be ended or sent, namespaces take turns. This is the number of calls per turn.
 enum { TENANT_PART = 16 };
 
 struct tenant {
@@ -33,13 +33,13 @@ struct tenant {
     struct list jobs;           // job.h, not begun
     struct list employer;       // in the router's list while it has some
     struct deadlines deadlines; // of its calls
-    struct deadline due;        // in the router's: the first of them
+    struct deadline due;        // the earliest of them, in the router's deadlines
     // What is left for later turns
     struct list behind;  // in the router's list while there is any
     struct list failing; // lost members whose calls are still to get their errors
     struct list ended;   // sessions some of whose calls are still to be ended
-    struct list gone;    // likewise groups
-    struct list stale;   // groups in which something has changed, so some calls that wait may not have to any more
+    struct list gone;    // groups that were deleted, some of whose calls are still to be ended
+    struct list stale;   // groups that have changed, so that some waiting calls can perhaps be sent
 };
 
 uint32_t tenant_weight(const struct router *r, const char *ns);
@@ -61,7 +61,7 @@ void tenant_explain(const struct tenant *t, const struct quota *session, struct 
 void tenant_spend(struct tenant *t, size_t units);
 void tenant_ends_turn(struct tenant *t);      // takes what is left to it of this turn, and owes nothing for it
 bool tenant_has_turn(const struct tenant *t); // else what came from it waits for a later turn
-bool tenant_may_go_on(const struct router *r, const char *ns); // the same, also of one that has nothing here
+bool tenant_may_go_on(const struct router *r, const char *ns); // the same by name; the namespace may have no tenant yet
 size_t tenant_slice(const struct tenant *t);                   // bytes of long JSON to be read at a time; some, always
 bool tenants_next_turn(struct router *r);                      // whether one still owes
 

@@ -96,6 +96,8 @@ RETIRED = (
      "split, or dispatch plan"),
     (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", ("operator/", "common/", "worker/", "sdk/"),
      "what it is or does"),
+    (r"(?<![a-z])(?:party|neighbor|standby)(?![a-z])", ("worker/transfer/",), "participant, local sender, back buffer"),
+    (r"(?<![a-z])tee(?![a-z])", ("operator/local/",), "output"),
     (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
 )
 

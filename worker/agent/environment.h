@@ -43,10 +43,10 @@ const char *const *environment_template(const char *const *pod, const struct env
 // Which GPUs that process has. Errors as above.
 int environment_gpus(const char *const *pod, const struct environment_group *g, const struct environment_process *p,
                      struct arena *a, struct gpus_view *ret, struct err *err);
-// The text with $(NAME) as it is in `env`, and $$( as $(; what is not set there stays as it is.
+// Replaces $(NAME) by its value in `env`, and $$( by $(. A name that is not set stays as it is.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a);
 const char *const *environment_expand_all(const char *const *env, const char *const *texts, struct arena *a);
 const char *environment_get(const char *const *env, const char *name); // NULL = not set
-// What makes `to` out of `from`: "NAME=value", or "NAME" of one that is to go.
+// The difference between two environments: "NAME=value" to set a variable, "NAME" to remove it.
 const char *const *environment_changes(const char *const *from, const char *const *to, struct arena *a);
 const char *const *environment_copy(const char *const *list, struct arena *a);

@@ -7,16 +7,16 @@
 #include "worker/agent/agent.h"
 
 // Each begins a document in `w`, which the caller has initialised, and ends it.
-// With all that the agent knows of its groups, its archives, and the GPUs; gpus NULL = nothing.
+// Contains what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 struct probe;
 struct pod_archives;
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);
-// NULL = no news of them.
+// NULL = nothing new about these.
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w);
 enum record_type message_report(const struct agent_report *r, struct json_writer *w);
 void message_refused(enum record_type command, const struct command *c, const struct err *err,
                      struct json_writer *w); // c: NULL where it could not be read
 
 bool message_command_type(unsigned record_type, enum command_type *ret); // false = not a command
-// Of a WELCOME, within its bounds; a default where it has none.
+// The interval in a WELCOME, kept within bounds; the default if it has none.
 int64_t message_heartbeat_ms(const char *welcome, size_t len);

@@ -65,13 +65,13 @@ enum supervisor_report {
 struct supervisor_action {
     enum supervisor_action_type type;
     enum supervisor_report report;
-    int attempt;                              // REPORT: of what it speaks of
+    int attempt;                              // REPORT: the attempt that it is about
     int rank, code, signal;                   // SUPERVISOR_REPORT_EXITED; rank: LAUNCH, TERMINATE and KILL too
     const struct supervisor_process *process; // LAUNCH; valid until the next command
     int64_t grace_ms;                         // TERMINATE
     const char *host;                         // RESOLVE; valid until the next command
-    int port;                                 // TRY_PORT; UNPREPARED: the one that is taken, 0 = that is not why
-    char message[384];                        // UNPREPARED
+    int port;          // TRY_PORT; UNPREPARED: the port that is in use, 0 = there is another reason
+    char message[384]; // UNPREPARED
 };
 
 struct supervisor *supervisor_new(const char *group);

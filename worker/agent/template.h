@@ -12,22 +12,22 @@
 
 struct template;
 
-// A template that this process was born with (nursery.h): it has been forked beside us, and waits.
+// A template that the nursery has forked together with this agent (nursery.h). It waits to be adopted.
 struct template_seed {
     int pid;            // 0 = there is none
     int birth, control; // the socket for process_adopt(), and the one that asks for ranks
 };
 
-struct birth; // of a process that was asked for
+struct birth; // a request for a process
 
 struct template_config {
     struct loop *loop;
     struct reaper *reaper;
     struct output *output;
-    int64_t *oom_kills;         // by the kernel, that are known; shared with the places of ranks
+    int64_t *oom_kills;         // how many OOM kills of the kernel are known; shared with rank_place
     int64_t import_ms;          // for its imports
-    struct template_seed *seed; // the first one that is wanted; shared, and taken once; NULL = there never is one
-    int64_t idle_ms;            // without a rank, before it ends: it holds memory
+    struct template_seed *seed; // the first template adopts it; shared; NULL = there is none
+    int64_t idle_ms;            // the template ends after this time without a rank, to free its memory
 };
 
 // What runs as the template; the strings are copied. NULL-terminated lists.

@@ -14,10 +14,10 @@ struct borrowed;
 
 // On the loop's thread. The arguments must outlive it. ERR_INVALID, ERR_NOT_FOUND, ERR_UNAVAILABLE, ERR_LIMIT.
 int borrowed_new(struct objects *o, const char *args, size_t len, struct borrowed **ret, struct err *err);
-// On any one thread; blocks. *ret: the arguments with the objects in the places of their references, valid as long as
-// `b` and the arguments. A reference that is all there is may stand for anything, one among others for JSON; batches
-// under REF_JOIN become one.
-// *ret_values: what of them is on the device, behind a head in *ret; NULL = nothing, as of all but a single reference.
+// Blocks; call it on one thread at a time. *ret: the arguments with each reference replaced by its object, valid as
+// long as `b` and the arguments. If the arguments are one reference, it may stand for any object. If they contain
+// several, each has to stand for JSON. Batches under REF_JOIN become one batch. *ret_values: the values on the device,
+// whose head is *ret; NULL = there are none. Only a single reference has them.
 int borrowed_fetch(struct borrowed *b, const atomic_bool *canceled, const char **ret, size_t *ret_len,
                    struct region **ret_values, struct err *err);
 void borrowed_free(struct borrowed *b); // on the loop's thread; accepts NULL

@@ -13,6 +13,13 @@ struct blob *body_join(const struct blob *body, const struct blob *tail, struct 
     return whole;
 }
 
+int body_head(const struct blob *body, struct call_head *ret, struct err *err)
+{
+    struct record_call parts;
+    int r = record_call_decode(body->data, body->len, &parts, err);
+    return r < 0 ? r : call_head_decode(parts.head, parts.head_len, ret, err);
+}
+
 // Then the arguments begin behind it.
 static bool ends_with_head(const struct blob *body)
 {

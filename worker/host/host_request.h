@@ -53,7 +53,7 @@ struct request {
     struct stretch *stretch;     // its arguments, where the program has them without a copy; NULL = it does not
     struct borrowed *borrowed;   // what references in its arguments stand for, NULL = there are none
     struct loop_timer *deadline; // NULL = none
-    struct cadre_call call;      // the last: call_init() clears what of it has to be
+    struct cadre_call call;      // last, because it is not zeroed with the rest: call_init() does that
 };
 
 // `head`: of the CALL with this body. Takes references to the body and, where that ends with the head, to the arguments
@@ -61,19 +61,20 @@ struct request {
 // it: then there is no request. The deadline counts from here.
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
                 struct blob *tail, struct request **ret, struct err *err);
-// There are references in its arguments. ERR_INVALID, ERR_NOT_FOUND ...: it cannot run, abandon it.
+// For arguments that contain references. On an error the request cannot run: abandon it.
 int request_borrow(struct request *r, struct err *err);
-void request_start(struct request *r); // its turn has come: hands it to the executor
-// Not begun: answered at once. Running: the method is told, and the answer comes when it returns.
+void request_start(struct request *r); // hands it to the executor
+// A request that has not begun is answered at once. If the method runs, it can see that it is canceled, and the request
+// is answered when it returns.
 void request_cancel(struct request *r, int code, const char *why);
-void request_abandon(struct request *r); // nobody wants an answer; it is gone for the owner
+void request_abandon(struct request *r); // it is not answered, and no longer belongs to the owner
 
-// Of a method without a function, on the thread that pulled its job: makes its arguments ready. False: it does not run,
-// and the job is finished at once. Else, from any thread: request_fail() for an error, whose message is in the call,
-// and whose name and cause (host_call.h) are copied, NULL = FAILED and none; then request_end(); then the job is
-// finished.
+// For a method without a C function, which the program runs itself. request_begin() makes the arguments ready; call it
+// on the thread that pulled the job. False: the method must not run; finish the job at once. After the method, on any
+// thread: if it failed, request_fail(), with the message in the call; then request_end(); then finish the job. The name
+// and the cause of the error (host_call.h) are copied; NULL = "FAILED" and no cause.
 bool request_begin(struct request *r);
-// After that: the arguments become the program's own (stretch.h). NULL: it copies what of them is to stay.
+// After request_begin(): the program may keep the arguments (stretch.h). NULL: it has to copy what it wants to keep.
 struct stretch *request_own_args(struct request *r);
 void request_fail(struct request *r, const char *name, const char *cause, bool ran);
 void request_end(struct request *r);

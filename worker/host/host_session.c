@@ -10,11 +10,10 @@
 #include "worker/host/downloads.h"
 #include "worker/host/host_body.h"
 #include "worker/host/host_request.h"
+#include "worker/host/introduction.h"
 #include "worker/host/own.h"
 #include "worker/host/stretch.h"
-#include "worker/host/told.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,7 +106,7 @@ static void send_error(struct session *s, uint32_t id, int code, const char *mes
 static void send_hello(struct session *s)
 {
     struct json_writer w;
-    told_hello(&s->config, s->ticket, &w);
+    introduction_hello(&s->config, s->ticket, &w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
 }
@@ -128,7 +127,7 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
         return err_set(err, ERR_PROTO, "a second WELCOME");
     int parsed = json_parse(r->body, r->len, NULL, &a, &root, err);
     if (parsed == 0) {
-        const char *ticket = told_welcome(&s->config, root, &a);
+        const char *ticket = introduction_welcome(&s->config, root, &a);
         if (ticket) {
             free(s->ticket);
             s->ticket = xstrdup(ticket);
@@ -280,13 +279,6 @@ static void send_limit(struct session *s, const struct record *r)
     send_error(s, r->h.call, ERR_LIMIT, err.msg);
 }
 
-static int read_head(const struct blob *body, struct call_head *ret, struct err *err)
-{
-    struct record_call parts;
-    int r = record_call_decode(body->data, body->len, &parts, err);
-    return r < 0 ? r : call_head_decode(parts.head, parts.head_len, ret, err);
-}
-
 static int take_call(struct session *s, const struct record *r, struct err *err)
 {
     struct err refused = ERR_INIT;
@@ -306,7 +298,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         err_set(&refused, ERR_LIMIT, "%zu calls wait for rank %d already; call again later", s->n_requests, rank);
     else if (!body || len > s->config.bytes_max)
         no_room(s, len, &refused);
-    else if (read_head(body, &head, &refused) < 0 || serve_own(s, r, &head, body, tail, &refused))
+    else if (body_head(body, &head, &refused) < 0 || serve_own(s, r, &head, body, tail, &refused))
         ;
     else if (request_new(&s->owner, r->h.call, r->seq, &head, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
@@ -352,7 +344,7 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         return take_goodbye(s, r);
     case RECORD_PLACE:
     case RECORD_ARCHIVE:
-        return told_answer(&s->config, r, err);
+        return introduction_answer(&s->config, r, err);
     case RECORD_FREE:
         if (s->config.objects)
             objects_release(s->config.objects, r->body, r->len);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/told.h"
+#include "worker/host/introduction.h"
 
 #include "common/wire/ref.h"
 #include "worker/host/caller.h"
@@ -22,7 +22,7 @@ static void take_meshes(struct meeting *m, const struct json *list, struct arena
         meeting_meshes(m, meshes, n, false);
 }
 
-void told_hello(const struct session_config *c, const char *ticket, struct json_writer *w)
+void introduction_hello(const struct session_config *c, const char *ticket, struct json_writer *w)
 {
     writer_init(w, 0);
     writer_object(w, NULL);
@@ -43,7 +43,7 @@ void told_hello(const struct session_config *c, const char *ticket, struct json_
     writer_object_end(w);
 }
 
-const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a)
+const char *introduction_welcome(const struct session_config *c, const struct json *welcome, struct arena *a)
 {
     const struct json *group = json_get(welcome, "group");
     const char *secret = json_str(json_get(welcome, "peerSecret"), a);
@@ -57,12 +57,12 @@ const char *told_welcome(const struct session_config *c, const struct json *welc
     return json_str(json_get(welcome, "ticket"), a);
 }
 
-size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE])
+size_t introduction_question(const struct meeting_question *q, char out[INTRODUCTION_QUESTION_SIZE])
 {
     char id[REF_ID_SIZE];
     const char *open = q->group[0] ? ",\"group\":\"" : "", *close = q->group[0] ? "\"" : ""; // a name needs no escapes
     ref_id_write(q->id, id);
-    return (size_t)snprintf(out, TOLD_QUESTION_SIZE,
+    return (size_t)snprintf(out, INTRODUCTION_QUESTION_SIZE,
                             "{\"rank\":%" PRIu32 "%s%s%s,\"meeting\":\"%s\",\"index\":%" PRIu32 ",\"until\":%" PRId64
                             "}",
                             q->rank, open, q->group, close, id, q->index, q->until);
@@ -94,7 +94,7 @@ static int take_place(const struct session_config *c, const char *body, size_t l
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }
 
-int told_answer(const struct session_config *c, const struct record *r, struct err *err)
+int introduction_answer(const struct session_config *c, const struct record *r, struct err *err)
 {
     return r->h.type == RECORD_PLACE ? take_place(c, r->body, r->len, err) : take_piece(c, r->body, r->len, err);
 }

@@ -6,9 +6,11 @@
 #include "common/base/json_writer.h"
 #include "worker/host/host_session_config.h"
 
-void told_hello(const struct session_config *c, const char *ticket, struct json_writer *w); // begins the writer
+void introduction_hello(const struct session_config *c, const char *ticket, struct json_writer *w); // begins the writer
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
-const char *told_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
-enum { TOLD_QUESTION_SIZE = 256 };
-size_t told_question(const struct meeting_question *q, char out[TOLD_QUESTION_SIZE]);     // the body of a PLACE
-int told_answer(const struct session_config *c, const struct record *r, struct err *err); // a PLACE or an ARCHIVE
+const char *introduction_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
+enum { INTRODUCTION_QUESTION_SIZE = 256 };
+size_t introduction_question(const struct meeting_question *q,
+                             char out[INTRODUCTION_QUESTION_SIZE]); // the body of a PLACE
+int introduction_answer(const struct session_config *c, const struct record *r,
+                        struct err *err); // a PLACE or an ARCHIVE

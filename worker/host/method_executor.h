@@ -36,14 +36,14 @@ struct executor *executor_new(struct loop *loop, size_t max);
 struct executor *executor_new_pulled(struct loop *loop, size_t max);
 unsigned executor_add_lane(struct executor *e, unsigned n_threads);   // its number
 unsigned executor_lane_size(const struct executor *e, unsigned lane); // its threads
-// Waits until the jobs that run have returned and nobody pulls, and calls `done` for what has run. Nothing may wait by
-// then.
+// Waits until the running jobs have returned and no thread pulls jobs, and calls `done` for the jobs that have run. No
+// job may be waiting.
 void executor_free(struct executor *e); // accepts NULL
 
 // Turns the loop, in place of loop_run(), until executor_leave() was called in a callback of it.
 void executor_turn(struct executor *e);
 void executor_leave(struct executor *e);
-// From a job: it is going to wait for others, so it must not be the one that turns the loop.
+// Call it in a job that is about to wait for something. Another thread then turns the loop.
 void executor_waits(void);
 
 int executor_submit(struct executor *e, struct executor_job *job, struct err *err); // ERR_LIMIT: too many wait

@@ -41,15 +41,15 @@ void objects_secret(struct objects *o, const char *secret);
 // An object of this very process, if the reference names one.
 bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank);
 
-// A result stays here: what is said instead of it replaces the body. `values`: what of it is on the device, NULL =
-// none; takes a reference. ERR_LIMIT: no room; the body is as it was.
+// Keeps a result. A reference to it replaces the body. `values`: the part on the device, NULL = none; takes a
+// reference. ERR_LIMIT: there is no room, and the body is unchanged.
 int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *body, struct region *values,
                  struct err *err);
 
 struct objects_answer {
     struct blob *blob;     // a reference of the caller's; NULL = text
     size_t offset, len;    // of what is in the blob
-    struct region *values; // behind what is in the blob, likewise; NULL = none
+    struct region *values; // what follows on the device; a reference of the caller's; NULL = none
     char text[96];
 };
 

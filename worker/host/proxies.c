@@ -5,7 +5,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
-#include "worker/host/told.h"
+#include "worker/host/introduction.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -159,8 +159,8 @@ static void send_to_all(struct proxies *p, enum record_type type, const char *bo
 
 void proxies_ask_place(struct proxies *p, const struct meeting_question *q)
 {
-    char body[TOLD_QUESTION_SIZE];
-    send_to_all(p, RECORD_PLACE, body, told_question(q, body));
+    char body[INTRODUCTION_QUESTION_SIZE];
+    send_to_all(p, RECORD_PLACE, body, introduction_question(q, body));
 }
 
 void proxies_tell_progress(struct proxies *p, const char *body, size_t len)

@@ -31,7 +31,7 @@
 enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
 struct cadre_weights {
-    struct standby *standby; // NULL = nothing has come yet
+    struct back_buffer *back_buffer; // NULL = nothing has come yet
     struct contacts contacts;
     struct progress_part progress;
     uint64_t begun; // 0 = none
@@ -62,7 +62,7 @@ CADRE_EXPORT void cadre_weights_free(cadre_weights *w)
 {
     if (!w)
         return;
-    standby_free(w->standby);
+    back_buffer_free(w->back_buffer);
     contacts_drop(&w->contacts);
     free(w);
 }
@@ -306,17 +306,18 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
     c.blocks.n = c.side.n;
     c.known_by = s->known_by;
     name_members(s);
-    if (!s->sends && !w->standby)
-        w->standby = standby_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));
-    c.standby = w->standby;
+    if (!s->sends && !w->back_buffer)
+        w->back_buffer = back_buffer_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));
+    c.back_buffer = w->back_buffer;
     memcpy(c.groups, s->groups, sizeof c.groups);
-    c.party = (struct party_config){.index = meeting_rank(s->call->nested.meeting) + (s->sends ? (int)s->worlds[1] : 0),
+    c.participant =
+        (struct participant_config){.index = meeting_rank(s->call->nested.meeting) + (s->sends ? (int)s->worlds[1] : 0),
                                     .n_receivers = (int)s->worlds[1],
                                     .n_senders = (int)s->worlds[0],
                                     .names = s->names,
                                     .limit_ms = s->limit_ms,
-                                    .late_ms = PARTY_LATE_MS,
-                                    .patience_ms = PARTY_PATIENCE_MS,
+                                    .late_ms = PARTICIPANT_LATE_MS,
+                                    .patience_ms = PARTICIPANT_PATIENCE_MS,
                                     .canceled = &s->call->canceled};
     executor_waits();
     if (!s->sends)

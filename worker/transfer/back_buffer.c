@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/transfer/standby.h"
+#include "worker/transfer/back_buffer.h"
 
 #include "common/base/mem.h"
 #include "worker/transfer/own_pages.h"
@@ -20,7 +20,7 @@ struct room {
     bool swaps; // its own mapping: from the page of `at` to the page of its end
 };
 
-struct standby {
+struct back_buffer {
     struct room *rooms;
     size_t n;
     char *small; // of all rooms of the host that have no mapping of their own
@@ -28,25 +28,25 @@ struct standby {
     bool may_swap;
 };
 
-struct standby *standby_new(bool swaps)
+struct back_buffer *back_buffer_new(bool swaps)
 {
-    struct standby *s = xcalloc(1, sizeof *s);
+    struct back_buffer *s = xcalloc(1, sizeof *s);
     s->may_swap = swaps;
     s->page = (size_t)sysconf(_SC_PAGESIZE);
     return s;
 }
 
-static char *page_of(const struct standby *s, const void *at)
+static char *page_of(const struct back_buffer *s, const void *at)
 {
     return (char *)((uintptr_t)at & ~(uintptr_t)(s->page - 1));
 }
 
-static size_t mapped_len(const struct standby *s, const char *at, size_t len)
+static size_t mapped_len(const struct back_buffer *s, const char *at, size_t len)
 {
     return (size_t)(page_of(s, at + len + s->page - 1) - page_of(s, at));
 }
 
-static void drop(struct standby *s)
+static void drop(struct back_buffer *s)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->rooms[i].swaps)
@@ -54,10 +54,10 @@ static void drop(struct standby *s)
     if (s->small_len)
         munmap(s->small, s->small_len);
     free(s->rooms);
-    *s = (struct standby){.page = s->page, .may_swap = s->may_swap};
+    *s = (struct back_buffer){.page = s->page, .may_swap = s->may_swap};
 }
 
-void standby_free(struct standby *s)
+void back_buffer_free(struct back_buffer *s)
 {
     if (!s)
         return;
@@ -67,7 +67,7 @@ void standby_free(struct standby *s)
 
 // Memory for `len` bytes at an address that is like `like` within a huge page, so that the kernel exchanges whole huge
 // pages. `access`: of mmap(). NULL: there is none.
-static char *map_like(const struct standby *s, const char *like, size_t len, int access)
+static char *map_like(const struct back_buffer *s, const char *like, size_t len, int access)
 {
     size_t offset = (uintptr_t)like & (HUGE_PAGE - 1), size = offset + len + HUGE_PAGE;
     char *all = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,7 +82,7 @@ static char *map_like(const struct standby *s, const char *like, size_t len, int
     return at;
 }
 
-static bool is_same(const struct standby *s, const struct blocks *b)
+static bool is_same(const struct back_buffer *s, const struct blocks *b)
 {
     bool same = b->n == s->n;
     for (size_t i = 0; same && i < b->n; i++) {
@@ -92,7 +92,7 @@ static bool is_same(const struct standby *s, const struct blocks *b)
     return same;
 }
 
-static int lay_long(struct standby *s, struct room *r, struct err *err)
+static int lay_long(struct back_buffer *s, struct room *r, struct err *err)
 {
     r->at = map_like(s, r->block.data, r->block.len, PROT_READ | PROT_WRITE);
     if (!r->at)
@@ -108,7 +108,7 @@ static size_t small_len_of(const struct block *b)
     return (b->len + ALIGN_SMALL - 1) & ~(size_t)(ALIGN_SMALL - 1);
 }
 
-static int lay_small(struct standby *s, size_t len, struct err *err)
+static int lay_small(struct back_buffer *s, size_t len, struct err *err)
 {
     size_t at = 0;
     if (!len)
@@ -127,7 +127,7 @@ static int lay_small(struct standby *s, size_t len, struct err *err)
     return 0;
 }
 
-static int lay_host(struct standby *s, const struct blocks *b, struct err *err)
+static int lay_host(struct back_buffer *s, const struct blocks *b, struct err *err)
 {
     size_t small = 0, swaps = 0;
     int r = 0;
@@ -140,7 +140,7 @@ static int lay_host(struct standby *s, const struct blocks *b, struct err *err)
         s->rooms[i].block = *block;
         if (block->on_device)
             continue;
-        if (s->may_swap && block->len >= STANDBY_SWAP_MIN && swaps < STANDBY_SWAPS_MAX &&
+        if (s->may_swap && block->len >= BACK_BUFFER_SWAP_MIN && swaps < BACK_BUFFER_SWAPS_MAX &&
             own_pages_have(own, block->data, block->len)) {
             swaps++;
             r = lay_long(s, &s->rooms[i], err);
@@ -152,27 +152,27 @@ static int lay_host(struct standby *s, const struct blocks *b, struct err *err)
     return r < 0 ? r : lay_small(s, small, err);
 }
 
-int standby_lay(struct standby *s, const struct blocks *b, struct err *err)
+int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err)
 {
     int r = is_same(s, b) ? 0 : lay_host(s, b, err);
     for (size_t i = 0; r == 0 && i < b->n; i++)
         if (b->list[i].on_device && b->list[i].len)
             r = device_alloc(b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
     if (r < 0) {
-        standby_rest(s, b);
+        back_buffer_rest(s, b);
         drop(s);
     }
     return r;
 }
 
-void *standby_at(const struct standby *s, size_t i)
+void *back_buffer_at(const struct back_buffer *s, size_t i)
 {
     return s->rooms[i].at;
 }
 
 // The whole pages of the block change places with those of the room, whose address is another one afterwards. Other
 // threads never see a hole in the block. False: nothing was changed, or only the room has: it must be copied.
-static bool swap_pages(struct standby *s, struct room *r, char *first, size_t len)
+static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_t len)
 {
     size_t before = (size_t)(first - (char *)r->block.data);
     char *from = r->at + before, *to = map_like(s, r->block.data, r->block.len, PROT_NONE);
@@ -202,7 +202,7 @@ static bool swap_pages(struct standby *s, struct room *r, char *first, size_t le
     return true;
 }
 
-static size_t swap_room(struct standby *s, struct room *r)
+static size_t swap_room(struct back_buffer *s, struct room *r)
 {
     char *data = r->block.data, *end = data + r->block.len;
     char *first = page_of(s, data + s->page - 1), *last = page_of(s, end);
@@ -220,7 +220,7 @@ static size_t swap_room(struct standby *s, struct room *r)
     return r->block.len;
 }
 
-int standby_swap(struct standby *s, const struct blocks *b, size_t *ret_copied, struct err *err)
+int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err)
 {
     int r = 0;
     *ret_copied = 0;
@@ -235,7 +235,7 @@ int standby_swap(struct standby *s, const struct blocks *b, size_t *ret_copied, 
     return r < 0 ? r : blocks_settle(b, err);
 }
 
-void standby_rest(struct standby *s, const struct blocks *b)
+void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct room *r = &s->rooms[i];

@@ -10,19 +10,19 @@
 #include "worker/transfer/blocks.h"
 
 enum {
-    STANDBY_SWAP_MIN = 1 << 20, // shorter blocks are copied
-    STANDBY_SWAPS_MAX = 8192,   // each takes up to four of the kernel's 65,530 mappings of a process
+    BACK_BUFFER_SWAP_MIN = 1 << 20, // shorter blocks are copied
+    BACK_BUFFER_SWAPS_MAX = 8192,   // each takes up to four of the kernel's 65,530 mappings of a process
 };
 
-struct standby;
+struct back_buffer;
 
-struct standby *standby_new(bool swaps); // false: everything is copied
-void standby_free(struct standby *s);    // accepts NULL
+struct back_buffer *back_buffer_new(bool swaps); // false: everything is copied
+void back_buffer_free(struct back_buffer *s);    // accepts NULL
 // Room for each block, which stays as it is until the swap. The same blocks as last time get what they had. ERR_NOMEM.
-int standby_lay(struct standby *s, const struct blocks *b, struct err *err);
-void *standby_at(const struct standby *s, size_t i);
+int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err);
+void *back_buffer_at(const struct back_buffer *s, size_t i);
 // The blocks have what was written to the room. Returns the bytes that were copied. Of the host it cannot fail; of the
 // device with ERR_GONE and others of device.h, and then the GPU is lost.
-int standby_swap(struct standby *s, const struct blocks *b, size_t *ret_copied, struct err *err);
-// The kernel may take the memory of the host back, until the next standby_lay(). Memory of the device is freed.
-void standby_rest(struct standby *s, const struct blocks *b);
+int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err);
+// The kernel may take the memory of the host back, until the next back_buffer_lay(). Memory of the device is freed.
+void back_buffer_rest(struct back_buffer *s, const struct blocks *b);

@@ -40,9 +40,9 @@ uint64_t contacts_id(struct contacts *c)
     return c->id;
 }
 
-int contacts_use(struct contacts *c, uint64_t id, struct party *p, struct err *err)
+int contacts_use(struct contacts *c, uint64_t id, struct participant *p, struct err *err)
 {
-    const struct party_config *o = &p->config;
+    const struct participant_config *o = &p->config;
     if (!id || c->id != id) {
         contacts_drop(c);
         return err_set(err, ERR_UNAVAILABLE, "the connections of the last transfer have ended: start it again");
@@ -58,11 +58,11 @@ int contacts_use(struct contacts *c, uint64_t id, struct party *p, struct err *e
 }
 
 // The center has a connection to each member, the witness to each receiver.
-static bool is_linked(const struct party *p, int member)
+static bool is_linked(const struct participant *p, int member)
 {
-    const struct party_config *o = &p->config;
+    const struct participant_config *o = &p->config;
     bool is_witness = p->witness >= 0 && o->index == p->witness;
-    bool has_witness = p->witness >= 0 && party_is_receiver(p);
+    bool has_witness = p->witness >= 0 && participant_is_receiver(p);
     if (member == o->index)
         return false;
     return member == 0 || o->index == 0 || (is_witness && member < o->n_receivers) ||
@@ -76,11 +76,11 @@ static void stay_known(int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof after);
 }
 
-void contacts_keep(struct contacts *c, uint64_t id, struct party *p)
+void contacts_keep(struct contacts *c, uint64_t id, struct participant *p)
 {
-    const struct party_config *o = &p->config;
+    const struct participant_config *o = &p->config;
     contacts_drop(c);
-    if (o->index == p->witness && party_may_be_asked(p))
+    if (o->index == p->witness && participant_may_be_asked(p))
         return;
     for (int i = 0; i < p->dialog.n; i++)
         if (is_linked(p, i) != (p->dialog.links[i] >= 0))

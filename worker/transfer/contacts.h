@@ -5,7 +5,7 @@
 #pragma once
 
 #include "common/base/err.h"
-#include "worker/transfer/party.h"
+#include "worker/transfer/participant.h"
 
 #include <stdint.h>
 
@@ -18,8 +18,8 @@ struct contacts { // zeroed = none
 void contacts_drop(struct contacts *c); // closes them
 // 0: there are none, or one of them has ended meanwhile, and all are closed then.
 uint64_t contacts_id(struct contacts *c);
-// Into the dialog of a party that has just begun. 1: they are there. 0: in that transfer the other group received, so
-// everybody finds that they do not fit, and all are closed. ERR_UNAVAILABLE: there are none of that id.
-int contacts_use(struct contacts *c, uint64_t id, struct party *p, struct err *err);
-// Out of the dialog of a party that has taken its weights. If some have ended, none are kept.
-void contacts_keep(struct contacts *c, uint64_t id, struct party *p);
+// Into the dialog of a participant that has just begun. 1: they are there. 0: in that transfer the other group
+// received, so everybody finds that they do not fit, and all are closed. ERR_UNAVAILABLE: there are none of that id.
+int contacts_use(struct contacts *c, uint64_t id, struct participant *p, struct err *err);
+// Out of the dialog of a participant that has taken its weights. If some have ended, none are kept.
+void contacts_keep(struct contacts *c, uint64_t id, struct participant *p);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/transfer/neighbor.h"
+#include "worker/transfer/local_sender.h"
 
 #include "common/base/mem.h"
 
@@ -15,14 +15,14 @@
 // with what is between them, and picked out here.
 enum { PIECES_MAX = 512, GAP = 1024, SPAN_MAX = 64 << 10, SPANS_MAX = 16 };
 
-struct neighbor_room {
+struct local_sender_room {
     struct iovec here[PIECES_MAX], there[PIECES_MAX];
     struct pick picks[PIECES_MAX * 16];
     size_t n_pieces, n_picks, n_spans;
     char span[SPANS_MAX * SPAN_MAX];
 };
 
-struct neighbor {
+struct local_sender {
     pid_t pid;
     int process; // a pidfd
     uint64_t window, word[2];
@@ -30,22 +30,22 @@ struct neighbor {
     struct device_mapping *mappings; // of blocks on its GPU
     size_t n;
     const struct blocks *to;
-    bool any_on_device;         // of `to`
-    struct neighbor_room *room; // borrowed
+    bool any_on_device;             // of `to`
+    struct local_sender_room *room; // borrowed
 };
 
-struct neighbor_room *neighbor_room_new(void)
+struct local_sender_room *local_sender_room_new(void)
 {
-    return xmalloc(sizeof(struct neighbor_room)); // memory that nothing is written to costs no page fault
+    return xmalloc(sizeof(struct local_sender_room)); // memory that nothing is written to costs no page fault
 }
 
-static int read_at(const struct neighbor *n, uint64_t at, void *out, size_t len)
+static int read_at(const struct local_sender *n, uint64_t at, void *out, size_t len)
 {
     struct iovec here = {out, len}, there = {(void *)(uintptr_t)at, len};
     return process_vm_readv(n->pid, &here, 1, &there, 1, 0) == (ssize_t)len ? 0 : ERR_GONE;
 }
 
-static int read_lease(struct neighbor *n, size_t blocks, struct err *err)
+static int read_lease(struct local_sender *n, size_t blocks, struct err *err)
 {
     struct window head;
     if (read_at(n, n->window, &head, sizeof head) < 0)
@@ -60,7 +60,7 @@ static int read_lease(struct neighbor *n, size_t blocks, struct err *err)
     return 0;
 }
 
-static int open_handles(struct neighbor *n, const bool *wanted, struct err *err)
+static int open_handles(struct local_sender *n, const bool *wanted, struct err *err)
 {
     int r = 0;
     for (size_t i = 0; r == 0 && i < n->n; i++) {
@@ -81,13 +81,14 @@ static bool is_near(const struct window_place *where, const struct window_place 
            memcmp(where->host, nowhere, sizeof nowhere) != 0;
 }
 
-int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t blocks,
-                 const struct blocks *to, struct neighbor_room *room, struct neighbor **ret, struct err *err)
+int local_sender_new(const struct window_place *where, const struct window_place *here, const bool *wanted,
+                     size_t blocks, const struct blocks *to, struct local_sender_room *room, struct local_sender **ret,
+                     struct err *err)
 {
     *ret = NULL;
     if (!is_near(where, here))
         return err_set(err, ERR_UNAVAILABLE, "it is not in this machine and container");
-    struct neighbor *n = xcalloc(1, sizeof *n);
+    struct local_sender *n = xcalloc(1, sizeof *n);
     n->pid = (pid_t)where->pid;
     n->window = where->window;
     n->to = to;
@@ -99,20 +100,20 @@ int neighbor_new(const struct window_place *where, const struct window_place *he
     if (r == 0)
         r = open_handles(n, wanted, err);
     if (r < 0) {
-        neighbor_free(n);
+        local_sender_free(n);
         return r;
     }
     *ret = n;
     return 0;
 }
 
-static void close_handles(struct neighbor *n)
+static void close_handles(struct local_sender *n)
 {
     for (size_t i = 0; i < n->n && n->to->gpu; i++)
         device_unimport(n->to->gpu->device, &n->mappings[i]);
 }
 
-void neighbor_free(struct neighbor *n)
+void local_sender_free(struct local_sender *n)
 {
     if (!n)
         return;
@@ -125,7 +126,7 @@ void neighbor_free(struct neighbor *n)
 }
 
 // Behind the last piece, or so close to it that both are one span.
-static bool joins_last(const struct neighbor *n, uint64_t at, const char *to)
+static bool joins_last(const struct local_sender *n, uint64_t at, const char *to)
 {
     if (!n->room->n_pieces)
         return false;
@@ -133,27 +134,27 @@ static bool joins_last(const struct neighbor *n, uint64_t at, const char *to)
     return (uint64_t)(uintptr_t)there->iov_base + there->iov_len == at && (char *)here->iov_base + here->iov_len == to;
 }
 
-static bool is_span(const struct neighbor *n)
+static bool is_span(const struct local_sender *n)
 {
     const char *to = n->room->n_pieces ? n->room->here[n->room->n_pieces - 1].iov_base : NULL;
     return to && to >= n->room->span && to < n->room->span + sizeof n->room->span;
 }
 
 // The last span can grow by what is at `at`.
-static bool reaches(const struct neighbor *n, uint64_t at, size_t len)
+static bool reaches(const struct local_sender *n, uint64_t at, size_t len)
 {
     const struct iovec *there = &n->room->there[n->room->n_pieces - 1];
     uint64_t from = (uintptr_t)there->iov_base, end = from + there->iov_len;
     return is_span(n) && at >= end && at - end < GAP && at + len - from <= SPAN_MAX;
 }
 
-static bool has_room(const struct neighbor *n)
+static bool has_room(const struct local_sender *n)
 {
     return n->room->n_pieces < PIECES_MAX && n->room->n_picks < ARRAY_LEN(n->room->picks) &&
            n->room->n_spans < SPANS_MAX;
 }
 
-static void add(struct neighbor *n, const struct transfer_chunk *k)
+static void add(struct local_sender *n, const struct transfer_chunk *k)
 {
     const struct block *block = &n->to->list[k->destination];
     char *to = (char *)block->data + k->to;
@@ -178,7 +179,7 @@ static void add(struct neighbor *n, const struct transfer_chunk *k)
             (struct pick){k->destination, k->to, (char *)here->iov_base + (at - from), k->len};
 }
 
-static int read_pieces(struct neighbor *n, struct err *err)
+static int read_pieces(struct local_sender *n, struct err *err)
 {
     size_t len = 0;
     for (size_t i = 0; i < n->room->n_pieces; i++)
@@ -190,7 +191,7 @@ static int read_pieces(struct neighbor *n, struct err *err)
 }
 
 // Out of its GPU.
-static int copy_chunk(struct neighbor *n, const struct transfer_chunk *k, struct err *err)
+static int copy_chunk(struct local_sender *n, const struct transfer_chunk *k, struct err *err)
 {
     const struct gpu_copier *gpu = n->to->gpu;
     const char *from = (char *)n->mappings[k->source].memory + k->from;
@@ -200,7 +201,7 @@ static int copy_chunk(struct neighbor *n, const struct transfer_chunk *k, struct
                             : copier_download(gpu->copier, to, from, k->len, NULL, err);
 }
 
-int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, struct err *err)
+int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t bytes, struct err *err)
 {
     uint64_t until = c->left > bytes ? c->left - bytes : 0;
     struct transfer_chunk k;
@@ -216,7 +217,7 @@ int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, s
     return r == 0 && n->room->n_pieces ? read_pieces(n, err) : r;
 }
 
-int neighbor_end(struct neighbor *n, struct err *err)
+int local_sender_end(struct local_sender *n, struct err *err)
 {
     uint64_t word[2] = {0};
     struct pollfd p = {.fd = n->process, .events = POLLIN}; // readable when it has ended

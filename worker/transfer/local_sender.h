@@ -9,16 +9,17 @@
 
 #include <stdbool.h>
 
-struct neighbor;
-struct neighbor_room; // of what is read at a time; for any number of neighbors, one after the other
+struct local_sender;
+struct local_sender_room; // of what is read at a time; for any number of local senders, one after the other
 
-struct neighbor_room *neighbor_room_new(void); // for free()
+struct local_sender_room *local_sender_room_new(void); // for free()
 // ERR_UNAVAILABLE: it is elsewhere, or this process may not read its memory, or its GPU's. `wanted`: which of
 // its n blocks are to be read. `to`: the blocks of the receiver. The room is borrowed.
-int neighbor_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t n,
-                 const struct blocks *to, struct neighbor_room *room, struct neighbor **ret, struct err *err);
-void neighbor_free(struct neighbor *n); // accepts NULL
+int local_sender_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t n,
+                     const struct blocks *to, struct local_sender_room *room, struct local_sender **ret,
+                     struct err *err);
+void local_sender_free(struct local_sender *n); // accepts NULL
 // Reads about as many bytes of those that the cursor has left. ERR_GONE: it has died.
-int neighbor_read(struct neighbor *n, struct transfer_cursor *c, size_t bytes, struct err *err);
+int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t bytes, struct err *err);
 // After the last read: what was read was the sender's all the time, and is there. ERR_GONE. Nothing is read any more.
-int neighbor_end(struct neighbor *n, struct err *err);
+int local_sender_end(struct local_sender *n, struct err *err);

@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "worker/transfer/flow.h"
-#include "worker/transfer/neighbor.h"
+#include "worker/transfer/local_sender.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ enum { DIRECT_STEP = 8 << 20 };
 
 struct peer { // a rank of the other side
     uint64_t bytes;
-    struct neighbor *neighbor; // NULL = not read directly
+    struct local_sender *local_sender; // NULL = not read directly
     struct transfer_cursor cursor;
     struct flow *flow; // NULL = none yet
     int fd;
@@ -25,7 +25,7 @@ struct mover {
     uint32_t n;
     uint32_t turn; // the peer that is read directly now
     struct pollfd *polled;
-    struct neighbor_room *room; // of a receiver
+    struct local_sender_room *room; // of a receiver
 };
 
 static void begin(const struct mover *m, uint32_t other, struct transfer_cursor *c)
@@ -50,7 +50,8 @@ static void look_into(const struct mover *m, uint32_t sender, struct peer *p)
     const struct mover_config *o = &m->config;
     struct err ignored = ERR_INIT;
     _cleanup_(free_p) bool *wanted = find_wanted(m, sender);
-    (void)neighbor_new(&o->places[sender], o->here, wanted, o->from->n, o->blocks, m->room, &p->neighbor, &ignored);
+    (void)local_sender_new(&o->places[sender], o->here, wanted, o->from->n, o->blocks, m->room, &p->local_sender,
+                           &ignored);
 }
 
 struct mover *mover_new(const struct mover_config *config)
@@ -61,7 +62,7 @@ struct mover *mover_new(const struct mover_config *config)
     m->n = transfer_side_world(config->sends ? config->to : config->from);
     m->peers = xcalloc(m->n, sizeof *m->peers);
     m->polled = xcalloc(m->n, sizeof *m->polled);
-    m->room = config->sends ? NULL : neighbor_room_new();
+    m->room = config->sends ? NULL : local_sender_room_new();
     m->turn = config->rank % m->n; // receivers begin with different senders
     for (uint32_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[i];
@@ -83,7 +84,7 @@ void mover_free(struct mover *m)
     if (!m)
         return;
     for (uint32_t i = 0; i < m->n; i++) {
-        neighbor_free(m->peers[i].neighbor);
+        local_sender_free(m->peers[i].local_sender);
         flow_free(m->peers[i].flow);
         if (m->peers[i].fd >= 0)
             close(m->peers[i].fd);
@@ -96,7 +97,7 @@ void mover_free(struct mover *m)
 
 bool mover_needs(const struct mover *m, uint32_t other)
 {
-    return m->peers[other].bytes && !m->peers[other].neighbor;
+    return m->peers[other].bytes && !m->peers[other].local_sender;
 }
 
 void mover_connect(struct mover *m, uint32_t other, int fd)
@@ -109,12 +110,12 @@ void mover_connect(struct mover *m, uint32_t other, int fd)
 
 static int step_peer(struct mover *m, struct peer *p, struct err *err)
 {
-    struct transfer_cursor *c = p->neighbor ? &p->cursor : flow_cursor(p->flow);
+    struct transfer_cursor *c = p->local_sender ? &p->cursor : flow_cursor(p->flow);
     uint64_t before = c->left;
-    int r = p->neighbor ? neighbor_read(p->neighbor, c, DIRECT_STEP, err) : flow_run(p->flow, err);
+    int r = p->local_sender ? local_sender_read(p->local_sender, c, DIRECT_STEP, err) : flow_run(p->flow, err);
     if (!m->config.sends)
         atomic_fetch_add(&m->config.progress->done, before - c->left);
-    p->over = r >= 0 && (p->neighbor ? !c->left : r > 0);
+    p->over = r >= 0 && (p->local_sender ? !c->left : r > 0);
     return r < 0 ? err_wrap(err, "%s", m->config.names[p - m->peers]) : 0;
 }
 
@@ -123,7 +124,7 @@ static struct peer *next_direct(struct mover *m)
 {
     for (uint32_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[(m->turn + i) % m->n];
-        if (p->neighbor && !p->over)
+        if (p->local_sender && !p->over)
             return p;
     }
     return NULL;
@@ -161,7 +162,7 @@ bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
 int mover_end(const struct mover *m, struct err *err)
 {
     for (uint32_t i = 0; i < m->n; i++)
-        if (m->peers[i].neighbor && neighbor_end(m->peers[i].neighbor, err) < 0)
+        if (m->peers[i].local_sender && local_sender_end(m->peers[i].local_sender, err) < 0)
             return err_wrap(err, "%s", m->config.names[i]);
     return blocks_settle(m->config.blocks, err);
 }
@@ -170,7 +171,7 @@ uint64_t mover_bytes(const struct mover *m, bool direct)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < m->n; i++)
-        if (direct ? m->peers[i].neighbor != NULL : m->peers[i].flow != NULL)
+        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow != NULL)
             sum += m->peers[i].bytes;
     return sum;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/transfer/party.h"
+#include "worker/transfer/participant.h"
 
 #include "common/base/clock.h"
 #include "common/base/le.h"
@@ -11,15 +11,15 @@
 #include <string.h>
 #include <sys/socket.h>
 
-bool party_is_patient(const struct party *p)
+bool participant_is_patient(const struct participant *p)
 {
-    return p->waited * PARTY_SLICE_MS <= p->config.patience_ms;
+    return p->waited * PARTICIPANT_SLICE_MS <= p->config.patience_ms;
 }
 
-void party_init(struct party *p, const struct party_config *config)
+void participant_init(struct participant *p, const struct participant_config *config)
 {
     int n = config->n_receivers + config->n_senders;
-    *p = (struct party){.config = *config, .witness = -1};
+    *p = (struct participant){.config = *config, .witness = -1};
     dialog_init(&p->dialog, n);
     p->said = xcalloc((size_t)n, sizeof *p->said);
     p->until = clock_mono_ms(&clock_system) + config->limit_ms;
@@ -27,7 +27,7 @@ void party_init(struct party *p, const struct party_config *config)
     commit_receiver_init(&p->receiver, false);
 }
 
-void party_done(struct party *p)
+void participant_done(struct participant *p)
 {
     int n = p->config.n_receivers + p->config.n_senders;
     dialog_done(&p->dialog);
@@ -40,24 +40,24 @@ void party_done(struct party *p)
     free(p->go);
 }
 
-bool party_is_center(const struct party *p)
+bool participant_is_center(const struct participant *p)
 {
     return p->config.index == 0;
 }
 
-bool party_is_receiver(const struct party *p)
+bool participant_is_receiver(const struct participant *p)
 {
     return p->config.index < p->config.n_receivers;
 }
 
-int64_t party_left_ms(const struct party *p)
+int64_t participant_left_ms(const struct participant *p)
 {
     return MAX(p->until - clock_mono_ms(&clock_system), (int64_t)0);
 }
 
 // Deciding
 
-static void set_reason(struct party *p, int code, const char *text)
+static void set_reason(struct participant *p, int code, const char *text)
 {
     if (p->code)
         return;
@@ -66,9 +66,9 @@ static void set_reason(struct party *p, int code, const char *text)
 }
 
 // The center may have died while the witness still waited for receivers to come.
-static void set_unknown(struct party *p)
+static void set_unknown(struct participant *p)
 {
-    char text[PARTY_REASON_SIZE];
+    char text[PARTICIPANT_REASON_SIZE];
     const char *witness = p->config.names[MAX(p->witness, p->config.n_receivers)];
     snprintf(text, sizeof text,
              "neither %s nor the witness, %s, says whether the others have taken the new weights; this rank keeps the "
@@ -77,9 +77,9 @@ static void set_unknown(struct party *p)
     set_reason(p, ERR_UNAVAILABLE, text);
 }
 
-static void say_decision(struct party *p, int member, enum commit_decision decision)
+static void say_decision(struct participant *p, int member, enum commit_decision decision)
 {
-    char body[8 + PARTY_REASON_SIZE];
+    char body[8 + PARTICIPANT_REASON_SIZE];
     size_t len = decision == COMMIT_KEEP ? strlen(p->reason) : 0;
     le_put_u32(body, decision);
     le_put_u32(body + 4, (uint32_t)-p->code);
@@ -87,7 +87,7 @@ static void say_decision(struct party *p, int member, enum commit_decision decis
     dialog_say(&p->dialog, member, DIALOG_DECISION, body, 8 + len);
 }
 
-static void follow_center(struct party *p, enum commit_next next)
+static void follow_center(struct participant *p, enum commit_next next)
 {
     if (next == COMMIT_PROPOSE)
         dialog_say(&p->dialog, p->witness, DIALOG_PROPOSE, "", 0);
@@ -98,7 +98,7 @@ static void follow_center(struct party *p, enum commit_next next)
         say_decision(p, i, p->decided);
 }
 
-static void follow_receiver(struct party *p, enum commit_next next)
+static void follow_receiver(struct participant *p, enum commit_next next)
 {
     if (next == COMMIT_SAY_READY)
         dialog_say(&p->dialog, 0, DIALOG_READY, "", 0);
@@ -109,31 +109,31 @@ static void follow_receiver(struct party *p, enum commit_next next)
         set_unknown(p);
 }
 
-void party_witness(struct party *p, int witness)
+void participant_witness(struct participant *p, int witness)
 {
     p->witness = witness;
-    if (party_is_receiver(p) && !party_is_center(p))
+    if (participant_is_receiver(p) && !participant_is_center(p))
         commit_receiver_init(&p->receiver, witness >= 0);
 }
 
-void party_ready(struct party *p)
+void participant_ready(struct participant *p)
 {
     if (p->decided != COMMIT_OPEN)
         return;
     p->said[p->config.index].ready = true;
-    if (party_is_center(p))
+    if (participant_is_center(p))
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
     else
         follow_receiver(p, commit_receiver_pulled(&p->receiver));
 }
 
-void party_over(struct party *p)
+void participant_over(struct participant *p)
 {
-    if (p->witness >= 0 && !party_is_center(p))
+    if (p->witness >= 0 && !participant_is_center(p))
         dialog_say(&p->dialog, p->witness, DIALOG_OVER, "", 0);
 }
 
-bool party_may_be_asked(const struct party *p)
+bool participant_may_be_asked(const struct participant *p)
 {
     bool asked = false;
     for (int i = 1; i < p->config.n_receivers; i++)
@@ -141,7 +141,7 @@ bool party_may_be_asked(const struct party *p)
     return asked;
 }
 
-static void say_failed(struct party *p, const struct err *err)
+static void say_failed(struct participant *p, const struct err *err)
 {
     char body[4 + sizeof err->msg];
     size_t len = strlen(err->msg);
@@ -150,10 +150,10 @@ static void say_failed(struct party *p, const struct err *err)
     dialog_say(&p->dialog, 0, DIALOG_FAILED, body, 4 + len);
 }
 
-void party_report(struct party *p, const struct err *err)
+void participant_report(struct participant *p, const struct err *err)
 {
-    char text[PARTY_REASON_SIZE];
-    if (!party_is_center(p)) {
+    char text[PARTICIPANT_REASON_SIZE];
+    if (!participant_is_center(p)) {
         say_failed(p, err);
         return;
     }
@@ -162,12 +162,12 @@ void party_report(struct party *p, const struct err *err)
     follow_center(p, commit_center_failed(&p->center));
 }
 
-void party_fail(struct party *p, const struct err *err)
+void participant_fail(struct participant *p, const struct err *err)
 {
     if (p->decided != COMMIT_OPEN)
         return;
-    party_report(p, err);
-    if (party_is_center(p))
+    participant_report(p, err);
+    if (participant_is_center(p))
         return;
     set_reason(p, err->code, err->msg);
     p->decided = COMMIT_KEEP;
@@ -184,15 +184,15 @@ static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_
 }
 
 // Its connection has ended, without a word. A rank that begins another transfer drops its connections, too.
-static void give_loss(struct party *p, int member)
+static void give_loss(struct participant *p, int member)
 {
-    char text[PARTY_REASON_SIZE];
+    char text[PARTICIPANT_REASON_SIZE];
     snprintf(text, sizeof text, "%s was lost: its process or its node has ended, or another transfer has begun",
              p->config.names[member]);
     set_reason(p, ERR_UNAVAILABLE, text);
 }
 
-static void lose_member(struct party *p, int member)
+static void lose_member(struct participant *p, int member)
 {
     if (p->decided != COMMIT_OPEN)
         return;
@@ -204,9 +204,9 @@ static void lose_member(struct party *p, int member)
     follow_center(p, next);
 }
 
-static void take_failure(struct party *p, const struct dialog_event *e)
+static void take_failure(struct participant *p, const struct dialog_event *e)
 {
-    char text[PARTY_REASON_SIZE];
+    char text[PARTICIPANT_REASON_SIZE];
     if (e->len < 4 || p->decided != COMMIT_OPEN)
         return;
     snprintf(text, sizeof text, "%s: %s", p->config.names[e->member], e->body + 4);
@@ -214,7 +214,7 @@ static void take_failure(struct party *p, const struct dialog_event *e)
     follow_center(p, commit_center_failed(&p->center));
 }
 
-static enum commit_decision read_decision(struct party *p, const struct dialog_event *e)
+static enum commit_decision read_decision(struct participant *p, const struct dialog_event *e)
 {
     uint32_t decision = e->len >= 8 ? le_get_u32(e->body) : COMMIT_KEEP;
     if (decision != COMMIT_TAKE)
@@ -222,9 +222,9 @@ static enum commit_decision read_decision(struct party *p, const struct dialog_e
     return decision == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
 }
 
-static void tell_center(struct party *p, struct dialog_event *e)
+static void tell_center(struct participant *p, struct dialog_event *e)
 {
-    struct party_said *said = &p->said[e->member];
+    struct participant_said *said = &p->said[e->member];
     if (e->kind == DIALOG_LOST) {
         lose_member(p, e->member);
     } else if (e->kind == DIALOG_HELLO) {
@@ -241,7 +241,7 @@ static void tell_center(struct party *p, struct dialog_event *e)
     }
 }
 
-static void tell_receiver(struct party *p, struct dialog_event *e)
+static void tell_receiver(struct participant *p, struct dialog_event *e)
 {
     if (e->kind == DIALOG_DECISION) {
         commit_receiver_told(&p->receiver, read_decision(p, e));
@@ -256,15 +256,15 @@ static void tell_receiver(struct party *p, struct dialog_event *e)
 }
 
 // The center may have died, or have given up, since it has made the proposal: then nobody knows of it.
-static bool center_is_there(const struct party *p)
+static bool center_is_there(const struct participant *p)
 {
     char byte;
     return p->dialog.links[0] >= 0 && recv(p->dialog.links[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
-static void tell_sender(struct party *p, struct dialog_event *e)
+static void tell_sender(struct participant *p, struct dialog_event *e)
 {
-    char text[PARTY_REASON_SIZE];
+    char text[PARTICIPANT_REASON_SIZE];
     bool open = p->decided == COMMIT_OPEN;
     if (e->kind == DIALOG_DECISION && open) {
         p->decided = read_decision(p, e);
@@ -285,17 +285,17 @@ static void tell_sender(struct party *p, struct dialog_event *e)
     }
 }
 
-static void take_event(struct party *p, struct dialog_event *e)
+static void take_event(struct participant *p, struct dialog_event *e)
 {
-    if (!party_is_center(p) && e->kind == DIALOG_ALL && !p->all) {
+    if (!participant_is_center(p) && e->kind == DIALOG_ALL && !p->all) {
         p->all = TAKE_PTR(e->body);
         p->all_len = e->len;
-    } else if (!party_is_center(p) && e->kind == DIALOG_GO && !p->go) {
+    } else if (!participant_is_center(p) && e->kind == DIALOG_GO && !p->go) {
         p->go = TAKE_PTR(e->body);
         p->go_len = e->len;
-    } else if (party_is_center(p)) {
+    } else if (participant_is_center(p)) {
         tell_center(p, e);
-    } else if (party_is_receiver(p)) {
+    } else if (participant_is_receiver(p)) {
         tell_receiver(p, e);
     } else {
         tell_sender(p, e);
@@ -305,7 +305,7 @@ static void take_event(struct party *p, struct dialog_event *e)
 
 // Time
 
-static void name_late(const struct party *p, struct err *err)
+static void name_late(const struct participant *p, struct err *err)
 {
     int late = -1, n = 0;
     for (int i = 0; i < p->dialog.n; i++) {
@@ -320,17 +320,17 @@ static void name_late(const struct party *p, struct err *err)
                 n > 1 ? " and others are" : " is", p->config.limit_ms);
 }
 
-static void be_late(struct party *p)
+static void be_late(struct participant *p)
 {
     struct err err = ERR_INIT;
     int64_t over = clock_mono_ms(&clock_system) - p->until;
     if (over < 0 || p->decided != COMMIT_OPEN)
         return;
-    if (party_is_center(p)) {
+    if (participant_is_center(p)) {
         name_late(p, &err);
         if (!p->center.proposed)
-            party_fail(p, &err);
-        else if (!party_is_patient(p)) {
+            participant_fail(p, &err);
+        else if (!participant_is_patient(p)) {
             set_reason(p, err.code, err.msg);
             follow_center(p, commit_center_gives_up(&p->center));
         }
@@ -340,11 +340,11 @@ static void be_late(struct party *p)
         return;
     err_set(&err, ERR_TIMEOUT, "%s says nothing within %" PRId64 " ms: it stands still, or cannot be reached",
             p->config.names[0], p->config.limit_ms);
-    if (!party_is_receiver(p)) {
-        party_fail(p, &err);
+    if (!participant_is_receiver(p)) {
+        participant_fail(p, &err);
     } else {
         follow_receiver(p, commit_receiver_late(&p->receiver));
-        if (p->decided == COMMIT_OPEN && !party_is_patient(p))
+        if (p->decided == COMMIT_OPEN && !participant_is_patient(p))
             commit_receiver_gives_up(&p->receiver);
         follow_receiver(p, COMMIT_WAIT);
         if (p->decided == COMMIT_KEEP)
@@ -353,35 +353,35 @@ static void be_late(struct party *p)
 }
 
 // What it has promised it does not take back.
-static bool may_be_canceled(const struct party *p)
+static bool may_be_canceled(const struct participant *p)
 {
     if (p->decided != COMMIT_OPEN)
         return false;
-    if (party_is_center(p))
+    if (participant_is_center(p))
         return !p->center.proposed;
-    return party_is_receiver(p) ? !p->receiver.ready : p->at_witness == COMMIT_OPEN;
+    return participant_is_receiver(p) ? !p->receiver.ready : p->at_witness == COMMIT_OPEN;
 }
 
-void party_attend(struct party *p, struct pollfd *others, size_t n_others, int timeout_ms)
+void participant_attend(struct participant *p, struct pollfd *others, size_t n_others, int timeout_ms)
 {
     struct dialog_event e;
-    int wait = MIN(timeout_ms, (int)PARTY_SLICE_MS);
-    bool idle = wait == PARTY_SLICE_MS;
+    int wait = MIN(timeout_ms, (int)PARTICIPANT_SLICE_MS);
+    bool idle = wait == PARTICIPANT_SLICE_MS;
     while (dialog_next(&p->dialog, others, n_others, wait, &e)) {
         take_event(p, &e);
         idle = false;
         wait = 0;
     }
-    p->waited += idle && !party_left_ms(p);
+    p->waited += idle && !participant_left_ms(p);
     if (may_be_canceled(p) && atomic_load(p->config.canceled)) {
         struct err err = ERR_INIT;
         err_set(&err, ERR_CANCELED, "canceled");
-        party_fail(p, &err);
+        participant_fail(p, &err);
     }
     be_late(p);
 }
 
-int party_outcome(const struct party *p, struct err *err)
+int participant_outcome(const struct participant *p, struct err *err)
 {
     if (p->decided == COMMIT_TAKE)
         return 0;

@@ -12,38 +12,38 @@
 #include <stdbool.h>
 
 enum {
-    PARTY_REASON_SIZE = 2048,
-    PARTY_SLICE_MS = 100, // so often it looks whether it was canceled
-    PARTY_LATE_MS = 10 * 1000,
-    PARTY_PATIENCE_MS = 70 * 1000,
+    PARTICIPANT_REASON_SIZE = 2048,
+    PARTICIPANT_SLICE_MS = 100, // so often it looks whether it was canceled
+    PARTICIPANT_LATE_MS = 10 * 1000,
+    PARTICIPANT_PATIENCE_MS = 70 * 1000,
 };
 
-struct party_config {
+struct participant_config {
     int index, n_receivers, n_senders;
     const char *const *names; // of all members: "rank 2 of rollout"
     int64_t limit_ms;
-    int64_t late_ms;     // PARTY_LATE_MS: receivers and senders wait so much longer than the center
-    int64_t patience_ms; // PARTY_PATIENCE_MS: after its time, for somebody who stands still
+    int64_t late_ms;     // PARTICIPANT_LATE_MS: receivers and senders wait so much longer than the center
+    int64_t patience_ms; // PARTICIPANT_PATIENCE_MS: after its time, for somebody who stands still
     const atomic_bool *canceled;
 };
 
-struct party_said { // by a member, to the center; `over`: by a receiver, to the witness
+struct participant_said { // by a member, to the center; `over`: by a receiver, to the witness
     char *hello, *needs;
     size_t hello_len, needs_len;
     bool ready, over;
 };
 
-struct party {
-    struct party_config config;
+struct participant {
+    struct participant_config config;
     struct dialog dialog;
-    struct party_said *said; // of the center and the witness: of each member, itself included
+    struct participant_said *said; // of the center and the witness: of each member, itself included
     int n_hello, n_needs;
     char *all, *go; // of the others: what the center has said; NULL = not yet
     size_t all_len, go_len;
     int witness; // a member; -1 = none
     enum commit_decision decided;
     int code; // of why the old weights stay
-    char reason[PARTY_REASON_SIZE];
+    char reason[PARTICIPANT_REASON_SIZE];
     // private
     struct commit_center center;
     struct commit_receiver receiver;
@@ -52,22 +52,23 @@ struct party {
     int waited; // slices after its time in which nothing was said; a process that stands still counts none
 };
 
-void party_init(struct party *p, const struct party_config *config);
-void party_done(struct party *p);
-bool party_is_center(const struct party *p);
-bool party_is_receiver(const struct party *p);
-int64_t party_left_ms(const struct party *p); // of its time, 0 at least
+void participant_init(struct participant *p, const struct participant_config *config);
+void participant_done(struct participant *p);
+bool participant_is_center(const struct participant *p);
+bool participant_is_receiver(const struct participant *p);
+int64_t participant_left_ms(const struct participant *p); // of its time, 0 at least
 
-bool party_is_patient(const struct party *p);   // it still waits for somebody who stands still
-bool party_may_be_asked(const struct party *p); // of the witness: a receiver is there that may not know the decision
+bool participant_is_patient(const struct participant *p); // it still waits for somebody who stands still
+bool participant_may_be_asked(
+    const struct participant *p); // of the witness: a receiver is there that may not know the decision
 
 // Takes in what others have said; waits for that for so many ms at most, and only as long as none of the other
 // descriptors is ready. Then looks whether it was canceled, and whether the time is over.
-void party_attend(struct party *p, struct pollfd *others, size_t n_others, int timeout_ms);
-void party_witness(struct party *p, int witness);          // from now on it can decide
-void party_ready(struct party *p);                         // a receiver has all of its weights
-void party_report(struct party *p, const struct err *err); // it cannot go on, and the center is to decide
-void party_over(struct party *p);                          // a receiver has heard the decision; its connections stay
-void party_fail(struct party *p, const struct err *err);   // likewise; it keeps the old weights, and leaves
+void participant_attend(struct participant *p, struct pollfd *others, size_t n_others, int timeout_ms);
+void participant_witness(struct participant *p, int witness);          // from now on it can decide
+void participant_ready(struct participant *p);                         // a receiver has all of its weights
+void participant_report(struct participant *p, const struct err *err); // it cannot go on, and the center is to decide
+void participant_over(struct participant *p); // a receiver has heard the decision; its connections stay
+void participant_fail(struct participant *p, const struct err *err); // likewise; it keeps the old weights, and leaves
 // Why not, in `err`, where the old weights stay.
-int party_outcome(const struct party *p, struct err *err);
+int participant_outcome(const struct participant *p, struct err *err);

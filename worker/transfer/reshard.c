@@ -16,7 +16,7 @@ enum { PIECE_MAX = 32 << 20, HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE
 struct run {
     const struct reshard_config *c;
     struct arena *arena;
-    struct party party;
+    struct participant participant;
     bool know_each_other; // they use the connections of an earlier transfer
     struct window *window;
     struct window_place here;
@@ -29,36 +29,36 @@ struct run {
 
 static uint32_t rank_of(const struct run *r)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     return (uint32_t)(p->index < p->n_receivers ? p->index : p->index - p->n_receivers);
 }
 
 static bool is_open(const struct run *r)
 {
-    return r->party.decided == COMMIT_OPEN;
+    return r->participant.decided == COMMIT_OPEN;
 }
 
 // For meetings.
 static bool is_over(void *ctx)
 {
     struct run *r = ctx;
-    party_attend(&r->party, NULL, 0, 0);
+    participant_attend(&r->participant, NULL, 0, 0);
     return !is_open(r);
 }
 
 static void fail(struct run *r, const struct err *err)
 {
-    party_fail(&r->party, err);
+    participant_fail(&r->participant, err);
 }
 
 // All meet at the center
 
 static int meet(struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
-    struct dialog *dialog = &r->party.dialog;
-    int known = r->c->known_by ? contacts_use(r->c->contacts, r->c->known_by, &r->party, err) : 0;
+    struct dialog *dialog = &r->participant.dialog;
+    int known = r->c->known_by ? contacts_use(r->c->contacts, r->c->known_by, &r->participant, err) : 0;
     r->know_each_other = known > 0;
     if (known > 0)
         dialog_again(dialog, r->c->id);
@@ -81,7 +81,7 @@ static int meet(struct run *r, struct err *err)
 
 static int say_hello(struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     struct buf text = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX);
     char head[HELLO_HEAD] = {0};
     buf_append(&text, head, sizeof head);
@@ -91,28 +91,28 @@ static int say_hello(struct run *r, struct err *err)
         window_place_write(&r->here, text.data + 8);
         size_t len = rank_of(r) ? HELLO_HEAD : text.len;
         if (p->index) {
-            dialog_say(&r->party.dialog, 0, DIALOG_HELLO, text.data, len);
+            dialog_say(&r->participant.dialog, 0, DIALOG_HELLO, text.data, len);
         } else {
-            r->party.said[0].hello_len = text.len;
-            r->party.said[0].hello = buf_take(&text);
-            r->party.n_hello++;
+            r->participant.said[0].hello_len = text.len;
+            r->participant.said[0].hello = buf_take(&text);
+            r->participant.n_hello++;
         }
     }
     buf_done(&text);
     return code;
 }
 
-static const struct party_said *first_of(const struct run *r, bool receivers)
+static const struct participant_said *first_of(const struct run *r, bool receivers)
 {
-    return &r->party.said[receivers ? 0 : r->c->party.n_receivers];
+    return &r->participant.said[receivers ? 0 : r->c->participant.n_receivers];
 }
 
 // All ranks of a group must say the same of their weights.
 static int check_hellos(const struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
-    for (int i = 0; i < r->party.dialog.n; i++) {
-        const struct party_said *said = &r->party.said[i], *first = first_of(r, i < p->n_receivers);
+    const struct participant_config *p = &r->c->participant;
+    for (int i = 0; i < r->participant.dialog.n; i++) {
+        const struct participant_said *said = &r->participant.said[i], *first = first_of(r, i < p->n_receivers);
         if (said->hello_len < HELLO_HEAD)
             return err_set(err, ERR_PROTO, "%s says nothing about its weights", p->names[i]);
         if (memcmp(said->hello, first->hello, 8) != 0)
@@ -127,11 +127,11 @@ static int check_hellos(const struct run *r, struct err *err)
 
 static void spread(struct run *r)
 {
-    struct party *p = &r->party;
+    struct participant *p = &r->participant;
     struct buf all = BUF_INIT((size_t)3 * TRANSFER_SIDE_MAX);
     char len[4];
     for (int receivers = 0; receivers < 2; receivers++) {
-        const struct party_said *s = first_of(r, receivers);
+        const struct participant_said *s = first_of(r, receivers);
         le_put_u32(len, (uint32_t)(s->hello_len - HELLO_HEAD));
         buf_append(&all, len, sizeof len);
         buf_append(&all, s->hello + HELLO_HEAD, s->hello_len - HELLO_HEAD);
@@ -146,8 +146,8 @@ static void spread(struct run *r)
 
 static int read_all(struct run *r, struct err *err)
 {
-    const char *at = r->party.all;
-    size_t left = r->party.all_len, n = (size_t)r->party.dialog.n;
+    const char *at = r->participant.all;
+    size_t left = r->participant.all_len, n = (size_t)r->participant.dialog.n;
     for (int receivers = 0; receivers < 2; receivers++) {
         uint32_t len = left >= 4 ? le_get_u32(at) : UINT32_MAX;
         if (len > left - 4)
@@ -169,11 +169,11 @@ static int read_all(struct run *r, struct err *err)
 // Every member then knows both sides, and where everybody is.
 static int introduce(struct run *r, struct err *err)
 {
-    struct party *p = &r->party;
+    struct participant *p = &r->participant;
     int code = say_hello(r, err);
-    while (code == 0 && is_open(r) && (party_is_center(p) ? p->n_hello < p->dialog.n : !p->all))
-        party_attend(p, NULL, 0, PARTY_SLICE_MS);
-    if (code == 0 && party_is_center(p) && is_open(r) && (code = check_hellos(r, err)) == 0)
+    while (code == 0 && is_open(r) && (participant_is_center(p) ? p->n_hello < p->dialog.n : !p->all))
+        participant_attend(p, NULL, 0, PARTICIPANT_SLICE_MS);
+    if (code == 0 && participant_is_center(p) && is_open(r) && (code = check_hellos(r, err)) == 0)
         spread(r);
     return code == 0 && p->all ? read_all(r, err) : code;
 }
@@ -182,7 +182,7 @@ static int check_worlds(const struct run *r, struct err *err)
 {
     for (int receivers = 0; receivers < 2; receivers++) {
         uint32_t has = transfer_side_world(&r->sides[receivers]);
-        uint32_t ought = (uint32_t)(receivers ? r->c->party.n_receivers : r->c->party.n_senders);
+        uint32_t ought = (uint32_t)(receivers ? r->c->participant.n_receivers : r->c->participant.n_senders);
         if (has != ought)
             return err_set(err, ERR_INVALID, "the mesh of %s has %u ranks, and the group has %u",
                            r->c->groups[receivers], has, ought);
@@ -208,16 +208,16 @@ static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
 
 static int make_mover(struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
-    bool receives = party_is_receiver(&r->party);
+    const struct participant_config *p = &r->c->participant;
+    bool receives = participant_is_receiver(&r->participant);
     r->ends = r->c->blocks;
-    if (receives && standby_lay(r->c->standby, &r->c->blocks, err) < 0)
+    if (receives && back_buffer_lay(r->c->back_buffer, &r->c->blocks, err) < 0)
         return err->code;
     if (receives) {
         struct block *rooms = arena_array(r->arena, r->ends.n, sizeof *rooms);
         for (size_t i = 0; i < r->ends.n; i++) {
             rooms[i] = r->c->blocks.list[i];
-            rooms[i].data = standby_at(r->c->standby, i);
+            rooms[i].data = back_buffer_at(r->c->back_buffer, i);
         }
         r->ends.list = rooms;
     }
@@ -236,25 +236,25 @@ static int make_mover(struct run *r, struct err *err)
 
 static void say_needs(struct run *r)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     char *needs = xcalloc((size_t)p->n_senders, 1);
     for (int i = 0; i < p->n_senders; i++)
         needs[i] = mover_needs(r->mover, (uint32_t)i);
     if (p->index) {
-        dialog_say(&r->party.dialog, 0, DIALOG_NEEDS, needs, (size_t)p->n_senders);
+        dialog_say(&r->participant.dialog, 0, DIALOG_NEEDS, needs, (size_t)p->n_senders);
         free(needs);
     } else {
-        r->party.said[0].needs = needs;
-        r->party.said[0].needs_len = (size_t)p->n_senders;
-        r->party.n_needs++;
+        r->participant.said[0].needs = needs;
+        r->participant.said[0].needs_len = (size_t)p->n_senders;
+        r->participant.n_needs++;
     }
 }
 
 // A sender on another machine than the center, if there is one: both shall not be lost together.
 static int choose_witness(const struct run *r)
 {
-    const struct party_config *p = &r->c->party;
-    for (int i = p->n_receivers; i < r->party.dialog.n; i++)
+    const struct participant_config *p = &r->c->participant;
+    for (int i = p->n_receivers; i < r->participant.dialog.n; i++)
         if (memcmp(r->places[i].host, r->places[0].host, WINDOW_HOST_SIZE) != 0)
             return i;
     return p->n_receivers;
@@ -262,14 +262,14 @@ static int choose_witness(const struct run *r)
 
 static int say_go(struct run *r, struct err *err)
 {
-    struct party *p = &r->party;
-    size_t senders = (size_t)r->c->party.n_senders, receivers = (size_t)r->c->party.n_receivers;
+    struct participant *p = &r->participant;
+    size_t senders = (size_t)r->c->participant.n_senders, receivers = (size_t)r->c->participant.n_receivers;
     p->go_len = 4 + senders * receivers;
     p->go = xcalloc(1, p->go_len);
     le_put_u32(p->go, (uint32_t)choose_witness(r));
     for (size_t i = 0; i < receivers; i++) {
         if (p->said[i].needs_len != senders)
-            return err_set(err, ERR_PROTO, "%s says nonsense", r->c->party.names[i]);
+            return err_set(err, ERR_PROTO, "%s says nonsense", r->c->participant.names[i]);
         memcpy(p->go + 4 + i * senders, p->said[i].needs, senders);
     }
     for (int i = 1; i < p->dialog.n; i++)
@@ -279,35 +279,36 @@ static int say_go(struct run *r, struct err *err)
 
 static int agree_on_connections(struct run *r, struct err *err)
 {
-    struct party *p = &r->party;
-    if (party_is_receiver(p))
+    struct participant *p = &r->participant;
+    if (participant_is_receiver(p))
         say_needs(r);
-    while (is_open(r) && (party_is_center(p) ? p->n_needs < r->c->party.n_receivers : !p->go))
-        party_attend(p, NULL, 0, PARTY_SLICE_MS);
+    while (is_open(r) && (participant_is_center(p) ? p->n_needs < r->c->participant.n_receivers : !p->go))
+        participant_attend(p, NULL, 0, PARTICIPANT_SLICE_MS);
     if (!is_open(r))
         return 0;
-    if (party_is_center(p) && say_go(r, err) < 0)
+    if (participant_is_center(p) && say_go(r, err) < 0)
         return err->code;
-    if (p->go_len != 4 + (size_t)r->c->party.n_senders * (size_t)r->c->party.n_receivers)
+    if (p->go_len != 4 + (size_t)r->c->participant.n_senders * (size_t)r->c->participant.n_receivers)
         return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
     return 0;
 }
 
 static bool needs(const struct run *r, int receiver, int sender)
 {
-    return r->party.go[4 + (size_t)receiver * (size_t)r->c->party.n_senders + (size_t)sender];
+    return r->participant.go[4 + (size_t)receiver * (size_t)r->c->participant.n_senders + (size_t)sender];
 }
 
 static struct reshard_meeting meeting(struct run *r, int number, int n)
 {
-    return (struct reshard_meeting){r->c->id + 1 + (uint64_t)number, n, party_left_ms(&r->party), is_over, r};
+    return (struct reshard_meeting){r->c->id + 1 + (uint64_t)number, n, participant_left_ms(&r->participant), is_over,
+                                    r};
 }
 
 // Of a sender: its receivers come, in the order of their ranks.
 static int receive_visitors(struct run *r, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
-    int receivers = r->c->party.n_receivers, own = (int)rank_of(r), n = 0, code = 0;
+    int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0, code = 0;
     _cleanup_(free_p) int *links = xcalloc((size_t)receivers + 1, sizeof *links);
     for (int i = 0; i < receivers; i++)
         n += needs(r, i, own);
@@ -321,7 +322,7 @@ static int receive_visitors(struct run *r, struct err *err)
         if (links[k] >= 0)
             mover_connect(r->mover, (uint32_t)i, links[k]);
         else
-            err_set(err, ERR_TIMEOUT, "%s did not come", r->c->party.names[i]);
+            err_set(err, ERR_TIMEOUT, "%s did not come", r->c->participant.names[i]);
         k++;
     }
     return err->code;
@@ -329,7 +330,7 @@ static int receive_visitors(struct run *r, struct err *err)
 
 static int visit_senders(struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     for (int s = 0; s < p->n_senders; s++) {
         int index = 1, n = 1, link = -1;
         for (int i = 0; i < p->n_receivers; i++) {
@@ -350,14 +351,14 @@ static int visit_senders(struct run *r, struct err *err)
 // The witness has a connection to each receiver but the center.
 static int meet_witness(struct run *r, struct err *err)
 {
-    const struct party_config *p = &r->c->party;
+    const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
-    struct dialog *dialog = &r->party.dialog;
-    int witness = (int)le_get_u32(r->party.go), code = 0;
+    struct dialog *dialog = &r->participant.dialog;
+    int witness = (int)le_get_u32(r->participant.go), code = 0;
     if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
         return 0;
     if (r->know_each_other) { // of the same processes, so it is the same one as then
-        party_witness(&r->party, witness);
+        participant_witness(&r->participant, witness);
         return 0;
     }
     const struct reshard_meeting m = meeting(r, 0, p->n_receivers);
@@ -370,7 +371,7 @@ static int meet_witness(struct run *r, struct err *err)
         code = ways->visit(ways->ctx, &m, witness, p->index, &dialog->links[witness], err);
     }
     if (code == 0)
-        party_witness(&r->party, witness);
+        participant_witness(&r->participant, witness);
     return code;
 }
 
@@ -380,7 +381,7 @@ static int connect_all(struct run *r, struct err *err)
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
-        code = party_is_receiver(&r->party) ? visit_senders(r, err) : receive_visitors(r, err);
+        code = participant_is_receiver(&r->participant) ? visit_senders(r, err) : receive_visitors(r, err);
     return code;
 }
 
@@ -392,11 +393,11 @@ static int connect_all(struct run *r, struct err *err)
 static void fail_moving(struct run *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
-        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
+        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
     if (is_open(r))
-        party_report(&r->party, err);
+        participant_report(&r->participant, err);
     while (is_open(r))
-        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
+        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
 }
 
 static void attend_moving(struct run *r, bool idle)
@@ -404,7 +405,7 @@ static void attend_moving(struct run *r, bool idle)
     struct pollfd *polled;
     size_t n;
     bool waits = mover_waits(r->mover, &polled, &n);
-    party_attend(&r->party, polled, idle ? 0 : n, waits ? PARTY_SLICE_MS : 0);
+    participant_attend(&r->participant, polled, idle ? 0 : n, waits ? PARTICIPANT_SLICE_MS : 0);
 }
 
 static void pull(struct run *r)
@@ -425,16 +426,16 @@ static void pull(struct run *r)
     if (!is_open(r))
         return;
     transfer_fault_at(TRANSFER_FAULT_MOVED);
-    party_ready(&r->party);
+    participant_ready(&r->participant);
     transfer_fault_at(TRANSFER_FAULT_READY);
     while (is_open(r))
-        party_attend(&r->party, NULL, 0, PARTY_SLICE_MS);
+        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
 }
 
 // A sender stays until all is decided; the witness until nobody can ask it any more.
 static bool is_needed(const struct run *r)
 {
-    return is_open(r) || (party_may_be_asked(&r->party) && party_is_patient(&r->party));
+    return is_open(r) || (participant_may_be_asked(&r->participant) && participant_is_patient(&r->participant));
 }
 
 static void serve(struct run *r)
@@ -455,15 +456,15 @@ static void serve(struct run *r)
 static int move(struct run *r, struct reshard_result *ret, struct err *err)
 {
     int code = 0;
-    if (!party_is_receiver(&r->party)) {
+    if (!participant_is_receiver(&r->participant)) {
         serve(r);
         return 0;
     }
     pull(r);
     transfer_fault_at(TRANSFER_FAULT_DECIDED);
-    if (r->party.decided == COMMIT_TAKE) {
-        party_over(&r->party);
-        code = standby_swap(r->c->standby, &r->c->blocks, &ret->copied, err);
+    if (r->participant.decided == COMMIT_TAKE) {
+        participant_over(&r->participant);
+        code = back_buffer_swap(r->c->back_buffer, &r->c->blocks, &ret->copied, err);
     }
     transfer_fault_at(TRANSFER_FAULT_TAKEN);
     ret->direct = mover_bytes(r->mover, true);
@@ -478,7 +479,7 @@ static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
         return code;
     transfer_fault_at(TRANSFER_FAULT_MET);
     code = introduce(r, err);
-    if (code == 0 && r->party.all) // also if the center has gone, because it knows what does not match
+    if (code == 0 && r->participant.all) // also if the center has gone, because it knows what does not match
         code = make_plan(r, ret, err);
     if (code == 0 && is_open(r))
         code = make_mover(r, err);
@@ -507,8 +508,8 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
     *ret = (struct reshard_result){.direct = 0};
     if (settle(config, err) < 0)
         return err->code;
-    party_init(&r.party, &config->party);
-    bool receives = party_is_receiver(&r.party);
+    participant_init(&r.participant, &config->participant);
+    bool receives = participant_is_receiver(&r.participant);
     if (config->direct && !receives)
         r.window = window_new(&config->blocks);
     window_place(r.window, &r.here);
@@ -518,13 +519,13 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
     window_end(r.window); // before this rank changes its weights
     mover_free(r.mover);
     if (receives)
-        standby_rest(config->standby, &config->blocks);
+        back_buffer_rest(config->back_buffer, &config->blocks);
     if (code == 0)
-        code = party_outcome(&r.party, err);
-    else if (code < 0 && r.party.code) // what all have heard
-        code = err_set(err, r.party.code, "%s", r.party.reason);
+        code = participant_outcome(&r.participant, err);
+    else if (code < 0 && r.participant.code) // what all have heard
+        code = err_set(err, r.participant.code, "%s", r.participant.reason);
     if (code == 0)
-        contacts_keep(config->contacts, config->id, &r.party);
-    party_done(&r.party);
+        contacts_keep(config->contacts, config->id, &r.participant);
+    participant_done(&r.participant);
     return code > 0 ? 0 : code;
 }

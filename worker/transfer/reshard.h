@@ -4,14 +4,14 @@
 // old ones: so do all other receivers (common/transfer/commit.h).
 //
 // A receiver reads the memory of senders in the same machine and container. To others it has connections. New weights
-// lie beside the old ones until all receivers have all of theirs (standby.h).
+// lie beside the old ones until all receivers have all of theirs (back_buffer.h).
 #pragma once
 
 #include "common/transfer/transfer_side.h"
+#include "worker/transfer/back_buffer.h"
 #include "worker/transfer/contacts.h"
 #include "worker/transfer/mover.h"
-#include "worker/transfer/party.h"
-#include "worker/transfer/standby.h"
+#include "worker/transfer/participant.h"
 
 struct reshard_meeting { // of members at one of them: those that come have indexes 1 to n - 1
     uint64_t id;
@@ -30,13 +30,13 @@ struct reshard_ways { // how members reach each other; errors as of a communicat
 
 struct reshard_config {
     uint64_t id; // the ids behind it are also used, one for each sender and one more
-    struct party_config party;
-    struct transfer_side side; // of the group of this rank
-    struct blocks blocks;      // of this rank, one for each tensor of the side
-    void *stream;              // of the program, whose work on the GPU comes first; NULL = the default one
-    struct standby *standby;   // of a receiver
-    bool direct;               // of a sender: others may read its memory
-    const char *groups[2];     // names: the sender's, the receiver's
+    struct participant_config participant;
+    struct transfer_side side;       // of the group of this rank
+    struct blocks blocks;            // of this rank, one for each tensor of the side
+    void *stream;                    // of the program, whose work on the GPU comes first; NULL = the default one
+    struct back_buffer *back_buffer; // of a receiver
+    bool direct;                     // of a sender: others may read its memory
+    const char *groups[2];           // names: the sender's, the receiver's
     struct mover_progress *progress;
     struct reshard_ways ways;
     struct contacts *contacts; // what is kept there after new weights were taken

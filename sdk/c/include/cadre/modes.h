@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatch and execute modes: the one table of them, which cadre/worker.h, cadre/client.h, the other languages and
-// Cadre itself read. docs/calls.md has a picture of each, docs/protocol.md says exactly who gets what. A new one is a
-// row here, its rule, a test of it, and its rows and its picture there.
+// Cadre itself read. docs/calls.md has a picture of each, docs/protocol.md says exactly who gets what. A new mode
+// touches six files: a row here, its rule in common/wire/dispatch.c (if none fits), a test in tests/unit/common/wire/
+// test_dispatch.c, and its name or picture in docs/calls.md, docs/protocol.md and docs/man/kubectl-cadre.1.
 #ifndef CADRE_MODES_H
 #define CADRE_MODES_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // New weights lie beside the old ones until both change places.
-#include "worker/transfer/standby.h"
+#include "worker/transfer/back_buffer.h"
 
 #include "common/base/mem.h"
 #include "worker/transfer/own_pages.h"
@@ -36,34 +36,34 @@ static bool all_are(const char *data, size_t len, int value)
     return true;
 }
 
-static int lay(struct standby *s, void *data, size_t len)
+static int lay(struct back_buffer *s, void *data, size_t len)
 {
     struct err err = ERR_INIT;
-    return standby_lay(s, &(struct blocks){&(struct block){data, len, false}, 1, NULL}, &err);
+    return back_buffer_lay(s, &(struct blocks){&(struct block){data, len, false}, 1, NULL}, &err);
 }
 
-static size_t swap(struct standby *s)
+static size_t swap(struct back_buffer *s)
 {
     struct err err = ERR_INIT;
     size_t copied;
-    assert_int_equal(standby_swap(s, &(struct blocks){NULL, 0, NULL}, &copied, &err), 0);
+    assert_int_equal(back_buffer_swap(s, &(struct blocks){NULL, 0, NULL}, &copied, &err), 0);
     return copied;
 }
 
 // What is around the block stays as it is.
-static void exchange(struct standby *s, char *block, size_t len, size_t most_copied)
+static void exchange(struct back_buffer *s, char *block, size_t len, size_t most_copied)
 {
     char before = block[-1], after = block[len];
     for (int round = 1; round <= ROUNDS; round++) {
         char was = block[0];
         assert_int_equal(lay(s, block, len), 0);
-        memset(standby_at(s, 0), round, len);
+        memset(back_buffer_at(s, 0), round, len);
         assert_true(all_are(block, len, was));
         assert_true(swap(s) <= most_copied);
         assert_true(all_are(block, len, round));
         assert_int_equal(block[-1], before);
         assert_int_equal(block[len], after);
-        standby_rest(s, &(struct blocks){NULL, 0, NULL});
+        back_buffer_rest(s, &(struct blocks){NULL, 0, NULL});
     }
 }
 
@@ -73,10 +73,10 @@ static void pages_of_long_blocks_are_exchanged_and_their_ends_copied(void **stat
     const size_t offsets[] = {PAGE, 16, PAGE + 100, (2 << 20) - 8, 2 << 20};
     char *memory = map(MAP_PRIVATE, 2 * LONG);
     for (size_t i = 0; i < ARRAY_LEN(offsets); i++) {
-        struct standby *s = standby_new(true);
+        struct back_buffer *s = back_buffer_new(true);
         memset(memory, 'm', 2 * LONG);
         exchange(s, memory + offsets[i], LONG, 2 * PAGE);
-        standby_free(s);
+        back_buffer_free(s);
         assert_int_equal(memory[offsets[i] - 1], 'm');
         assert_int_equal(memory[offsets[i] + LONG], 'm');
     }
@@ -86,11 +86,11 @@ static void pages_of_long_blocks_are_exchanged_and_their_ends_copied(void **stat
 static void short_and_shared_memory_is_copied(void **state)
 {
     (void)state;
-    struct standby *s = standby_new(true);
+    struct back_buffer *s = back_buffer_new(true);
     char *shared = map(MAP_SHARED, 2 * LONG), *small = map(MAP_PRIVATE, 4 * PAGE);
     exchange(s, shared + 64, LONG, LONG);
     exchange(s, small + 64, 2 * PAGE, 2 * PAGE);
-    standby_free(s);
+    back_buffer_free(s);
     munmap(shared, 2 * LONG);
     munmap(small, 4 * PAGE);
 }
@@ -99,12 +99,12 @@ static void what_must_not_move_is_copied(void **state)
 {
     (void)state;
     char *memory = map(MAP_PRIVATE, LONG + PAGE);
-    struct standby *s = standby_new(false);
+    struct back_buffer *s = back_buffer_new(false);
     assert_int_equal(lay(s, memory, LONG), 0);
-    memset(standby_at(s, 0), 5, LONG);
+    memset(back_buffer_at(s, 0), 5, LONG);
     assert_int_equal(swap(s), LONG);
     assert_true(all_are(memory, LONG, 5));
-    standby_free(s);
+    back_buffer_free(s);
     munmap(memory, LONG + PAGE);
 }
 
@@ -114,19 +114,20 @@ static void many_blocks_and_empty_ones_have_rooms_of_their_own(void **state)
     char *memory = map(MAP_PRIVATE, 3 * LONG), few[8] = {0};
     const struct block blocks[] = {
         {memory, 100}, {NULL, 0}, {memory + 100, LONG}, {few, sizeof few}, {memory + 100 + LONG, LONG}};
-    struct standby *s = standby_new(true);
+    struct back_buffer *s = back_buffer_new(true);
     struct err err = ERR_INIT;
     for (int round = 1; round <= ROUNDS; round++) {
-        assert_int_equal(standby_lay(s, &(struct blocks){blocks, ARRAY_LEN(blocks), NULL}, &err), 0);
+        assert_int_equal(back_buffer_lay(s, &(struct blocks){blocks, ARRAY_LEN(blocks), NULL}, &err), 0);
         for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
             if (blocks[i].len)
-                memset(standby_at(s, i), round + (int)i, blocks[i].len);
+                memset(back_buffer_at(s, i), round + (int)i, blocks[i].len);
         (void)swap(s);
         for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
             assert_true(all_are(blocks[i].data, blocks[i].len, round + (int)i));
     }
-    assert_int_equal(standby_lay(s, &(struct blocks){blocks, 1, NULL}, &err), 0); // of others the memory is given back
-    standby_free(s);
+    assert_int_equal(back_buffer_lay(s, &(struct blocks){blocks, 1, NULL}, &err),
+                     0); // of others the memory is given back
+    back_buffer_free(s);
     munmap(memory, 3 * LONG);
 }
 
@@ -134,19 +135,19 @@ static void later_rounds_need_no_page_faults(void **state)
 {
     (void)state;
     char *memory = map(MAP_PRIVATE, LONG);
-    struct standby *s = standby_new(true);
+    struct back_buffer *s = back_buffer_new(true);
     struct rusage before, after;
     for (int round = 1; round <= 5; round++) {
         if (round == 3)
             getrusage(RUSAGE_SELF, &before);
         assert_int_equal(lay(s, memory, LONG), 0);
-        memset(standby_at(s, 0), round, LONG);
+        memset(back_buffer_at(s, 0), round, LONG);
         (void)swap(s);
         assert_int_equal(memory[LONG / 2], round);
     }
     getrusage(RUSAGE_SELF, &after);
     assert_true(after.ru_minflt - before.ru_minflt < LONG / PAGE / 4);
-    standby_free(s);
+    back_buffer_free(s);
     munmap(memory, LONG);
 }
 
@@ -170,18 +171,18 @@ static void other_threads_never_find_a_hole(void **state)
     (void)state;
     char *memory = map(MAP_PRIVATE, LONG);
     struct watcher w = {.block = memory};
-    struct standby *s = standby_new(true);
+    struct back_buffer *s = back_buffer_new(true);
     pthread_t thread;
     memset(memory, 1, LONG);
     assert_int_equal(pthread_create(&thread, NULL, watch, &w), 0);
     for (int round = 0; round < 50; round++) {
         assert_int_equal(lay(s, memory, LONG), 0);
-        memset(standby_at(s, 0), round + 1, LONG);
+        memset(back_buffer_at(s, 0), round + 1, LONG);
         (void)swap(s);
     }
     atomic_store(&w.over, true);
     pthread_join(thread, NULL);
-    standby_free(s);
+    back_buffer_free(s);
     munmap(memory, LONG);
 }
 

@@ -260,14 +260,14 @@ static void leave_rest(const struct troop_scene *c, int index, const struct cont
 // over before the witness has seen who has come, and then these have no connection.
 static void know_each_other(const struct troop_scene *c, int index, struct reshard_config *config, struct weights *w)
 {
-    const struct party_config counts = config->party;
+    const struct participant_config counts = config->participant;
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct reshard_result result;
-    config->party.limit_ms = config->party.late_ms = config->party.patience_ms = TROOP_LONG_MS;
+    config->participant.limit_ms = config->participant.late_ms = config->participant.patience_ms = TROOP_LONG_MS;
     config->direct = false;
     assert_int_equal(reshard(config, &a, &result, &err), 0);
-    config->party = counts;
+    config->participant = counts;
     config->direct = c->direct;
     for (size_t i = 0; index < c->n_receivers && i < TENSORS; i++)
         memset(w->host[i], 0xff, w->blocks[i].len);
@@ -291,19 +291,19 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     struct contacts contacts = {.id = 0};
     atomic_bool canceled = c->canceled && index == c->n_receivers;
     make_weights(c, index, &w);
-    struct standby *standby = standby_new(true);
+    struct back_buffer *back_buffer = back_buffer_new(true);
     struct reshard_config config = {.id = FIRST_ID,
-                                    .party = {.index = index,
-                                              .n_receivers = c->n_receivers,
-                                              .n_senders = c->n_senders,
-                                              .names = troop_names,
-                                              .limit_ms = c->limit_ms,
-                                              .late_ms = c->limit_ms,
-                                              .patience_ms = c->limit_ms * TROOP_PATIENCE,
-                                              .canceled = &canceled},
+                                    .participant = {.index = index,
+                                                    .n_receivers = c->n_receivers,
+                                                    .n_senders = c->n_senders,
+                                                    .names = troop_names,
+                                                    .limit_ms = c->limit_ms,
+                                                    .late_ms = c->limit_ms,
+                                                    .patience_ms = c->limit_ms * TROOP_PATIENCE,
+                                                    .canceled = &canceled},
                                     .side = w.side,
                                     .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
-                                    .standby = standby,
+                                    .back_buffer = back_buffer,
                                     .direct = c->direct,
                                     .groups = {"actor", "rollout"},
                                     .progress = &progress,
@@ -318,7 +318,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     if (code == 0 && !result.n_problems && index < c->n_receivers)
         assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));
     contacts_drop(&contacts);
-    standby_free(standby);
+    back_buffer_free(back_buffer);
     free_weights(&w);
     arena_done(&a);
     return 0;
