@@ -141,8 +141,11 @@ int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a
                  struct err *err)
 {
     struct placement placement;
-    const struct gang plan = {
-        .strategy = gang->strategy, .bundles = bundles_of(gang, a), .n_bundles = (size_t)gang->n, .uid = gang->uid};
+    const struct gang plan = {.strategy = gang->strategy,
+                              .bundles = bundles_of(gang, a),
+                              .n_bundles = (size_t)gang->n,
+                              .uid = gang->uid,
+                              .ns = NS};
     planner_place(n->cluster, &plan, a, &placement);
     if (placement.verdict == VERDICT_PLACED) {
         sit_down(n, gang, placement.nodes, a, ret);

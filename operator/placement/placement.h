@@ -19,7 +19,7 @@ struct gang {
     size_t n_avoid;
     const char *const *held; // nodes that are held for others: not taken
     size_t n_held;
-    const char *uid; // of the object whose gang it is, NULL = none: its own pods never go for it
+    const char *uid, *ns; // of the object whose gang it is, NULL = none: its own pods never go for it
 };
 
 enum verdict {

@@ -36,7 +36,7 @@ static void collect(struct preemption *p, enum leave who)
         struct victims v = {0};
         struct site *site = &s->sites[i];
         if (!(site->marks & SITE_HELD) && !list_empty(&site->room->tenants) && admits_any(s, site))
-            victims_of(site->room, who, pod_of_gang(s)->priority, s->gang->uid, s->arena, &v);
+            victims_of(site->room, who, pod_of_gang(s)->priority, s->gang, s->arena, &v);
         if (!v.n)
             continue;
         struct opening *o = arena_new(s->arena, struct opening);

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct tenant *t, const char *uid)
+static bool is_of(const struct tenant *t, const struct gang *g)
 {
-    return uid && t->pod && str_eq(t->pod->obj.meta.owner.uid, uid);
+    return g->uid && t->pod && str_eq(t->pod->obj.meta.owner.uid, g->uid) && str_eq(t->pod->obj.meta.ns, g->ns);
 }
 
 // What we are about to create ourselves (no pod yet) goes for nobody.
@@ -39,7 +39,7 @@ static int by_importance(const void *x, const void *y)
     return r ? r : strcmp(a->obj.meta.ns, b->obj.meta.ns);
 }
 
-void victims_of(const struct room *r, enum leave who, int32_t priority, const char *uid, struct arena *a,
+void victims_of(const struct room *r, enum leave who, int32_t priority, const struct gang *gang, struct arena *a,
                 struct victims *ret)
 {
     size_t n = 0;
@@ -48,16 +48,16 @@ void victims_of(const struct room *r, enum leave who, int32_t priority, const ch
         const struct tenant *t = CONTAINER_OF(l, struct tenant, link);
         if (!may_go(t, who, priority))
             continue;
-        if (is_of(t, uid) && who == LEAVE_LOWER)
+        if (is_of(t, gang) && who == LEAVE_LOWER)
             return;
-        n += !is_of(t, uid);
+        n += !is_of(t, gang);
     }
     if (!n)
         return;
     ret->items = arena_array(a, n, sizeof(struct tenant *));
     LIST_FOREACH(l, &r->tenants) {
         const struct tenant *t = CONTAINER_OF(l, struct tenant, link);
-        if (may_go(t, who, priority) && !is_of(t, uid))
+        if (may_go(t, who, priority) && !is_of(t, gang))
             ret->items[ret->n++] = t;
     }
     qsort(ret->items, n, sizeof(struct tenant *), by_importance);

@@ -4,6 +4,7 @@
 // kube-scheduler respects where it can).
 #pragma once
 
+#include "operator/placement/placement.h"
 #include "operator/placement/room.h"
 
 enum leave {
@@ -17,9 +18,9 @@ struct victims {
     size_t n;
 };
 
-// `uid`: of the object whose gang it is (NULL = none), `priority`: of its pods. A node where pods of the gang itself
-// are among those of lower priority has no victims: they could be taken first.
-void victims_of(const struct room *r, enum leave who, int32_t priority, const char *uid, struct arena *a,
+// For `gang`; `priority`: of its pods. A node where pods of the gang itself are among those of lower priority has no
+// victims: they could be taken first. A pod of another namespace is none of them, also if it names their owner.
+void victims_of(const struct room *r, enum leave who, int32_t priority, const struct gang *gang, struct arena *a,
                 struct victims *ret);
 
 int32_t victims_priority(const struct victims *v, size_t i);

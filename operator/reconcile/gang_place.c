@@ -74,6 +74,7 @@ void gang_place(const struct gang_place_request *r, struct gang *g, struct arena
     struct line_note *note = arena_new(a, struct line_note);
     struct line_answer t = {.look_again_ms = -1};
     g->uid = r->owner->meta.uid;
+    g->ns = r->owner->meta.ns;
     *note = (struct line_note){.member = member_of(r, g), .requests = &pod_of_gang(g)->requests};
     if (r->line)
         line_ask(r->line, &note->member, r->now_ms, a, &t);

@@ -17,7 +17,7 @@ struct gang_place_request {
 };
 
 // Plans with regard to those that have waited longer, and notes in the plan what is to be told to the line, and when to
-// look again. `gang` needs no held nodes and no uid.
+// look again. `gang` needs no held nodes, no uid and no namespace.
 void gang_place(const struct gang_place_request *r, struct gang *gang, struct arena *a, struct plan *plan,
                 struct placement *ret);
 

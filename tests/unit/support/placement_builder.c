@@ -230,7 +230,7 @@ static struct world_gang *add_gang(struct world *w, const char *line, char *word
     assert_true(w->n_gangs < WORLD_GANGS);
     w->gangs[w->n_gangs++] = g;
     g->line = line;
-    g->gang = (struct gang){.bundles = g->bundles, .avoid = g->avoid, .held = g->held};
+    g->gang = (struct gang){.bundles = g->bundles, .avoid = g->avoid, .held = g->held, .ns = "ml"};
     const char *name = next_word(&words);
     int strategy = STRATEGY_PACK;
     while (strategy <= STRATEGY_STRICT_SPREAD && !str_eq(name, strategy_name((enum strategy)strategy)))

@@ -217,6 +217,8 @@ static void a_gang_never_counts_its_own_pods_as_gone(void **state)
                                 "bundles 1 gpu=1\n");
     assert_true(str_starts(world_answer(w, w->gangs[0]), "Insufficient"));
     assert_string_equal(world_answer(w, w->gangs[1]), "Placed, evicts 1\nn1: 0\n");
+    w->gangs[0]->gang.ns = "another"; // a pod that names an owner of another namespace is not the owner's
+    assert_string_equal(world_answer(w, w->gangs[0]), "Placed, evicts 1\nn1: 0\n");
     world_free(w);
 }
 
