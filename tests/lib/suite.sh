@@ -112,16 +112,17 @@ skip() {
 }
 
 # eventually SECONDS COMMAND...: the command succeeds some time. SECONDS are ample for a quiet machine; one that leaves
-# the test a fifth of its time gets five times as long. What the command printed last explains a failure.
+# the test a fifth of its time gets five times as long. What the command printed last explains a failure. The pauses grow,
+# because each try takes CPU time from what it waits for.
 eventually() {
-    local end=$((SECONDS + 5 * $1))
+    local end=$((SECONDS + 5 * $1)) pauses=(0.2 0.3 0.5 0.7) n=0
     shift
     until "$@" >"$suite_dir/eventually" 2>&1; do
         [[ $SECONDS -lt $end ]] || {
             cat "$suite_dir/eventually"
             return 1
         }
-        sleep 0.2
+        sleep "${pauses[n++]:-1}"
     done
 }
 
