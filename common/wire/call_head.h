@@ -3,7 +3,6 @@
 // Only "method" is required; unknown members are ignored: a newer sender may write them. The proxy and the worker read
 // it for every call. It is therefore scanned, and not parsed into a tree. `split` and `collect` are only located:
 // proxy/dispatch_plan.h parses them.
-// dispatch_plan.h parses them.
 #pragma once
 
 #include "common/base/err.h"

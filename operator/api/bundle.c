@@ -147,7 +147,7 @@ static int64_t limit_of(struct fill *o, const struct json *limits, const struct 
 {
     int64_t milli;
     const struct json *cpu = json_get(limits, "cpu");
-    struct err ignored;
+    struct err ignored = ERR_INIT;
     if (o->f->replaces || !cpu || resource_id(x->name) != RESOURCE_CPU ||
         quantity_of(cpu, o->arena, &milli, &ignored) < 0)
         return x->milli;
