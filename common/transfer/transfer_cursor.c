@@ -12,8 +12,8 @@ static void block_of(const struct transfer_side *side, size_t tensor, uint32_t r
 static void enter(struct transfer_cursor *c)
 {
     const struct transfer_piece *p = &c->pieces[c->i];
-    block_of(c->sides[0], p->source, p->from, &c->blocks[0]);
-    block_of(c->sides[1], p->destination, p->to, &c->blocks[1]);
+    block_of(c->sides[0], p->source, c->ranks[0], &c->blocks[0]);
+    block_of(c->sides[1], p->destination, c->ranks[1], &c->blocks[1]);
     (void)shard_runs_first(&c->runs, &p->part, safetensors_dtype_bits(c->sides[0]->tensors[p->source].dtype) / 8,
                            &c->blocks[0], &c->blocks[1]);
 }
@@ -23,7 +23,13 @@ void transfer_cursor_init(struct transfer_cursor *c, const struct transfer_side 
 {
     size_t n;
     const struct transfer_piece *sends = transfer_plan_sends(plan, sender, receiver, &n);
-    *c = (struct transfer_cursor){.sides = {from, to}, .pieces = sends, .n = n};
+    uint32_t senders = transfer_side_world(from);
+    bool relays = sender >= senders;
+    *c = (struct transfer_cursor){.sides = {relays ? to : from, to},
+                                  .ranks = {relays ? sender - senders : sender, receiver},
+                                  .pieces = sends,
+                                  .n = n,
+                                  .until = n};
     for (size_t i = 0; i < n; i++)
         c->left += sends[i].bytes;
     if (n)
@@ -32,7 +38,7 @@ void transfer_cursor_init(struct transfer_cursor *c, const struct transfer_side 
 
 bool transfer_cursor_next(struct transfer_cursor *c, uint64_t max, struct transfer_chunk *ret)
 {
-    if (!c->left)
+    if (!c->left || c->i >= c->until)
         return false;
     const struct transfer_piece *p = &c->pieces[c->i];
     *ret = (struct transfer_chunk){p->source, p->destination, c->runs.from + c->done, c->runs.to + c->done,

@@ -10,19 +10,21 @@ struct transfer_chunk {
     uint64_t from, to, len;     // bytes: places in the block of the sender and of the receiver
 };
 
-struct transfer_cursor { // stays where it is
-    uint64_t left;       // bytes
+struct transfer_cursor {                 // stays where it is
+    uint64_t left;                       // bytes
+    const struct transfer_piece *pieces; // of this pair of ranks
+    size_t n, i;                         // pieces, and those that it has passed
+    size_t until;                        // pieces that can be moved now: all, if nobody says less
     // private
     const struct transfer_side *sides[2];
-    const struct transfer_piece *pieces;
-    size_t n, i;
+    uint32_t ranks[2];
     struct shard blocks[2];
     struct shard_runs runs;
     uint64_t done; // of the run
 };
 
-// Over the pieces of this pair of ranks. Sides and plan are borrowed.
+// Over the pieces of this pair of ranks, of which the first is as in `from` of a piece. Sides and plan are borrowed.
 void transfer_cursor_init(struct transfer_cursor *c, const struct transfer_side *from, const struct transfer_side *to,
                           const struct transfer_plan *plan, uint32_t sender, uint32_t receiver);
-// The next bytes that lie together on both sides, `max` at most. False: that was all.
+// The next bytes that lie together on both sides, `max` at most. False: that was all, or all that can be moved now.
 bool transfer_cursor_next(struct transfer_cursor *c, uint64_t max, struct transfer_chunk *ret);

@@ -16,6 +16,14 @@ struct axis {
     size_t n;
 };
 
+struct receiver {
+    uint32_t rank;
+    struct transfer_place place;
+    uint64_t relays;   // bytes
+    struct shard want; // of the tensor at hand
+    bool over;         // with it
+};
+
 struct planner {
     const struct transfer_side *from, *to;
     uint64_t piece_max;
@@ -24,11 +32,15 @@ struct planner {
     size_t room;    // for pieces
     uint64_t *load; // bytes that each sender sends
     uint32_t n_from, n_to;
+    struct receiver *receivers; // those of a node together, and among them those of each pod
     // of the tensor at hand
     size_t source, destination;
     struct axis axes[SHARD_DIMS_MAX];
     uint32_t *replicas; // what is to be added to a sender's rank for each rank that has the same
     uint32_t n_replicas;
+    // of the block at hand
+    struct receiver **takers; // of one node
+    size_t n_takers;
 };
 
 static uint32_t stride_of(const struct grid *mesh, size_t dim)
@@ -193,16 +205,59 @@ static void find_replicas(struct planner *p, const struct transfer_tensor *t)
 
 // Who sends what
 
-static int add_piece(struct planner *p, uint32_t first, uint32_t to, const struct shard *part, uint64_t bytes,
-                     struct err *err)
+static struct transfer_place place_of(const struct transfer_side *side, uint32_t rank)
 {
-    struct transfer_plan *plan = p->plan;
-    uint32_t best = first + p->replicas[to % p->n_replicas];
+    return side->places ? side->places[rank] : (struct transfer_place){0, 0};
+}
+
+enum distance { SAME_POD, SAME_NODE, ELSEWHERE };
+
+static enum distance distance(struct transfer_place a, struct transfer_place b)
+{
+    return a.pod == b.pod ? SAME_POD : a.node == b.node ? SAME_NODE : ELSEWHERE;
+}
+
+static enum distance distance_to(const struct planner *p, uint32_t sender, const struct receiver *to)
+{
+    return distance(place_of(p->from, sender), to->place);
+}
+
+// Of those who have what `first` has.
+static uint32_t best_sender(const struct planner *p, uint32_t first, const struct receiver *to)
+{
+    uint32_t best = first + p->replicas[to->rank % p->n_replicas];
     for (uint32_t i = 1; i < p->n_replicas; i++) {
-        uint32_t rank = first + p->replicas[(to + i) % p->n_replicas];
-        if (p->load[rank] < p->load[best])
+        uint32_t rank = first + p->replicas[(to->rank + i) % p->n_replicas];
+        enum distance is = distance_to(p, rank, to), was = distance_to(p, best, to);
+        if (is < was || (is == was && p->load[rank] < p->load[best]))
             best = rank;
     }
+    return best;
+}
+
+// The busiest one that is not more than a piece ahead of the others.
+static struct receiver *best_relay(const struct planner *p, struct receiver *const *some, size_t n)
+{
+    uint64_t least = UINT64_MAX;
+    struct receiver *best = NULL;
+    for (size_t i = 0; i < n; i++)
+        least = MIN(least, some[i]->relays);
+    for (size_t i = 0; i < n; i++)
+        if (some[i]->relays - least <= p->piece_max && (!best || some[i]->relays > best->relays))
+            best = some[i];
+    return best;
+}
+
+// What all takers get of the block at hand.
+struct portion {
+    uint32_t sender; // one that has it
+    const struct shard *part;
+    uint64_t bytes;
+};
+
+static int add_piece(struct planner *p, const struct portion *what, struct transfer_piece piece, struct err *err)
+{
+    struct transfer_plan *plan = p->plan;
     if (plan->n == TRANSFER_PIECES_MAX)
         return err_set(err, ERR_LIMIT,
                        "from %s to %s there are more than %d pieces; allow larger ones, or send fewer "
@@ -215,45 +270,113 @@ static int add_piece(struct planner *p, uint32_t first, uint32_t to, const struc
             memcpy(more, plan->pieces, plan->n * sizeof *more);
         plan->pieces = more;
     }
-    plan->pieces[plan->n++] = (struct transfer_piece){best, to, p->source, p->destination, *part, bytes};
-    plan->bytes += bytes;
-    p->load[best] += bytes;
+    piece.destination = p->destination;
+    piece.part = *what->part;
+    piece.bytes = what->bytes;
+    piece.made = plan->n;
+    plan->pieces[plan->n++] = piece;
+    plan->bytes += what->bytes;
     return 0;
 }
 
+static int add_sent(struct planner *p, const struct portion *what, const struct receiver *to, struct err *err)
+{
+    uint32_t from = best_sender(p, what->sender, to);
+    p->load[from] += what->bytes;
+    return add_piece(p, what, (struct transfer_piece){.from = from, .to = to->rank, .source = p->source}, err);
+}
+
+// `first`: the piece that the relay has it from.
+static int add_relayed(struct planner *p, const struct portion *what, struct receiver *from, size_t first,
+                       const struct receiver *to, struct err *err)
+{
+    from->relays += what->bytes;
+    return add_piece(p, what,
+                     (struct transfer_piece){
+                         .from = p->n_from + from->rank, .to = to->rank, .source = p->destination, .first = first},
+                     err);
+}
+
+static int supply_pod(struct planner *p, const struct portion *what, struct receiver *const *some, size_t n,
+                      struct receiver *head, size_t first, struct err *err)
+{
+    bool in_pod = distance_to(p, best_sender(p, what->sender, some[0]), some[0]) == SAME_POD;
+    bool has_head = head && distance(head->place, some[0]->place) == SAME_POD;
+    struct receiver *entry = in_pod ? NULL : has_head ? head : best_relay(p, some, n);
+    int r = 0;
+    if (entry && entry != head) {
+        r = head ? add_relayed(p, what, head, first, entry, err) : add_sent(p, what, entry, err);
+        first = p->plan->n - 1;
+    }
+    for (size_t i = 0; r == 0 && i < n; i++)
+        if (some[i] != entry)
+            r = entry ? add_relayed(p, what, entry, first, some[i], err) : add_sent(p, what, some[i], err);
+    return r;
+}
+
+static int supply(struct planner *p, const struct portion *what, struct err *err)
+{
+    struct receiver **takers = p->takers, *head = NULL;
+    int r = 0;
+    if (distance_to(p, best_sender(p, what->sender, takers[0]), takers[0]) == ELSEWHERE) {
+        head = best_relay(p, takers, p->n_takers);
+        r = add_sent(p, what, head, err);
+    }
+    size_t first = p->plan->n - 1; // of the head
+    for (size_t i = 0, n; r == 0 && i < p->n_takers; i += n) {
+        for (n = 1; i + n < p->n_takers && takers[i + n]->place.pod == takers[i]->place.pod;)
+            n++;
+        r = supply_pod(p, what, takers + i, n, head, first, err);
+    }
+    return r;
+}
+
 // Along the first dimension that has more than fits, then along the next: pieces are runs as long as can be.
-static int cut(struct planner *p, uint32_t first, uint32_t to, const struct shard *part, size_t dim, size_t item,
-               struct err *err)
+static int cut(struct planner *p, uint32_t first, const struct shard *part, size_t dim, size_t item, struct err *err)
 {
     uint64_t bytes = shard_elements(part) * item;
     if (!p->piece_max || bytes <= p->piece_max || dim == part->n_dims)
-        return add_piece(p, first, to, part, bytes, err);
+        return supply(p, &(struct portion){first, part, bytes}, err);
     uint64_t len = part->to[dim] - part->from[dim], rows = MAX(p->piece_max / (bytes / len), (uint64_t)1);
     int r = 0;
     for (uint64_t at = part->from[dim]; r == 0 && at < part->to[dim]; at += rows) {
         struct shard some = *part;
         some.from[dim] = at;
         some.to[dim] = MIN(at + rows, part->to[dim]);
-        r = cut(p, first, to, &some, dim + 1, item, err);
+        r = cut(p, first, &some, dim + 1, item, err);
     }
     return r;
 }
 
 // From everybody who has a part of `want`, dimension by dimension.
-static int gather(struct planner *p, uint32_t to, const struct shard *want, size_t dim, uint32_t first,
-                  struct shard *part, size_t item, struct err *err)
+static int gather(struct planner *p, const struct shard *want, size_t dim, uint32_t first, struct shard *part,
+                  size_t item, struct err *err)
 {
     const struct axis *x = &p->axes[dim];
     int r = 0;
     if (dim == want->n_dims)
-        return cut(p, first, to, part, 0, item, err);
+        return cut(p, first, part, 0, item, err);
     for (size_t i = 0; r == 0 && i < x->n; i++) {
         part->from[dim] = MAX(want->from[dim], x->from[i]);
         part->to[dim] = MIN(want->to[dim], x->to[i]);
         if (part->from[dim] < part->to[dim])
-            r = gather(p, to, want, dim + 1, first + x->rank[i], part, item, err);
+            r = gather(p, want, dim + 1, first + x->rank[i], part, item, err);
     }
     return r;
+}
+
+// Those of the node of receiver `at`, from it on, that want the same block: it is the first of them.
+static void find_takers(struct planner *p, uint32_t at)
+{
+    const struct receiver *first = &p->receivers[at];
+    p->n_takers = 0;
+    for (uint32_t i = at; i < p->n_to && p->receivers[i].place.node == first->place.node; i++) {
+        struct receiver *one = &p->receivers[i];
+        if (one->over || memcmp(&one->want, &first->want, sizeof one->want) != 0)
+            continue;
+        one->over = true;
+        p->takers[p->n_takers++] = one;
+    }
 }
 
 static int plan_tensor(struct planner *p, const struct transfer_tensor *a, const struct transfer_tensor *b,
@@ -265,12 +388,38 @@ static int plan_tensor(struct planner *p, const struct transfer_tensor *a, const
     for (size_t d = 0; d < a->n_dims; d++)
         cut_axis(p, a, d);
     find_replicas(p, a);
-    for (uint32_t to = 0; r == 0 && to < p->n_to; to++) {
-        struct shard want, part = {.n_dims = a->n_dims};
-        shard_of_rank(p->to->mesh, b->split, to, b->shape, b->n_dims, &want);
-        r = gather(p, to, &want, 0, 0, &part, safetensors_dtype_bits(a->dtype) / 8, err);
+    for (uint32_t i = 0; i < p->n_to; i++) {
+        shard_of_rank(p->to->mesh, b->split, p->receivers[i].rank, b->shape, b->n_dims, &p->receivers[i].want);
+        p->receivers[i].over = false;
+    }
+    for (uint32_t i = 0; r == 0 && i < p->n_to; i++) {
+        struct shard part = {.n_dims = a->n_dims};
+        if (p->receivers[i].over)
+            continue;
+        find_takers(p, i);
+        r = gather(p, &p->receivers[i].want, 0, 0, &part, safetensors_dtype_bits(a->dtype) / 8, err);
     }
     return r;
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const struct receiver *a = x, *b = y;
+    if (a->place.node != b->place.node)
+        return a->place.node < b->place.node ? -1 : 1;
+    if (a->place.pod != b->place.pod)
+        return a->place.pod < b->place.pod ? -1 : 1;
+    return a->rank < b->rank ? -1 : a->rank > b->rank;
+}
+
+static void find_receivers(struct planner *p)
+{
+    p->n_to = transfer_side_world(p->to);
+    p->receivers = arena_array(p->arena, p->n_to, sizeof *p->receivers);
+    p->takers = arena_array(p->arena, p->n_to, sizeof(struct receiver *));
+    for (uint32_t i = 0; i < p->n_to; i++)
+        p->receivers[i] = (struct receiver){.rank = i, .place = place_of(p->to, i)};
+    qsort(p->receivers, p->n_to, sizeof *p->receivers, by_place);
 }
 
 static int by_pair(const void *x, const void *y)
@@ -288,6 +437,18 @@ static int by_pair(const void *x, const void *y)
     return 0;
 }
 
+static void sort(struct planner *p)
+{
+    struct transfer_plan *plan = p->plan;
+    size_t *now = arena_array(p->arena, plan->n, sizeof *now);
+    qsort(plan->pieces, plan->n, sizeof *plan->pieces, by_pair);
+    for (size_t i = 0; i < plan->n; i++)
+        now[plan->pieces[i].made] = i;
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->pieces[i].from >= p->n_from)
+            plan->pieces[i].first = now[plan->pieces[i].first];
+}
+
 int transfer_plan(const struct transfer_side *from, const struct transfer_side *to, uint64_t piece_max, struct arena *a,
                   struct transfer_plan *ret, struct err *err)
 {
@@ -296,12 +457,12 @@ int transfer_plan(const struct transfer_side *from, const struct transfer_side *
     *ret = (struct transfer_plan){0};
     int r = match(&p, pairs, err);
     p.n_from = transfer_side_world(from);
-    p.n_to = transfer_side_world(to);
     p.load = arena_array(a, p.n_from, sizeof *p.load);
+    find_receivers(&p);
     for (size_t i = 0; r == 0 && i < from->n; i++)
         r = plan_tensor(&p, &from->tensors[i], pairs[i], err);
     if (r == 0 && ret->n)
-        qsort(ret->pieces, ret->n, sizeof *ret->pieces, by_pair);
+        sort(&p);
     else
         ret->n = 0;
     return r;

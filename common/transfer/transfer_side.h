@@ -22,11 +22,16 @@ struct transfer_tensor {
     const int *split; // for each dimension of the mesh, as shard_of_rank() takes it
 };
 
+struct transfer_place { // of a rank; equal numbers: the same one. Pods of different nodes have different numbers.
+    uint32_t node, pod;
+};
+
 struct transfer_side {
     const char *name; // for messages: "actor"; is not sent
     const struct grid *mesh;
     const struct transfer_tensor *tensors;
     size_t n;
+    const struct transfer_place *places; // of its ranks; are not sent. NULL = all ranks are in one pod
 };
 
 // ERR_LIMIT: longer than TRANSFER_SIDE_MAX. ERR_INVALID: a name or a number of dimensions is too long to be sent.

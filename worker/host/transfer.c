@@ -161,7 +161,7 @@ static int describe(struct step *s, struct transfer_side *ret, struct err *err)
 {
     const cadre_weight_list *l = s->list;
     struct transfer_tensor *tensors = arena_array(&s->arena, l->n, sizeof *tensors);
-    *ret = (struct transfer_side){s->groups[!s->sends], make_mesh(s), tensors, l->n};
+    *ret = (struct transfer_side){s->groups[!s->sends], make_mesh(s), tensors, l->n, NULL};
     if (l->n_mesh > GRID_DIMS_MAX)
         return err_set(err, ERR_INVALID, "the mesh of %s has %zu dimensions, at most %d", ret->name, l->n_mesh,
                        GRID_DIMS_MAX);

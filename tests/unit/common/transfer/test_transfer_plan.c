@@ -14,13 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS = 3, MESH_DIMS = 3, TENSORS = 4, WORLD_MAX = 27, ELEMENTS_MAX = 9 * 9 * 9, ROUNDS = 1500 };
+enum { DIMS = 3, MESH_DIMS = 3, TENSORS = 4, WORLD_MAX = 27, ELEMENTS_MAX = 9 * 9 * 9, ROUNDS = 1500,
+    PLACES_MAX = 6, IDLE_MAX = 20000 };
 
 struct side {
     struct grid_dim dims[MESH_DIMS];
     struct grid mesh;
     struct transfer_tensor tensors[TENSORS];
     int split[TENSORS][MESH_DIMS];
+    struct transfer_place places[WORLD_MAX];
     uint32_t world;
     struct transfer_side view;
 };
@@ -39,6 +41,21 @@ static void random_side(struct rand *r, struct side *s, const char *name)
     for (size_t m = 0; m < s->mesh.n_dims; m++) {
         s->dims[m] = (struct grid_dim){names[m], (uint32_t)rand_range(r, 1, 3)};
         s->world *= s->dims[m].size;
+    }
+}
+
+// Up to three nodes of up to two pods, or NULL: all are in one pod.
+static void random_places(struct rand *r, struct scene *c)
+{
+    uint32_t nodes = 1 + (uint32_t)rand_below(r, 3), pods = 1 + (uint32_t)rand_below(r, 2);
+    bool anywhere = rand_below(r, 3) != 0;
+    for (int k = 0; k < 2; k++) {
+        struct side *s = k ? &c->to : &c->from;
+        for (uint32_t i = 0; i < s->world; i++) {
+            uint32_t node = (uint32_t)rand_below(r, nodes), pod = (uint32_t)rand_below(r, pods);
+            s->places[i] = (struct transfer_place){node, node * pods + pod};
+        }
+        s->view.places = anywhere ? s->places : NULL;
     }
 }
 
@@ -62,8 +79,9 @@ static void random_scene(struct rand *r, struct scene *c)
             s->tensors[at] = (struct transfer_tensor){names[i], dtype, c->shapes[i], n_dims, s->split[at]};
         }
     }
-    c->from.view = (struct transfer_side){"actor", &c->from.mesh, c->from.tensors, c->n};
-    c->to.view = (struct transfer_side){"rollout", &c->to.mesh, c->to.tensors, c->n};
+    c->from.view = (struct transfer_side){"actor", &c->from.mesh, c->from.tensors, c->n, NULL};
+    c->to.view = (struct transfer_side){"rollout", &c->to.mesh, c->to.tensors, c->n, NULL};
+    random_places(r, c);
 }
 
 // The reference: lists of indices, cut as torch.chunk() cuts lists.
@@ -119,7 +137,27 @@ static void place_of(const struct transfer_tensor *t, uint64_t i, uint64_t *at)
         at[d] = i % t->shape[d];
 }
 
-// Every element that a receiver has comes once, from a rank that has it; nothing else comes.
+static bool is_relayed(const struct scene *c, const struct transfer_piece *p)
+{
+    return p->from >= c->from.world;
+}
+
+// It comes from a rank that has it, or from one that has got it.
+static void check_source(const struct scene *c, const struct transfer_plan *plan, const struct transfer_piece *p,
+                         const uint64_t *at)
+{
+    if (!is_relayed(c, p)) {
+        assert_true(rank_has(&c->from, p->source, p->from, at));
+        return;
+    }
+    const struct transfer_piece *first = &plan->pieces[p->first];
+    assert_int_equal(p->source, p->destination);
+    assert_int_equal(first->to, p->from - c->from.world);
+    assert_int_equal(first->destination, p->source);
+    assert_true(piece_has(first, at));
+}
+
+// Every element that a receiver has comes once; nothing else comes.
 static void check_elements(const struct scene *c, const struct transfer_plan *plan)
 {
     for (size_t i = 0; i < c->n; i++) {
@@ -130,14 +168,48 @@ static void check_elements(const struct scene *c, const struct transfer_plan *pl
             place_of(t, e, at);
             for (size_t k = 0; k < plan->n; k++) {
                 const struct transfer_piece *p = &plan->pieces[k];
-                if (p->source != i || !piece_has(p, at))
+                if (p->destination != c->n - 1 - i || !piece_has(p, at))
                     continue;
-                assert_int_equal(p->destination, c->n - 1 - i);
-                assert_true(rank_has(&c->from, i, p->from, at));
+                assert_true(is_relayed(c, p) || p->source == i);
+                check_source(c, plan, p, at);
                 times[p->to]++;
             }
             for (uint32_t rank = 0; rank < c->to.world; rank++)
                 assert_int_equal(times[rank], rank_has(&c->to, c->n - 1 - i, rank, at));
+        }
+    }
+}
+
+static bool is_there(const struct side *s, size_t tensor, const uint64_t *at, bool pod, uint32_t number)
+{
+    for (uint32_t rank = 0; rank < s->world; rank++)
+        if ((pod ? s->places[rank].pod : s->places[rank].node) == number && rank_has(s, tensor, rank, at))
+            return true;
+    return false;
+}
+
+// An element enters a node, and a pod, once, or not at all if a sender there has it.
+static void check_crossings(const struct scene *c, const struct transfer_plan *plan)
+{
+    for (size_t i = 0; c->from.view.places && i < c->n; i++) {
+        for (uint64_t e = 0; e < elements(&c->from.tensors[i]); e++) {
+            uint64_t at[DIMS];
+            unsigned enters[2][PLACES_MAX] = {0};
+            place_of(&c->from.tensors[i], e, at);
+            for (size_t k = 0; k < plan->n; k++) {
+                const struct transfer_piece *p = &plan->pieces[k];
+                const struct transfer_place *to = &c->to.places[p->to],
+                                            *from = is_relayed(c, p) ? &c->to.places[p->from - c->from.world]
+                                                                     : &c->from.places[p->from];
+                if (p->destination != c->n - 1 - i || !piece_has(p, at))
+                    continue;
+                enters[0][to->node] += to->node != from->node;
+                enters[1][to->pod] += to->pod != from->pod;
+            }
+            for (uint32_t k = 0; k < 2 * PLACES_MAX; k++)
+                assert_int_equal(enters[k / PLACES_MAX][k % PLACES_MAX],
+                                 is_there(&c->to, c->n - 1 - i, at, k / PLACES_MAX, k % PLACES_MAX) &&
+                                     !is_there(&c->from, i, at, k / PLACES_MAX, k % PLACES_MAX));
         }
     }
 }
@@ -172,45 +244,100 @@ static void check_block(const struct side *s, uint32_t rank, uint64_t got[TENSOR
     }
 }
 
-// Fills each sender's blocks with the numbers of the elements, and moves them as both sides walk over the pieces.
-static void check_values(const struct scene *c, const struct transfer_plan *plan, struct rand *r)
+typedef uint64_t blocks[TENSORS][ELEMENTS_MAX];
+
+struct traffic { // as it is between processes: each pair that moves anything has a stream of its own
+    struct transfer_cursor streams[2 * WORLD_MAX][WORLD_MAX];
+    blocks source[WORLD_MAX], destination[WORLD_MAX];
+};
+
+static void begin_traffic(const struct scene *c, const struct transfer_plan *plan, struct traffic *t)
 {
-    static uint64_t source[TENSORS][ELEMENTS_MAX], destination[TENSORS][ELEMENTS_MAX];
-    for (uint32_t to = 0; to < c->to.world; to++) {
-        for (uint32_t from = 0; from < c->from.world; from++) {
-            struct transfer_cursor cursor;
-            struct transfer_chunk chunk;
-            uint64_t max = rand_below(r, 2) ? 1 + rand_below(r, 100) : UINT64_MAX;
-            fill_block(&c->from, from, source, c->n);
-            transfer_cursor_init(&cursor, &c->from.view, &c->to.view, plan, from, to);
-            while (transfer_cursor_next(&cursor, max, &chunk))
-                memcpy((char *)destination[chunk.destination] + chunk.to, (char *)source[chunk.source] + chunk.from,
-                       chunk.len);
-            assert_int_equal(cursor.left, 0);
-        }
-        check_block(&c->to, to, destination, c->n);
-        memset(destination, 0xff, sizeof destination);
-    }
+    memset(t->destination, 0xff, c->to.world * sizeof *t->destination);
+    for (uint32_t from = 0; from < c->from.world; from++)
+        fill_block(&c->from, from, t->source[from], c->n);
+    for (uint32_t from = 0; from < c->from.world + c->to.world; from++)
+        for (uint32_t to = 0; to < c->to.world; to++)
+            transfer_cursor_init(&t->streams[from][to], &c->from.view, &c->to.view, plan, from, to);
 }
 
-// Of ranks that have the same block of the only tensor, none sends more than a piece more than another.
-static void check_balance(const struct scene *c, const struct transfer_plan *plan)
+// All of the piece that a relay is to send has arrived there.
+static bool has_arrived(const struct traffic *t, const struct transfer_plan *plan, const struct transfer_piece *p)
 {
-    uint64_t load[WORLD_MAX] = {0}, largest = 0;
+    const struct transfer_piece *first = &plan->pieces[p->first];
+    const struct transfer_cursor *stream = &t->streams[first->from][first->to];
+    return first < stream->pieces + stream->i;
+}
+
+// What can be moved now, some of it. Whether anything was moved.
+static bool run_stream(const struct scene *c, const struct transfer_plan *plan, struct traffic *t, uint32_t from,
+                       uint32_t to, struct rand *r)
+{
+    struct transfer_cursor *stream = &t->streams[from][to];
+    struct transfer_chunk chunk;
+    uint64_t before = stream->left, max = rand_below(r, 2) ? 1 + rand_below(r, 100) : UINT64_MAX;
+    bool relays = from >= c->from.world;
+    for (stream->until = relays ? stream->i : stream->n; relays && stream->until < stream->n; stream->until++)
+        if (!has_arrived(t, plan, &stream->pieces[stream->until]))
+            break;
+    while (rand_below(r, 20) && transfer_cursor_next(stream, max, &chunk))
+        memcpy((char *)t->destination[to][chunk.destination] + chunk.to,
+               (char *)(relays ? t->destination[from - c->from.world] : t->source[from])[chunk.source] + chunk.from,
+               chunk.len);
+    return stream->left < before;
+}
+
+// Fills each sender's blocks with the numbers of the elements, and moves them as both sides walk over the pieces, in any
+// order in which streams may get on: none waits for another one forever.
+static void check_values(const struct scene *c, const struct transfer_plan *plan, struct rand *r)
+{
+    static struct traffic t;
+    uint64_t left = plan->bytes;
+    uint32_t streams = (c->from.world + c->to.world) * c->to.world, idle = 0;
+    begin_traffic(c, plan, &t);
+    for (uint32_t k = 0; left && idle < IDLE_MAX; k += 1 + (uint32_t)rand_below(r, 2)) {
+        uint32_t from = k % streams / c->to.world, to = k % streams % c->to.world;
+        uint64_t before = t.streams[from][to].left;
+        idle = run_stream(c, plan, &t, from, to, r) ? 0 : idle + 1;
+        left -= before - t.streams[from][to].left;
+    }
+    assert_int_equal(left, 0);
+    for (uint32_t to = 0; to < c->to.world; to++)
+        check_block(&c->to, to, t.destination[to], c->n);
+}
+
+static bool have_same(const struct side *s, size_t tensor, uint32_t a, uint32_t b)
+{
+    const struct transfer_tensor *t = &s->tensors[tensor];
+    struct shard x, y;
+    shard_of_rank(&s->mesh, t->split, a, t->shape, t->n_dims, &x);
+    shard_of_rank(&s->mesh, t->split, b, t->shape, t->n_dims, &y);
+    return memcmp(&x, &y, sizeof x) == 0 && shard_elements(&x);
+}
+
+// Of the ranks of a pod that have the same block of the only tensor, none has done more than so many bytes more than
+// another one.
+static void check_even(const struct side *s, const uint64_t *load, uint64_t slack)
+{
+    for (uint32_t a = 0; a < s->world; a++)
+        for (uint32_t b = 0; b < s->world; b++)
+            if ((!s->view.places || s->places[a].pod == s->places[b].pod) && have_same(s, 0, a, b))
+                assert_true(load[a] <= load[b] + slack);
+}
+
+// A sender is a piece ahead at most. A relay is ahead by the limit of a piece, and by one that it sends to all others.
+static void check_balance(const struct scene *c, const struct transfer_plan *plan, uint64_t piece_max)
+{
+    uint64_t sent[WORLD_MAX] = {0}, relayed[WORLD_MAX] = {0}, largest = 0;
     for (size_t k = 0; k < plan->n; k++) {
-        load[plan->pieces[k].from] += plan->pieces[k].bytes;
-        largest = MAX(largest, plan->pieces[k].bytes);
+        const struct transfer_piece *p = &plan->pieces[k];
+        *(is_relayed(c, p) ? &relayed[p->from - c->from.world] : &sent[p->from]) += p->bytes;
+        largest = MAX(largest, p->bytes);
     }
-    for (uint32_t a = 0; c->n == 1 && a < c->from.world; a++) {
-        for (uint32_t b = 0; b < c->from.world; b++) {
-            const struct transfer_tensor *t = &c->from.tensors[0];
-            struct shard x, y;
-            shard_of_rank(&c->from.mesh, t->split, a, t->shape, t->n_dims, &x);
-            shard_of_rank(&c->from.mesh, t->split, b, t->shape, t->n_dims, &y);
-            if (memcmp(&x, &y, sizeof x) == 0 && shard_elements(&x))
-                assert_true(load[a] <= load[b] + largest);
-        }
-    }
+    if (c->n != 1)
+        return;
+    check_even(&c->from, sent, largest);
+    check_even(&c->to, relayed, piece_max + largest * c->to.world);
 }
 
 static void random_meshes_against_the_reference(void **state)
@@ -218,7 +345,7 @@ static void random_meshes_against_the_reference(void **state)
     (void)state;
     static struct scene c;
     struct rand r;
-    size_t pieces = 0;
+    size_t pieces = 0, relayed = 0;
     rand_seed(&r, 17);
     for (int round = 0; round < ROUNDS; round++) {
         struct arena a = ARENA_INIT;
@@ -234,12 +361,15 @@ static void random_meshes_against_the_reference(void **state)
         }
         assert_int_equal(plan.bytes, bytes);
         check_elements(&c, &plan);
+        check_crossings(&c, &plan);
         check_values(&c, &plan, &r);
-        check_balance(&c, &plan);
+        check_balance(&c, &plan, piece_max);
         pieces += plan.n;
+        for (size_t k = 0; k < plan.n; k++)
+            relayed += is_relayed(&c, &plan.pieces[k]);
         arena_done(&a);
     }
-    assert_true(pieces > ROUNDS);
+    assert_true(pieces > ROUNDS && relayed > ROUNDS);
 }
 
 static void pieces_of_a_pair_of_ranks_lie_together(void **state)
@@ -255,8 +385,8 @@ static void pieces_of_a_pair_of_ranks_lie_together(void **state)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &mesh, split, 2},
-                                   &(struct transfer_side){"b", &mesh, whole, 2}, 0, &a, &plan, &err),
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &mesh, split, 2, NULL},
+                                   &(struct transfer_side){"b", &mesh, whole, 2, NULL}, 0, &a, &plan, &err),
                      0);
     assert_int_equal(plan.n, 32);
     size_t n;
@@ -286,7 +416,7 @@ static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &t, 1}, &(struct transfer_side){"b", &to, &t, 1},
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &t, 1, NULL}, &(struct transfer_side){"b", &to, &t, 1, NULL},
                                    128, &a, &plan, &err),
                      0);
     for (uint32_t rank = 0; rank < 4; rank++) {
@@ -294,6 +424,70 @@ static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
         (void)transfer_plan_sends(&plan, rank, 0, &n);
         assert_int_equal(n, 4);
     }
+    arena_done(&a);
+}
+
+static void print_source(const struct transfer_piece *p, uint32_t senders, struct buf *out)
+{
+    bool relayed = p->from >= senders;
+    buf_printf(out, "%s %u", relayed ? "relay" : "sender", relayed ? p->from - senders : p->from);
+}
+
+static void print_pieces(const struct transfer_plan *plan, uint32_t senders, struct buf *out)
+{
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct transfer_piece *p = &plan->pieces[i];
+        print_source(p, senders, out);
+        buf_printf(out, " to %u: row %d", p->to, (int)p->part.from[0]);
+        if (p->from >= senders) {
+            buf_puts(out, ", has it from ");
+            print_source(&plan->pieces[p->first], senders, out);
+        }
+        buf_puts(out, "\n");
+    }
+}
+
+// Two senders have two rows each. Of the receivers, which want all rows, rank 0 is beside sender 0; 1 to 4 are on the
+// other node, and of these, 1 and 2 in one pod, 3 and 4 in another one.
+static void what_enters_a_node_or_a_pod_is_relayed_there(void **state)
+{
+    (void)state;
+    const struct grid_dim two[] = {{"tp", 2}}, five[] = {{"dp", 5}};
+    const struct grid from = {"m", two, 1}, to = {"m", five, 1};
+    const uint64_t shape[] = {4, 8};
+    const struct transfer_tensor rows = {"w", SAFETENSORS_U8, shape, 2, (const int[]){0}},
+                                 whole = {"w", SAFETENSORS_U8, shape, 2, (const int[]){-1}};
+    const struct transfer_place senders[] = {{7, 70}, {7, 71}},
+                                receivers[] = {{7, 70}, {3, 31}, {3, 31}, {3, 32}, {3, 32}};
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct transfer_plan plan;
+    struct buf text = BUF_INIT(1 << 20);
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &rows, 1, senders},
+                                   &(struct transfer_side){"b", &to, &whole, 1, receivers}, 8, &a, &plan, &err),
+                     0);
+    print_pieces(&plan, 2, &text);
+    assert_string_equal(buf_str(&text), "sender 0 to 0: row 0\n"
+                                        "sender 0 to 0: row 1\n"
+                                        "sender 0 to 1: row 0\n"
+                                        "sender 0 to 3: row 1\n"
+                                        "sender 1 to 0: row 2\n"
+                                        "sender 1 to 0: row 3\n"
+                                        "sender 1 to 1: row 3\n"
+                                        "sender 1 to 2: row 2\n"
+                                        "relay 1 to 2: row 0, has it from sender 0\n"
+                                        "relay 1 to 2: row 3, has it from sender 1\n"
+                                        "relay 1 to 3: row 0, has it from sender 0\n"
+                                        "relay 1 to 4: row 3, has it from sender 1\n"
+                                        "relay 2 to 1: row 1, has it from relay 3\n"
+                                        "relay 2 to 1: row 2, has it from sender 1\n"
+                                        "relay 2 to 4: row 2, has it from sender 1\n"
+                                        "relay 3 to 2: row 1, has it from sender 0\n"
+                                        "relay 3 to 4: row 0, has it from relay 1\n"
+                                        "relay 3 to 4: row 1, has it from sender 0\n"
+                                        "relay 4 to 3: row 2, has it from relay 2\n"
+                                        "relay 4 to 3: row 3, has it from relay 1\n");
+    buf_done(&text);
     arena_done(&a);
 }
 
@@ -324,8 +518,8 @@ static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
     struct arena arena = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    assert_int_equal(transfer_plan(&(struct transfer_side){"actor", &mesh, a, ARRAY_LEN(a)},
-                                   &(struct transfer_side){"rollout", &mesh, b, ARRAY_LEN(b)}, 0, &arena, &plan, &err),
+    assert_int_equal(transfer_plan(&(struct transfer_side){"actor", &mesh, a, ARRAY_LEN(a), NULL},
+                                   &(struct transfer_side){"rollout", &mesh, b, ARRAY_LEN(b), NULL}, 0, &arena, &plan, &err),
                      ERR_INVALID);
     assert_int_equal(plan.n, 0);
     assert_true(has(&plan, "'bias' is in actor and not in rollout"));
@@ -349,7 +543,7 @@ static void too_many_pieces_are_refused(void **state)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    const struct transfer_side side = {"a", &mesh, &t, 1};
+    const struct transfer_side side = {"a", &mesh, &t, 1, NULL};
     assert_int_equal(transfer_plan(&side, &side, 1, &a, &plan, &err), ERR_LIMIT);
     assert_int_equal(plan.n, 0);
     arena_done(&a);
@@ -361,6 +555,7 @@ int main(void)
         cmocka_unit_test(random_meshes_against_the_reference),
         cmocka_unit_test(pieces_of_a_pair_of_ranks_lie_together),
         cmocka_unit_test(all_ranks_that_have_a_tensor_share_in_sending_it),
+        cmocka_unit_test(what_enters_a_node_or_a_pod_is_relayed_there),
         cmocka_unit_test(every_mismatch_is_listed_and_nothing_is_planned),
         cmocka_unit_test(too_many_pieces_are_refused),
     };

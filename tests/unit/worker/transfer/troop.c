@@ -188,7 +188,7 @@ static void make_weights(const struct troop_scene *c, int index, struct weights 
         w->tensors[1].shape = matrix;
     if (c->differs && index == c->n_receivers + 1)
         w->tensors[1].dtype = SAFETENSORS_I64;
-    w->side = (struct transfer_side){w->mesh.name, &w->mesh, w->tensors, TENSORS};
+    w->side = (struct transfer_side){w->mesh.name, &w->mesh, w->tensors, TENSORS, NULL};
     for (size_t i = 0; i < TENSORS; i++) {
         struct shard s;
         const struct transfer_tensor *t = &w->tensors[i];
