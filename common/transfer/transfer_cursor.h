@@ -23,7 +23,7 @@ struct transfer_cursor {                 // stays where it is
     uint64_t done; // of the run
 };
 
-// Over the pieces of this pair of ranks, of which the first is as in `from` of a piece. Sides and plan are borrowed.
+// Over the pieces of this pair of ranks; the sender may be a relay, as in a plan. Sides and plan are borrowed.
 void transfer_cursor_init(struct transfer_cursor *c, const struct transfer_side *from, const struct transfer_side *to,
                           const struct transfer_plan *plan, uint32_t sender, uint32_t receiver);
 // The next bytes that lie together on both sides, `max` at most. False: that was all, or all that can be moved now.

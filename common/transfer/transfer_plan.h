@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tensors get from one group to another group with a different mesh: which rank sends which block to which rank.
-// Each receiver gets each of its elements once. Pure: the same arguments give the same plan on every rank, so nobody has
-// to send it.
+// Each receiver gets each of its elements once. Pure: the same arguments give the same plan on every rank, so nobody
+// has to send it.
 //
 // An element that no sender of a node has enters the node once, and likewise a pod: one of the receivers that want it
 // gets it, and relays it to the others. If several ranks could send it, the nearest ones do, and of these the one that
 // has sent least. Receivers of a node relay about as much as each other; but as long as the difference is small, it is
 // the same one, because each pair of ranks needs a connection.
 //
-// Nobody waits in a circle: a relay sends a piece on when all of the piece is there. By the plan, each piece comes from a
-// sender over two relays at most. A receiver takes what comes whether or not those who want it from there are ready. So
-// all that senders send arrives, then all that the first relays send, then all that the second ones send.
+// Nobody waits in a circle: a relay sends a piece on when all of the piece is there. By the plan, each piece comes from
+// a sender over two relays at most. A receiver takes what comes whether or not those who want it from there are ready.
+// So all that senders send arrives, then all that the first relays send, then all that the second ones send.
 #pragma once
 
 #include "common/base/arena.h"

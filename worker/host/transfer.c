@@ -286,6 +286,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
 {
     struct cadre_weights *w = s->weights;
     struct reshard_config c = {.id = s->id,
+                               .piece_max = RESHARD_PIECE_MAX,
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
                                .progress = &w->progress.bytes,
                                .contacts = &w->contacts,
@@ -303,6 +304,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
         r = find_blocks(s, &c.side, &c.blocks.list, err);
     if (r < 0)
         return r;
+    window_place(&c.place);
     c.blocks.n = c.side.n;
     c.known_by = s->known_by;
     name_members(s);

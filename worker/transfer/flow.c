@@ -28,6 +28,7 @@ struct flow {
     // What is being moved:
     struct iovec pieces[PIECES_MAX];
     size_t n, at; // of the pieces; those before `at` are moved
+    size_t moved; // pieces of the plan
     struct pick picks[PICKS_MAX];
     size_t n_picks, packed_len, packed_max;
     char *packed;
@@ -43,7 +44,7 @@ struct flow *flow_new(int fd, bool out, const struct blocks *blocks)
     f->packed_max = f->any_on_device ? BATCH_MAX + SHORT : PACKED_MAX;
     f->packed = xmalloc(f->packed_max);
     f->cursor.left = 0;
-    f->n = f->at = 0;
+    f->n = f->at = f->moved = 0;
     return f;
 }
 
@@ -116,7 +117,20 @@ static int advance(struct flow *f, size_t len, struct err *err)
         len -= some;
         f->at += !p->iov_len;
     }
-    return f->at == f->n && !f->out ? blocks_put(f->blocks, f->picks, f->n_picks, err) : 0;
+    if (f->at < f->n)
+        return 0;
+    f->moved = f->cursor.i;
+    return f->out ? 0 : blocks_put(f->blocks, f->picks, f->n_picks, err);
+}
+
+bool flow_has_work(const struct flow *f)
+{
+    return f->at < f->n || f->cursor.i < f->cursor.until;
+}
+
+size_t flow_moved(const struct flow *f)
+{
+    return f->moved;
 }
 
 int flow_run(struct flow *f, struct err *err)
@@ -125,6 +139,8 @@ int flow_run(struct flow *f, struct err *err)
         if (f->at == f->n) {
             if (!f->cursor.left)
                 return 1;
+            if (!flow_has_work(f))
+                return 0;
             if (fill(f, err) < 0)
                 return err->code;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sender in the same machine, whose memory this process reads: one copy, from there to where the values belong. From
-// GPU to GPU, the driver copies (CUDA IPC).
+// A sender or a relay in the same machine, whose memory this process reads: one copy, from there to where the values
+// belong. From GPU to GPU, the driver copies (CUDA IPC).
 #pragma once
 
 #include "common/base/err.h"
@@ -21,5 +21,5 @@ int local_sender_new(const struct window_place *where, const struct window_place
 void local_sender_free(struct local_sender *n); // accepts NULL
 // Reads about as many bytes of those that the cursor has left. ERR_GONE: it has died.
 int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t bytes, struct err *err);
-// After the last read: what was read was the sender's all the time, and is there. ERR_GONE. Nothing is read any more.
+// After the last read: what was read was the other's all the time, and is there. ERR_GONE. Nothing is read any more.
 int local_sender_end(struct local_sender *n, struct err *err);

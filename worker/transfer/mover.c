@@ -1,177 +1,365 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/transfer/mover.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/transfer/flow.h"
 #include "worker/transfer/local_sender.h"
+#include "worker/transfer/relay_link.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DIRECT_STEP = 8 << 20 };
+enum { DIRECT_STEP = 8 << 20, LEAVE_MS = 1000 };
 
-struct peer { // a rank of the other side
+struct peer { // a rank that this one gets something from, or gives something to
+    bool gives, relays;
+    uint32_t number; // as in pieces
+    const char *name;
     uint64_t bytes;
+    struct transfer_cursor cursor;     // of what is read directly, or what others read
     struct local_sender *local_sender; // NULL = not read directly
-    struct transfer_cursor cursor;
-    struct flow *flow; // NULL = none yet
+    struct flow *flow;                 // NULL = none yet
+    struct relay_link link;            // of a relay, this rank or the other
     int fd;
     bool over;
 };
 
 struct mover {
     struct mover_config config;
+    uint32_t own; // this rank, as pieces come from it
     struct peer *peers;
-    uint32_t n;
-    uint32_t turn; // the peer that is read directly now
+    size_t n;
+    struct peer **sources, **takers; // by their numbers; NULL = it has nothing to do with that rank
+    uint32_t n_from, n_to;
+    size_t turn; // the peer that is read directly now
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
+    struct window *window;          // of one that relays
 };
 
-static void begin(const struct mover *m, uint32_t other, struct transfer_cursor *c)
+static void begin(const struct mover *m, const struct peer *p, struct transfer_cursor *c)
 {
     const struct mover_config *o = &m->config;
-    transfer_cursor_init(c, o->from, o->to, o->plan, o->sends ? o->rank : other, o->sends ? other : o->rank);
+    transfer_cursor_init(c, o->from, o->to, o->plan, p->gives ? m->own : p->number, p->gives ? p->number : o->rank);
 }
 
-// Which blocks of a sender it gets anything from.
-static bool *find_wanted(const struct mover *m, uint32_t sender)
+// Which blocks of a sender or a relay it gets anything from.
+static bool *find_wanted(const struct peer *p, size_t n)
 {
-    size_t n;
-    const struct transfer_piece *p = transfer_plan_sends(m->config.plan, sender, m->config.rank, &n);
-    bool *wanted = xcalloc(m->config.from->n + 1, sizeof *wanted);
-    for (size_t i = 0; i < n; i++)
-        wanted[p[i].source] = true;
+    bool *wanted = xcalloc(n + 1, sizeof *wanted);
+    for (size_t i = 0; i < p->cursor.n; i++)
+        wanted[p->cursor.pieces[i].source] = true;
     return wanted;
 }
 
-static void look_into(const struct mover *m, uint32_t sender, struct peer *p)
+static void look_into(const struct mover *m, struct peer *p, const struct window_place *place)
 {
     const struct mover_config *o = &m->config;
     struct err ignored = ERR_INIT;
-    _cleanup_(free_p) bool *wanted = find_wanted(m, sender);
-    (void)local_sender_new(&o->places[sender], o->here, wanted, o->from->n, o->blocks, m->room, &p->local_sender,
-                           &ignored);
+    size_t n = p->relays ? o->to->n : o->from->n;
+    _cleanup_(free_p) bool *wanted = find_wanted(p, n);
+    (void)local_sender_new(place, o->here, wanted, n, o->blocks, m->room, &p->local_sender, &ignored);
+}
+
+static struct peer *add_peer(struct mover *m, bool gives, uint32_t number, bool relays)
+{
+    const struct mover_config *o = &m->config;
+    size_t pieces;
+    (void)transfer_plan_sends(o->plan, gives ? m->own : number, gives ? number : o->rank, &pieces);
+    if (!pieces)
+        return NULL;
+    struct peer *p = &m->peers[m->n++];
+    uint32_t rank = relays && !gives ? number - m->n_from : number;
+    *p = (struct peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
+    p->name = o->names[gives || relays ? rank : m->n_to + rank];
+    begin(m, p, &p->cursor);
+    p->bytes = p->cursor.left;
+    p->cursor.until = relays ? 0 : p->cursor.n;
+    return p;
+}
+
+static void add_sources(struct mover *m)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < m->n_from + m->n_to; i++) {
+        struct peer *p = m->sources[i] = add_peer(m, false, i, i >= m->n_from);
+        total += p ? p->bytes : 0;
+        if (p && !p->relays)
+            look_into(m, p, &m->config.places[i]);
+    }
+    m->turn = m->n ? m->config.rank % m->n : 0; // receivers begin with different senders
+    atomic_store(&m->config.progress->total, total);
 }
 
 struct mover *mover_new(const struct mover_config *config)
 {
     struct mover *m = xcalloc(1, sizeof *m);
-    uint64_t total = 0;
     m->config = *config;
-    m->n = transfer_side_world(config->sends ? config->to : config->from);
-    m->peers = xcalloc(m->n, sizeof *m->peers);
-    m->polled = xcalloc(m->n, sizeof *m->polled);
+    m->n_from = transfer_side_world(config->from);
+    m->n_to = transfer_side_world(config->to);
+    m->own = config->sends ? config->rank : m->n_from + config->rank;
+    size_t most = (size_t)m->n_from + 2 * (size_t)m->n_to;
+    m->peers = xcalloc(most, sizeof *m->peers);
+    m->polled = xcalloc(most, sizeof *m->polled);
+    m->sources = xcalloc(most, sizeof(struct peer *));
+    m->takers = m->sources + m->n_from + m->n_to;
     m->room = config->sends ? NULL : local_sender_room_new();
-    m->turn = config->rank % m->n; // receivers begin with different senders
-    for (uint32_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
-        begin(m, i, &p->cursor);
-        p->fd = -1;
-        p->bytes = p->cursor.left;
-        p->over = !p->bytes;
-        total += p->bytes;
-        if (p->bytes && !config->sends)
-            look_into(m, i, p);
-    }
     if (!config->sends)
-        atomic_store(&config->progress->total, total);
+        add_sources(m);
+    size_t sources = m->n;
+    for (uint32_t i = 0; i < m->n_to; i++)
+        m->takers[i] = add_peer(m, true, i, !config->sends);
+    if (!config->sends && m->n > sources && config->shows)
+        m->window = window_new(config->blocks);
     return m;
+}
+
+// Those who read memory of this rank's GPU close it first, as the driver wants it: they close their connections then.
+// If one stands still, there is nothing better than to go on without it.
+static void wait_for_readers(struct mover *m)
+{
+    int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS, left = LEAVE_MS;
+    for (size_t i = 0; i < m->n && blocks_any_on_device(m->config.blocks); i++) {
+        struct pollfd p = {.fd = m->peers[i].fd, .events = POLLIN};
+        if (m->peers[i].gives && m->peers[i].link.reads && left > 0)
+            (void)poll(&p, 1, (int)left);
+        left = until - clock_mono_ms(&clock_system);
+    }
+}
+
+static void hang_up(struct peer *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
 }
 
 void mover_free(struct mover *m)
 {
     if (!m)
         return;
-    for (uint32_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < m->n; i++) {
         local_sender_free(m->peers[i].local_sender);
         flow_free(m->peers[i].flow);
-        if (m->peers[i].fd >= 0)
-            close(m->peers[i].fd);
+        if (!m->peers[i].gives)
+            hang_up(&m->peers[i]);
     }
+    wait_for_readers(m);
+    window_end(m->window);
+    for (size_t i = 0; i < m->n; i++)
+        hang_up(&m->peers[i]);
     free(m->peers);
     free(m->polled);
+    free(m->sources);
     free(m->room);
     free(m);
 }
 
-bool mover_needs(const struct mover *m, uint32_t other)
+bool mover_needs(const struct mover *m, uint32_t sender)
 {
-    return m->peers[other].bytes && !m->peers[other].local_sender;
+    const struct peer *p = m->sources[sender];
+    return p && !p->local_sender;
 }
 
-void mover_connect(struct mover *m, uint32_t other, int fd)
+// Connections
+
+static void open_flow(struct mover *m, struct peer *p)
 {
-    struct peer *p = &m->peers[other];
-    p->fd = fd;
-    p->flow = flow_new(fd, m->config.sends, m->config.blocks);
-    begin(m, other, flow_cursor(p->flow));
+    p->flow = flow_new(p->fd, p->gives, m->config.blocks);
+    begin(m, p, flow_cursor(p->flow));
+    flow_cursor(p->flow)->until = p->gives ? p->cursor.until : p->cursor.n;
 }
 
-static int step_peer(struct mover *m, struct peer *p, struct err *err)
+void mover_connect_from(struct mover *m, uint32_t source, int fd)
 {
-    struct transfer_cursor *c = p->local_sender ? &p->cursor : flow_cursor(p->flow);
-    uint64_t before = c->left;
-    int r = p->local_sender ? local_sender_read(p->local_sender, c, DIRECT_STEP, err) : flow_run(p->flow, err);
-    if (!m->config.sends)
-        atomic_fetch_add(&m->config.progress->done, before - c->left);
-    p->over = r >= 0 && (p->local_sender ? !c->left : r > 0);
-    return r < 0 ? err_wrap(err, "%s", m->config.names[p - m->peers]) : 0;
+    struct peer *p = m->sources[source];
+    p->fd = p->link.fd = fd;
+    if (!p->relays)
+        open_flow(m, p);
 }
 
-// What is read directly is read one sender after the other, beginning with the turn. NULL = nothing is left.
+int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err)
+{
+    struct peer *p = m->takers[receiver];
+    struct window_place place = *m->config.here;
+    p->fd = p->link.fd = fd;
+    if (!p->relays) {
+        open_flow(m, p);
+        return 0;
+    }
+    if (m->window)
+        window_show(m->window, &place);
+    return relay_link_show(&p->link, &place, err) < 0 ? err_wrap(err, "%s", p->name) : 0;
+}
+
+// Steps
+
+static size_t pieces_of(const struct peer *p)
+{
+    return p->flow ? flow_moved(p->flow) : p->cursor.i;
+}
+
+static bool has_arrived(const struct mover *m, const struct transfer_piece *p)
+{
+    const struct transfer_piece *first = &m->config.plan->pieces[p->first];
+    const struct peer *from = m->sources[first->from];
+    return first < from->cursor.pieces + pieces_of(from);
+}
+
+// Of a rank that is relayed to: whether there is more for it, which is not said yet.
+static bool there_is_more(const struct mover *m, const struct peer *p)
+{
+    return p->relays && p->gives && p->cursor.until < p->cursor.n && has_arrived(m, &p->cursor.pieces[p->cursor.until]);
+}
+
+// What has arrived can be relayed.
+static int pass_on(struct mover *m, struct err *err)
+{
+    bool more = false;
+    for (size_t i = 0; !more && i < m->n; i++)
+        more = there_is_more(m, &m->peers[i]);
+    if (more && blocks_settle(m->config.blocks, err) < 0)
+        return err->code;
+    for (size_t i = 0; more && i < m->n; i++) {
+        struct peer *p = &m->peers[i];
+        while (there_is_more(m, p))
+            p->cursor.until++;
+        if (p->flow && p->relays && p->gives)
+            flow_cursor(p->flow)->until = p->cursor.until;
+    }
+    return 0;
+}
+
+// Of a relay and those that get something from it, until there is a flow, or marks.
+static int agree(struct mover *m, struct peer *p, struct err *err)
+{
+    struct window_place place;
+    bool there = false;
+    int r = p->gives ? relay_link_hear(&p->link, err) : relay_link_look(&p->link, &place, &there, err);
+    if (r == 0 && there) {
+        look_into(m, p, &place);
+        r = relay_link_answer(&p->link, p->local_sender, err);
+    }
+    if (r == 0 && p->link.answered && !p->link.reads)
+        open_flow(m, p);
+    return r;
+}
+
+static int run_connection(struct mover *m, struct peer *p, struct err *err)
+{
+    if (p->relays && !p->link.answered && (agree(m, p, err) < 0 || !p->link.answered))
+        return err->code;
+    if (p->flow) {
+        int r = flow_run(p->flow, err);
+        p->over = r > 0;
+        return MIN(r, 0);
+    }
+    if (p->gives) {
+        int r = relay_link_mark(&p->link, p->cursor.until, err);
+        p->over = p->link.marks == p->cursor.n;
+        return r;
+    }
+    int r = p->cursor.until < p->cursor.n ? relay_link_take(&p->link, err) : 0;
+    p->cursor.until = MIN(p->link.marks, p->cursor.n);
+    return r;
+}
+
+static int read_directly(struct peer *p, struct err *err)
+{
+    int r = local_sender_read(p->local_sender, &p->cursor, DIRECT_STEP, err);
+    p->over = r == 0 && !p->cursor.left;
+    return r;
+}
+
+static int step_peer(struct mover *m, struct peer *p, bool directly, struct err *err)
+{
+    uint64_t before = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
+    int r = directly ? read_directly(p, err) : run_connection(m, p, err);
+    uint64_t left = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
+    if (!p->gives)
+        atomic_fetch_add(&m->config.progress->done, before - left);
+    return r < 0 ? err_wrap(err, "%s", p->name) : 0;
+}
+
+// What is read directly is read one rank after the other, beginning with the turn. NULL = nothing can be read now.
 static struct peer *next_direct(struct mover *m)
 {
-    for (uint32_t i = 0; i < m->n; i++) {
+    for (size_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[(m->turn + i) % m->n];
-        if (p->local_sender && !p->over)
+        if (p->local_sender && p->cursor.i < p->cursor.until)
             return p;
     }
     return NULL;
 }
 
-// Of a sender: what others read directly is not its own work.
+static bool is_connected(const struct peer *p)
+{
+    return p->fd >= 0 && !p->over;
+}
+
+// All that comes; of a sender, all that goes: what others read directly is not its own work.
 static bool is_over(const struct mover *m)
 {
     bool over = true;
-    for (uint32_t i = 0; i < m->n; i++)
-        over = over && (m->peers[i].over || (m->config.sends && !m->peers[i].flow));
+    for (size_t i = 0; i < m->n; i++)
+        over = over && (m->peers[i].over || (m->config.sends ? !m->peers[i].flow : m->peers[i].gives));
     return over;
 }
 
 int mover_step(struct mover *m, struct err *err)
 {
     struct peer *direct = next_direct(m);
-    int r = direct ? step_peer(m, direct, err) : 0;
-    for (uint32_t i = 0; r == 0 && i < m->n; i++)
-        if (m->peers[i].flow && !m->peers[i].over)
-            r = step_peer(m, &m->peers[i], err);
+    int r = direct ? step_peer(m, direct, true, err) : 0;
+    for (size_t i = 0; r == 0 && i < m->n; i++)
+        if (is_connected(&m->peers[i]))
+            r = step_peer(m, &m->peers[i], false, err);
+    if (r == 0)
+        r = pass_on(m, err);
     return r < 0 ? r : is_over(m);
+}
+
+// 0: nothing, before something else comes.
+static short waits_for(const struct peer *p)
+{
+    if (!is_connected(p))
+        return 0;
+    if (p->relays && !p->link.answered)
+        return POLLIN;
+    if (!p->gives)
+        return p->flow || p->cursor.until < p->cursor.n ? POLLIN : 0;
+    return (p->flow ? flow_has_work(p->flow) : p->link.marks < p->cursor.until) ? POLLOUT : 0;
 }
 
 bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
 {
     *ret = m->polled;
     *ret_n = 0;
-    for (uint32_t i = 0; i < m->n; i++)
-        if (m->peers[i].flow && !m->peers[i].over)
-            m->polled[(*ret_n)++] = (struct pollfd){m->peers[i].fd, m->config.sends ? POLLOUT : POLLIN, 0};
+    for (size_t i = 0; i < m->n; i++) {
+        short events = waits_for(&m->peers[i]);
+        if (events)
+            m->polled[(*ret_n)++] = (struct pollfd){m->peers[i].fd, events, 0};
+    }
     return !next_direct(m);
 }
 
-int mover_end(const struct mover *m, struct err *err)
+int mover_end(struct mover *m, struct err *err)
 {
-    for (uint32_t i = 0; i < m->n; i++)
-        if (m->peers[i].local_sender && local_sender_end(m->peers[i].local_sender, err) < 0)
-            return err_wrap(err, "%s", m->config.names[i]);
+    for (size_t i = 0; i < m->n; i++) {
+        struct peer *p = &m->peers[i];
+        if (p->local_sender && local_sender_end(p->local_sender, err) < 0)
+            return err_wrap(err, "%s", p->name);
+        if (!p->gives && p->relays)
+            hang_up(p);
+    }
     return blocks_settle(m->config.blocks, err);
 }
 
 uint64_t mover_bytes(const struct mover *m, bool direct)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < m->n; i++)
+    for (size_t i = 0; i < m->n; i++)
         if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow != NULL)
-            sum += m->peers[i].bytes;
+            sum += m->peers[i].gives ? 0 : m->peers[i].bytes;
     return sum;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves what one rank sends or receives by a plan: reads the memory of senders in the same machine, and has connections
-// to the others.
+// Moves what one rank sends, receives or relays by a plan: reads the memory of senders and relays in the same machine,
+// and has connections to the others.
 #pragma once
 
 #include "common/transfer/transfer_plan.h"
@@ -20,10 +20,11 @@ struct mover_config {
     const struct transfer_plan *plan;
     uint32_t rank; // of this process, in its side
     bool sends;
+    bool shows;                        // of a receiver: those that it relays to may read its memory
     const struct blocks *blocks;       // of this rank: to be sent, or the room for what comes
     const struct window_place *places; // of the senders, for a receiver
     const struct window_place *here;
-    const char *const *names;        // of the ranks of the other side, for messages
+    const char *const *names;        // of the receivers, then of the senders, for messages
     struct mover_progress *progress; // of a receiver: a sender does not see what is read directly
 };
 
@@ -32,14 +33,18 @@ struct mover;
 // Of a receiver: it has looked into the memory of all senders that it gets anything from.
 struct mover *mover_new(const struct mover_config *config);
 void mover_free(struct mover *m); // closes its connections; accepts NULL
-// Whether bytes between this rank and one of the other side need a connection.
-bool mover_needs(const struct mover *m, uint32_t other);
-void mover_connect(struct mover *m, uint32_t other, int fd); // takes the descriptor
+// Whether this receiver needs a connection to a sender.
+bool mover_needs(const struct mover *m, uint32_t sender);
+// From a sender or a relay (as in a plan) to this rank, or from this rank to a receiver. They take the descriptor.
+void mover_connect_from(struct mover *m, uint32_t source, int fd);
+int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err);
 
-// A step, of some MiB at most. 1: all is moved, 0: more is left. ERR_GONE with the name of the other rank.
+// A step, of some MiB at most. 1: all that is for this rank is moved, or of a sender, all that it sends; 0: more is
+// left. Also after that a receiver has to go on, as it may relay. ERR_GONE with the name of the other rank.
 int mover_step(struct mover *m, struct err *err);
 // False: the next step has something to do without waiting. Else what to poll before it.
 bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n);
 // Of a receiver, when all is moved: whether all that was read was good, and is there. ERR_GONE.
-int mover_end(const struct mover *m, struct err *err);
-uint64_t mover_bytes(const struct mover *m, bool direct); // that were read out of memory, or came over connections
+int mover_end(struct mover *m, struct err *err);
+// Of a receiver: bytes that were read out of memory, or came over connections.
+uint64_t mover_bytes(const struct mover *m, bool direct);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE_MAX = 32 << 20, HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE };
+enum { HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE };
 
 struct run {
     const struct reshard_config *c;
@@ -163,6 +163,8 @@ static int read_all(struct run *r, struct err *err)
     r->places = arena_array(r->arena, n, sizeof *r->places);
     for (size_t i = 0; i < n; i++)
         window_place_read(at + i * WINDOW_PLACE_SIZE, &r->places[i]);
+    r->sides[1].places = window_places(r->places, n, r->arena);
+    r->sides[0].places = r->sides[1].places + r->c->participant.n_receivers;
     return 0;
 }
 
@@ -195,7 +197,7 @@ static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
 {
     int code = check_worlds(r, err);
     if (code == 0)
-        code = transfer_plan(&r->sides[0], &r->sides[1], PIECE_MAX, r->arena, &r->plan, err);
+        code = transfer_plan(&r->sides[0], &r->sides[1], r->c->piece_max, r->arena, &r->plan, err);
     if (code == ERR_INVALID && r->plan.n_mismatches) {
         ret->problems = r->plan.mismatches;
         ret->n_problems = r->plan.n_mismatches;
@@ -226,10 +228,11 @@ static int make_mover(struct run *r, struct err *err)
                                                 .plan = &r->plan,
                                                 .rank = rank_of(r),
                                                 .sends = !receives,
+                                                .shows = r->c->direct,
                                                 .blocks = &r->ends,
                                                 .places = r->places + p->n_receivers,
                                                 .here = &r->here,
-                                                .names = receives ? p->names + p->n_receivers : p->names,
+                                                .names = p->names,
                                                 .progress = r->c->progress});
     return 0;
 }
@@ -304,28 +307,30 @@ static struct reshard_meeting meeting(struct run *r, int number, int n)
                                     r};
 }
 
-// Of a sender: its receivers come, in the order of their ranks.
-static int receive_visitors(struct run *r, struct err *err)
+// Of a sender or a relay: these receivers come, in the order of their ranks.
+static int receive_visitors(struct run *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
-    int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0, code = 0;
-    _cleanup_(free_p) int *links = xcalloc((size_t)receivers + 1, sizeof *links);
-    for (int i = 0; i < receivers; i++)
-        n += needs(r, i, own);
-    if (n) {
-        const struct reshard_meeting m = meeting(r, 1 + own, n + 1);
-        code = ways->hold(ways->ctx, &m, links, err);
-    }
-    for (int i = 0, k = 1; code == 0 && i < receivers; i++) {
-        if (!needs(r, i, own))
-            continue;
-        if (links[k] >= 0)
-            mover_connect(r->mover, (uint32_t)i, links[k]);
+    const struct reshard_meeting m = meeting(r, number, n + 1);
+    _cleanup_(free_p) int *links = xcalloc((size_t)n + 1, sizeof *links);
+    int code = n ? ways->hold(ways->ctx, &m, links, err) : 0;
+    for (int i = 0; code == 0 && i < n; i++) {
+        if (links[i + 1] >= 0)
+            (void)mover_connect_to(r->mover, (uint32_t)who[i], links[i + 1], err);
         else
-            err_set(err, ERR_TIMEOUT, "%s did not come", r->c->participant.names[i]);
-        k++;
+            err_set(err, ERR_TIMEOUT, "%s did not come", r->c->participant.names[who[i]]);
     }
     return err->code;
+}
+
+static int receive_receivers(struct run *r, struct err *err)
+{
+    int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0;
+    _cleanup_(free_p) int *who = xcalloc((size_t)receivers, sizeof *who);
+    for (int i = 0; i < receivers; i++)
+        if (needs(r, i, own))
+            who[n++] = i;
+    return receive_visitors(r, 1 + own, who, n, err);
 }
 
 static int visit_senders(struct run *r, struct err *err)
@@ -343,9 +348,43 @@ static int visit_senders(struct run *r, struct err *err)
         int code = r->c->ways.visit(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
         if (code < 0)
             return code;
-        mover_connect(r->mover, (uint32_t)s, link);
+        mover_connect_from(r->mover, (uint32_t)s, link);
     }
     return 0;
+}
+
+static int meet_relay(struct run *r, int k, const int *takers, int n, struct err *err)
+{
+    const struct participant_config *p = &r->c->participant;
+    int number = 1 + p->n_senders + k, link = -1, code = 0;
+    if (k == p->index)
+        return receive_visitors(r, number, takers, n, err);
+    for (int i = 0; code == 0 && i < n; i++) {
+        const struct reshard_meeting m = meeting(r, number, n + 1);
+        if (takers[i] == p->index && (code = r->c->ways.visit(r->c->ways.ctx, &m, k, i + 1, &link, err)) == 0)
+            mover_connect_from(r->mover, (uint32_t)(p->n_senders + k), link);
+    }
+    return code;
+}
+
+// All receivers go from relay to relay in the same order, so that no two wait for each other.
+static int meet_relays(struct run *r, struct err *err)
+{
+    const struct transfer_piece *end = r->plan.pieces + r->plan.n, *p;
+    uint32_t senders = (uint32_t)r->c->participant.n_senders;
+    _cleanup_(free_p) int *takers = xcalloc((size_t)r->c->participant.n_receivers, sizeof *takers);
+    int code = 0;
+    size_t none;
+    p = transfer_plan_sends(&r->plan, senders, 0, &none); // behind all that senders send
+    while (code == 0 && is_open(r) && p < end) {
+        uint32_t relay = p->from;
+        int n = 0;
+        for (; p < end && p->from == relay; p++)
+            if (!n || takers[n - 1] != (int)p->to)
+                takers[n++] = (int)p->to;
+        code = meet_relay(r, (int)(relay - senders), takers, n, err);
+    }
+    return code;
 }
 
 // The witness has a connection to each receiver but the center.
@@ -381,7 +420,9 @@ static int connect_all(struct run *r, struct err *err)
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
-        code = participant_is_receiver(&r->participant) ? visit_senders(r, err) : receive_visitors(r, err);
+        code = participant_is_receiver(&r->participant) ? visit_senders(r, err) : receive_receivers(r, err);
+    if (code == 0 && is_open(r) && participant_is_receiver(&r->participant))
+        code = meet_relays(r, err);
     return code;
 }
 
@@ -408,28 +449,36 @@ static void attend_moving(struct run *r, bool idle)
     participant_attend(&r->participant, polled, idle ? 0 : n, waits ? PARTICIPANT_SLICE_MS : 0);
 }
 
+// It has all of its weights, and stays: others may get some of them from it.
+static int be_ready(struct run *r, struct err *err)
+{
+    int code = mover_end(r->mover, err);
+    if (code < 0)
+        return code;
+    transfer_fault_at(TRANSFER_FAULT_MOVED);
+    participant_ready(&r->participant);
+    transfer_fault_at(TRANSFER_FAULT_READY);
+    return 0;
+}
+
 static void pull(struct run *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
+    bool ready = false;
     transfer_fault_at(TRANSFER_FAULT_BEGUN);
-    while (is_open(r) && moved == 0) {
+    while (is_open(r)) {
         attend_moving(r, false);
         if (is_open(r))
             moved = mover_step(r->mover, &err);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
+        if (moved > 0 && !ready && is_open(r)) {
+            moved = be_ready(r, &err);
+            ready = true;
+        }
+        if (moved < 0)
+            fail_moving(r, &err);
     }
-    if (moved > 0)
-        moved = mover_end(r->mover, &err);
-    if (moved < 0)
-        fail_moving(r, &err);
-    if (!is_open(r))
-        return;
-    transfer_fault_at(TRANSFER_FAULT_MOVED);
-    participant_ready(&r->participant);
-    transfer_fault_at(TRANSFER_FAULT_READY);
-    while (is_open(r))
-        participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
 }
 
 // A sender stays until all is decided; the witness until nobody can ask it any more.
@@ -504,15 +553,14 @@ static int settle(const struct reshard_config *c, struct err *err)
 
 int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err)
 {
-    struct run r = {.c = config, .arena = a};
+    struct run r = {.c = config, .arena = a, .here = config->place};
     *ret = (struct reshard_result){.direct = 0};
     if (settle(config, err) < 0)
         return err->code;
     participant_init(&r.participant, &config->participant);
     bool receives = participant_is_receiver(&r.participant);
     if (config->direct && !receives)
-        r.window = window_new(&config->blocks);
-    window_place(r.window, &r.here);
+        window_show(r.window = window_new(&config->blocks), &r.here);
     int code = prepare(&r, ret, err);
     if (code == 0 && is_open(&r))
         code = move(&r, ret, err);

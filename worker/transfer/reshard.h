@@ -3,8 +3,10 @@
 // group that sends. Every rank calls it with the same id. It returns when the rank has its new weights, or keeps the
 // old ones: so do all other receivers (common/transfer/commit.h).
 //
-// A receiver reads the memory of senders in the same machine and container. To others it has connections. New weights
-// lie beside the old ones until all receivers have all of theirs (back_buffer.h).
+// A receiver reads the memory of senders in the same machine and container. To others it has connections. What no
+// sender in its machine has it may get from another receiver there, which relays it (common/transfer/transfer_plan.h):
+// it reads the memory of that one, or has a connection to it. New weights lie beside the old ones until all receivers
+// have all of theirs (back_buffer.h), so what a relay has received stays where it is as long as others may want it.
 #pragma once
 
 #include "common/transfer/transfer_side.h"
@@ -12,6 +14,8 @@
 #include "worker/transfer/contacts.h"
 #include "worker/transfer/mover.h"
 #include "worker/transfer/participant.h"
+
+enum { RESHARD_PIECE_MAX = 32 << 20 };
 
 struct reshard_meeting { // of members at one of them: those that come have indexes 1 to n - 1
     uint64_t id;
@@ -29,13 +33,15 @@ struct reshard_ways { // how members reach each other; errors as of a communicat
 };
 
 struct reshard_config {
-    uint64_t id; // the ids behind it are also used, one for each sender and one more
+    uint64_t id; // the ids behind it are also used, one for each member and one more
     struct participant_config participant;
+    uint64_t piece_max;              // bytes that are planned as one; RESHARD_PIECE_MAX, the same for all members
     struct transfer_side side;       // of the group of this rank
     struct blocks blocks;            // of this rank, one for each tensor of the side
     void *stream;                    // of the program, whose work on the GPU comes first; NULL = the default one
     struct back_buffer *back_buffer; // of a receiver
-    bool direct;                     // of a sender: others may read its memory
+    struct window_place place;       // of this process: window_place()
+    bool direct;                     // others may read the memory of this rank
     const char *groups[2];           // names: the sender's, the receiver's
     struct mover_progress *progress;
     struct reshard_ways ways;

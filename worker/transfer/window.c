@@ -84,15 +84,19 @@ static void read_host(char out[WINDOW_HOST_SIZE])
     }
 }
 
-void window_place(const struct window *w, struct window_place *ret)
+void window_place(struct window_place *ret)
 {
     struct stat s;
-    *ret = (struct window_place){.pid = (uint32_t)getpid(), .window = (uintptr_t)w};
+    *ret = (struct window_place){.pid = (uint32_t)getpid()};
     read_host(ret->host);
     if (stat("/proc/self/ns/pid", &s) == 0)
         ret->pids = s.st_ino;
-    if (w)
-        memcpy(ret->word, w->word, sizeof ret->word);
+}
+
+void window_show(const struct window *w, struct window_place *ret)
+{
+    ret->window = (uintptr_t)w;
+    memcpy(ret->word, w->word, sizeof ret->word);
 }
 
 void window_place_write(const struct window_place *p, char out[WINDOW_PLACE_SIZE])
@@ -115,4 +119,33 @@ void window_place_read(const char in[WINDOW_PLACE_SIZE], struct window_place *re
     ret->window = le_get_u64(in + 12);
     ret->word[0] = le_get_u64(in + 20);
     ret->word[1] = le_get_u64(in + 28);
+}
+
+static int by_machine(const void *x, const void *y)
+{
+    const struct window_place *a = *(const struct window_place *const *)x, *b = *(const struct window_place *const *)y;
+    int hosts = memcmp(a->host, b->host, sizeof a->host);
+    return hosts ? hosts : (a->pids > b->pids) - (a->pids < b->pids);
+}
+
+static bool is_unknown(const struct window_place *p)
+{
+    static const char nowhere[WINDOW_HOST_SIZE];
+    return memcmp(p->host, nowhere, sizeof nowhere) == 0;
+}
+
+const struct transfer_place *window_places(const struct window_place *p, size_t n, struct arena *a)
+{
+    const struct window_place **sorted = arena_array(a, n, sizeof *sorted);
+    struct transfer_place *places = arena_array(a, n, sizeof *places), last = {0, 0};
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &p[i];
+    qsort(sorted, n, sizeof *sorted, by_machine);
+    for (size_t i = 0; i < n; i++) {
+        bool alone = i == 0 || is_unknown(sorted[i]);
+        last.node += alone || memcmp(sorted[i]->host, sorted[i - 1]->host, WINDOW_HOST_SIZE) != 0;
+        last.pod += alone || by_machine(&sorted[i], &sorted[i - 1]) != 0;
+        places[sorted[i] - p] = last;
+    }
+    return places;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a sender shows to receivers on the same machine: where its blocks are. They read them out of its memory, without
-// its help. The window has a word that only this transfer has, and that is gone when the sender changes its weights
-// again. So a receiver that finds the word after its last read knows that all it has read was good.
+// What a sender, or a receiver that relays, shows to receivers on the same machine: where its blocks are. They read
+// them out of its memory, without its help. The window has a word that only this transfer has, and that is gone before
+// its owner changes these blocks again. So a receiver that finds the word after its last read knows that all it has
+// read was good.
 #pragma once
 
+#include "common/base/arena.h"
+#include "common/transfer/transfer_side.h"
 #include "worker/transfer/blocks.h"
 
 enum { WINDOW_HOST_SIZE = 16, WINDOW_PLACE_SIZE = WINDOW_HOST_SIZE + 36 };
@@ -19,7 +22,7 @@ struct window_block {
     struct device_handle handle;
 };
 
-struct window { // as it lies in the memory of the sender
+struct window { // as it lies in the memory of its owner
     uint64_t word[2];
     uint64_t n;
     struct window_block blocks[];
@@ -34,7 +37,10 @@ struct window_place { // where a process is, and its window there
 };
 
 struct window *window_new(const struct blocks *b);
-void window_end(struct window *w);                                   // frees it; accepts NULL
-void window_place(const struct window *w, struct window_place *ret); // w NULL: of a process that shows nothing
+void window_end(struct window *w);                                  // frees it; accepts NULL
+void window_place(struct window_place *ret);                        // of this process, which shows nothing yet
+void window_show(const struct window *w, struct window_place *ret); // in a place of this process
 void window_place_write(const struct window_place *p, char out[WINDOW_PLACE_SIZE]);
 void window_place_read(const char in[WINDOW_PLACE_SIZE], struct window_place *ret);
+// As a plan takes them: machines are nodes, containers are pods.
+const struct transfer_place *window_places(const struct window_place *p, size_t n, struct arena *a);

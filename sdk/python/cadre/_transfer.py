@@ -21,7 +21,7 @@ def transfer(source, target, names=None, *, timeout=600):
     names    only these tensors, by default all of both groups
     timeout  seconds, for all of it
 
-    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" were read from memory of the senders, or of their
+    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" were read from memory of other ranks, or of their
     GPU. Raises Invalid with all that does not fit, and nothing was moved; or an error
     that says who was lost, or is late.
     """

@@ -14,8 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIMS = 3, MESH_DIMS = 3, TENSORS = 4, WORLD_MAX = 27, ELEMENTS_MAX = 9 * 9 * 9, ROUNDS = 1500,
-    PLACES_MAX = 6, IDLE_MAX = 20000 };
+enum {
+    DIMS = 3,
+    MESH_DIMS = 3,
+    TENSORS = 4,
+    WORLD_MAX = 27,
+    ELEMENTS_MAX = 9 * 9 * 9,
+    ROUNDS = 1500,
+    PLACES_MAX = 6,
+    IDLE_MAX = 20000
+};
 
 struct side {
     struct grid_dim dims[MESH_DIMS];
@@ -287,8 +295,8 @@ static bool run_stream(const struct scene *c, const struct transfer_plan *plan, 
     return stream->left < before;
 }
 
-// Fills each sender's blocks with the numbers of the elements, and moves them as both sides walk over the pieces, in any
-// order in which streams may get on: none waits for another one forever.
+// Fills each sender's blocks with the numbers of the elements, and moves them as both sides walk over the pieces, in
+// any order in which streams may get on: none waits for another one forever.
 static void check_values(const struct scene *c, const struct transfer_plan *plan, struct rand *r)
 {
     static struct traffic t;
@@ -416,8 +424,8 @@ static void all_ranks_that_have_a_tensor_share_in_sending_it(void **state)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct transfer_plan plan;
-    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &t, 1, NULL}, &(struct transfer_side){"b", &to, &t, 1, NULL},
-                                   128, &a, &plan, &err),
+    assert_int_equal(transfer_plan(&(struct transfer_side){"a", &from, &t, 1, NULL},
+                                   &(struct transfer_side){"b", &to, &t, 1, NULL}, 128, &a, &plan, &err),
                      0);
     for (uint32_t rank = 0; rank < 4; rank++) {
         size_t n;
@@ -519,7 +527,8 @@ static void every_mismatch_is_listed_and_nothing_is_planned(void **state)
     struct err err = ERR_INIT;
     struct transfer_plan plan;
     assert_int_equal(transfer_plan(&(struct transfer_side){"actor", &mesh, a, ARRAY_LEN(a), NULL},
-                                   &(struct transfer_side){"rollout", &mesh, b, ARRAY_LEN(b), NULL}, 0, &arena, &plan, &err),
+                                   &(struct transfer_side){"rollout", &mesh, b, ARRAY_LEN(b), NULL}, 0, &arena, &plan,
+                                   &err),
                      ERR_INVALID);
     assert_int_equal(plan.n, 0);
     assert_true(has(&plan, "'bias' is in actor and not in rollout"));

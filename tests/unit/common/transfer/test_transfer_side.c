@@ -96,10 +96,12 @@ static void what_is_too_long_is_not_written(void **state)
     char *name = xcalloc(1, UINT16_MAX + 2);
     memset(name, 'a', UINT16_MAX + 1);
     const struct transfer_tensor long_ = {name, SAFETENSORS_F32, NULL, 0, (const int[]){-1, -1}};
-    assert_int_equal(transfer_side_write(&(struct transfer_side){"actor", &mesh, &long_, 1, NULL}, &out, &err), ERR_INVALID);
+    assert_int_equal(transfer_side_write(&(struct transfer_side){"actor", &mesh, &long_, 1, NULL}, &out, &err),
+                     ERR_INVALID);
     err = ERR_INIT;
     const struct transfer_tensor deep = {"w", SAFETENSORS_F32, matrix, SHARD_DIMS_MAX + 1, (const int[]){-1, -1}};
-    assert_int_equal(transfer_side_write(&(struct transfer_side){"actor", &mesh, &deep, 1, NULL}, &out, &err), ERR_INVALID);
+    assert_int_equal(transfer_side_write(&(struct transfer_side){"actor", &mesh, &deep, 1, NULL}, &out, &err),
+                     ERR_INVALID);
     assert_non_null(strstr(err.msg, "'w' of actor has 9 dimensions, at most 8"));
     free(name);
     buf_done(&out);

@@ -34,8 +34,8 @@ static void values_arrive_by_memory_and_by_connections(void **state)
         troop_run(&c, said);
         all_have(&c, said, "new", "OK");
         for (int i = 0; i < c.n_receivers; i++) {
-            assert_int_equal(said[i].direct, direct);
-            assert_int_equal(said[i].sent, !direct);
+            assert_int_equal(said[i].direct > 0, direct);
+            assert_int_equal(said[i].sent > 0, !direct);
         }
     }
 }
@@ -64,7 +64,7 @@ static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
         with_stand_in(&c, controls[k], said);
         all_have(&c, said, "new", "OK");
         for (int i = 0; i < c.n_receivers; i++)
-            assert_int_equal(said[i].direct, k == 0);
+            assert_int_equal(said[i].direct > 0, k == 0);
     }
 }
 
@@ -92,6 +92,68 @@ static void a_gpu_without_room_keeps_the_old_weights(void **state)
     for (int i = 0; i < c.n_receivers; i++)
         assert_string_equal(said[i].weights, "old");
     assert_string_equal(said[0].code, "NOMEM");
+}
+
+// Members are on pretended machines and in pretended containers.
+
+struct crossing {
+    const char *const *places; // three receivers, two senders
+    bool direct;
+    uint64_t given, relayed, read; // bytes: by senders and by relays into connections, and out of memory
+};
+
+static void check_crossing(const struct crossing *x, const struct troop_scene *scene, const char *control)
+{
+    struct troop_scene c = *scene;
+    struct troop_said said[TROOP_MAX];
+    uint64_t given = 0, relayed = 0, read = 0, sent = 0;
+    c.alike = true;
+    c.places = x->places;
+    c.direct = x->direct;
+    with_stand_in(&c, control, said);
+    all_have(&c, said, "new", "OK");
+    for (int i = 0; i < 5; i++) {
+        *(i < 3 ? &relayed : &given) += said[i].given;
+        read += i < 3 ? said[i].direct : 0;
+        sent += i < 3 ? said[i].sent : 0;
+    }
+    assert_int_equal(given, x->given);
+    assert_int_equal(relayed, x->relayed);
+    assert_int_equal(read, x->read);
+    assert_int_equal(sent, given + relayed);
+}
+
+static const char *const beside[] = {"Bb", "Bb", "Bb", "Aa", "Aa"}, *const in_pods[] = {"Bb", "Bc", "Bd", "Aa", "Aa"},
+                         *const two_pods[] = {"Bb", "Bc", "Bc", "Aa", "Aa"},
+                         *const two_nodes[] = {"Bb", "Cc", "Cc", "Aa", "Aa"};
+
+static void what_several_of_a_node_get_crosses_to_it_once(void **state)
+{
+    (void)state;
+    enum { ALL = TROOP_BYTES };
+    const struct crossing crossings[] = {
+        {beside, true, ALL, 0, 2 * ALL},
+        {in_pods, true, ALL, 2 * ALL, 0},
+        {two_pods, true, ALL, ALL, ALL},
+        {two_nodes, false, 2 * ALL, ALL, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(crossings); i++) {
+        struct troop_scene c = troop_plain;
+        c.piece_max = i % 2 ? RESHARD_PIECE_MAX : 100 * 1000; // one relay, or all receivers are relays
+        check_crossing(&crossings[i], &c, "");
+    }
+}
+
+static void so_it_does_to_gpus(void **state)
+{
+    (void)state;
+    enum { ALL = TROOP_BYTES };
+    const struct crossing by_handles = {beside, true, ALL, 0, 2 * ALL}, refused = {beside, true, ALL, 2 * ALL, 0};
+    struct troop_scene c = troop_plain;
+    c.on_device[0] = c.on_device[1] = true;
+    c.piece_max = 100 * 1000;
+    check_crossing(&by_handles, &c, "");
+    check_crossing(&refused, &c, "import 1\n");
 }
 
 static void one_to_one_and_one_to_many(void **state)
@@ -217,6 +279,8 @@ int main(void)
         cmocka_unit_test(from_gpu_to_gpu_by_handles_or_by_connections),
         cmocka_unit_test(between_gpus_and_memory_of_the_host),
         cmocka_unit_test(a_gpu_without_room_keeps_the_old_weights),
+        cmocka_unit_test(what_several_of_a_node_get_crosses_to_it_once),
+        cmocka_unit_test(so_it_does_to_gpus),
         cmocka_unit_test(one_to_one_and_one_to_many),
         cmocka_unit_test(what_does_not_match_is_said_and_nothing_moves),
         cmocka_unit_test(ranks_of_a_group_that_differ_are_named),

@@ -29,13 +29,10 @@ static void check_agreement(const struct troop_scene *c, const struct troop_said
     }
 }
 
-static void one_victim(int signal, bool direct, bool again, int n_receivers, int victim, const char *phase)
+static void one_victim(int signal, const struct troop_scene *scene, int victim, const char *phase)
 {
-    struct troop_scene c = troop_plain;
+    struct troop_scene c = *scene;
     struct troop_said said[TROOP_MAX];
-    c.n_receivers = n_receivers;
-    c.direct = direct;
-    c.again = again;
     c.victim = victim;
     c.fault = phase;
     c.signal = signal;
@@ -47,7 +44,7 @@ static void one_victim(int signal, bool direct, bool again, int n_receivers, int
     check_agreement(&c, said);
     if (signal == SIGKILL)
         assert_true(said[victim].died);
-    for (int k = 0; signal == SIGKILL && k < n_receivers; k++)
+    for (int k = 0; signal == SIGKILL && k < c.n_receivers; k++)
         if (k != victim && strcmp(said[k].weights, "old") == 0 && !strstr(said[k].text, troop_names[victim]))
             fail_msg("%s died (%s), and %s says: %s", troop_names[victim], c.fault, troop_names[k], said[k].text);
 }
@@ -55,11 +52,20 @@ static void one_victim(int signal, bool direct, bool again, int n_receivers, int
 static const char *const phases[] = {"met", "begun", "moving", "moved", "ready", "decided", "taken"};
 
 // Each of those victims in each phase; of senders there are three phases.
+static void victims_of(int signal, const struct troop_scene *c, const bool *which)
+{
+    for (int victim = 0; victim < c->n_receivers + c->n_senders; victim++)
+        for (size_t i = 0; which[victim] && i < (victim < c->n_receivers ? ARRAY_LEN(phases) : 3); i++)
+            one_victim(signal, c, victim, phases[i]);
+}
+
 static void victims(int signal, bool direct, bool again, int n_receivers, const bool *which)
 {
-    for (int victim = 0; victim < n_receivers + troop_plain.n_senders; victim++)
-        for (size_t i = 0; which[victim] && i < (victim < n_receivers ? ARRAY_LEN(phases) : 3); i++)
-            one_victim(signal, direct, again, n_receivers, victim, phases[i]);
+    struct troop_scene c = troop_plain;
+    c.n_receivers = n_receivers;
+    c.direct = direct;
+    c.again = again;
+    victims_of(signal, &c, which);
 }
 
 static const bool all[] = {true, true, true, true, true}, deciding_of_two[] = {true, false, true, false},
@@ -93,6 +99,20 @@ static void so_it_is_with_connections_of_the_last_transfer(void **state)
     victims(SIGSTOP, true, true, 2, deciding_of_two);
 }
 
+// Receivers of one machine: two are in one container, and each relays to the others.
+static void so_it_is_if_receivers_relay(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"Bb", "Bb", "Bc", "Aa", "Aa"};
+    struct troop_scene c = troop_plain;
+    c.places = places;
+    c.alike = true;
+    c.piece_max = 100 * 1000;
+    victims_of(SIGKILL, &c, others_of_three);
+    one_victim(SIGSTOP, &c, 1, "moving");
+    one_victim(SIGSTOP, &c, 1, "ready");
+}
+
 // Nobody can say then what has been decided.
 static void the_dead_is_named_even_if_the_witness_has_not_seen_who_asks(void **state)
 {
@@ -119,6 +139,7 @@ int main(void)
         cmocka_unit_test(so_it_is_with_connections_and_with_two_receivers),
         cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
         cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
+        cmocka_unit_test(so_it_is_if_receivers_relay),
         cmocka_unit_test(the_dead_is_named_even_if_the_witness_has_not_seen_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

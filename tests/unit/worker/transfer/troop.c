@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,8 +37,13 @@ static const uint64_t matrix[] = {64, 4 * 4096}, narrow[] = {30, 7}, vector[] = 
 const char *troop_names[TROOP_MAX];
 static atomic_int *n_through; // members that are through with their first transfer; shared by all
 
-const struct troop_scene troop_plain = {
-    .n_receivers = 3, .n_senders = 2, .direct = true, .limit_ms = TROOP_LONG_MS, .victim = -1, .late = -1};
+const struct troop_scene troop_plain = {.n_receivers = 3,
+                                        .n_senders = 2,
+                                        .direct = true,
+                                        .limit_ms = TROOP_LONG_MS,
+                                        .victim = -1,
+                                        .late = -1,
+                                        .piece_max = RESHARD_PIECE_MAX};
 
 static void name_members(const struct troop_scene *c)
 {
@@ -45,6 +51,20 @@ static void name_members(const struct troop_scene *c)
                                           {"rank 0 of actor", "rank 1 of actor", "rank 2 of actor"}};
     for (int i = 0; i < c->n_receivers + c->n_senders; i++)
         troop_names[i] = i < c->n_receivers ? all[0][i] : all[1][i - c->n_receivers];
+}
+
+// What goes through connections
+
+static bool *is_counted; // by descriptors: somebody has come for weights
+static uint64_t given;
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
+{
+    ssize_t n = __real_sendmsg(fd, m, flags);
+    given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
+    return n;
 }
 
 // Members meet at sockets that have their names out of the meeting's id.
@@ -90,6 +110,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
         int one = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         if (one >= 0 && read(one, &index, 1) == 1) {
             links[(int)index] = one;
+            is_counted[one] = m->id > FIRST_ID + 1; // than those of the center and of the witness
             came++;
         }
     }
@@ -175,7 +196,7 @@ static void make_weights(const struct troop_scene *c, int index, struct weights 
 {
     bool sends = index >= c->n_receivers;
     uint32_t rank = (uint32_t)(sends ? index - c->n_receivers : index);
-    const int *split = sends ? by_rows : by_columns;
+    const int *split = sends ? by_rows : c->alike ? alike : by_columns;
     bool ignored;
     *w = (struct weights){.dim = {"tp", (uint32_t)(sends ? c->n_senders : c->n_receivers)}};
     w->mesh = (struct grid){sends ? "actor" : "rollout", &w->dim, 1};
@@ -227,12 +248,12 @@ static void report(int out, const struct troop_scene *c, int index, const struct
             (void)copier_download(w->gpu.copier, w->host[i], w->blocks[i].data, w->blocks[i].len, NULL, &ignored);
     if (index < c->n_receivers)
         value_blocks(w, (uint32_t)index, true, &is_new, &is_old);
-    dprintf(out, "%s %s %d %d %s%s\n",
+    dprintf(out, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
             is_new && is_old ? "any"
             : is_new         ? "new"
             : is_old         ? "old"
                              : "MIXED",
-            err_name(code), result->direct > 0, result->sent > 0, result->n_problems ? result->problems[0] : "",
+            err_name(code), result->direct, result->sent, given, result->n_problems ? result->problems[0] : "",
             code ? err->msg : "");
 }
 
@@ -281,6 +302,18 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
         leave_rest(c, index, config->contacts);
 }
 
+// Pretended machines and containers, which are processes of this one.
+static struct window_place place_of(const struct troop_scene *c, int index)
+{
+    struct window_place place;
+    window_place(&place);
+    if (c->places) {
+        place.host[0] = c->places[index][0];
+        place.pids = (uint64_t)c->places[index][1];
+    }
+    return place;
+}
+
 static int be_member(const struct troop_scene *c, int index, int out, const char *fault)
 {
     struct weights w;
@@ -290,6 +323,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     struct mover_progress progress = {0};
     struct contacts contacts = {.id = 0};
     atomic_bool canceled = c->canceled && index == c->n_receivers;
+    is_counted = xcalloc((size_t)sysconf(_SC_OPEN_MAX), sizeof *is_counted);
     make_weights(c, index, &w);
     struct back_buffer *back_buffer = back_buffer_new(true);
     struct reshard_config config = {.id = FIRST_ID,
@@ -304,6 +338,8 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .side = w.side,
                                     .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
                                     .back_buffer = back_buffer,
+                                    .piece_max = c->piece_max,
+                                    .place = place_of(c, index),
                                     .direct = c->direct,
                                     .groups = {"actor", "rollout"},
                                     .progress = &progress,
@@ -320,6 +356,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     contacts_drop(&contacts);
     back_buffer_free(back_buffer);
     free_weights(&w);
+    free(is_counted);
     arena_done(&a);
     return 0;
 }
@@ -339,6 +376,7 @@ static void start(struct troop *t, const struct troop_scene *c, const char *faul
         t->pids[i] = i == c->late ? 0 : fork();
         if (i != c->late && t->pids[i] == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
+            setenv("CMOCKA_TEST_ABORT", "1", 1); // a check that fails shall not go on with the tests of the parent
             exit(be_member(c, i, out[1], fault_file));
         }
         close(out[1]);
@@ -354,14 +392,15 @@ static void hear(struct troop *t, int i, struct troop_said *ret)
         n++;
     line[n] = '\0';
     if (n) {
-        char *rest = line, *words[4];
+        char *rest = line, *words[5];
         for (size_t k = 0; k < ARRAY_LEN(words); k++)
             words[k] = strsep(&rest, " ");
         ret->died = false;
         snprintf(ret->weights, sizeof ret->weights, "%s", words[0]);
         snprintf(ret->code, sizeof ret->code, "%s", words[1]);
-        ret->direct = *words[2] - '0';
-        ret->sent = *words[3] - '0';
+        ret->direct = strtoull(words[2], NULL, 10);
+        ret->sent = strtoull(words[3], NULL, 10);
+        ret->given = strtoull(words[4], NULL, 10);
         snprintf(ret->text, sizeof ret->text, "%s", rest);
     }
     close(t->says[i]);

@@ -11,6 +11,7 @@ enum {
     TROOP_SHORT_MS = 150,
     TROOP_PATIENCE = 30, // times the limit: so long the others wait for one who stands still
     TROOP_LINE = 512,
+    TROOP_BYTES = 64 * 4 * 4096 * 4 + 30 * 7 * 8 + 1000 * 2, // of all tensors
 };
 
 struct troop_scene {
@@ -28,11 +29,16 @@ struct troop_scene {
     bool rest;         // of the first transfer, messages are still under way
     bool apart;        // the first sender is in another transfer than the others
     bool on_device[2]; // senders, receivers: their weights are on GPUs
+    // Letters of the machine and the container of each member; NULL = all are in this one.
+    const char *const *places;
+    uint64_t piece_max;
+    bool alike; // all receivers get all
 };
 
 struct troop_said { // by a member at its end
     char weights[8], code[16], text[TROOP_LINE];
-    int direct, sent;
+    uint64_t direct, sent;
+    uint64_t given; // bytes that this member has written into the connections of those who came to it for weights
     bool died;
 };
 
