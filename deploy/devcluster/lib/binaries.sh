@@ -2,6 +2,8 @@
 # shellcheck shell=bash
 # Builds the cluster's programs from the modules in go/ into a cache that is keyed by their contents.
 
+BIN_DIRS='' PAUSE_DIR='' # set by binaries_path
+
 # MODULE PACKAGE NAME, in the order of need: the control plane comes first.
 BINARIES=(
     "kubernetes go.etcd.io/etcd/server/v3 etcd"
@@ -48,13 +50,24 @@ link_flags() { # MODULE-DIR
     esac
 }
 
-# binaries_path: sets PATH so that our programs come first, and BIN_DIRS.
+# binaries_path COMMAND: sets PATH so that our programs come first, BIN_DIRS and PAUSE_DIR. What does not start the cluster
+# uses the programs that it was started with: to ask the modules takes longer than most commands do.
 binaries_path() {
-    BIN_DIRS=$(module_dir kubernetes):$(module_dir runtime):$(module_dir tools)
-    PAUSE_DIR=$CACHE_DIR/bin/pause-$(cat "$HERE/pause/pause.c" "$HERE/lib/pause.sh" | sha256sum | cut -c1-12)
+    case $1 in
+    up | ensure | build) ;;
+    *)
+        # shellcheck source=/dev/null
+        [[ ! -r $STATE/programs ]] || . "$STATE/programs"
+        ;;
+    esac
+    if [[ -z $BIN_DIRS ]]; then
+        BIN_DIRS=$(module_dir kubernetes):$(module_dir runtime):$(module_dir tools)
+        PAUSE_DIR=$CACHE_DIR/bin/pause-$(cat "$HERE/pause/pause.c" "$HERE/lib/pause.sh" | sha256sum | cut -c1-12)
+    fi
     PATH=$BIN_DIRS:$PATH:/usr/sbin:/sbin
     export PATH
 }
+binaries_path_keep() { printf 'BIN_DIRS=%q PAUSE_DIR=%q\n' "$BIN_DIRS" "$PAUSE_DIR" >"$STATE/programs"; }
 
 # binaries_missing [NAME...]: those of the list, or of the names, that are not built; as lines of BINARIES.
 binaries_missing() {

@@ -8,7 +8,8 @@ cluster_select() { # NAME
     [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "a cluster name is up to 32 of a-z, 0-9 and -, not \"$1\""
     CLUSTER=$1
     STATE=$CACHE_DIR/clusters/$CLUSTER
-    ID=cadre-$CLUSTER-$(cksum <<<"$STATE" | cut -d' ' -f1)
+    read -r ID _ < <(cksum <<<"$STATE")
+    ID=cadre-$CLUSTER-$ID
     CGROUP=${CADRE_CGROUP:+$CADRE_CGROUP/}$ID
     USE_FILE=$CACHE_DIR/clusters/$CLUSTER.use
     params_read
@@ -32,7 +33,7 @@ cluster_require() {
     cluster_ready || die "cluster \"$CLUSTER\" is not up: devcluster${CLUSTER_OPTION:+ $CLUSTER_OPTION} up"
 }
 
-kubectl_own() { holder_net holder-control "$(module_dir kubernetes)/kubectl" --kubeconfig "$STATE/kubeconfig" "$@"; }
+kubectl_own() { holder_net holder-control kubectl --kubeconfig "$STATE/kubeconfig" "$@"; }
 
 # cluster_clean: everything of it, from whatever point it was left at.
 cluster_clean() {
@@ -99,6 +100,7 @@ up_command() {
     mkdir -p "$STATE"/{run,logs,nodes,images}
     chmod 700 "$STATE"
     params_write
+    binaries_path_keep
     cgroup_create "$CGROUP/control"
     # Fake nodes want another grace period.
     [[ $have -gt 0 || $KWOK -eq 0 ]] || process_kill kube-controller-manager

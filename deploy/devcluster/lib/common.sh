@@ -53,7 +53,7 @@ wait_until() {
     until "$@" >/dev/null 2>&1; do
         for process in "${alive[@]}"; do process_must_live "$process"; done
         [[ $SECONDS -lt $end ]] || die "$what did not come within $limit s; logs: ${STATE:-}/logs"
-        sleep 0.05
+        sleep 0.2
     done
 }
 
