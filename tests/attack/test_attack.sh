@@ -43,7 +43,7 @@ setup() {
 }
 
 operator_get() { # PATH...
-    "$devcluster" exec -- curl --silent --show-error --fail --max-time 5 "${@/#/http://$operator_ip:8080}"
+    inside curl --silent --show-error --fail --max-time 5 "${@/#/http://$operator_ip:8080}"
 }
 
 # Fails unless it is healthy, too.

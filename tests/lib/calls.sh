@@ -33,7 +33,7 @@ calls_ca() {
 
 # cadre ARGUMENTS...: as a person types it, who is an admin, in the namespace default.
 cadre() {
-    PATH=$(dirname "$kubectl_cadre"):$PATH "$devcluster" kubectl cadre "$@"
+    PATH=$(dirname "$kubectl_cadre"):$PATH kc cadre "$@"
 }
 
 # calls_user NAME: a ServiceAccount that may call groups of the namespace.

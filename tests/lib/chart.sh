@@ -5,6 +5,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 devcluster=$root/deploy/devcluster/devcluster
+# shellcheck source=/dev/null
+. "$root/tests/lib/inside.sh"
 chart=$root/charts/cadre
 version=$(<"$root/VERSION")
 export CADRE_CLUSTER=chart-$$ CADRE_USE=own
@@ -53,12 +55,8 @@ lacks() {
     case $2 in *"$1"*) printf 'unwanted: ...%s...\ngot:  %s\n' "$1" "$2"; return 1 ;; esac
 }
 
-kc() {
-    "$devcluster" kubectl "$@"
-}
-
 helm_run() {
-    if [ "$has_cluster" = true ]; then "$devcluster" helm "$@"; else helm "$@"; fi
+    if [ "$has_cluster" = true ]; then inside helm "$@"; else helm "$@"; fi
 }
 
 # render ARGS...: the manifests of a release "cadre" in namespace cadre-system.
@@ -93,7 +91,7 @@ start_cluster() {
     trap 'exit 143' TERM
     if [ "$(id -u)" = 0 ]; then
         has_cluster=true
-        "$devcluster" up --nodes 0 >"$diag" 2>&1 && return
+        "$devcluster" up --nodes 0 >"$diag" 2>&1 && inside_enter && return
         echo "Bail out! the dev cluster does not start"
         sed 's/^/# /' "$diag"
         exit 1

@@ -31,7 +31,7 @@ operator_launch() {
 operator_http() { # NAME PATH [CURL-ARGUMENTS...]
     local name=$1 path=$2
     shift 2
-    "$devcluster" exec -- curl --silent --show-error --max-time 5 "$@" "http://127.0.0.1:${operator_port[$name]}$path"
+    inside curl --silent --show-error --max-time 5 "$@" "http://127.0.0.1:${operator_port[$name]}$path"
 }
 
 operator_lives() { # NAME

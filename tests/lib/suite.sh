@@ -11,10 +11,8 @@ suite_passed=0
 suite_failed=0
 suite_at_exit=()  # functions, called before the cluster goes
 suite_explain=()  # functions that print what helps to understand a failure
-
-kc() {
-    "$devcluster" kubectl "$@"
-}
+# shellcheck source=/dev/null
+. "$suite_root/tests/lib/inside.sh"
 
 # What somebody left open, such as the file of a lock, must not live on in the programs of a cluster.
 suite_close_inherited() {
@@ -43,6 +41,7 @@ suite_cluster() {
     set -E
     trap 'suite_error "${BASH_SOURCE[0]##*/}:$LINENO" "$BASH_COMMAND"' ERR
     "$devcluster" up "$@" >"$suite_diag" 2>&1 || bail_out "the dev cluster does not start"
+    inside_enter
 }
 
 # suite_start NAME UP-ARGUMENTS...: the same, with the CRDs in it.
