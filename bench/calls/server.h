@@ -29,9 +29,14 @@ struct server {
 
 // The turns of its loop, in memory that both processes have. The CPU time of a turn includes the system call that waits
 // for the next one. Time that other processes had on this core is in the wall time alone.
+//
+// A virtual machine is at times slowed down by its host, for 20 to 70 ms, and a thread's CPU time counts that, too. So
+// some arithmetic follows on a long turn: if it takes more than twice as long as at best, the machine was slow.
 struct server_turns {
     _Atomic uint64_t n, over_2_ms;              // by CPU time
-    _Atomic int64_t longest_cpu_us, longest_us; // of CPU time, and of wall time
+    _Atomic uint64_t slow;                      // of those over 2 ms, while the machine was slow
+    _Atomic int64_t longest_cpu_us, longest_us; // of CPU time, while the machine was not slow, and of wall time
+    int64_t arithmetic_us;                      // at best
 };
 
 struct server_turns *server_turns_new(void);

@@ -4,8 +4,10 @@
 #include "common/base/mem.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 
-#define SWEEPS 20u // parts of a round over all connections, at most
+#define SWEEPS 20u      // parts of a round over all connections, at most
+#define ENDS_A_TURN 16u // of connections
 
 // A round over all connections has parts, so that thousands of pings do not go out at once. Few connections
 // need few parts, and none need no timer: a server with nothing to do sleeps.
@@ -21,16 +23,51 @@ void ws_connections_sweep_next(struct ws_server *server)
         loop_timer_arm(server->sweep, MAX(server->config.ping_ms / (int64_t)parts, 1));
 }
 
-void ws_connection_known(struct ws_connection *c)
+static void leave_strangers(struct ws_connection *c)
 {
-    if (c->known)
-        return;
-    c->known = true;
+    c->server->n_strangers -= !list_empty(&c->stranger);
     list_remove(&c->stranger);
-    c->server->n_strangers--;
 }
 
-struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, bool refused)
+void ws_connection_known(struct ws_connection *c)
+{
+    c->stage = WS_REQUEST;
+    leave_strangers(c);
+}
+
+// The kernel tells ws_preread.h of its end, and then it is libwebsockets' turn.
+void ws_connections_end_stranger(struct ws_server *server)
+{
+    struct ws_connection *oldest = CONTAINER_OF(server->strangers.next, struct ws_connection, stranger);
+    server->counters.turned_away++;
+    leave_strangers(oldest);
+    shutdown(oldest->fd, SHUT_RDWR);
+}
+
+// libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
+static void hang_up(struct ws_connection *c)
+{
+    c->hung_up = true;
+    shutdown(c->fd, SHUT_RDWR);
+    lws_rx_flow_control(c->wsi, 1);
+    lws_callback_on_writable(c->wsi);
+}
+
+void ws_connection_hang_up(struct ws_connection *c)
+{
+    if (!c->hung_up && list_empty(&c->ending))
+        list_append(&c->server->ending, &c->ending);
+}
+
+// The loop does not wait before the next turn: those that are hung up here are for libwebsockets to end.
+void ws_connections_begin(struct ws_server *server)
+{
+    struct list *l;
+    for (unsigned i = 0; i < ENDS_A_TURN && (l = list_pop(&server->ending)); i++)
+        hang_up(CONTAINER_OF(l, struct ws_connection, ending));
+}
+
+struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws_stage stage)
 {
     struct ws_server *server = l->server;
     struct ws_connection *c = xcalloc(1, sizeof *c);
@@ -38,7 +75,8 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, bool re
     c->server = server;
     c->fd = fd;
     c->is_unix = l->unix_path;
-    c->refused = refused;
+    c->stage = stage;
+    list_init(&c->ending);
     list_append(&server->connections, &c->link);
     list_append(&server->strangers, &c->stranger);
     server->n_strangers++;

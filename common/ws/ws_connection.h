@@ -4,10 +4,14 @@
 
 #include "common/ws/ws_server_state.h"
 
-// The socket is libwebsockets' to close from here on. `refused`: the path of its request is not taken. NULL: it has
-// ended.
-struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, bool refused);
-void ws_connection_known(struct ws_connection *c); // it has a request, or has ended
+// The socket is libwebsockets' to close from here on. NULL: it has ended.
+struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws_stage stage);
+void ws_connection_known(struct ws_connection *c);          // it has a request, or ends
+void ws_connections_end_stranger(struct ws_server *server); // the oldest one: there has to be one
+
+// Ends it without a word, before the next turn or behind it: libwebsockets needs 50 us to close one.
+void ws_connection_hang_up(struct ws_connection *c);
+void ws_connections_begin(struct ws_server *server); // before each turn
 
 size_t ws_connections_sweep_parts(
     const struct ws_server *server);                      // of a round over all connections; 0 = there are none

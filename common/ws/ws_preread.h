@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that have sent nothing yet. They are counted and limited here, before libwebsockets gets them, because it
-// walks lists of all its connections. And the first line of each request, before libwebsockets reads it.
+// Connections without a request, strangers. Those that have sent nothing yet are counted and limited here, before
+// libwebsockets gets them, because it walks lists of all its connections. The others are read here first, a few in a
+// turn, so that the first line of each request is checked before libwebsockets reads it.
 #pragma once
 
 #include "common/ws/ws_server_state.h"
@@ -13,8 +14,8 @@ unsigned ws_preread_count(const struct ws_preread *p);
 bool ws_preread_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
 bool ws_preread_drop_oldest(struct ws_preread *p);   // false: there is none
 
-// Lets libwebsockets have it (ws_connection_adopt()). With TLS, the first line of the request is read behind the
-// handshake.
+// Lets libwebsockets have it (ws_connection_adopt()). `refused`: the path of its request is not taken. With TLS, the
+// first line of the request is read behind the handshake.
 void ws_preread_adopt(struct ws_listener *l, int fd, bool refused);
 void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx); // of a listener with TLS
 void ws_preread_forget(struct ws_connection *c);               // it ends

@@ -345,9 +345,8 @@ static int send_word(struct ws_connection *c)
 // The connection is of no use any more.
 static void hang_up(struct ws_request *r)
 {
-    shutdown(lws_get_socket_fd(r->connection->wsi), SHUT_RDWR);
     ws_reader_leave(r->reader);
-    lws_rx_flow_control(r->connection->wsi, 1);
+    ws_connection_hang_up(r->connection);
 }
 
 static void unwatched(struct ws_reader *r)
@@ -595,6 +594,5 @@ void ws_request_sweep(struct ws_request *r)
     if (!r->answered)
         answer_short(r, 408, "the request did not come in time\n");
     else
-        shutdown(lws_get_socket_fd(r->connection->wsi), SHUT_RDWR);
-    lws_callback_on_writable(r->connection->wsi);
+        ws_connection_hang_up(r->connection);
 }

@@ -80,6 +80,7 @@ static int connection_event(struct lws *wsi, struct ws_connection *c, enum lws_c
         ws_connection_known(c);
         ws_preread_forget(c);
         list_remove(&c->link);
+        list_remove(&c->ending);
         c->server->counters.connections--;
         free(c);
         return 0;
@@ -120,6 +121,7 @@ static void before_waiting(void *ctx)
     struct ws_server *server = ctx;
     ws_readers_begin(server);
     ws_preread_begin(server);
+    ws_connections_begin(server);
     if (lws_service_adjust_timeout(server->context, 1, 0))
         return;
     if (server->woken++ < WOKEN_MAX)
@@ -253,6 +255,7 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     list_init(&server->connections);
     list_init(&server->paused);
     list_init(&server->strangers);
+    list_init(&server->ending);
     server->quota = quota_new(server->config.max_total, config->quota);
     server->bodies = quota_new(server->config.max_bodies, server->quota);
     server->protocols = protocols_new(&server->config);

@@ -37,6 +37,7 @@ struct ws_server {
     struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
     unsigned n_strangers;
     struct ws_preread *preread; // connections before that
+    struct list ending;         // connections that are to be hung up, first come, first served
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
@@ -53,6 +54,14 @@ struct ws_server {
     struct ws_readers *readers;
 };
 
+// How far a connection is. Until WS_REQUEST it is a stranger's, and ws_preread.h says when libwebsockets reads it.
+enum ws_stage {
+    WS_HANDSHAKE,  // of TLS
+    WS_FIRST_LINE, // of its request, is to be read first
+    WS_HEAD,       // the rest of the request is to come
+    WS_REQUEST,    // there is one, or it has ended
+};
+
 // What a connection is to us; hangs on libwebsockets' struct from accept to its end.
 struct ws_connection {
     struct list link;
@@ -60,11 +69,13 @@ struct ws_connection {
     struct lws *wsi; // NULL until something was heard of it
     int fd;          // libwebsockets' to close
     bool is_unix;
-    struct list stranger; // in the server's list until there is a request
-    bool known;           // it is not in it
-    bool expected;        // its handshake is done, and the first line of its request is to be read ...
-    bool greeted;         // ... and was (ws_preread.h)
+    enum ws_stage stage;
+    struct list stranger; // in the server's list until there is a request, or it is ended
+    int64_t until_ms;     // so long at most
+    uint8_t line_ends;    // of the "\r\n\r\n" at the end of a head, so much was seen
     bool refused;         // it has a path that is not taken
+    struct list ending;   // in the server's list until it is hung up ...
+    bool hung_up;         // ... and then was
     struct ws_session *session;
     struct ws_request *request;
 };

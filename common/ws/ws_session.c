@@ -66,7 +66,7 @@ struct quota *ws_session_quota(struct ws_session *s)
 
 static void wake(struct ws_session *s)
 {
-    if (!s->open)
+    if (!s->open || s->asked || s->cut)
         return;
     s->asked = true;
     lws_callback_on_writable(s->connection->wsi);
@@ -168,16 +168,13 @@ static void set_close(struct ws_session *s, unsigned code, const char *reason, s
     s->close_reason[len] = '\0';
 }
 
-// Without a word. libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
+// Without a word.
 static void hang_up(struct ws_session *s)
 {
-    struct lws *wsi = s->connection->wsi;
     s->closing = s->cut = true;
     if (s->receiver)
         ws_receiver_stop(s);
-    shutdown(lws_get_socket_fd(wsi), SHUT_RDWR);
-    lws_rx_flow_control(wsi, 1);
-    lws_callback_on_writable(wsi);
+    ws_connection_hang_up(s->connection);
 }
 
 // What is short goes out at once, which saves a turn of the loop and the watching for it; of longer things
@@ -386,15 +383,17 @@ int ws_session_writable(struct ws_session *s)
     bool any;
     s->asked = false;
     if (s->cut)
-        return -1;
+        return s->connection->hung_up ? -1 : 0;
     if (s->answer_due)
         return answer_close(s);
-    if (s->answered)
-        hang_up(s); // all was said
+    if (s->answered) { // all was said
+        hang_up(s);
+        return 0;
+    }
     if (s->told) {
         if (ws_receiver_failed(s)) // the peer's answer would not be understood; it is to end the connection (7.1.7)
             shutdown(s->connection->fd, SHUT_WR);
-        return s->cut ? -1 : 0;
+        return 0;
     }
     if (s->pong_due)
         return write_pong(s);

@@ -14,8 +14,10 @@
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -262,6 +264,111 @@ static void few_second_messages_of_handshakes_are_answered_in_a_turn_of_the_loop
         close(fds[i]);
 }
 
+// All begin a request, and then hang up at once. How many of them end in a turn of the loop at most.
+static unsigned end_in_a_turn(bool tls, const void *data, size_t len)
+{
+    int fds[48];
+    unsigned most = 0;
+    start_server(tls);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fds[i] = silent_connection();
+        sends(fds[i], data, len);
+    }
+    WS_UNTIL(&f, n->connections == ARRAY_LEN(fds));
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        close(fds[i]);
+    while (n->connections) {
+        unsigned before = n->connections;
+        loop_run_once(f.loop, 100);
+        most = MAX(most, before - n->connections);
+    }
+    return most;
+}
+
+static void few_requests_that_never_end_end_in_a_turn_of_the_loop(void **state)
+{
+    static const char request[] = "GET / HTTP/1.1\r\n";
+    (void)state;
+    assert_in_range(end_in_a_turn(false, request, sizeof request - 1), 1, 16);
+}
+
+static void few_handshakes_that_never_end_end_in_a_turn_of_the_loop(void **state)
+{
+    unsigned char hello[4096];
+    size_t len = client_hello(hello, sizeof hello);
+    (void)state;
+    assert_in_range(end_in_a_turn(true, hello, len), 1, 16);
+}
+
+static void few_sessions_end_in_a_turn_of_the_loop(void **state)
+{
+    struct ws_peer peers[48] = {0};
+    unsigned most = 0;
+    (void)state;
+    start_server(false);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    for (size_t i = 0; i < ARRAY_LEN(peers); i++)
+        ws_peer_start(&peers[i], &f, NULL);
+    WS_UNTIL(&f, n->sessions == ARRAY_LEN(peers));
+    for (size_t i = 0; i < ARRAY_LEN(peers); i++)
+        ws_peer_stop(&peers[i]);
+    while (n->connections) {
+        unsigned before = n->connections;
+        loop_run_once(f.loop, 100);
+        most = MAX(most, before - n->connections);
+    }
+    assert_in_range(most, 1, 16);
+}
+
+static void a_request_that_does_not_come_in_time_ends(void **state)
+{
+    (void)state;
+    ws_fixture_start(&f, &(struct ws_server_config){.first_line_ms = 10});
+    ws_fixture_listen(&f, "127.0.0.1:0", false);
+    int fd = silent_connection();
+    sends(fd, "GET / HTTP/1.1\r\n", 16);
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    WS_UNTIL(&f, n->turned_away == 1 && n->connections == 0);
+    close(fd);
+}
+
+static bool answer_comes_first;
+
+// OpenSSL's, too. A server that was preempted behind it would find the client's answer when it looks for that.
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *data, size_t len)
+{
+    ssize_t n = syscall(SYS_write, fd, data, len);
+    if (answer_comes_first && len > 500) // the server's part of a handshake
+        poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, -1);
+    return n;
+}
+
+static int ask_for_a_bad_path(int fd)
+{
+    static const char request[] = "GET /v1/%2f HTTP/1.1\r\nHost: h\r\n\r\n";
+    char answer[64] = "";
+    SSL *ssl = SSL_new(SSL_CTX_new(TLS_client_method()));
+    bool asked = SSL_set_fd(ssl, fd) == 1 && SSL_connect(ssl) == 1 && SSL_write(ssl, request, sizeof request - 1) > 0;
+    return asked && SSL_read(ssl, answer, sizeof answer - 1) > 0 && strstr(answer, "HTTP/1.1 400 ") == answer ? 0 : 1;
+}
+
+static void the_first_line_is_read_when_the_handshake_is_done_at_once(void **state)
+{
+    int status = -1;
+    (void)state;
+    start_server(true);
+    int fd = silent_connection();
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(ask_for_a_bad_path(fd));
+    close(fd);
+    answer_comes_first = true;
+    WS_UNTIL(&f, status >= 0 || waitpid(pid, &status, WNOHANG) == pid);
+    answer_comes_first = false;
+    assert_int_equal(status, 0);
+}
+
 // The limit of descriptors is the process's, so it is a child's here.
 static void there_are_fewer_connections_where_there_are_few_descriptors(void **state)
 {
@@ -294,6 +401,11 @@ int main(void)
         T(a_handshake_is_begun_when_all_of_its_first_message_is_there),
         T(the_first_message_of_a_handshake_is_in_one_record),
         T(few_second_messages_of_handshakes_are_answered_in_a_turn_of_the_loop),
+        T(few_requests_that_never_end_end_in_a_turn_of_the_loop),
+        T(few_handshakes_that_never_end_end_in_a_turn_of_the_loop),
+        T(few_sessions_end_in_a_turn_of_the_loop),
+        T(a_request_that_does_not_come_in_time_ends),
+        T(the_first_line_is_read_when_the_handshake_is_done_at_once),
         T(there_are_fewer_connections_where_there_are_few_descriptors),
     };
     return cmocka_run_group_tests(tests, make_certs, drop_certs);

@@ -395,6 +395,35 @@ static void test_half_an_answer_is_charged_to_the_namespace_of_its_group(void **
     tenant_unref(t);
 }
 
+enum { MANY = 8, TINY = 2000 };
+
+// Records of 16 bytes: each counts as 1 KiB of the 512 KiB that are read in a turn.
+static void test_small_records_are_few_in_a_turn(void **state)
+{
+    static char cancels[TINY * RECORD_HEADER_SIZE];
+    const struct record_header h = {.type = RECORD_CANCEL, .call = 1000000, .rank = RECORD_GROUP};
+    struct gateway_peer p[MANY];
+    uint64_t most = 0;
+    (void)state;
+    for (size_t i = 0; i < TINY; i++)
+        record_header_encode(cancels + i * RECORD_HEADER_SIZE, &h);
+    for (size_t i = 0; i < MANY; i++)
+        gateway_client(&p[i], &f);
+    uint64_t begun = gateway_fixture_counters(&f).bytes_in, got = begun;
+    for (size_t i = 0; i < MANY; i++)
+        send_bytes(&p[i], cancels, sizeof cancels);
+    while (got < begun + MANY * sizeof cancels) {
+        loop_run_once(f.loop, 10);
+        uint64_t before = got;
+        got = gateway_fixture_counters(&f).bytes_in;
+        most = MAX(most, got - before);
+    }
+    for (size_t i = 0; i < MANY; i++)
+        gateway_peer_hang_up(&p[i]);
+    GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
+    assert_in_range(most, 1, 64 << 10); // what one read may bring, and the rest of a turn
+}
+
 // It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
 // and everything is given back.
 static void test_slow_reader(void **state)
@@ -536,6 +565,7 @@ int main(void)
         TEST(test_a_text_and_its_call_are_not_charged_twice),
         TEST(test_half_a_text_is_charged_to_the_strangers_before_it_says_who_it_is),
         TEST(test_half_an_answer_is_charged_to_the_namespace_of_its_group),
+        TEST(test_small_records_are_few_in_a_turn),
         TEST(test_slow_reader),
         TEST(test_slow_readers_together),
         TEST(test_bare_sockets),
