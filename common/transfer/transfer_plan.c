@@ -273,7 +273,6 @@ static int add_piece(struct planner *p, const struct portion *what, struct trans
     piece.destination = p->destination;
     piece.part = *what->part;
     piece.bytes = what->bytes;
-    piece.made = plan->n;
     plan->pieces[plan->n++] = piece;
     plan->bytes += what->bytes;
     return 0;
@@ -422,31 +421,41 @@ static void find_receivers(struct planner *p)
     qsort(p->receivers, p->n_to, sizeof *p->receivers, by_place);
 }
 
-static int by_pair(const void *x, const void *y)
+static uint32_t key_of(const struct transfer_piece *p, bool by_receiver)
 {
-    const struct transfer_piece *a = x, *b = y;
-    if (a->from != b->from)
-        return a->from < b->from ? -1 : 1;
-    if (a->to != b->to)
-        return a->to < b->to ? -1 : 1;
-    if (a->source != b->source)
-        return a->source < b->source ? -1 : 1;
-    for (size_t d = 0; d < a->part.n_dims; d++)
-        if (a->part.from[d] != b->part.from[d])
-            return a->part.from[d] < b->part.from[d] ? -1 : 1;
-    return 0;
+    return by_receiver ? p->to : p->from;
 }
 
+// Pieces in the order of a number below n_keys; those with the same number stay as they are in `in`.
+static void order_by(const struct transfer_plan *plan, bool by_receiver, size_t n_keys, const size_t *in, size_t *out)
+{
+    _cleanup_(free_p) size_t *next = xcalloc(n_keys + 1, sizeof *next);
+    for (size_t i = 0; i < plan->n; i++)
+        next[key_of(&plan->pieces[i], by_receiver) + 1]++;
+    for (size_t k = 0; k < n_keys; k++)
+        next[k + 1] += next[k];
+    for (size_t i = 0; i < plan->n; i++)
+        out[next[key_of(&plan->pieces[in[i]], by_receiver)]++] = in[i];
+}
+
+// There may be millions of pieces, and every rank sorts them before each transfer.
 static void sort(struct planner *p)
 {
     struct transfer_plan *plan = p->plan;
-    size_t *now = arena_array(p->arena, plan->n, sizeof *now);
-    qsort(plan->pieces, plan->n, sizeof *plan->pieces, by_pair);
+    struct transfer_piece *sorted = arena_array(p->arena, plan->n, sizeof *sorted);
+    size_t *order = arena_array(p->arena, plan->n, sizeof *order), *now = arena_array(p->arena, plan->n, sizeof *now);
     for (size_t i = 0; i < plan->n; i++)
-        now[plan->pieces[i].made] = i;
+        order[i] = i;
+    order_by(plan, true, p->n_to, order, now);
+    order_by(plan, false, p->n_from + p->n_to, now, order);
+    for (size_t i = 0; i < plan->n; i++) {
+        sorted[i] = plan->pieces[order[i]];
+        now[order[i]] = i;
+    }
     for (size_t i = 0; i < plan->n; i++)
-        if (plan->pieces[i].from >= p->n_from)
-            plan->pieces[i].first = now[plan->pieces[i].first];
+        if (sorted[i].from >= p->n_from)
+            sorted[i].first = now[sorted[i].first];
+    plan->pieces = sorted;
 }
 
 int transfer_plan(const struct transfer_side *from, const struct transfer_side *to, uint64_t piece_max, struct arena *a,

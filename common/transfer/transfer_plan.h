@@ -25,8 +25,6 @@ struct transfer_piece {
     struct shard part;
     uint64_t bytes;
     size_t first; // of a relay: the number of the piece that it must have before it sends this one
-    // private
-    size_t made; // number in the order in which pieces were planned
 };
 
 struct transfer_plan {
