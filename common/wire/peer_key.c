@@ -32,7 +32,7 @@ bool peer_key_good(const char *secret, const char *text, const char *key, size_t
     return len == sizeof want - 1 && CRYPTO_memcmp(want, key, len) == 0;
 }
 
-void peer_meeting_text(uint64_t id, uint32_t index, int64_t until, char out[PEER_TEXT_SIZE])
+void peer_rendezvous_text(uint64_t id, uint32_t index, int64_t until, char out[PEER_TEXT_SIZE])
 {
     snprintf(out, PEER_TEXT_SIZE, "cadre.dev/meeting/v1/%016" PRIx64 ".%" PRIu32 ".%" PRId64, id, index, until);
 }

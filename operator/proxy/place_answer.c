@@ -10,17 +10,17 @@
 
 struct question {
     int64_t rank, index, until;
-    uint64_t meeting;
+    uint64_t rendezvous;
     const char *group; // NULL = the own
 };
 
 static int read_question(const struct json *v, struct arena *a, struct question *ret)
 {
-    const char *meeting = json_str(json_get(v, "meeting"), a);
+    const char *rendezvous = json_str(json_get(v, "meeting"), a);
     ret->group = json_str(json_get(v, "group"), a);
     return json_i64(json_get(v, "rank"), &ret->rank) && json_i64(json_get(v, "index"), &ret->index) &&
                    json_i64(json_get(v, "until"), &ret->until) && ret->index >= 0 && ret->index <= UINT32_MAX &&
-                   meeting && ref_id_read(meeting, strlen(meeting), &ret->meeting)
+                   rendezvous && ref_id_read(rendezvous, strlen(rendezvous), &ret->rendezvous)
                ? 0
                : ERR_PROTO;
 }
@@ -41,12 +41,12 @@ static void answer(const struct router *r, struct member *m, const struct questi
     struct err ignored = ERR_INIT;
     struct json_writer w;
     char at[96], id[REF_ID_SIZE], text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
-    ref_id_write(q->meeting, id);
+    ref_id_write(q->rendezvous, id);
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "meeting", id);
     if (found && member_at(found, at, sizeof at)) {
-        peer_meeting_text(q->meeting, (uint32_t)q->index, q->until, text);
+        peer_rendezvous_text(q->rendezvous, (uint32_t)q->index, q->until, text);
         peer_key(found->secret, text, key);
         writer_str(&w, "at", at);
         writer_str(&w, "key", key);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Answers a worker that asks for the address of another rank, in its own group or in another one of its namespace. The
-// ranks thus need no agreed port or address. docs/protocol.md, "Meetings".
+// ranks thus need no agreed port or address. docs/protocol.md, "Rendezvous".
 #pragma once
 
 #include "operator/proxy/router_state.h"

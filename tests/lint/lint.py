@@ -98,6 +98,8 @@ RETIRED = (
      "what it is or does"),
     (r"(?<![a-z])(?:party|neighbor|standby)(?![a-z])", ("worker/transfer/",), "participant, local sender, back buffer"),
     (r"(?<![a-z])tee(?![a-z])", ("operator/local/",), "output"),
+    # The protocol has kept it: a member of PLACE, and the text of a key.
+    (r'meeting(?!/v1)(?!\\?")(?!`)', ("common/", "docs/", "operator/", "worker/"), "rendezvous"),
     (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
 )
 

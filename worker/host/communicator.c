@@ -7,8 +7,8 @@
 #include "common/base/str.h"
 #include "worker/collective/comm.h"
 #include "worker/host/host_call.h"
-#include "worker/host/meeting.h"
 #include "worker/host/method_executor.h"
+#include "worker/host/rendezvous.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -56,12 +56,12 @@ static int list_ranks(const int *ranks, size_t n, int world, struct members *ret
 }
 
 // Those that differ from this rank only in one dimension.
-static int list_dim(struct meeting *m, const cadre_comm_options *o, int rank, int world, struct members *ret,
+static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank, int world, struct members *ret,
                     struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct grid mesh;
-    int r = meeting_mesh(m, o->mesh, (uint32_t)world, &a, &mesh, err), dim = r < 0 ? -1 : grid_find(&mesh, o->dim);
+    int r = rendezvous_mesh(rv, o->mesh, (uint32_t)world, &a, &mesh, err), dim = r < 0 ? -1 : grid_find(&mesh, o->dim);
     if (r == 0 && dim < 0)
         r = err_set(err, ERR_INVALID, "mesh '%s' has no dimension '%s'", mesh.name, o->dim);
     if (r == 0) {
@@ -77,15 +77,15 @@ static int list_dim(struct meeting *m, const cadre_comm_options *o, int rank, in
     return r;
 }
 
-static int list_members(struct meeting *m, const cadre_comm_options *o, struct members *ret, struct err *err)
+static int list_members(struct rendezvous *rv, const cadre_comm_options *o, struct members *ret, struct err *err)
 {
-    int rank = meeting_rank(m), world = meeting_world(m);
+    int rank = rendezvous_rank(rv), world = rendezvous_world(rv);
     if ((o->dim != NULL) + (o->ranks != NULL) > 1 || (o->mesh && !o->dim) || (o->ranks && !o->n_ranks))
         return err_set(err, ERR_INVALID, "members are a list of ranks, or a dimension of a mesh, or neither for all");
     size_t n = o->ranks ? o->n_ranks : (size_t)world;
     if (!o->dim && n > COMM_MEMBERS_MAX)
         return err_set(err, ERR_LIMIT, "a communicator has at most %d members", COMM_MEMBERS_MAX);
-    int r = o->dim ? list_dim(m, o, rank, world, ret, err) : list_ranks(o->ranks, n, world, ret, err);
+    int r = o->dim ? list_dim(rv, o, rank, world, ret, err) : list_ranks(o->ranks, n, world, ret, err);
     return r < 0 ? r : find_own(ret, rank, err);
 }
 
@@ -109,20 +109,20 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
 
 // Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
 // Only the back end, the limit and the stream of `o` count. `names` of the members are for messages. The errors of
-// meeting_hold() and comm_new().
-static int meet(struct cadre_call *c, const struct meeting_list *who, const char *const *names,
+// rendezvous_hold() and comm_new().
+static int meet(struct cadre_call *c, const struct rendezvous_list *who, const char *const *names,
                 const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
     int64_t left = c->nested.deadline ? c->nested.deadline - clock_mono_ms(&clock_system) : INT64_MAX;
-    int64_t limit = o->limit_ms > 0 ? o->limit_ms : meeting_limit_ms(c->nested.meeting);
+    int64_t limit = o->limit_ms > 0 ? o->limit_ms : rendezvous_limit_ms(c->nested.rendezvous);
     _cleanup_(free_p) int *links = xcalloc((size_t)who->n, sizeof *links);
     char address[INET6_ADDRSTRLEN] = "";
     const char *debug = getenv("CADRE_COLLECTIVE_DEBUG");
-    struct meeting_list list = *who;
+    struct rendezvous_list list = *who;
     list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
     list.canceled = &c->canceled;
     executor_waits();
-    int r = list.n > 1 ? meeting_hold(c->nested.meeting, &list, links, err) : 0;
+    int r = list.n > 1 ? rendezvous_hold(c->nested.rendezvous, &list, links, err) : 0;
     if (r < 0)
         return r;
     for (int i = 0; list.n > 1 && !address[0] && i < (list.index ? 1 : list.n); i++)
@@ -143,7 +143,7 @@ static int meet(struct cadre_call *c, const struct meeting_list *who, const char
 static int join(struct cadre_call *c, const cadre_comm_options *o, const struct members *s, cadre_comm **ret,
                 struct err *err)
 {
-    const struct meeting_list list = {.ranks = s->ranks, .n = s->n, .index = s->index};
+    const struct rendezvous_list list = {.ranks = s->ranks, .n = s->n, .index = s->index};
     char **names = name_ranks(s);
     int r = meet(c, &list, (const char *const *)names, o, ret, err);
     for (int i = 0; i < s->n; i++)
@@ -160,9 +160,9 @@ CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options
     *ret = NULL;
     if (options)
         memcpy(&o, options, MIN(options->size, sizeof o));
-    if (!c->nested.meeting)
+    if (!c->nested.rendezvous)
         return call_fail(c, CADRE_ERROR, "%s() cannot meet other ranks: this process belongs to no group", c->method);
-    int r = list_members(c->nested.meeting, &o, &s, &err);
+    int r = list_members(c->nested.rendezvous, &o, &s, &err);
     if (r == 0)
         r = join(c, &o, &s, ret, &err);
     free(s.ranks);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/host.h"
 
-#include "worker/host/meeting.h"
 #include "worker/host/progress.h"
+#include "worker/host/rendezvous.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -78,7 +78,7 @@ static void serve(struct host *h)
                     .caller = h->caller,
                     .executor = h->executor,
                     .objects = h->objects,
-                    .meeting = h->meeting,
+                    .rendezvous = h->rendezvous,
                     .seeker = h->seeker,
                     .own = h->pulled,
                     .bytes_max = h->options.call_bytes},
@@ -100,7 +100,7 @@ static void serve(struct host *h)
 static void publish_meshes(struct host *h)
 {
     struct grid meshes[GRIDS_MAX];
-    meeting_meshes(h->meeting, meshes, roles_meshes(&h->roles, meshes), true);
+    rendezvous_meshes(h->rendezvous, meshes, roles_meshes(&h->roles, meshes), true);
 }
 
 static void on_created(void *ctx, const struct err *err)
@@ -140,7 +140,7 @@ static void on_signal(void *ctx, int signo)
 
 // Starting
 
-static void ask_place(void *ctx, const struct meeting_question *q)
+static void ask_place(void *ctx, const struct rendezvous_question *q)
 {
     const struct host *h = ctx;
     if (h->proxies)
@@ -167,7 +167,7 @@ static void take_down(struct host *h)
     proxies_free(h->proxies);
     archive_seeker_free(h->seeker);
     objects_free(h->objects);
-    meeting_free(h->meeting);
+    rendezvous_free(h->rendezvous);
     progress_free(h->progress);
     executor_free(h->executor);
     caller_free(h->caller);
@@ -191,7 +191,7 @@ static struct objects *make_objects(const struct host *h)
         .call_bytes = o->reference_bytes,
         .local = o->n_connect > 0,
         .port = o->objects_port,
-        .meeting = h->meeting,
+        .rendezvous = h->rendezvous,
         .progress = h->progress,
         .device = h->device,
     };
@@ -211,13 +211,13 @@ int host_run(struct host *h)
     if (h->on_begin)
         h->on_begin(h->ctx);
     h->caller = caller_new(&h->options);
-    h->meeting = meeting_new(&(struct meeting_config){.loop = h->loop,
-                                                      .attempt = (uint32_t)h->options.attempt,
-                                                      .rank = h->worker.rank,
-                                                      .world = h->worker.world_size,
-                                                      .limit_ms = h->options.collective_ms,
-                                                      .ask = ask_place,
-                                                      .ctx = h});
+    h->rendezvous = rendezvous_new(&(struct rendezvous_config){.loop = h->loop,
+                                                               .attempt = (uint32_t)h->options.attempt,
+                                                               .rank = h->worker.rank,
+                                                               .world = h->worker.world_size,
+                                                               .limit_ms = h->options.collective_ms,
+                                                               .ask = ask_place,
+                                                               .ctx = h});
     h->progress = progress_new(h->loop, tell_progress, h);
     h->lost = loop_timer_new(h->loop, on_lost_late, h);
     h->device = rank_device_new(h->loop, h->worker.device, on_device_lost, h);

@@ -29,7 +29,7 @@ struct host {
     struct objects *objects;
     struct rank_device *device;
     struct loop_timer *lost; // the GPU is, and so long this process has to end
-    struct meeting *meeting;
+    struct rendezvous *rendezvous;
     struct progress *progress;
     struct archive_seeker *seeker; // NULL: it awaits nothing
     struct proxies *proxies;       // NULL while the constructor runs

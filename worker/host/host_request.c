@@ -250,7 +250,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     list_init(&q->link);
     call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
     q->call.nested = (struct nested){.caller = owner->caller,
-                                     .meeting = owner->objects ? objects_meeting(owner->objects) : NULL,
+                                     .rendezvous = owner->objects ? objects_rendezvous(owner->objects) : NULL,
                                      .progress = owner->objects ? objects_progress(owner->objects) : NULL,
                                      .role = what.role->name,
                                      .via = head->via,

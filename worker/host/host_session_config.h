@@ -4,8 +4,8 @@
 
 #include "common/ws/ws_sharing.h"
 #include "worker/host/archive_seeker.h"
-#include "worker/host/meeting.h"
 #include "worker/host/objects.h"
+#include "worker/host/rendezvous.h"
 #include "worker/host/roles.h"
 
 enum {
@@ -34,7 +34,7 @@ struct session_config {
     struct caller *caller; // of calls that methods make; NULL = they cannot
     struct executor *executor;
     struct objects *objects;       // NULL = it keeps none
-    struct meeting *meeting;       // of communicators; NULL = none
+    struct rendezvous *rendezvous; // of communicators; NULL = none
     struct archive_seeker *seeker; // NULL = no archive is missing
     bool shares;                   // long results go in shared memory, if the proxy is on this host and can read it
     bool own;                      // who runs the methods may write to arguments in shared memory (stretch.h)

@@ -13,13 +13,13 @@
 
 enum { PROTOCOL_VERSION = 1 };
 
-static void take_meshes(struct meeting *m, const struct json *list, struct arena *a)
+static void take_meshes(struct rendezvous *m, const struct json *list, struct arena *a)
 {
     struct grid *meshes;
     size_t n;
     struct err ignored = ERR_INIT; // the proxy has checked them
     if (list && grids_read(list, a, &meshes, &n, &ignored) == 0)
-        meeting_meshes(m, meshes, n, false);
+        rendezvous_meshes(m, meshes, n, false);
 }
 
 void introduction_hello(const struct session_config *c, const char *ticket, struct json_writer *w)
@@ -52,12 +52,12 @@ const char *introduction_welcome(const struct session_config *c, const struct js
                      c->worker->rank);
     if (secret && c->objects)
         objects_secret(c->objects, secret);
-    if (c->meeting)
-        take_meshes(c->meeting, json_get(group, "meshes"), a);
+    if (c->rendezvous)
+        take_meshes(c->rendezvous, json_get(group, "meshes"), a);
     return json_str(json_get(welcome, "ticket"), a);
 }
 
-size_t introduction_question(const struct meeting_question *q, char out[INTRODUCTION_QUESTION_SIZE])
+size_t introduction_question(const struct rendezvous_question *q, char out[INTRODUCTION_QUESTION_SIZE])
 {
     char id[REF_ID_SIZE];
     const char *open = q->group[0] ? ",\"group\":\"" : "", *close = q->group[0] ? "\"" : ""; // a name needs no escapes
@@ -87,9 +87,9 @@ static int take_place(const struct session_config *c, const char *body, size_t l
     int code = json_parse(body, len, NULL, &a, &root, err);
     const char *at = code < 0 ? NULL : json_str(json_get(root, "at"), &a);
     const char *key = at ? json_str(json_get(root, "key"), &a) : NULL;
-    const char *meeting = key ? json_str(json_get(root, "meeting"), &a) : NULL;
-    if (meeting && c->meeting && ref_id_read(meeting, strlen(meeting), &id))
-        meeting_place(c->meeting, id, at, key);
+    const char *rendezvous = key ? json_str(json_get(root, "meeting"), &a) : NULL;
+    if (rendezvous && c->rendezvous && ref_id_read(rendezvous, strlen(rendezvous), &id))
+        rendezvous_place(c->rendezvous, id, at, key);
     arena_done(&a);
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }

@@ -10,7 +10,7 @@ void introduction_hello(const struct session_config *c, const char *ticket, stru
 // Name and place for calls of methods, the secret of the attempt, meshes. The ticket of the next HELLO, NULL = none.
 const char *introduction_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
 enum { INTRODUCTION_QUESTION_SIZE = 256 };
-size_t introduction_question(const struct meeting_question *q,
+size_t introduction_question(const struct rendezvous_question *q,
                              char out[INTRODUCTION_QUESTION_SIZE]); // the body of a PLACE
 int introduction_answer(const struct session_config *c, const struct record *r,
                         struct err *err); // a PLACE or an ARCHIVE

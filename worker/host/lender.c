@@ -5,7 +5,7 @@
 #include "common/base/str.h"
 #include "common/wire/ref.h"
 #include "worker/host/lending.h"
-#include "worker/host/meeting.h"
+#include "worker/host/rendezvous.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -117,14 +117,14 @@ static void give(struct borrower *b, const struct object *o, uint32_t place)
         say(b, answer, blob_ref(o->blob), o->offset);
 }
 
-// The connection is the meeting's from now on: nothing more is read of it here.
+// The connection is the rendezvous's from now on: nothing more is read of it here.
 static void hand_over(struct borrower *b, const struct lending_guest *g)
 {
     char head[LENDING_ANSWER_LEN];
     lending_answer_write(&(struct lending_answer){LENDING_BYTES, 0, 0}, head);
     loop_poll_free(TAKE_PTR(b->poll));
     if (send(b->fd, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof head)
-        meeting_arrive(b->lender->config.meeting, b->fd, g);
+        rendezvous_join(b->lender->config.rendezvous, b->fd, g);
     else
         close(b->fd);
     b->fd = -1;
@@ -136,8 +136,8 @@ static void answer(struct borrower *b)
     struct lending_question q;
     struct lending_guest g;
     struct err err = ERR_INIT;
-    if (l->config.meeting && lending_guest_read(b->question, &g) == 0) {
-        if (meeting_admits(l->secret, &g, &err))
+    if (l->config.rendezvous && lending_guest_read(b->question, &g) == 0) {
+        if (rendezvous_admits(l->secret, &g, &err))
             hand_over(b, &g);
         else
             refuse(b, err.code, err.msg);

@@ -12,15 +12,15 @@
 enum { LENDER_CONNECTIONS_MAX = 256, LENDER_SILENT_MS = 30 * 1000 };
 
 struct lender;
-struct meeting;
+struct rendezvous;
 
 struct lender_config {
     struct loop *loop;
     struct store *store;
-    struct meeting *meeting;    // gets the connections of those who come to it; NULL = nobody may
-    struct rank_device *device; // NULL = no object has values there
-    bool local;                 // only processes of this machine reach it, else all
-    int port;                   // 0 = one that is free
+    struct rendezvous *rendezvous; // gets the connections of those who come to it; NULL = nobody may
+    struct rank_device *device;    // NULL = no object has values there
+    bool local;                    // only processes of this machine reach it, else all
+    int port;                      // 0 = one that is free
 };
 
 // What the configuration names outlives it. ERR_UNAVAILABLE: it cannot listen.

@@ -3,7 +3,7 @@
 // "Between workers". All numbers are little endian.
 //
 //   question   u32 LENDING_MAGIC  u32 place of who asks                   u64 id  i64 until  64 bytes key
-//   or         u32 LENDING_GUEST_MAGIC  u32 place in the list of ranks    the same, of a meeting (meeting.h)
+//   or         u32 LENDING_GUEST_MAGIC  u32 place in the list of ranks    the same, of a rendezvous (rendezvous.h)
 //   answer     u32 form           u32 0, or the number of an error        u64 length         the object, or a message
 //
 // Who has a GPU says so by its place (rank_device.h). To them, the form of the answer says more about an object with

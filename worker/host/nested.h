@@ -6,17 +6,17 @@
 
 #include <stdatomic.h>
 
-struct meeting;
+struct rendezvous;
 struct progress;
 
 enum { NESTED_OPEN_MAX = 1024, NESTED_WAIT_MS = 3600 * 1000 };
 
 struct nested {
-    struct caller *caller;     // NULL: this worker cannot call
-    struct meeting *meeting;   // where it meets other ranks; NULL = nowhere
-    struct progress *progress; // of transfers; there is one where there is a meeting
-    const char *role;          // of the method that runs; NULL = none
-    const char *via;           // of its own call (via.h), borrowed
+    struct caller *caller;         // NULL: this worker cannot call
+    struct rendezvous *rendezvous; // where it meets other ranks; NULL = nowhere
+    struct progress *progress;     // of transfers; there is one where there is a rendezvous
+    const char *role;              // of the method that runs; NULL = none
+    const char *via;               // of its own call (via.h), borrowed
     size_t via_len;
     int64_t deadline; // of its own call, of the monotonic clock; 0 = none
     // private

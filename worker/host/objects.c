@@ -30,7 +30,7 @@ struct objects *objects_new(const struct objects_config *config, struct err *why
     o->config = *config;
     o->store = store_new(config->store_bytes, rand_u64(&rand));
     if (config->group)
-        o->lender = lender_new(&(struct lender_config){config->loop, o->store, config->meeting, config->device,
+        o->lender = lender_new(&(struct lender_config){config->loop, o->store, config->rendezvous, config->device,
                                                        config->local, config->port},
                                why);
     return o;
@@ -60,9 +60,9 @@ struct store *objects_store(struct objects *o)
     return o->store;
 }
 
-struct meeting *objects_meeting(const struct objects *o)
+struct rendezvous *objects_rendezvous(const struct objects *o)
 {
-    return o->config.meeting;
+    return o->config.rendezvous;
 }
 
 struct progress *objects_progress(const struct objects *o)

@@ -9,7 +9,7 @@
 #include "common/wire/record.h"
 #include "worker/host/object_store.h"
 
-struct meeting;
+struct rendezvous;
 struct progress;
 
 struct objects_config {
@@ -17,12 +17,12 @@ struct objects_config {
     const char *group; // UID of the WorkerGroup; NULL = none: nobody can refer to anything here. Borrowed
     uint32_t attempt, rank;
     size_t store_bytes;
-    size_t call_bytes;          // of all objects in the arguments of one call
-    bool local;                 // only processes of this machine are let in
-    int port;                   // 0 = one that is free
-    struct meeting *meeting;    // of communicators; NULL = none. Outlives the objects
-    struct progress *progress;  // of transfers, likewise
-    struct rank_device *device; // likewise
+    size_t call_bytes;             // of all objects in the arguments of one call
+    bool local;                    // only processes of this machine are let in
+    int port;                      // 0 = one that is free
+    struct rendezvous *rendezvous; // of communicators; NULL = none. Outlives the objects
+    struct progress *progress;     // of transfers, likewise
+    struct rank_device *device;    // likewise
 };
 
 struct objects;
@@ -33,7 +33,7 @@ void objects_free(struct objects *o);      // accepts NULL
 int objects_port(const struct objects *o); // 0 = others get nothing from here
 struct store *objects_store(struct objects *o);
 size_t objects_call_bytes(const struct objects *o);
-struct meeting *objects_meeting(const struct objects *o);
+struct rendezvous *objects_rendezvous(const struct objects *o);
 struct progress *objects_progress(const struct objects *o);
 struct rank_device *objects_device(const struct objects *o);
 // The secret of the attempt, of a WELCOME.

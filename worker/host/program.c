@@ -374,7 +374,7 @@ CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, in
 CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms)
 {
     static struct err err;
-    int r = rank_watch_meet(&program.watch, program.host.meeting, limit_ms, &err);
+    int r = rank_watch_meet(&program.watch, program.host.rendezvous, limit_ms, &err);
     return r == ERR_CANCELED || r == ERR_GONE ? "" : r < 0 ? err.msg : NULL;
 }
 

@@ -157,7 +157,7 @@ static void send_to_all(struct proxies *p, enum record_type type, const char *bo
         session_send(ws_replicas_at(p->replicas, i), type, body, len);
 }
 
-void proxies_ask_place(struct proxies *p, const struct meeting_question *q)
+void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q)
 {
     char body[INTRODUCTION_QUESTION_SIZE];
     send_to_all(p, RECORD_PLACE, body, introduction_question(q, body));

@@ -21,8 +21,8 @@ struct proxies;
 // Dials at once. The configuration's strings are borrowed. ERR_INVALID for an address or certificates that make no
 // sense.
 struct proxies *proxies_new(struct loop *loop, const struct proxies_config *config, struct err *err);
-void proxies_ask_place(struct proxies *p, const struct meeting_question *q); // all of them
-void proxies_tell_progress(struct proxies *p, const char *body, size_t len); // all of them
+void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q); // all of them
+void proxies_tell_progress(struct proxies *p, const char *body, size_t len);    // all of them
 // One of those that are connected, another one each time.
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth);
 void proxies_stop(struct proxies *p); // once: session_stop() for all

@@ -70,16 +70,16 @@ static int agree(struct rank_watch *w, struct star *star, struct err *err)
     return r;
 }
 
-static int meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+static int meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err)
 {
-    // All processes of the group have this number, also those that start later, and no other meeting has it.
-    const struct meeting_list list = {.id = str_hash("watch", 5),
-                                      .n = meeting_world(m),
-                                      .index = meeting_rank(m),
-                                      .limit_ms = limit_ms,
-                                      .canceled = &w->canceled};
+    // All processes of the group have this number, also those that start later, and no other rendezvous has it.
+    const struct rendezvous_list list = {.id = str_hash("watch", 5),
+                                         .n = rendezvous_world(rv),
+                                         .index = rendezvous_rank(rv),
+                                         .limit_ms = limit_ms,
+                                         .canceled = &w->canceled};
     _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
-    int r = meeting_hold(m, &list, links, err);
+    int r = rendezvous_hold(rv, &list, links, err);
     if (r < 0)
         return r;
     w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
@@ -101,12 +101,12 @@ static int meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struc
     return r;
 }
 
-int rank_watch_meet(struct rank_watch *w, struct meeting *m, int64_t limit_ms, struct err *err)
+int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err)
 {
-    if (!set_busy(w, true)) // and the meeting may be gone
+    if (!set_busy(w, true)) // and the rendezvous may be gone
         return err_set(err, ERR_CANCELED, "the host ends");
     forget_lost(w);
-    int r = meet(w, m, limit_ms, err);
+    int r = meet(w, rv, limit_ms, err);
     set_busy(w, false);
     return r;
 }

@@ -20,9 +20,9 @@
 #include "common/base/str.h"
 #include "common/wire/ref.h"
 #include "worker/host/host_call.h"
-#include "worker/host/meeting.h"
 #include "worker/host/progress.h"
 #include "worker/host/rank_device.h"
+#include "worker/host/rendezvous.h"
 #include "worker/transfer/reshard.h"
 
 #include <stdlib.h>
@@ -106,9 +106,10 @@ static int read_move(struct step *s, struct err *err)
     for (int i = 0; i < 2; i++)
         if (s->worlds[i] < 1 || s->worlds[i] > MEMBERS_MAX)
             return err_set(err, ERR_LIMIT, "a transfer is between groups of 1 to %d ranks", MEMBERS_MAX);
-    if (s->worlds[!s->sends] != meeting_world(s->call->nested.meeting))
+    if (s->worlds[!s->sends] != rendezvous_world(s->call->nested.rendezvous))
         return err_set(err, ERR_UNAVAILABLE, "%s has %d ranks now, and had %lld when the transfer began",
-                       s->groups[!s->sends], meeting_world(s->call->nested.meeting), (long long)s->worlds[!s->sends]);
+                       s->groups[!s->sends], rendezvous_world(s->call->nested.rendezvous),
+                       (long long)s->worlds[!s->sends]);
     return 0;
 }
 
@@ -175,7 +176,7 @@ static int describe(struct step *s, struct transfer_side *ret, struct err *err)
 static int find_blocks(struct step *s, const struct transfer_side *side, const struct block **ret, struct err *err)
 {
     struct block *blocks = arena_array(&s->arena, side->n, sizeof *blocks);
-    uint32_t rank = (uint32_t)meeting_rank(s->call->nested.meeting);
+    uint32_t rank = (uint32_t)rendezvous_rank(s->call->nested.rendezvous);
     for (size_t i = 0, k = 0; i < side->n; i++, k++) {
         const struct transfer_tensor *t = &side->tensors[i];
         struct shard block;
@@ -197,34 +198,34 @@ static int find_blocks(struct step *s, const struct transfer_side *side, const s
     return 0;
 }
 
-// Meetings
+// Rendezvous
 
-static struct meeting_list list_of(const struct step *s, const struct reshard_meeting *m, int member, int index)
+static struct rendezvous_list list_of(const struct step *s, const struct reshard_rendezvous *m, int member, int index)
 {
     int receivers = (int)s->worlds[1];
-    return (struct meeting_list){.first = member < receivers ? member : member - receivers,
-                                 .group = s->groups[member < receivers],
-                                 .id = m->id,
-                                 .n = m->n,
-                                 .index = index,
-                                 .limit_ms = m->limit_ms,
-                                 .canceled = &s->call->canceled,
-                                 .stop = m->stop,
-                                 .ctx = m->ctx};
+    return (struct rendezvous_list){.first = member < receivers ? member : member - receivers,
+                                    .group = s->groups[member < receivers],
+                                    .id = m->id,
+                                    .n = m->n,
+                                    .index = index,
+                                    .limit_ms = m->limit_ms,
+                                    .canceled = &s->call->canceled,
+                                    .stop = m->stop,
+                                    .ctx = m->ctx};
 }
 
-static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct err *err)
+static int hold(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     const struct step *s = ctx;
-    const struct meeting_list list = list_of(s, m, 0, 0);
-    return meeting_hold(s->call->nested.meeting, &list, links, err);
+    const struct rendezvous_list list = list_of(s, m, 0, 0);
+    return rendezvous_hold(s->call->nested.rendezvous, &list, links, err);
 }
 
-static int visit(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err)
+static int visit(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     const struct step *s = ctx;
-    const struct meeting_list list = list_of(s, m, member, index);
-    return meeting_hold(s->call->nested.meeting, &list, link, err);
+    const struct rendezvous_list list = list_of(s, m, member, index);
+    return rendezvous_hold(s->call->nested.rendezvous, &list, link, err);
 }
 
 static void name_members(struct step *s)
@@ -312,15 +313,15 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
         w->back_buffer = back_buffer_new(!str_eq(getenv("CADRE_TRANSFER_SWAP"), "0"));
     c.back_buffer = w->back_buffer;
     memcpy(c.groups, s->groups, sizeof c.groups);
-    c.participant =
-        (struct participant_config){.index = meeting_rank(s->call->nested.meeting) + (s->sends ? (int)s->worlds[1] : 0),
-                                    .n_receivers = (int)s->worlds[1],
-                                    .n_senders = (int)s->worlds[0],
-                                    .names = s->names,
-                                    .limit_ms = s->limit_ms,
-                                    .late_ms = PARTICIPANT_LATE_MS,
-                                    .patience_ms = PARTICIPANT_PATIENCE_MS,
-                                    .canceled = &s->call->canceled};
+    c.participant = (struct participant_config){.index = rendezvous_rank(s->call->nested.rendezvous) +
+                                                         (s->sends ? (int)s->worlds[1] : 0),
+                                                .n_receivers = (int)s->worlds[1],
+                                                .n_senders = (int)s->worlds[0],
+                                                .names = s->names,
+                                                .limit_ms = s->limit_ms,
+                                                .late_ms = PARTICIPANT_LATE_MS,
+                                                .patience_ms = PARTICIPANT_PATIENCE_MS,
+                                                .canceled = &s->call->canceled};
     executor_waits();
     if (!s->sends)
         progress_begin(s->call->nested.progress, &w->progress);
@@ -377,7 +378,7 @@ CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call,
     if (list)
         memcpy(&own, list, MIN(list->size, sizeof own));
     w->arrived = false;
-    if (!call->nested.meeting)
+    if (!call->nested.rendezvous)
         return call_fail(call, CADRE_ERROR, "%s() cannot meet other ranks: this process is of no group", call->method);
     writer_init(&out, 0);
     int r = take_step(&s, &out, &err);

@@ -38,7 +38,7 @@ static bool is_open(const struct run *r)
     return r->participant.decided == COMMIT_OPEN;
 }
 
-// For meetings.
+// For a rendezvous.
 static bool is_over(void *ctx)
 {
     struct run *r = ctx;
@@ -65,7 +65,7 @@ static int meet(struct run *r, struct err *err)
     if (known)
         return MIN(known, 0);
     contacts_drop(r->c->contacts);
-    const struct reshard_meeting m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
+    const struct reshard_rendezvous m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
     int code = p->index ? ways->visit(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
                         : ways->hold(ways->ctx, &m, dialog->links, err);
     if (code < 0)
@@ -301,17 +301,17 @@ static bool needs(const struct run *r, int receiver, int sender)
     return r->participant.go[4 + (size_t)receiver * (size_t)r->c->participant.n_senders + (size_t)sender];
 }
 
-static struct reshard_meeting meeting(struct run *r, int number, int n)
+static struct reshard_rendezvous rendezvous(struct run *r, int number, int n)
 {
-    return (struct reshard_meeting){r->c->id + 1 + (uint64_t)number, n, participant_left_ms(&r->participant), is_over,
-                                    r};
+    return (struct reshard_rendezvous){r->c->id + 1 + (uint64_t)number, n, participant_left_ms(&r->participant),
+                                       is_over, r};
 }
 
 // Of a sender or a relay: these receivers come, in the order of their ranks.
 static int receive_visitors(struct run *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
-    const struct reshard_meeting m = meeting(r, number, n + 1);
+    const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
     _cleanup_(free_p) int *links = xcalloc((size_t)n + 1, sizeof *links);
     int code = n ? ways->hold(ways->ctx, &m, links, err) : 0;
     for (int i = 0; code == 0 && i < n; i++) {
@@ -344,7 +344,7 @@ static int visit_senders(struct run *r, struct err *err)
         }
         if (!needs(r, p->index, s))
             continue;
-        const struct reshard_meeting m = meeting(r, 1 + s, n);
+        const struct reshard_rendezvous m = rendezvous(r, 1 + s, n);
         int code = r->c->ways.visit(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
         if (code < 0)
             return code;
@@ -360,7 +360,7 @@ static int meet_relay(struct run *r, int k, const int *takers, int n, struct err
     if (k == p->index)
         return receive_visitors(r, number, takers, n, err);
     for (int i = 0; code == 0 && i < n; i++) {
-        const struct reshard_meeting m = meeting(r, number, n + 1);
+        const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
         if (takers[i] == p->index && (code = r->c->ways.visit(r->c->ways.ctx, &m, k, i + 1, &link, err)) == 0)
             mover_connect_from(r->mover, (uint32_t)(p->n_senders + k), link);
     }
@@ -400,7 +400,7 @@ static int meet_witness(struct run *r, struct err *err)
         participant_witness(&r->participant, witness);
         return 0;
     }
-    const struct reshard_meeting m = meeting(r, 0, p->n_receivers);
+    const struct reshard_rendezvous m = rendezvous(r, 0, p->n_receivers);
     if (p->index == witness) {
         _cleanup_(free_p) int *links = xcalloc((size_t)p->n_receivers, sizeof *links);
         code = ways->hold(ways->ctx, &m, links, err);

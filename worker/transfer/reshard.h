@@ -17,7 +17,7 @@
 
 enum { RESHARD_PIECE_MAX = 32 << 20 };
 
-struct reshard_meeting { // of members at one of them: those that come have indexes 1 to n - 1
+struct reshard_rendezvous { // of members at one of them: those that come have indexes 1 to n - 1
     uint64_t id;
     int n;
     int64_t limit_ms;
@@ -27,8 +27,8 @@ struct reshard_meeting { // of members at one of them: those that come have inde
 
 struct reshard_ways { // how members reach each other; errors as of a communicator
     // Here: links[1] to links[n - 1], -1 where somebody has not come.
-    int (*hold)(void *ctx, const struct reshard_meeting *m, int *links, struct err *err);
-    int (*visit)(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err);
+    int (*hold)(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err);
+    int (*visit)(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err);
     void *ctx;
 };
 

@@ -28,7 +28,7 @@ struct fixture;
 
 struct watcher {
     struct fixture *f;
-    struct meeting *meeting;
+    struct rendezvous *rendezvous;
     struct rank_watch watch;
     int64_t limit_ms;
     sem_t may_agree, may_die; // of one that dies
@@ -46,14 +46,14 @@ struct fixture {
     char at[64];
 };
 
-static void ask(void *ctx, const struct meeting_question *q)
+static void ask(void *ctx, const struct rendezvous_question *q)
 {
     struct fixture *f = ctx;
     char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     assert_int_equal(q->rank, 0);
-    peer_meeting_text(q->id, q->index, q->until, text);
+    peer_rendezvous_text(q->id, q->index, q->until, text);
     peer_key(SECRET, text, key);
-    meeting_place(f->ranks[q->index].meeting, q->id, f->at, key);
+    rendezvous_place(f->ranks[q->index].rendezvous, q->id, f->at, key);
 }
 
 static int setup(void **state)
@@ -66,11 +66,12 @@ static int setup(void **state)
         f->ranks[i] = (struct watcher){.f = f, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
         sem_init(&f->ranks[i].may_agree, 0, 0);
         sem_init(&f->ranks[i].may_die, 0, 0);
-        f->ranks[i].meeting = meeting_new(
-            &(struct meeting_config){.loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
+        f->ranks[i].rendezvous = rendezvous_new(&(struct rendezvous_config){
+            .loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
     }
     f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->ranks[0].meeting, .local = true},
+        &(struct lender_config){
+            .loop = f->loop, .store = f->store, .rendezvous = f->ranks[0].rendezvous, .local = true},
         &err);
     assert_non_null(f->lender);
     lender_secret(f->lender, SECRET);
@@ -84,7 +85,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     lender_free(f->lender);
     for (int i = 0; i < RANKS; i++)
-        meeting_free(f->ranks[i].meeting);
+        rendezvous_free(f->ranks[i].rendezvous);
     store_free(f->store);
     loop_free(f->loop);
     free(f);
@@ -94,7 +95,7 @@ static int teardown(void **state)
 static void *watch(void *ctx)
 {
     struct watcher *w = ctx;
-    w->code = rank_watch_meet(&w->watch, w->meeting, w->limit_ms, &w->err);
+    w->code = rank_watch_meet(&w->watch, w->rendezvous, w->limit_ms, &w->err);
     atomic_store(&w->met, true);
     if (w->code == 0)
         w->code = rank_watch_wait(&w->watch, &w->err);
@@ -108,10 +109,10 @@ static void *die(void *ctx)
     struct watcher *w = ctx;
     const char *const names[] = {"rank 0", "rank 1", "rank 2"};
     const struct err none = ERR_INIT;
-    const struct meeting_list list = {
+    const struct rendezvous_list list = {
         .id = str_hash("watch", 5), .n = RANKS, .index = 2, .limit_ms = LIMIT_MS, .canceled = &w->watch.canceled};
     int links[RANKS], link;
-    w->code = meeting_hold(w->meeting, &list, links, &w->err);
+    w->code = rendezvous_hold(w->rendezvous, &list, links, &w->err);
     if (w->code < 0)
         return NULL;
     link = links[0];
@@ -288,13 +289,13 @@ static void who_does_not_come_is_named(void **state)
     rank_watch_end(&f->ranks[0].watch);
 }
 
-static void after_the_end_nobody_uses_the_meeting(void **state)
+static void after_the_end_nobody_uses_the_rendezvous(void **state)
 {
     struct fixture *f = *state;
     struct watcher *w = &f->ranks[2];
     rank_watch_end(&w->watch);
-    struct meeting *gone = meeting_new(&(struct meeting_config){.loop = f->loop, .world = 1});
-    meeting_free(gone);
+    struct rendezvous *gone = rendezvous_new(&(struct rendezvous_config){.loop = f->loop, .world = 1});
+    rendezvous_free(gone);
     assert_int_equal(rank_watch_meet(&w->watch, gone, LIMIT_MS, &w->err), ERR_CANCELED);
 }
 
@@ -310,7 +311,7 @@ int main(void)
         TEST(a_rank_that_ends_while_all_agree_is_not_lost),
         TEST(nobody_is_blamed_when_the_first_rank_ends_while_all_agree),
         TEST(who_does_not_come_is_named),
-        TEST(after_the_end_nobody_uses_the_meeting),
+        TEST(after_the_end_nobody_uses_the_rendezvous),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

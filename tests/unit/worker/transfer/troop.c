@@ -67,7 +67,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
     return n;
 }
 
-// Members meet at sockets that have their names out of the meeting's id.
+// Members meet at sockets that are named after the id of the rendezvous.
 
 static socklen_t socket_name(uint64_t id, struct sockaddr_un *ret)
 {
@@ -77,12 +77,12 @@ static socklen_t socket_name(uint64_t id, struct sockaddr_un *ret)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-static bool goes_on(const struct reshard_meeting *m, int64_t until)
+static bool goes_on(const struct reshard_rendezvous *m, int64_t until)
 {
     return clock_mono_ms(&clock_system) < until && !(m->stop && m->stop(m->ctx));
 }
 
-static void check_meets(const struct troop_scene *c, const struct reshard_meeting *m)
+static void check_meets(const struct troop_scene *c, const struct reshard_rendezvous *m)
 {
     if (c->again && m->id == AGAIN_ID + (m->stop != NULL)) { // at the center, or at the witness
         fprintf(stderr, "members that know each other meet\n");
@@ -90,7 +90,7 @@ static void check_meets(const struct troop_scene *c, const struct reshard_meetin
     }
 }
 
-static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct err *err)
+static int hold(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     struct sockaddr_un at;
     socklen_t len = socket_name(m->id, &at);
@@ -118,7 +118,7 @@ static int hold(void *ctx, const struct reshard_meeting *m, int *links, struct e
     return m->stop && m->stop(m->ctx) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
 }
 
-static int visit(void *ctx, const struct reshard_meeting *m, int member, int index, int *link, struct err *err)
+static int visit(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     struct sockaddr_un at;
     socklen_t len = socket_name(m->id, &at);

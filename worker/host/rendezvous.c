@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/meeting.h"
+#include "worker/host/rendezvous.h"
 
 #include "common/base/clock.h"
 #include "common/base/list.h"
@@ -20,7 +20,7 @@
 
 enum { SLICE_MS = 100, GRACE_MS = 1000 };
 
-struct guest { // who has come, and nobody has asked for yet
+struct joiner { // who has come, and nobody has asked for yet
     struct list link;
     int fd;
     uint64_t id;
@@ -30,22 +30,22 @@ struct guest { // who has come, and nobody has asked for yet
 
 struct seeker { // a thread that wants to know where a rank is
     struct list link;
-    struct meeting_question q;
-    char at[MEETING_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
+    struct rendezvous_question q;
+    char at[RENDEZVOUS_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
 };
 
-struct list_count { // meetings of the same ranks
+struct list_count { // rendezvous of the same ranks
     uint64_t hash;
     uint32_t n;
 };
 
-struct meeting {
-    struct meeting_config config;
+struct rendezvous {
+    struct rendezvous_config config;
     struct loop_wakeup *wakeup;
     pthread_mutex_t mutex; // of what follows
     pthread_cond_t changed;
-    struct list guests, seekers;
-    size_t n_guests;
+    struct list joiners, seekers;
+    size_t n_joiners;
     struct list_count *lists;
     size_t n_lists;
     struct arena memory;    // of the meshes
@@ -62,147 +62,147 @@ static int64_t now_ms(void)
 
 static void on_wakeup(void *ctx)
 {
-    struct meeting *m = ctx;
-    struct meeting_question questions[64]; // of more threads at a time the others ask again
+    struct rendezvous *rv = ctx;
+    struct rendezvous_question questions[64]; // of more threads at a time the others ask again
     size_t n = 0;
-    pthread_mutex_lock(&m->mutex);
-    LIST_FOREACH(l, &m->seekers)
+    pthread_mutex_lock(&rv->mutex);
+    LIST_FOREACH(l, &rv->seekers)
         if (n < ARRAY_LEN(questions))
             questions[n++] = CONTAINER_OF(l, struct seeker, link)->q;
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     for (size_t i = 0; i < n; i++)
-        m->config.ask(m->config.ctx, &questions[i]);
+        rv->config.ask(rv->config.ctx, &questions[i]);
 }
 
-struct meeting *meeting_new(const struct meeting_config *config)
+struct rendezvous *rendezvous_new(const struct rendezvous_config *config)
 {
-    struct meeting *m = xcalloc(1, sizeof *m);
+    struct rendezvous *rv = xcalloc(1, sizeof *rv);
     pthread_condattr_t attr;
-    m->config = *config;
-    m->wakeup = loop_wakeup_new(config->loop, on_wakeup, m);
-    list_init(&m->guests);
-    list_init(&m->seekers);
-    pthread_mutex_init(&m->mutex, NULL);
+    rv->config = *config;
+    rv->wakeup = loop_wakeup_new(config->loop, on_wakeup, rv);
+    list_init(&rv->joiners);
+    list_init(&rv->seekers);
+    pthread_mutex_init(&rv->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&m->changed, &attr);
+    pthread_cond_init(&rv->changed, &attr);
     pthread_condattr_destroy(&attr);
-    return m;
+    return rv;
 }
 
-static int take_guest(struct meeting *m, struct guest *g)
+static int take_joiner(struct rendezvous *rv, struct joiner *g)
 {
     int fd = g->fd;
     list_remove(&g->link);
-    m->n_guests--;
+    rv->n_joiners--;
     free(g);
     return fd;
 }
 
-void meeting_free(struct meeting *m)
+void rendezvous_free(struct rendezvous *rv)
 {
-    if (!m)
+    if (!rv)
         return;
-    LIST_FOREACH(l, &m->guests)
-        close(take_guest(m, CONTAINER_OF(l, struct guest, link)));
-    loop_wakeup_free(m->wakeup);
-    pthread_cond_destroy(&m->changed);
-    pthread_mutex_destroy(&m->mutex);
-    arena_done(&m->memory);
-    free(m->lists);
-    free(m);
+    LIST_FOREACH(l, &rv->joiners)
+        close(take_joiner(rv, CONTAINER_OF(l, struct joiner, link)));
+    loop_wakeup_free(rv->wakeup);
+    pthread_cond_destroy(&rv->changed);
+    pthread_mutex_destroy(&rv->mutex);
+    arena_done(&rv->memory);
+    free(rv->lists);
+    free(rv);
 }
 
-void meeting_place(struct meeting *m, uint64_t id, const char *at, const char *key)
+void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key)
 {
-    pthread_mutex_lock(&m->mutex);
-    LIST_FOREACH(l, &m->seekers) {
+    pthread_mutex_lock(&rv->mutex);
+    LIST_FOREACH(l, &rv->seekers) {
         struct seeker *s = CONTAINER_OF(l, struct seeker, link);
         if (s->q.id != id || strlen(key) >= sizeof s->key)
             continue;
         snprintf(s->at, sizeof s->at, "%s", at);
         snprintf(s->key, sizeof s->key, "%s", key);
     }
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->mutex);
+    pthread_cond_broadcast(&rv->changed);
+    pthread_mutex_unlock(&rv->mutex);
 }
 
-void meeting_meshes(struct meeting *m, const struct grid *meshes, size_t n, bool published)
+void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published)
 {
-    pthread_mutex_lock(&m->mutex);
-    if (!m->meshes[published]) {
-        m->meshes[published] = grids_copy(meshes, n, &m->memory);
-        m->n_meshes[published] = n;
+    pthread_mutex_lock(&rv->mutex);
+    if (!rv->meshes[published]) {
+        rv->meshes[published] = grids_copy(meshes, n, &rv->memory);
+        rv->n_meshes[published] = n;
     }
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
 }
 
-bool meeting_admits(const char *secret, const struct lending_guest *g, struct err *err)
+bool rendezvous_admits(const char *secret, const struct lending_guest *g, struct err *err)
 {
     char text[PEER_TEXT_SIZE];
-    peer_meeting_text(g->id, g->index, g->until, text);
+    peer_rendezvous_text(g->id, g->index, g->until, text);
     if (!secret)
         err_set(err, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
     else if (!peer_key_good(secret, text, g->key, sizeof g->key))
-        err_set(err, ERR_FORBIDDEN, "the key does not fit the meeting");
+        err_set(err, ERR_FORBIDDEN, "the key does not fit the rendezvous");
     else if (g->until < clock_wall_ms(&clock_system))
         err_set(err, ERR_FORBIDDEN, "the key has expired: clocks differ");
     return err->code == 0;
 }
 
 // Those of old are gone themselves; one that comes again has given the first connection up.
-static void drop_old(struct meeting *m, const struct lending_guest *g)
+static void drop_old(struct rendezvous *rv, const struct lending_guest *g)
 {
     int64_t now = clock_wall_ms(&clock_system);
-    LIST_FOREACH(l, &m->guests) {
-        struct guest *old = CONTAINER_OF(l, struct guest, link);
-        if (old->until < now || (old->id == g->id && old->index == g->index) || m->n_guests >= MEETING_GUESTS_MAX)
-            close(take_guest(m, old));
+    LIST_FOREACH(l, &rv->joiners) {
+        struct joiner *old = CONTAINER_OF(l, struct joiner, link);
+        if (old->until < now || (old->id == g->id && old->index == g->index) || rv->n_joiners >= RENDEZVOUS_JOINERS_MAX)
+            close(take_joiner(rv, old));
     }
 }
 
-void meeting_arrive(struct meeting *m, int fd, const struct lending_guest *g)
+void rendezvous_join(struct rendezvous *rv, int fd, const struct lending_guest *g)
 {
-    struct guest *guest = xcalloc(1, sizeof *guest);
-    *guest = (struct guest){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
+    struct joiner *joiner = xcalloc(1, sizeof *joiner);
+    *joiner = (struct joiner){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
     lifeline_add(fd);
-    pthread_mutex_lock(&m->mutex);
-    drop_old(m, g);
-    list_append(&m->guests, &guest->link);
-    m->n_guests++;
-    pthread_cond_broadcast(&m->changed);
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_lock(&rv->mutex);
+    drop_old(rv, g);
+    list_append(&rv->joiners, &joiner->link);
+    rv->n_joiners++;
+    pthread_cond_broadcast(&rv->changed);
+    pthread_mutex_unlock(&rv->mutex);
 }
 
 // The side of the threads
 
-int meeting_rank(const struct meeting *m)
+int rendezvous_rank(const struct rendezvous *rv)
 {
-    return m->config.rank;
+    return rv->config.rank;
 }
 
-int meeting_world(const struct meeting *m)
+int rendezvous_world(const struct rendezvous *rv)
 {
-    return m->config.world;
+    return rv->config.world;
 }
 
-int64_t meeting_limit_ms(const struct meeting *m)
+int64_t rendezvous_limit_ms(const struct rendezvous *rv)
 {
-    return m->config.limit_ms;
+    return rv->config.limit_ms;
 }
 
-int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct arena *a, struct grid *ret,
-                 struct err *err)
+int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct grid *ret,
+                    struct err *err)
 {
     const struct grid *found = NULL;
-    pthread_mutex_lock(&m->mutex);
+    pthread_mutex_lock(&rv->mutex);
     for (int k = 0; k < 2 && !found; k++)
-        for (size_t i = 0; i < m->n_meshes[k] && !found; i++)
-            if (!name || str_eq(m->meshes[k][i].name, name))
-                found = &m->meshes[k][i];
+        for (size_t i = 0; i < rv->n_meshes[k] && !found; i++)
+            if (!name || str_eq(rv->meshes[k][i].name, name))
+                found = &rv->meshes[k][i];
     if (found)
         *ret = *grids_copy(found, 1, a);
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     if (!found)
         return err_set(err, ERR_INVALID, "the group has no mesh%s%s%s; spec.worker.meshes names them", name ? " '" : "",
                        name ? name : "", name ? "'" : "");
@@ -210,76 +210,76 @@ int meeting_mesh(struct meeting *m, const char *name, uint32_t world, struct are
 }
 
 // With the mutex held, which is given up meanwhile. At most a slice: nothing wakes this for a cancel.
-static void wait_some(struct meeting *m, int64_t until)
+static void wait_some(struct rendezvous *rv, int64_t until)
 {
     int64_t at = MIN(until, now_ms() + SLICE_MS);
     const struct timespec time = {at / 1000, at % 1000 * 1000000};
-    pthread_cond_timedwait(&m->changed, &m->mutex, &time);
+    pthread_cond_timedwait(&rv->changed, &rv->mutex, &time);
 }
 
 // With the mutex held, which is given up meanwhile.
-static bool is_over(struct meeting *m, const struct meeting_list *l)
+static bool is_over(struct rendezvous *rv, const struct rendezvous_list *l)
 {
     if (atomic_load(l->canceled))
         return true;
     if (!l->stop)
         return false;
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     bool over = l->stop(l->ctx);
-    pthread_mutex_lock(&m->mutex);
+    pthread_mutex_lock(&rv->mutex);
     return over;
 }
 
 // All members count alike, because they make their communicators of the same ranks in the same order.
-static int number_of(struct meeting *m, const struct meeting_list *l, uint64_t *ret, struct err *err)
+static int number_of(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t *ret, struct err *err)
 {
     char attempt[16];
-    int len = snprintf(attempt, sizeof attempt, "%u", m->config.attempt), r = 0;
+    int len = snprintf(attempt, sizeof attempt, "%u", rv->config.attempt), r = 0;
     uint64_t hash = str_hash((const char *)l->ranks, (size_t)l->n * sizeof *l->ranks) ^
                     str_hash(attempt, (size_t)len) * UINT64_C(0x9e3779b97f4a7c15);
     size_t i = 0;
-    pthread_mutex_lock(&m->mutex);
-    while (i < m->n_lists && m->lists[i].hash != hash)
+    pthread_mutex_lock(&rv->mutex);
+    while (i < rv->n_lists && rv->lists[i].hash != hash)
         i++;
-    if (i == MEETING_LISTS_MAX) {
+    if (i == RENDEZVOUS_LISTS_MAX) {
         r = err_set(err, ERR_LIMIT, "this process has made communicators of %d lists of ranks, which is the most",
-                    MEETING_LISTS_MAX);
+                    RENDEZVOUS_LISTS_MAX);
     } else {
-        if (i == m->n_lists) {
-            m->lists = xrealloc(m->lists, ++m->n_lists, sizeof *m->lists);
-            m->lists[i] = (struct list_count){hash, 0};
+        if (i == rv->n_lists) {
+            rv->lists = xrealloc(rv->lists, ++rv->n_lists, sizeof *rv->lists);
+            rv->lists[i] = (struct list_count){hash, 0};
         }
-        *ret = hash + m->lists[i].n++;
+        *ret = hash + rv->lists[i].n++;
     }
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     return r;
 }
 
-static int wait_for_guests(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *links,
-                           struct err *err)
+static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until,
+                            int *links, struct err *err)
 {
     int missing = l->n - 1, r = 0;
     for (int i = 0; i < l->n; i++)
         links[i] = -1;
-    pthread_mutex_lock(&m->mutex);
+    pthread_mutex_lock(&rv->mutex);
     while (r == 0) {
-        LIST_FOREACH(at, &m->guests) {
-            struct guest *g = CONTAINER_OF(at, struct guest, link);
+        LIST_FOREACH(at, &rv->joiners) {
+            struct joiner *g = CONTAINER_OF(at, struct joiner, link);
             if (g->id != id || g->index == 0 || g->index >= (uint32_t)l->n)
                 continue;
             int *link = &links[g->index];
             missing -= *link < 0;
             if (*link >= 0)
                 close(*link);
-            *link = take_guest(m, g);
+            *link = take_joiner(rv, g);
         }
         if (!missing || now_ms() >= until)
             break;
-        wait_some(m, until);
-        if (is_over(m, l))
+        wait_some(rv, until);
+        if (is_over(rv, l))
             r = err_set(err, ERR_CANCELED, "canceled while it waited for other ranks");
     }
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     for (int i = 0; r < 0 && i < l->n; i++)
         if (links[i] >= 0)
             close(links[i]);
@@ -287,23 +287,23 @@ static int wait_for_guests(struct meeting *m, const struct meeting_list *l, uint
 }
 
 // Where the first of the list is. ERR_TIMEOUT, ERR_CANCELED.
-static int seek(struct meeting *m, const struct meeting_list *l, struct seeker *s, int64_t until)
+static int seek(struct rendezvous *rv, const struct rendezvous_list *l, struct seeker *s, int64_t until)
 {
     int64_t ask = 0;
     int r = 0;
     s->at[0] = '\0';
-    pthread_mutex_lock(&m->mutex);
-    list_append(&m->seekers, &s->link);
+    pthread_mutex_lock(&rv->mutex);
+    list_append(&rv->seekers, &s->link);
     while (r == 0 && !s->at[0]) {
         if (now_ms() >= ask) {
-            loop_wakeup_signal(m->wakeup);
-            ask = now_ms() + MEETING_ASK_MS;
+            loop_wakeup_signal(rv->wakeup);
+            ask = now_ms() + RENDEZVOUS_ASK_MS;
         }
-        wait_some(m, until);
-        r = is_over(m, l) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
+        wait_some(rv, until);
+        r = is_over(rv, l) ? ERR_CANCELED : !s->at[0] && now_ms() >= until ? ERR_TIMEOUT : 0;
     }
     list_remove(&s->link);
-    pthread_mutex_unlock(&m->mutex);
+    pthread_mutex_unlock(&rv->mutex);
     return r;
 }
 
@@ -326,7 +326,7 @@ static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
 }
 
 // 0: it is let in. ERR_FORBIDDEN is final.
-static int introduce(int fd, const struct meeting_list *l, const struct seeker *s, struct err *err)
+static int introduce(int fd, const struct rendezvous_list *l, const struct seeker *s, struct err *err)
 {
     char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN];
     struct lending_answer a;
@@ -344,7 +344,7 @@ static int introduce(int fd, const struct meeting_list *l, const struct seeker *
     return a.code ? err_set(err, ERR_UNAVAILABLE, "it is not ready") : 0;
 }
 
-static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, int64_t until, int *link,
+static int visit(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until, int *link,
                  struct err *err)
 {
     struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
@@ -355,7 +355,7 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
     snprintf(s.q.group, sizeof s.q.group, "%s", group);
     for (;;) {
         struct err why = ERR_INIT;
-        int fd = -1, r = seek(m, l, &s, until);
+        int fd = -1, r = seek(rv, l, &s, until);
         if (r == ERR_TIMEOUT)
             return err_set(err, r, "rank %u%s%s, the first of the list, was not found within %" PRId64 " ms%s%s",
                            s.q.rank, of, group, l->limit_ms, err->code ? "; last: " : "", err->code ? err->msg : "");
@@ -376,21 +376,21 @@ static int visit(struct meeting *m, const struct meeting_list *l, uint64_t id, i
         if (r == ERR_FORBIDDEN)
             return err_set(err, r, "rank %u%s%s at %s: %s", s.q.rank, of, group, s.at, why.msg);
         err_set(err, r, "%s: %s", s.at, why.msg); // it may be on its way up
-        pthread_mutex_lock(&m->mutex);
-        wait_some(m, until);
-        bool over = is_over(m, l);
-        pthread_mutex_unlock(&m->mutex);
+        pthread_mutex_lock(&rv->mutex);
+        wait_some(rv, until);
+        bool over = is_over(rv, l);
+        pthread_mutex_unlock(&rv->mutex);
         if (over)
             return err_set(err, ERR_CANCELED, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
     }
 }
 
-int meeting_hold(struct meeting *m, const struct meeting_list *l, int *links, struct err *err)
+int rendezvous_hold(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err)
 {
     int64_t until = now_ms() + l->limit_ms;
     uint64_t id = l->id;
-    int r = l->ranks ? number_of(m, l, &id, err) : 0;
+    int r = l->ranks ? number_of(rv, l, &id, err) : 0;
     if (r < 0)
         return r;
-    return l->index ? visit(m, l, id, until, &links[0], err) : wait_for_guests(m, l, id, until, links, err);
+    return l->index ? visit(rv, l, id, until, &links[0], err) : wait_for_joiners(rv, l, id, until, links, err);
 }

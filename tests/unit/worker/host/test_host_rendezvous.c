@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks meet at the port of the first of them. Both sides are in this process: a loop with a lender, and threads that
-// hold the meeting.
-#include "worker/host/meeting.h"
+// hold the rendezvous.
+#include "worker/host/rendezvous.h"
 
 #include "common/base/mem.h"
 #include "common/wire/peer_key.h"
@@ -26,7 +26,7 @@ struct fixture {
     struct loop *loop;
     struct store *store;
     struct lender *lender;
-    struct meeting *meetings[RANKS]; // of three processes
+    struct rendezvous *rendezvous[RANKS]; // of three processes
     char at[64];
     int asked;
     bool silent;        // no proxy answers
@@ -34,8 +34,8 @@ struct fixture {
 };
 
 struct holder {
-    struct meeting *meeting;
-    struct meeting_list list;
+    struct rendezvous *rendezvous;
+    struct rendezvous_list list;
     atomic_bool canceled, over;
     int links[RANKS], code;
     struct err err;
@@ -44,22 +44,22 @@ struct holder {
 
 static const int ranks[RANKS] = {4, 5, 6};
 
-static void ask(void *ctx, const struct meeting_question *q)
+static void ask(void *ctx, const struct rendezvous_question *q)
 {
     struct fixture *f = ctx;
     char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
     f->asked++;
     assert_int_equal(q->rank, ranks[0]);
     assert_string_equal(q->group, "");
-    peer_meeting_text(q->id, q->index, q->until, text);
+    peer_rendezvous_text(q->id, q->index, q->until, text);
     peer_key(f->secret, text, key);
     if (!f->silent)
-        meeting_place(f->meetings[q->index], q->id, f->at, key);
+        rendezvous_place(f->rendezvous[q->index], q->id, f->at, key);
 }
 
-static struct meeting *process_of(struct fixture *f, int index, uint32_t attempt)
+static struct rendezvous *process_of(struct fixture *f, int index, uint32_t attempt)
 {
-    return meeting_new(&(struct meeting_config){
+    return rendezvous_new(&(struct rendezvous_config){
         .loop = f->loop, .attempt = attempt, .rank = ranks[index], .world = 8, .ask = ask, .ctx = f});
 }
 
@@ -71,9 +71,10 @@ static int setup(void **state)
     f->loop = loop_new();
     f->store = store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++)
-        f->meetings[i] = process_of(f, i, 1);
+        f->rendezvous[i] = process_of(f, i, 1);
     f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->meetings[0], .local = true}, &err);
+        &(struct lender_config){.loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
+        &err);
     assert_non_null(f->lender);
     lender_secret(f->lender, SECRET);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
@@ -86,7 +87,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     lender_free(f->lender);
     for (int i = 0; i < RANKS; i++)
-        meeting_free(f->meetings[i]);
+        rendezvous_free(f->rendezvous[i]);
     store_free(f->store);
     loop_free(f->loop);
     free(f);
@@ -96,15 +97,15 @@ static int teardown(void **state)
 static void *hold(void *ctx)
 {
     struct holder *h = ctx;
-    h->code = meeting_hold(h->meeting, &h->list, h->links, &h->err);
+    h->code = rendezvous_hold(h->rendezvous, &h->list, h->links, &h->err);
     atomic_store(&h->over, true);
     return NULL;
 }
 
 static void begin(struct fixture *f, struct holder *h, int index, int64_t limit_ms)
 {
-    *h = (struct holder){.meeting = f->meetings[index]};
-    h->list = (struct meeting_list){
+    *h = (struct holder){.rendezvous = f->rendezvous[index]};
+    h->list = (struct rendezvous_list){
         .ranks = ranks, .n = RANKS, .index = index, .limit_ms = limit_ms, .canceled = &h->canceled};
     assert_int_equal(pthread_create(&h->thread, NULL, hold, h), 0);
 }
@@ -120,7 +121,7 @@ static void all_are_connected_to_the_first(void **state)
 {
     struct fixture *f = *state;
     struct holder h[RANKS];
-    for (int round = 0; round < 2; round++) { // a meeting is over when it is
+    for (int round = 0; round < 2; round++) { // the next one begins anew
         for (int i = RANKS; i-- > 0;)
             begin(f, &h[i], i, LIMIT_MS);
         for (int i = 0; i < RANKS; i++) {
@@ -159,8 +160,8 @@ static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **
 {
     struct fixture *f = *state;
     struct holder first, second;
-    meeting_free(f->meetings[1]);
-    f->meetings[1] = process_of(f, 1, 2);
+    rendezvous_free(f->rendezvous[1]);
+    f->rendezvous[1] = process_of(f, 1, 2);
     begin(f, &second, 1, LIMIT_MS);
     end(f, &second);
     assert_int_equal(second.code, 0); // it is there
@@ -201,7 +202,8 @@ static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
     lender_free(f->lender);
     struct err err = ERR_INIT;
     f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .meeting = f->meetings[0], .local = true}, &err);
+        &(struct lender_config){.loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
+        &err);
     snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
     begin(f, &second, 1, LIMIT_MS);
     for (int before = f->asked; f->asked < before + 2;)
@@ -239,18 +241,18 @@ static void meshes_of_the_object_go_first(void **state)
     struct grid got;
     const struct grid_dim eight[] = {{"dp", 8}}, four[] = {{"dp", 2}, {"tp", 4}}, wrong[] = {{"x", 3}};
     const struct grid own[] = {{"a", eight, 1}, {"b", four, 2}}, object[] = {{"b", eight, 1}, {"c", wrong, 1}};
-    struct meeting *m = f->meetings[0];
-    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), ERR_INVALID);
+    struct rendezvous *rv = f->rendezvous[0];
+    assert_int_equal(rendezvous_mesh(rv, NULL, 8, &a, &got, &err), ERR_INVALID);
     assert_non_null(strstr(err.msg, "the group has no mesh"));
-    meeting_meshes(m, own, 2, true);
-    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), 0);
+    rendezvous_meshes(rv, own, 2, true);
+    assert_int_equal(rendezvous_mesh(rv, NULL, 8, &a, &got, &err), 0);
     assert_string_equal(got.name, "a");
-    meeting_meshes(m, object, 2, false);
-    assert_int_equal(meeting_mesh(m, NULL, 8, &a, &got, &err), 0);
+    rendezvous_meshes(rv, object, 2, false);
+    assert_int_equal(rendezvous_mesh(rv, NULL, 8, &a, &got, &err), 0);
     assert_string_equal(got.name, "b");
     assert_int_equal(got.n_dims, 1);
-    assert_int_equal(meeting_mesh(m, "a", 8, &a, &got, &err), 0);
-    assert_int_equal(meeting_mesh(m, "c", 8, &a, &got, &err), ERR_INVALID);
+    assert_int_equal(rendezvous_mesh(rv, "a", 8, &a, &got, &err), 0);
+    assert_int_equal(rendezvous_mesh(rv, "c", 8, &a, &got, &err), ERR_INVALID);
     arena_done(&a);
 }
 
