@@ -35,6 +35,13 @@ if(CADRE_SANITIZE)
   target_compile_options(project_options INTERFACE -fsanitize=${CADRE_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)
   target_link_options(project_options INTERFACE -fsanitize=${CADRE_SANITIZE})
+  # Three hundred programs with debug information: gold links them in half the CPU time of the usual linker. It would show
+  # symbols of its own in a library.
+  include(CheckLinkerFlag)
+  check_linker_flag(C -fuse-ld=gold CADRE_HAS_GOLD)
+  if(CADRE_HAS_GOLD)
+    target_link_options(project_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-fuse-ld=gold>)
+  endif()
 else()
   target_compile_options(project_options INTERFACE -fstack-protector-strong $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=2>
                                                    -ffunction-sections -fdata-sections)
