@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "common/ws/ws_replicas.h"
 #include "worker/collective/comm.h"
-#include "worker/host/borrowed.h"
+#include "worker/host/arg_refs.h"
 #include "worker/host/host_session_config.h"
 #include "worker/host/object_store.h"
 #include "worker/host/rank_watch.h"
@@ -139,7 +139,7 @@ static int set_objects(struct options *o)
     if (r >= 0)
         return r;
     o->call_bytes = (size_t)bytes;
-    bytes = (int64_t)BORROWED_BYTES_DEFAULT;
+    bytes = (int64_t)ARG_REFS_BYTES_DEFAULT;
     r = read_number("CADRE_REFERENCE_BYTES", 0, INT64_MAX / 2, &bytes);
     if (r >= 0)
         return r;

@@ -7,7 +7,7 @@
 #include "common/wire/traceparent.h"
 #include "common/wire/via.h"
 #include "common/ws/memory.h"
-#include "worker/host/borrowed.h"
+#include "worker/host/arg_refs.h"
 #include "worker/host/crash.h"
 #include "worker/host/host_call_run.h"
 #include "worker/host/module.h"
@@ -24,7 +24,7 @@ static void destroy(struct request *r, struct request_owner *owner)
     loop_timer_free(r->deadline);
     call_done(&r->call);
     stretch_end(r->stretch);
-    borrowed_free(r->borrowed);
+    arg_refs_free(r->refs);
     blob_unref(r->body);
     blob_unref(r->tail);
     area_unref(r->area);
@@ -63,10 +63,10 @@ static bool fetch(struct request *r)
     const char *args;
     size_t len;
     struct region *values;
-    if (!r->borrowed)
+    if (!r->refs)
         return true;
     executor_waits();
-    int code = borrowed_fetch(r->borrowed, &r->call.canceled, &args, &len, &values, &err);
+    int code = arg_refs_fetch(r->refs, &r->call.canceled, &args, &len, &values, &err);
     if (code < 0) {
         r->call.loss = code == ERR_GONE ? arena_strdup(&r->call.arena, err.msg) : NULL;
         err_wrap(&err, "%s() was not run", r->what.method->name);
@@ -97,7 +97,7 @@ void request_fail(struct request *r, const char *name, const char *cause, bool r
 
 struct stretch *request_own_args(struct request *r)
 {
-    bool shared = r->tail && r->tail->area && !r->borrowed;
+    bool shared = r->tail && r->tail->area && !r->refs;
     r->stretch = shared ? stretch_new(r->tail->area, r->call.args, r->call.args_len) : NULL;
     return r->stretch;
 }
@@ -271,9 +271,9 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     return 0;
 }
 
-int request_borrow(struct request *r, struct err *err)
+int request_fetch_args(struct request *r, struct err *err)
 {
-    return r->owner->objects ? borrowed_new(r->owner->objects, r->call.args, r->call.args_len, &r->borrowed, err)
+    return r->owner->objects ? arg_refs_new(r->owner->objects, r->call.args, r->call.args_len, &r->refs, err)
                              : err_set(err, ERR_INVALID, "no references are understood here");
 }
 

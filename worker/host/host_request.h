@@ -26,7 +26,7 @@ struct request_owner {
     struct executor *executor;
     struct roles *roles;
     struct caller *caller;   // for calls that methods make; NULL = they cannot
-    struct objects *objects; // NULL = nothing can be kept or borrowed
+    struct objects *objects; // NULL = nothing can be kept or fetched
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
@@ -51,7 +51,7 @@ struct request {
     struct blob *body, *tail;
     struct area *area;           // of the memory that its result may be in
     struct stretch *stretch;     // its arguments, where the program has them without a copy; NULL = it does not
-    struct borrowed *borrowed;   // what references in its arguments stand for, NULL = there are none
+    struct arg_refs *refs;       // what references in its arguments stand for, NULL = there are none
     struct loop_timer *deadline; // NULL = none
     struct cadre_call call;      // last, because it is not zeroed with the rest: call_init() does that
 };
@@ -62,7 +62,7 @@ struct request {
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
                 struct blob *tail, struct request **ret, struct err *err);
 // For arguments that contain references. On an error the request cannot run: abandon it.
-int request_borrow(struct request *r, struct err *err);
+int request_fetch_args(struct request *r, struct err *err);
 void request_start(struct request *r); // hands it to the executor
 // A request that has not begun is answered at once. If the method runs, it can see that it is canceled, and the request
 // is answered when it returns.

@@ -304,7 +304,7 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
         q->code = r->h.flags & RECORD_CODE;
-        if (r->h.flags & RECORD_REFS && request_borrow(q, &refused) < 0)
+        if (r->h.flags & RECORD_REFS && request_fetch_args(q, &refused) < 0)
             request_abandon(q);
         else
             keep_in_order(s, q);

@@ -9,7 +9,7 @@
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "common/wire/ref.h"
-#include "worker/host/lender.h"
+#include "worker/host/object_server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 struct objects {
     struct objects_config config;
     struct store *store;
-    struct lender *lender; // NULL = it cannot listen
+    struct object_server *server; // NULL = it cannot listen
 };
 
 struct objects *objects_new(const struct objects_config *config, struct err *why)
@@ -30,9 +30,9 @@ struct objects *objects_new(const struct objects_config *config, struct err *why
     o->config = *config;
     o->store = store_new(config->store_bytes, rand_u64(&rand));
     if (config->group)
-        o->lender = lender_new(&(struct lender_config){config->loop, o->store, config->rendezvous, config->device,
-                                                       config->local, config->port},
-                               why);
+        o->server = object_server_new(&(struct object_server_config){config->loop, o->store, config->rendezvous,
+                                                                     config->device, config->local, config->port},
+                                      why);
     return o;
 }
 
@@ -40,7 +40,7 @@ void objects_free(struct objects *o)
 {
     if (!o)
         return;
-    lender_free(o->lender);
+    object_server_free(o->server);
     store_free(o->store);
     free(o);
 }
@@ -52,7 +52,7 @@ size_t objects_call_bytes(const struct objects *o)
 
 int objects_port(const struct objects *o)
 {
-    return o->lender ? lender_port(o->lender) : 0;
+    return o->server ? object_server_port(o->server) : 0;
 }
 
 struct store *objects_store(struct objects *o)
@@ -77,8 +77,8 @@ struct rank_device *objects_device(const struct objects *o)
 
 void objects_secret(struct objects *o, const char *secret)
 {
-    if (o->lender)
-        lender_secret(o->lender, secret);
+    if (o->server)
+        object_server_secret(o->server, secret);
 }
 
 bool objects_is_own(const struct objects *o, const char *uid, uint32_t attempt, uint32_t rank)

@@ -137,7 +137,7 @@ void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t 
     pthread_mutex_unlock(&rv->mutex);
 }
 
-bool rendezvous_admits(const char *secret, const struct lending_guest *g, struct err *err)
+bool rendezvous_admits(const char *secret, const struct peer_join_request *g, struct err *err)
 {
     char text[PEER_TEXT_SIZE];
     peer_rendezvous_text(g->id, g->index, g->until, text);
@@ -151,7 +151,7 @@ bool rendezvous_admits(const char *secret, const struct lending_guest *g, struct
 }
 
 // Those of old are gone themselves; one that comes again has given the first connection up.
-static void drop_old(struct rendezvous *rv, const struct lending_guest *g)
+static void drop_old(struct rendezvous *rv, const struct peer_join_request *g)
 {
     int64_t now = clock_wall_ms(&clock_system);
     LIST_FOREACH(l, &rv->joiners) {
@@ -161,7 +161,7 @@ static void drop_old(struct rendezvous *rv, const struct lending_guest *g)
     }
 }
 
-void rendezvous_join(struct rendezvous *rv, int fd, const struct lending_guest *g)
+void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_join_request *g)
 {
     struct joiner *joiner = xcalloc(1, sizeof *joiner);
     *joiner = (struct joiner){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
@@ -328,15 +328,15 @@ static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
 // 0: it is let in. ERR_FORBIDDEN is final.
 static int introduce(int fd, const struct rendezvous_list *l, const struct seeker *s, struct err *err)
 {
-    char question[LENDING_QUESTION_LEN], head[LENDING_ANSWER_LEN];
-    struct lending_answer a;
-    struct lending_guest g = {s->q.index, s->q.id, s->q.until, ""};
+    char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
+    struct peer_answer a;
+    struct peer_join_request g = {s->q.index, s->q.id, s->q.until, ""};
     memcpy(g.key, s->key, sizeof g.key);
-    lending_guest_write(&g, question);
+    peer_join_request_write(&g, question);
     if (send(fd, question, sizeof question, MSG_NOSIGNAL) != sizeof question)
         return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
     int r = read_all(fd, head, sizeof head, l->canceled);
-    if (r < 0 || lending_answer_read(head, &a) < 0)
+    if (r < 0 || peer_answer_read(head, &a) < 0)
         return err_set(err, r == ERR_CANCELED ? r : ERR_UNAVAILABLE, "it does not answer");
     if (a.code == (uint32_t)-ERR_FORBIDDEN)
         return err_set(err, ERR_FORBIDDEN,

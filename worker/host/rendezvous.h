@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet: the first rank of a list waits at the port where it lends objects. The others ask the proxy for its
+// How ranks meet: the first rank of a list waits at the port of its object server. The others ask the proxy for its
 // address, and connect. No port or address has to be agreed on. The proxy's answer contains a proof, made with the
 // secret of the first rank's attempt, which lets them in. docs/protocol.md, "Rendezvous".
 #pragma once
 
 #include "common/base/loop.h"
 #include "common/wire/grid.h"
-#include "worker/host/lending.h"
+#include "worker/host/peer_wire.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,8 +39,8 @@ void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const 
 // Meshes of the object, which go before those that the classes publish. Copied, the first time.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
 // `secret`: of this attempt, may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
-bool rendezvous_admits(const char *secret, const struct lending_guest *g, struct err *err);
-void rendezvous_join(struct rendezvous *rv, int fd, const struct lending_guest *g); // takes the descriptor
+bool rendezvous_admits(const char *secret, const struct peer_join_request *g, struct err *err);
+void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_join_request *g); // takes the descriptor
 
 // On any other thread.
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that watch each other. All are in this process: a loop with a lender, and a thread for each rank that meets the
-// others and waits. A rank is lost when its connection ends without a goodbye.
+// Ranks that watch each other. All are in this process: a loop with an object server, and a thread for each rank that
+// meets the others and waits. A rank is lost when its connection ends without a goodbye.
 #include "worker/host/rank_watch.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/peer_key.h"
 #include "worker/collective/star.h"
-#include "worker/host/lender.h"
+#include "worker/host/object_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ struct watcher {
 struct fixture {
     struct loop *loop;
     struct store *store;
-    struct lender *lender;
+    struct object_server *server;
     struct watcher ranks[RANKS];
     char at[64];
 };
@@ -69,13 +69,13 @@ static int setup(void **state)
         f->ranks[i].rendezvous = rendezvous_new(&(struct rendezvous_config){
             .loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
     }
-    f->lender = lender_new(
-        &(struct lender_config){
+    f->server = object_server_new(
+        &(struct object_server_config){
             .loop = f->loop, .store = f->store, .rendezvous = f->ranks[0].rendezvous, .local = true},
         &err);
-    assert_non_null(f->lender);
-    lender_secret(f->lender, SECRET);
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    assert_non_null(f->server);
+    object_server_secret(f->server, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
     *state = f;
     return 0;
 }
@@ -83,7 +83,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    lender_free(f->lender);
+    object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->ranks[i].rendezvous);
     store_free(f->store);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks meet at the port of the first of them. Both sides are in this process: a loop with a lender, and threads that
-// hold the rendezvous.
+// Ranks meet at the port of the first of them. Both sides are in this process: a loop with an object server, and
+// threads that hold the rendezvous.
 #include "worker/host/rendezvous.h"
 
 #include "common/base/mem.h"
 #include "common/wire/peer_key.h"
-#include "worker/host/lender.h"
+#include "worker/host/object_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ enum { RANKS = 3, LIMIT_MS = 600 * 1000, SHORT_LIMIT_MS = 300 };
 struct fixture {
     struct loop *loop;
     struct store *store;
-    struct lender *lender;
+    struct object_server *server;
     struct rendezvous *rendezvous[RANKS]; // of three processes
     char at[64];
     int asked;
@@ -72,12 +72,13 @@ static int setup(void **state)
     f->store = store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++)
         f->rendezvous[i] = process_of(f, i, 1);
-    f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
+    f->server = object_server_new(
+        &(struct object_server_config){
+            .loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
         &err);
-    assert_non_null(f->lender);
-    lender_secret(f->lender, SECRET);
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    assert_non_null(f->server);
+    object_server_secret(f->server, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
     *state = f;
     return 0;
 }
@@ -85,7 +86,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    lender_free(f->lender);
+    object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->rendezvous[i]);
     store_free(f->store);
@@ -199,16 +200,17 @@ static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
 {
     struct fixture *f = *state;
     struct holder first, second;
-    lender_free(f->lender);
+    object_server_free(f->server);
     struct err err = ERR_INIT;
-    f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
+    f->server = object_server_new(
+        &(struct object_server_config){
+            .loop = f->loop, .store = f->store, .rendezvous = f->rendezvous[0], .local = true},
         &err);
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
     begin(f, &second, 1, LIMIT_MS);
     for (int before = f->asked; f->asked < before + 2;)
         loop_run_once(f->loop, 10);
-    lender_secret(f->lender, SECRET);
+    object_server_secret(f->server, SECRET);
     end(f, &second);
     assert_int_equal(second.code, 0);
     begin(f, &first, 0, SHORT_LIMIT_MS);

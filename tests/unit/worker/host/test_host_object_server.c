@@ -7,8 +7,8 @@
 
 #include "common/base/mem.h"
 #include "common/wire/ref.h"
-#include "worker/host/borrow.h"
-#include "worker/host/lender.h"
+#include "worker/host/object_fetch.h"
+#include "worker/host/object_server.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -26,13 +26,13 @@
 struct fixture {
     struct loop *loop;
     struct store *store;
-    struct lender *lender;
+    struct object_server *server;
     char at[64];
 };
 
 // What a thread of another process would do.
-struct borrower {
-    struct borrow what;
+struct fetcher {
+    struct object_fetch what;
     char *out;
     struct region *values;
     atomic_bool canceled, over;
@@ -47,10 +47,11 @@ static int setup(void **state)
     struct err err = ERR_INIT;
     f->loop = loop_new();
     f->store = store_new(64 << 20, 3);
-    f->lender = lender_new(&(struct lender_config){.loop = f->loop, .store = f->store, .local = true}, &err);
-    assert_non_null(f->lender);
-    lender_secret(f->lender, SECRET);
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", lender_port(f->lender));
+    f->server =
+        object_server_new(&(struct object_server_config){.loop = f->loop, .store = f->store, .local = true}, &err);
+    assert_non_null(f->server);
+    object_server_secret(f->server, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
     *state = f;
     return 0;
 }
@@ -58,7 +59,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    lender_free(f->lender);
+    object_server_free(f->server);
     loop_free(f->loop);
     store_free(f->store);
     free(f);
@@ -79,8 +80,8 @@ static uint64_t keep(const struct fixture *f, size_t len)
 
 static void *run(void *ctx)
 {
-    struct borrower *b = ctx;
-    b->code = borrow(&b->what, b->out, &b->values, &b->err);
+    struct fetcher *b = ctx;
+    b->code = object_fetch(&b->what, b->out, &b->values, &b->err);
     atomic_store(&b->over, true);
     return NULL;
 }
@@ -90,23 +91,23 @@ static int64_t in_an_hour(void)
     return clock_wall_ms(&clock_system) + 3600 * 1000;
 }
 
-static void begin(struct fixture *f, struct borrower *b, uint64_t id, size_t bytes, int64_t until, const char *key)
+static void begin(struct fixture *f, struct fetcher *b, uint64_t id, size_t bytes, int64_t until, const char *key)
 {
-    *b = (struct borrower){
+    *b = (struct fetcher){
         .what = {.at = f->at, .id = id, .bytes = bytes, .until = until, .key = key, .owner = "rank 2 of ml/actor"}};
     b->what.canceled = &b->canceled;
     b->out = xmalloc(bytes + 1);
     assert_int_equal(pthread_create(&b->thread, NULL, run, b), 0);
 }
 
-static void end(struct fixture *f, struct borrower *b)
+static void end(struct fixture *f, struct fetcher *b)
 {
     while (!atomic_load(&b->over))
         loop_run_once(f->loop, 10);
     pthread_join(b->thread, NULL);
 }
 
-static int get(struct fixture *f, struct borrower *b, uint64_t id, size_t bytes)
+static int get(struct fixture *f, struct fetcher *b, uint64_t id, size_t bytes)
 {
     char key[REF_KEY_SIZE];
     int64_t until = in_an_hour();
@@ -119,7 +120,7 @@ static int get(struct fixture *f, struct borrower *b, uint64_t id, size_t bytes)
 static void whoever_shows_the_key_gets_the_object(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     uint64_t big = keep(f, BIG), small = keep(f, 3), nothing = keep(f, 0);
     assert_int_equal(get(f, &b, big, BIG), 0);
     assert_memory_equal(b.out, store_get(f->store, big)->blob->data, BIG);
@@ -129,13 +130,13 @@ static void whoever_shows_the_key_gets_the_object(void **state)
     free(b.out);
     assert_int_equal(get(f, &b, nothing, 0), 0);
     free(b.out);
-    assert_true(lender_bytes(f->lender) >= BIG + 3);
+    assert_true(object_server_bytes(f->server) >= BIG + 3);
 }
 
 static void many_are_served_at_a_time(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b[8];
+    struct fetcher b[8];
     char key[REF_KEY_SIZE];
     uint64_t id = keep(f, BIG);
     int64_t until = in_an_hour();
@@ -153,14 +154,14 @@ static void many_are_served_at_a_time(void **state)
 static void what_is_dropped_meanwhile_arrives_whole(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     char key[REF_KEY_SIZE];
     uint64_t id = keep(f, BIG);
     int64_t until = in_an_hour();
     struct blob *same = blob_ref(store_get(f->store, id)->blob);
     ref_key(SECRET, id, until, key);
     begin(f, &b, id, BIG, until, key);
-    while (lender_bytes(f->lender) == 0)
+    while (object_server_bytes(f->server) == 0)
         loop_run_once(f->loop, 10);
     assert_true(store_drop(f->store, id));
     end(f, &b);
@@ -173,7 +174,7 @@ static void what_is_dropped_meanwhile_arrives_whole(void **state)
 static void nobody_else_does(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     char key[REF_KEY_SIZE];
     uint64_t id = keep(f, 3), other = keep(f, 3);
     int64_t until = in_an_hour();
@@ -200,7 +201,7 @@ static void nobody_else_does(void **state)
 static void what_was_freed_is_said_to_be(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     uint64_t id = keep(f, 3);
     assert_true(store_drop(f->store, id));
     assert_int_equal(get(f, &b, id, 3), ERR_NOT_FOUND);
@@ -211,7 +212,7 @@ static void what_was_freed_is_said_to_be(void **state)
 static void a_length_that_is_not_the_reference_s_is_noticed(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     uint64_t id = keep(f, 30);
     assert_int_equal(get(f, &b, id, 3), ERR_INVALID);
     free(b.out);
@@ -220,10 +221,10 @@ static void a_length_that_is_not_the_reference_s_is_noticed(void **state)
 static void an_owner_that_is_gone_is_unreachable(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     uint64_t id = keep(f, 3);
-    lender_free(f->lender);
-    f->lender = NULL;
+    object_server_free(f->server);
+    f->server = NULL;
     char key[REF_KEY_SIZE];
     ref_key(SECRET, id, in_an_hour(), key);
     begin(f, &b, id, 3, in_an_hour(), key);
@@ -237,17 +238,17 @@ static void an_owner_that_is_gone_is_unreachable(void **state)
 static void an_owner_that_dies_on_the_way_is_named(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     char key[REF_KEY_SIZE];
     size_t huge = (size_t)48 << 20; // more than sockets take
     uint64_t id = keep(f, huge);
     int64_t until = in_an_hour();
     ref_key(SECRET, id, until, key);
     begin(f, &b, id, huge, until, key);
-    while (lender_bytes(f->lender) == 0)
+    while (object_server_bytes(f->server) == 0)
         loop_run_once(f->loop, 10);
-    lender_free(f->lender);
-    f->lender = NULL;
+    object_server_free(f->server);
+    f->server = NULL;
     end(f, &b);
     assert_int_equal(b.code, ERR_UNAVAILABLE);
     assert_non_null(strstr(b.err.msg, "was lost after"));
@@ -257,7 +258,7 @@ static void an_owner_that_dies_on_the_way_is_named(void **state)
 static void a_call_that_is_canceled_does_not_wait(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     char key[REF_KEY_SIZE] = "";
     memset(key, 'a', sizeof key - 1);
     begin(f, &b, 1, 3, in_an_hour(), key); // the loop is not turned: nobody answers
@@ -271,7 +272,7 @@ static void nonsense_gets_an_error_and_no_object(void **state)
 {
     struct fixture *f = *state;
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_port = htons((uint16_t)object_server_port(f->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     char noise[200] = "GET / HTTP/1.1\r\n", answer[100];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -289,11 +290,11 @@ static void nonsense_gets_an_error_and_no_object(void **state)
 static void connections_that_ask_for_nothing_make_room(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_port = htons((uint16_t)object_server_port(f->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fds[LENDER_CONNECTIONS_MAX + 10];
+    int fds[OBJECT_SERVER_PEERS_MAX + 10];
     uint64_t small = keep(f, 3);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -310,11 +311,11 @@ static void connections_that_ask_for_nothing_make_room(void **state)
 static void without_descriptors_it_sleeps_until_there_are_some(void **state)
 {
     struct fixture *f = *state;
-    struct borrower b;
+    struct fetcher b;
     struct rlimit limit, few;
     struct pollfd work = {.fd = loop_fd(f->loop), .events = POLLIN};
     struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)lender_port(f->lender)),
+                             .sin_port = htons((uint16_t)object_server_port(f->server)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     uint64_t small = keep(f, 3);
     unsigned turns = 0;

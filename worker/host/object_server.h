@@ -9,12 +9,12 @@
 #include "common/base/loop.h"
 #include "worker/host/object_store.h"
 
-enum { LENDER_CONNECTIONS_MAX = 256, LENDER_SILENT_MS = 30 * 1000 };
+enum { OBJECT_SERVER_PEERS_MAX = 256, OBJECT_SERVER_SILENT_MS = 30 * 1000 };
 
-struct lender;
+struct object_server;
 struct rendezvous;
 
-struct lender_config {
+struct object_server_config {
     struct loop *loop;
     struct store *store;
     struct rendezvous *rendezvous; // gets the connections of those who come to it; NULL = nobody may
@@ -24,9 +24,9 @@ struct lender_config {
 };
 
 // What the configuration names outlives it. ERR_UNAVAILABLE: it cannot listen.
-struct lender *lender_new(const struct lender_config *config, struct err *err);
-void lender_free(struct lender *l); // accepts NULL
-int lender_port(const struct lender *l);
+struct object_server *object_server_new(const struct object_server_config *config, struct err *err);
+void object_server_free(struct object_server *s); // accepts NULL
+int object_server_port(const struct object_server *s);
 // What keys are made with; until it is known nobody gets anything. Copied.
-void lender_secret(struct lender *l, const char *secret);
-uint64_t lender_bytes(const struct lender *l); // that were given, ever
+void object_server_secret(struct object_server *s, const char *secret);
+uint64_t object_server_bytes(const struct object_server *s); // that were given, ever

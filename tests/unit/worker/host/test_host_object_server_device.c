@@ -7,8 +7,8 @@
 #include "common/wire/safetensors.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
-#include "worker/host/borrow.h"
-#include "worker/host/lender.h"
+#include "worker/host/object_fetch.h"
+#include "worker/host/object_server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ enum { TURN_MS = 5, HEAD_MAX = 512 };
 
 static char folder[64];
 
-struct question { // for the borrower
+struct question { // for the fetcher
     char at[64];
     uint64_t id, bytes;
     int64_t until;
@@ -40,8 +40,8 @@ struct question { // for the borrower
 };
 
 struct wanted {
-    const char *device; // CADRE_DEVICE of the borrower; NULL = it wants all on the host
-    int code;           // of borrow()
+    const char *device; // CADRE_DEVICE of the fetcher; NULL = it wants all on the host
+    int code;           // of object_fetch()
     bool on_device;     // where the values are then
     bool canceled;      // from the beginning of the copy on
 };
@@ -50,8 +50,8 @@ struct fixture {
     struct loop *loop;
     struct rank_device *device;
     struct store *store;
-    struct lender *lender;
-    pid_t borrower;
+    struct object_server *server;
+    pid_t fetcher;
     int ask[2];
     struct question question;
 };
@@ -61,7 +61,7 @@ static char value(size_t i)
     return (char)(i * 13 >> 3);
 }
 
-// The borrower, a process of its own
+// The fetcher, a process of its own
 
 static bool are_values(const char *at)
 {
@@ -92,7 +92,7 @@ static void *cancel_late(void *ctx)
     return NULL;
 }
 
-static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *w)
+static _Noreturn void be_fetcher(const struct fixture *f, const struct wanted *w)
 {
     struct question q;
     struct region *values;
@@ -106,12 +106,12 @@ static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *
     if (read(f->ask[0], &q, sizeof q) != sizeof q)
         _exit(2);
     struct rank_device *d = rank_device_new(loop_new(), w->device ? 0 : -1, NULL, NULL);
-    const struct borrow b = {
+    const struct object_fetch what = {
         q.at, q.id, q.bytes, q.until, q.key, "rank 2 of ml/actor", &canceled, w->device ? d : NULL};
     char *out = xmalloc(q.bytes);
-    int code = borrow(&b, out, &values, &err);
+    int code = object_fetch(&what, out, &values, &err);
     if (code != w->code || (code == 0 && !!values != w->on_device)) {
-        fprintf(stderr, "borrower: %d %s\n", code, err.msg);
+        fprintf(stderr, "fetcher: %d %s\n", code, err.msg);
         _exit(4);
     }
     if (code == 0)
@@ -120,7 +120,7 @@ static _Noreturn void be_borrower(const struct fixture *f, const struct wanted *
     _exit(0);
 }
 
-// The lender
+// The object server
 
 static void on_lost(void *ctx, const char *why)
 {
@@ -159,7 +159,7 @@ static void keep(struct fixture *f)
     assert_int_equal(store_put(f->store, &what, f, &o, &err), 0);
     assert_int_equal(store_used(f->store), head.own.len + STORE_OBJECT_COST); // of the host
     struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
-    snprintf(q.at, sizeof q.at, "127.0.0.1:%d", lender_port(f->lender));
+    snprintf(q.at, sizeof q.at, "127.0.0.1:%d", object_server_port(f->server));
     ref_key(SECRET, o->id, q.until, q.key);
     f->question = q;
     blob_unref(what.blob);
@@ -173,25 +173,25 @@ static void begin(struct fixture *f, const struct wanted *w, const char *control
     folder_clear(folder);
     folder_write(folder, "control", "");
     assert_int_equal(pipe2(f->ask, O_CLOEXEC), 0);
-    f->borrower = fork();
-    if (f->borrower == 0)
-        be_borrower(f, w);
+    f->fetcher = fork();
+    if (f->fetcher == 0)
+        be_fetcher(f, w);
     f->loop = loop_new();
     f->store = store_new(64 << 20, 3);
     f->device = rank_device_new(f->loop, 0, on_lost, NULL);
-    f->lender = lender_new(
-        &(struct lender_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);
-    assert_non_null(f->lender);
-    lender_secret(f->lender, SECRET);
+    f->server = object_server_new(
+        &(struct object_server_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);
+    assert_non_null(f->server);
+    object_server_secret(f->server, SECRET);
     keep(f);
     folder_write(folder, "control", control);
     assert_int_equal(write(f->ask[1], &f->question, sizeof f->question), sizeof f->question);
 }
 
-static void wait_borrower(struct fixture *f, int want)
+static void wait_fetcher(struct fixture *f, int want)
 {
     int status;
-    while (waitpid(f->borrower, &status, WNOHANG) == 0)
+    while (waitpid(f->fetcher, &status, WNOHANG) == 0)
         loop_run_once(f->loop, TURN_MS);
     assert_int_equal(status, want);
 }
@@ -220,7 +220,7 @@ static void end(struct fixture *f)
     store_drop(f->store, f->question.id);
     turn_until_freed(f);
     rank_device_close(f->device);
-    lender_free(f->lender);
+    object_server_free(f->server);
     store_free(f->store);
     rank_device_free(f->device);
     loop_free(f->loop);
@@ -238,7 +238,7 @@ static int imports(void)
     return n;
 }
 
-// In a process of its own each, because a borrower is forked before the driver is there.
+// In a process of its own each, because a fetcher is forked before the driver is there.
 static void apart(const struct wanted *w, const char *control, int n_imports)
 {
     int status;
@@ -246,7 +246,7 @@ static void apart(const struct wanted *w, const char *control, int n_imports)
     if (child == 0) {
         struct fixture f;
         begin(&f, w, control);
-        wait_borrower(&f, 0);
+        wait_fetcher(&f, 0);
         assert_int_equal(imports(), n_imports);
         folder_write(folder, "control", "");
         end(&f);
@@ -303,7 +303,7 @@ static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state
             loop_run_once(f.loop, TURN_MS);
         assert_int_equal(allocated(), 1);
         folder_write(folder, "control", "");
-        wait_borrower(&f, 0);
+        wait_fetcher(&f, 0);
         turn_until_freed(&f);
         end(&f);
         _exit(0);
@@ -312,7 +312,7 @@ static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state
     assert_int_equal(status, 0);
 }
 
-static void a_borrower_that_dies_gives_back_what_was_lent(void **state)
+static void a_fetcher_that_dies_gives_its_handle_back(void **state)
 {
     int status;
     (void)state;
@@ -323,8 +323,8 @@ static void a_borrower_that_dies_gives_back_what_was_lent(void **state)
         while (!imports())
             loop_run_once(f.loop, TURN_MS);
         assert_true(store_drop(f.store, f.question.id));
-        kill(f.borrower, SIGKILL);
-        wait_borrower(&f, SIGKILL);
+        kill(f.fetcher, SIGKILL);
+        wait_fetcher(&f, SIGKILL);
         folder_write(folder, "control", "");
         turn_until_freed(&f);
         end(&f);
@@ -339,7 +339,7 @@ static bool is_over(void *ctx)
     return atomic_load((atomic_bool *)ctx);
 }
 
-// Such as a collective that waits for the borrower's rank: it would wait for ever for a copy that waits for it. To free
+// Such as a collective that waits for the fetcher's rank: it would wait for ever for a copy that waits for it. To free
 // memory does wait.
 static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
 {
@@ -353,7 +353,7 @@ static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
         struct region *other = new_region(f.device);
         stand_in_put(NULL, is_over, &over);
         region_unref(other);
-        wait_borrower(&f, 0);
+        wait_fetcher(&f, 0);
         assert_int_equal(allocated(), 2);
         atomic_store(&over, true);
         end(&f);
@@ -364,7 +364,7 @@ static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
 }
 
 // The reader does not read, so a copy is under way or all pieces wait.
-static void a_lender_that_ends_leaves_nothing_behind(void **state)
+static void a_server_that_ends_leaves_nothing_behind(void **state)
 {
     int status;
     (void)state;
@@ -372,12 +372,12 @@ static void a_lender_that_ends_leaves_nothing_behind(void **state)
     if (child == 0) {
         struct fixture f;
         begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
-        while (lender_bytes(f.lender) == 0)
+        while (object_server_bytes(f.server) == 0)
             loop_run_once(f.loop, TURN_MS);
         rank_device_close(f.device);
-        lender_free(f.lender);
-        f.lender = NULL;
-        wait_borrower(&f, 0);
+        object_server_free(f.server);
+        f.server = NULL;
+        wait_fetcher(&f, 0);
         folder_write(folder, "control", "");
         store_free(f.store);
         rank_device_free(f.device);
@@ -397,9 +397,9 @@ int main(void)
         cmocka_unit_test(one_without_a_gpu_gets_all_on_the_host),
         cmocka_unit_test(one_whose_gpu_is_full_hears_how_full),
         cmocka_unit_test(what_is_freed_while_it_is_lent_stays_until_it_is_copied),
-        cmocka_unit_test(a_borrower_that_dies_gives_back_what_was_lent),
+        cmocka_unit_test(a_fetcher_that_dies_gives_its_handle_back),
         cmocka_unit_test(what_methods_do_on_the_device_holds_up_no_copy),
-        cmocka_unit_test(a_lender_that_ends_leaves_nothing_behind),
+        cmocka_unit_test(a_server_that_ends_leaves_nothing_behind),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);

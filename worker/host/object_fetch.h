@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches an object from the process that has it. It blocks, so only the executor's threads may call it.
 //
-// Values on the owner's device come to the device of this rank, if the borrower wants that. From a process of the same
+// Values on the owner's device come to the device of this rank, if the caller wants that. From a process of the same
 // place they are copied from device to device; else they come over the connection.
 #pragma once
 
@@ -11,9 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BORROW_SILENT_MS = 30 * 1000, BORROW_COPY_MS = 20 * 1000 }; // the latter below the lender's patience
+// The latter is less than OBJECT_SERVER_SILENT_MS.
+enum { OBJECT_FETCH_SILENT_MS = 30 * 1000, OBJECT_FETCH_COPY_MS = 20 * 1000 };
 
-struct borrow {
+struct object_fetch {
     const char *at; // "address:port", "[v6]:port"
     uint64_t id, bytes;
     int64_t until;
@@ -23,7 +24,7 @@ struct borrow {
     struct rank_device *device;  // where values on a device are to go; NULL = they are to go to the host
 };
 
-// `out` has room for b->bytes. *ret_values: values that are on the device, behind what is in `out`; NULL = all is
+// `out` has room for f->bytes. *ret_values: values that are on the device, behind what is in `out`; NULL = all is
 // there. ERR_UNAVAILABLE: the owner cannot be reached, or was lost on the way; ERR_NOT_FOUND: it has the object no
 // more; ERR_FORBIDDEN: it does not take the key; ERR_CANCELED. And the errors of device.h.
-int borrow(const struct borrow *b, char *out, struct region **ret_values, struct err *err);
+int object_fetch(const struct object_fetch *f, char *out, struct region **ret_values, struct err *err);

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/host/object_server.h"
+
+#include "common/base/list.h"
+#include "common/base/str.h"
+#include "common/wire/ref.h"
+#include "worker/host/peer_wire.h"
+#include "worker/host/rendezvous.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128, RETRY_MS = 100, PIECE = 1 << 20 };
+
+struct peer {
+    struct list link;
+    struct object_server *server;
+    int fd;
+    struct loop_poll *poll;
+    struct loop_timer *silent;
+    char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
+    size_t asked; // bytes of the question that have come
+    bool answering;
+    struct blob *blob;        // of what follows the head
+    size_t offset, len, sent; // sent: of head and body together
+    // Of values on the device, which come behind that. by_handle: the peer maps them, and they stay until it hangs up.
+    struct region *values; // NULL = none
+    bool by_handle;
+    char *piece; // of them, in memory of the host; NULL = not yet
+    size_t piece_at, piece_len;
+    struct executor_job job; // copies the next piece
+    bool copying, parted;    // parted: it is over when the job is
+    struct err why;          // of the job
+};
+
+struct object_server {
+    struct object_server_config config;
+    struct loop *loop;
+    char *secret; // NULL = not known yet
+    int fd, port;
+    struct loop_poll *poll;
+    struct loop_timer *retry; // after running out of descriptors
+    struct list peers;
+    unsigned n;
+    uint64_t bytes;
+};
+
+static void release(struct peer *p)
+{
+    region_unref(p->values);
+    free(p->piece);
+    free(p);
+}
+
+static void part(struct peer *p)
+{
+    list_remove(&p->link);
+    p->server->n--;
+    loop_poll_free(p->poll);
+    loop_timer_free(p->silent);
+    if (p->fd >= 0)
+        close(p->fd);
+    blob_unref(p->blob);
+    p->parted = p->copying && !rank_device_withdraw(p->server->config.device, &p->job);
+    if (!p->parted)
+        release(p);
+}
+
+static void on_silent(void *ctx)
+{
+    part(ctx);
+}
+
+// Answering
+
+static void say(struct peer *p, struct peer_answer answer, struct blob *blob, size_t offset)
+{
+    p->answering = true;
+    p->blob = blob;
+    p->offset = offset;
+    p->len = blob->len - offset;
+    peer_answer_write(&answer, p->head);
+}
+
+static void refuse(struct peer *p, int code, const char *why)
+{
+    size_t len = strlen(why);
+    say(p, (struct peer_answer){PEER_BYTES, (uint32_t)-code, len}, blob_copy(why, len, NULL), 0);
+}
+
+// The handle of the values, and the head.
+static struct blob *handle_and_head(const struct object *o)
+{
+    size_t head = o->blob->len - o->offset;
+    struct blob *blob = blob_new(DEVICE_HANDLE_SIZE + head, NULL);
+    memcpy(blob->data, o->values->handle.bytes, DEVICE_HANDLE_SIZE);
+    memcpy(blob->data + DEVICE_HANDLE_SIZE, o->blob->data + o->offset, head);
+    return blob;
+}
+
+static void give(struct peer *p, const struct object *o, uint32_t place)
+{
+    struct peer_answer answer = {.len = o->len};
+    if (o->values) {
+        p->values = region_ref(o->values);
+        p->by_handle = o->values->shared && place == rank_device_place(p->server->config.device);
+        answer.form = p->by_handle ? PEER_HANDLE : place != PEER_NO_GPU ? PEER_VALUES : PEER_BYTES;
+    }
+    if (p->by_handle)
+        say(p, answer, handle_and_head(o), 0);
+    else
+        say(p, answer, blob_ref(o->blob), o->offset);
+}
+
+// The connection is the rendezvous's from now on: nothing more is read of it here.
+static void hand_over(struct peer *p, const struct peer_join_request *g)
+{
+    char head[PEER_ANSWER_LEN];
+    peer_answer_write(&(struct peer_answer){PEER_BYTES, 0, 0}, head);
+    loop_poll_free(TAKE_PTR(p->poll));
+    if (send(p->fd, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof head)
+        rendezvous_join(p->server->config.rendezvous, p->fd, g);
+    else
+        close(p->fd);
+    p->fd = -1;
+}
+
+static void answer(struct peer *p)
+{
+    const struct object_server *s = p->server;
+    struct peer_object_request q;
+    struct peer_join_request g;
+    struct err err = ERR_INIT;
+    if (s->config.rendezvous && peer_join_request_read(p->question, &g) == 0) {
+        if (rendezvous_admits(s->secret, &g, &err))
+            hand_over(p, &g);
+        else
+            refuse(p, err.code, err.msg);
+    } else if (peer_object_request_read(p->question, &q) < 0) {
+        refuse(p, ERR_PROTO, "this is not a request for an object");
+    } else if (!s->secret) {
+        refuse(p, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
+    } else if (!ref_key_good(s->secret, q.id, q.until, q.key, sizeof q.key)) {
+        refuse(p, ERR_FORBIDDEN, "the key does not fit the object");
+    } else if (q.until < clock_wall_ms(&clock_system)) {
+        refuse(p, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
+    } else {
+        const struct object *o = store_get(s->config.store, q.id);
+        if (o)
+            give(p, o, q.place);
+        else
+            refuse(p, ERR_NOT_FOUND, "it was freed");
+    }
+}
+
+// Values on the device: the next piece of them.
+
+static void copy_piece(struct executor_job *job)
+{
+    struct peer *p = CONTAINER_OF(job, struct peer, job);
+    p->piece_at += p->piece_len;
+    p->piece_len = MIN((size_t)PIECE, p->values->len - p->piece_at);
+    (void)rank_device_download(p->values->owner, p->piece, (char *)p->values->memory + p->piece_at, p->piece_len, NULL,
+                               &p->why);
+}
+
+static void on_peer(void *ctx, int events);
+
+static void piece_copied(struct executor_job *job)
+{
+    struct peer *p = CONTAINER_OF(job, struct peer, job);
+    p->copying = false;
+    if (p->why.code == ERR_GONE)
+        rank_device_lost(p->values->owner, p->why.msg);
+    if (p->parted)
+        release(p);
+    else if (p->why.code < 0)
+        part(p); // the peer sees that it lacks the rest
+    else
+        on_peer(p, 0);
+}
+
+static void begin_piece(struct peer *p)
+{
+    if (!p->piece)
+        p->piece = xmalloc(MIN((size_t)PIECE, p->values->len));
+    p->why = ERR_INIT;
+    p->copying = true;
+    p->job = (struct executor_job){.run = copy_piece, .done = piece_copied};
+    rank_device_submit(p->server->config.device, &p->job);
+}
+
+// False: the connection is over.
+static bool write_values(struct peer *p)
+{
+    size_t before = sizeof p->head + p->len;
+    while (p->sent < before + p->values->len) {
+        size_t at = p->sent - before - p->piece_at;
+        if (at == p->piece_len) {
+            begin_piece(p);
+            return true;
+        }
+        ssize_t n = send(p->fd, p->piece + at, p->piece_len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        p->sent += (size_t)n;
+        p->server->bytes += (uint64_t)n;
+        loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
+    }
+    return false;
+}
+
+// False: the connection is over.
+static bool write_more(struct peer *p)
+{
+    size_t head = sizeof p->head, total = head + p->len;
+    while (p->sent < total) {
+        size_t in_body = p->sent > head ? p->sent - head : 0;
+        struct iovec parts[2] = {{p->head + MIN(p->sent, head), head - MIN(p->sent, head)},
+                                 {p->blob->data + p->offset + in_body, p->len - in_body}};
+        const struct msghdr m = {.msg_iov = parts, .msg_iovlen = 2};
+        ssize_t n = sendmsg(p->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR;
+        p->sent += (size_t)n;
+        p->server->bytes += (uint64_t)n;
+        loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
+    }
+    return p->by_handle || (p->values && write_values(p));
+}
+
+// The peer has the handle.
+static bool has_handle(const struct peer *p)
+{
+    return p->by_handle && p->sent == sizeof p->head + p->len;
+}
+
+// It hangs up when it has copied the values, and says nothing before that.
+static bool is_there(const struct peer *p)
+{
+    char byte;
+    return recv(p->fd, &byte, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+// True: go on.
+static bool read_more(struct peer *p)
+{
+    ssize_t n = recv(p->fd, p->question + p->asked, sizeof p->question - p->asked, MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && (errno == EAGAIN || errno == EINTR);
+    p->asked += (size_t)n;
+    if (p->asked == sizeof p->question)
+        answer(p);
+    return true;
+}
+
+static void on_peer(void *ctx, int events)
+{
+    struct peer *p = ctx;
+    struct err err = ERR_INIT;
+    (void)events;
+    bool on = p->answering || read_more(p);
+    if (on && has_handle(p))
+        on = is_there(p);
+    else if (on && p->answering)
+        on = write_more(p);
+    on = on && p->fd >= 0;
+    int wanted = p->copying ? 0 : p->answering && !has_handle(p) ? LOOP_WRITE : LOOP_READ;
+    if (!on || loop_poll_set(p->poll, wanted, &err) < 0)
+        part(p);
+}
+
+// Connections
+
+static void take(struct object_server *s, int fd)
+{
+    struct err err = ERR_INIT;
+    struct peer *p = xcalloc(1, sizeof *p);
+    *p = (struct peer){.server = s, .fd = fd};
+    p->poll = loop_poll_new(s->loop, fd, on_peer, p);
+    p->silent = loop_timer_new(s->loop, on_silent, p);
+    list_append(&s->peers, &p->link);
+    s->n++;
+    loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
+    if (loop_poll_set(p->poll, LOOP_READ, &err) < 0)
+        part(p);
+}
+
+// A peer that has asked for nothing makes room: most ask at once.
+static void drop_silent(struct object_server *s)
+{
+    LIST_FOREACH(i, &s->peers) {
+        struct peer *p = CONTAINER_OF(i, struct peer, link);
+        if (!p->answering) {
+            part(p);
+            return;
+        }
+    }
+}
+
+static void on_connection(void *ctx, int events)
+{
+    struct object_server *s = ctx;
+    struct err err = ERR_INIT;
+    int fd;
+    (void)events;
+    while ((fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        if (s->n >= OBJECT_SERVER_PEERS_MAX)
+            drop_silent(s);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        if (s->n < OBJECT_SERVER_PEERS_MAX)
+            take(s, fd);
+        else
+            close(fd);
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+        return;
+    loop_poll_set(s->poll, 0, &err); // no descriptors: it would be readable all the time
+    loop_timer_arm(s->retry, RETRY_MS);
+}
+
+static void on_retry(void *ctx)
+{
+    struct object_server *s = ctx;
+    struct err err = ERR_INIT;
+    loop_poll_set(s->poll, LOOP_READ, &err);
+}
+
+static int bind_to(int family, const struct sockaddr *address, socklen_t len)
+{
+    int on = 1, off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (bind(fd, address, len) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+// Of both families where there are both.
+static int open_socket(bool local, int port)
+{
+    const struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port), .sin6_addr = IN6ADDR_ANY_INIT};
+    const struct sockaddr_in v4 = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(local ? INADDR_LOOPBACK : INADDR_ANY)};
+    int fd = local ? -1 : bind_to(AF_INET6, (const struct sockaddr *)&v6, sizeof v6);
+    return fd >= 0 ? fd : bind_to(AF_INET, (const struct sockaddr *)&v4, sizeof v4);
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)
+        return 0;
+    return ntohs(at.ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)&at)->sin6_port
+                                          : ((const struct sockaddr_in *)&at)->sin_port);
+}
+
+struct object_server *object_server_new(const struct object_server_config *config, struct err *err)
+{
+    int fd = open_socket(config->local, config->port);
+    if (fd < 0) {
+        err_set(err, ERR_UNAVAILABLE, "cannot listen for other workers on port %d: %s", config->port, strerror(errno));
+        return NULL;
+    }
+    struct object_server *s = xcalloc(1, sizeof *s);
+    *s = (struct object_server){.config = *config, .loop = config->loop, .fd = fd, .port = port_of(fd)};
+    list_init(&s->peers);
+    s->poll = loop_poll_new(s->loop, fd, on_connection, s);
+    s->retry = loop_timer_new(s->loop, on_retry, s);
+    if (loop_poll_set(s->poll, LOOP_READ, err) < 0) {
+        object_server_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void object_server_free(struct object_server *s)
+{
+    if (!s)
+        return;
+    LIST_FOREACH(p, &s->peers)
+        part(CONTAINER_OF(p, struct peer, link));
+    loop_poll_free(s->poll);
+    loop_timer_free(s->retry);
+    close(s->fd);
+    free(s->secret);
+    free(s);
+}
+
+int object_server_port(const struct object_server *s)
+{
+    return s->port;
+}
+
+void object_server_secret(struct object_server *s, const char *secret)
+{
+    if (str_eq(s->secret, secret))
+        return;
+    free(s->secret);
+    s->secret = xstrdup(secret);
+}
+
+uint64_t object_server_bytes(const struct object_server *s)
+{
+    return s->bytes;
+}

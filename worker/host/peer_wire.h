@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one worker process asks another one, on a connection of its own: an object, or to join a rendezvous. One
+// request, one answer. docs/protocol.md, "Between workers". All numbers are little endian.
+//
+//   object   u32 PEER_OBJECT_MAGIC   u32 place of who asks            u64 id   i64 until   64 bytes key
+//   join     u32 PEER_JOIN_MAGIC     u32 place in the list of ranks   the same, of a rendezvous (rendezvous.h)
+//   answer   u32 form                u32 0, or number of an error     u64 length   the object, or a message
+//
+// Who has a GPU says so by its place (rank_device.h). To them, the form of the answer says more about an object with
+// values on the owner's device.
+#pragma once
+
+#include <stdint.h>
+
+#define PEER_OBJECT_MAGIC UINT32_C(0x314f4443) // "CDO1"
+#define PEER_JOIN_MAGIC UINT32_C(0x314d4443)   // "CDM1"
+enum { PEER_KEY_LEN = 64, PEER_REQUEST_LEN = 24 + PEER_KEY_LEN, PEER_ANSWER_LEN = 16 };
+enum { PEER_NO_GPU = 0, PEER_ELSEWHERE = -1 }; // instead of a place; the latter: it can open no handles
+
+enum peer_form {
+    PEER_BYTES,  // "CDO1": the object follows
+    PEER_VALUES, // "CDV1": likewise; its values belong onto a device
+    PEER_HANDLE, // "CDH1": a device_handle of its values follows, then its head: they are copied while the
+                 // connection is open
+};
+
+struct peer_object_request {
+    uint32_t place;
+    uint64_t id;
+    int64_t until;
+    char key[PEER_KEY_LEN];
+};
+
+struct peer_join_request {
+    uint32_t index;
+    uint64_t id;
+    int64_t until;
+    char key[PEER_KEY_LEN];
+};
+
+struct peer_answer {
+    enum peer_form form;
+    uint32_t code; // 0, or -(enum err_code)
+    uint64_t len;  // of the object, or of the message
+};
+
+void peer_object_request_write(const struct peer_object_request *q, char out[PEER_REQUEST_LEN]);
+int peer_object_request_read(const char in[PEER_REQUEST_LEN], struct peer_object_request *ret); // ERR_PROTO
+void peer_join_request_write(const struct peer_join_request *g, char out[PEER_REQUEST_LEN]);
+int peer_join_request_read(const char in[PEER_REQUEST_LEN], struct peer_join_request *ret); // ERR_PROTO
+void peer_answer_write(const struct peer_answer *a, char out[PEER_ANSWER_LEN]);
+int peer_answer_read(const char in[PEER_ANSWER_LEN], struct peer_answer *ret); // ERR_PROTO
