@@ -12,7 +12,6 @@
 #include "common/wire/safetensors.h"
 #include "sdk/c/include/cadre/collective.h"
 #include "worker/collective/backend.h"
-#include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
@@ -182,7 +181,7 @@ int main(int argc, char **argv)
     struct bench b = {.calls = CALLS, .pairs = PAIRS};
     struct err err = ERR_INIT;
     parse(&b, argc, argv);
-    check(cuda_open(&b.device, &err), &err);
+    check(device_open(&b.device, &err), &err);
     check(device_enter(b.device, &err), &err);
     check(device_alloc(b.device, BYTES, &b.in, &err), &err);
     check(device_alloc(b.device, BYTES, &b.out, &err), &err);

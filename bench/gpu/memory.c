@@ -12,7 +12,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/device/copier.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -192,7 +192,7 @@ static _Noreturn void be_owner(size_t bytes, int out)
     struct device_handle handle;
     struct err err = ERR_INIT;
     void *memory;
-    check(cuda_open(&d, &err), &err);
+    check(device_open(&d, &err), &err);
     check(device_enter(d, &err), &err);
     check(device_alloc(d, bytes, &memory, &err), &err);
     check(device_export(d, memory, &handle, &err), &err);
@@ -220,7 +220,7 @@ static void set_up(struct bench *b, int in)
     struct err err = ERR_INIT;
     struct device_handle handle;
     find_driver(&b->driver);
-    check(cuda_open(&b->device, &err), &err);
+    check(device_open(&b->device, &err), &err);
     check(device_enter(b->device, &err), &err);
     check(copier_new(b->device, true, &b->copier, &err), &err);
     check(device_alloc(b->device, b->bytes, &b->memory, &err), &err);

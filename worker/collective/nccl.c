@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 #include "worker/collective/agreement.h"
-#include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <dlfcn.h>
@@ -212,7 +211,7 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     pthread_mutex_init(&s->mutex, NULL);
     int r = load(&s->f, err);
     if (r == 0)
-        r = cuda_open(&s->device, err);
+        r = device_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
         r = s->borrowed ? 0 : device_stream_new(s->device, &s->stream, err);
         if (r == 0)

@@ -95,8 +95,6 @@ int copier_upload(struct copier *c, void *to, const void *from, size_t len, cons
                   struct err *err)
 {
     int r = 0;
-    if (!device_is_gpu(c->device))
-        return device_copy(c->device, to, from, len, c->stream, err);
     for (size_t at = 0; r == 0 && at < len; at += PIECE) {
         struct piece *p;
         size_t n = MIN(PIECE, len - at);
@@ -115,8 +113,6 @@ int copier_download(struct copier *c, void *to, const void *from, size_t len, co
     struct piece *all[PIECES] = {NULL};
     size_t begun = 0, taken = 0; // bytes
     int r = 0;
-    if (!device_is_gpu(c->device))
-        return device_copy(c->device, to, from, len, c->stream, err);
     while (r == 0 && taken < len) {
         for (size_t n; r == 0 && begun < len && begun - taken < PIECES * PIECE; begun += n) {
             struct piece **p = &all[begun / PIECE % PIECES];

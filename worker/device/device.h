@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device of this rank: memory, streams that fill it, and handles that give it to other processes. There are two
-// back ends. One is an NVIDIA GPU, through the driver (cuda.h), which is loaded when the first GPU is opened. The other
-// one has the memory of the process in the place of a GPU's (host_device.h), so the same code runs on nodes without a
-// GPU. What is put on its streams is done at once.
+// The GPU of this rank: memory, streams that fill it, and handles that give it to other processes. NVIDIA's driver,
+// libcuda.so.1, is loaded when the first GPU is opened and is linked with nothing, so that one program runs on nodes
+// with and without GPUs.
 //
 // A thread enters a device before it uses it, and leaves it afterwards. Entries nest, and several threads may be inside
 // at a time. Errors of all functions:
@@ -14,16 +13,34 @@
 //   ERR_IO        any other failure of the driver
 #pragma once
 
-#include "worker/device/device_backend.h"
+#include "common/base/err.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { DEVICE_UUID_TEXT = 48 };
+enum { DEVICE_UUID_SIZE = 16, DEVICE_UUID_TEXT = 48, DEVICE_HANDLE_SIZE = 72 };
+
+struct device;
+
+struct device_handle {
+    unsigned char bytes[DEVICE_HANDLE_SIZE];
+};
+
+struct device_mapping {
+    void *memory; // NULL = none
+    void *base;   // private
+};
+
+// The GPU whose context the calling thread has, else the one that CADRE_DEVICE names (the agent sets it). ERR_INVALID:
+// there is no driver, it is too old, or this rank has no GPU.
+int device_open(struct device **ret, struct err *err);
+// Of programs that use CUDA themselves: ERR_GONE if the GPU is lost to the calling thread. Loads nothing.
+int device_check_thread(struct err *err);
 
 void device_close(struct device *d); // accepts NULL
-bool device_is_gpu(const struct device *d);
-const unsigned char *device_uuid(const struct device *d); // zeros where it is no GPU
+const unsigned char *device_uuid(const struct device *d);
 void device_uuid_text(const unsigned char uuid[DEVICE_UUID_SIZE], char ret[DEVICE_UUID_TEXT]); // "GPU-3f0c9a52-..."
 
 int device_enter(struct device *d, struct err *err);

@@ -6,7 +6,7 @@
 #include "common/wire/share.h"
 #include "common/wire/via.h"
 #include "common/ws/pool.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 #include "worker/host/number.h"
 
 #include <inttypes.h>
@@ -128,7 +128,7 @@ void call_refuse(struct cadre_call *c, const struct err *err)
 void call_note_loss(struct cadre_call *c)
 {
     struct err err = ERR_INIT;
-    if (!c->loss && rank_device_has_gpu(c->device.rank) && cuda_check_thread(&err) == ERR_GONE)
+    if (!c->loss && rank_device_has_gpu(c->device.rank) && device_check_thread(&err) == ERR_GONE)
         c->loss = arena_strdup(&c->arena, err.msg);
 }
 

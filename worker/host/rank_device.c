@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ int rank_device_enter(struct rank_device *d, struct err *err)
     if (d->number < 0)
         r = err_set(err, ERR_INVALID, "this rank has no GPU");
     else if (!d->device)
-        r = cuda_open(&d->device, err);
+        r = device_open(&d->device, err);
     pthread_mutex_unlock(&d->mutex);
     return r < 0 ? r : device_enter(d->device, err);
 }

@@ -6,7 +6,6 @@
 #include "common/base/mem.h"
 #include "tests/unit/support/again.h"
 #include "tests/unit/support/folder.h"
-#include "worker/device/cuda.h"
 #include "worker/device/device.h"
 
 #include <setjmp.h>
@@ -218,7 +217,7 @@ static void hear_folder(const char *name, char *out, size_t size)
 static void open_stream(struct streamed *s)
 {
     struct err err = ERR_INIT;
-    if (cuda_open(&s->device, &err) < 0 || device_enter(s->device, &err) < 0 ||
+    if (device_open(&s->device, &err) < 0 || device_enter(s->device, &err) < 0 ||
         device_stream_new(s->device, &s->stream, &err) < 0)
         abort();
 }

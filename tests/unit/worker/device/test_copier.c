@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies through pinned memory, over both back ends.
+// Copies through pinned memory.
 #include "worker/device/copier.h"
 
 #include "common/base/mem.h"
 #include "tests/unit/support/folder.h"
-#include "worker/device/cuda.h"
-#include "worker/device/host_device.h"
+#include "worker/device/device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,15 +32,12 @@ static void ok(int r, const struct err *err)
         fail_msg("%s", err->msg);
 }
 
-static void begin(struct fixture *f, bool gpu, const char *control)
+static void begin(struct fixture *f, const char *control)
 {
     struct err err = ERR_INIT;
     folder_clear(folder);
     folder_write(folder, "control", control);
-    if (gpu)
-        ok(cuda_open(&f->device, &err), &err);
-    else
-        f->device = host_device_open();
+    ok(device_open(&f->device, &err), &err);
     ok(device_enter(f->device, &err), &err);
     ok(copier_new(f->device, false, &f->copier, &err), &err);
     ok(device_alloc(f->device, BIG, &f->memory, &err), &err);
@@ -62,11 +58,11 @@ static void end(struct fixture *f)
 }
 
 // With a device that lags behind, memory that is used again too early would hold other bytes.
-static void there_and_back(bool gpu, const char *control)
+static void there_and_back(const char *control)
 {
     struct fixture f;
     struct err err = ERR_INIT;
-    begin(&f, gpu, control);
+    begin(&f, control);
     ok(copier_upload(f.copier, f.memory, f.in, BIG, NULL, &err), &err);
     memset(f.in, 0, 1000); // the caller's again
     ok(copier_download(f.copier, f.out, f.memory, BIG, NULL, &err), &err);
@@ -79,9 +75,8 @@ static void there_and_back(bool gpu, const char *control)
 static void bytes_come_back_as_they_were(void **state)
 {
     (void)state;
-    there_and_back(false, "");
-    there_and_back(true, "");
-    there_and_back(true, "lag 3000\n");
+    there_and_back("");
+    there_and_back("lag 3000\n");
 }
 
 static void small_copies_that_follow_each_other_do_not_mix(void **state)
@@ -89,7 +84,7 @@ static void small_copies_that_follow_each_other_do_not_mix(void **state)
     struct fixture f;
     struct err err = ERR_INIT;
     (void)state;
-    begin(&f, true, "lag 500\n");
+    begin(&f, "lag 500\n");
     for (size_t i = 0; i < 50; i++) {
         memset(f.in, (int)i, 100);
         ok(copier_upload(f.copier, (char *)f.memory + i * 100, f.in, 100, NULL, &err), &err);
@@ -106,7 +101,7 @@ static void a_call_that_is_canceled_waits_no_longer(void **state)
     struct err err = ERR_INIT;
     atomic_bool canceled = true;
     (void)state;
-    begin(&f, true, "hang\n");
+    begin(&f, "hang\n");
     assert_int_equal(copier_upload(f.copier, f.memory, f.in, BIG, &canceled, &err), ERR_CANCELED);
     assert_int_equal(copier_download(f.copier, f.out, f.memory, 10, &canceled, &err), ERR_CANCELED);
     assert_int_equal(copier_wait(f.copier, &canceled, &err), ERR_CANCELED);
@@ -119,7 +114,7 @@ static void pinned_memory_that_is_short_fails_the_copy(void **state)
     struct fixture f;
     struct err err = ERR_INIT;
     (void)state;
-    begin(&f, true, "pin 2\n");
+    begin(&f, "pin 2\n");
     assert_int_equal(copier_upload(f.copier, f.memory, f.in, BIG, NULL, &err), ERR_NOMEM);
     assert_string_equal(err.msg, "the GPU: pinned memory of the host: CUDA_ERROR_OUT_OF_MEMORY (2)");
     folder_write(folder, "control", "");

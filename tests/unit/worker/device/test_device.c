@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface of worker/device over both back ends. The driver is a stand-in, in the library path (cuda_stand_in.c).
+// The driver is a stand-in, in the library path (cuda_stand_in.c).
 #include "worker/device/device.h"
 
 #include "common/base/mem.h"
 #include "tests/unit/support/again.h"
 #include "tests/unit/support/folder.h"
 #include "tests/unit/worker/device/cuda_stand_in.h"
-#include "worker/device/cuda.h"
-#include "worker/device/host_device.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,13 +24,11 @@ enum { WAIT_MS = 600 * 1000, SIZE = 64 << 10 };
 
 static char folder[64];
 
-static struct device *open_one(bool gpu)
+static struct device *open_one(void)
 {
     struct err err = ERR_INIT;
     struct device *d;
-    if (!gpu)
-        d = host_device_open();
-    else if (cuda_open(&d, &err) < 0)
+    if (device_open(&d, &err) < 0)
         fail_msg("%s", err.msg);
     assert_int_equal(device_enter(d, &err), 0);
     return d;
@@ -58,10 +54,12 @@ static int setup(void **state)
     return 0;
 }
 
-static void copy_there_and_back(bool gpu)
+static void bytes_go_to_the_device_and_back(void **state)
 {
     struct err err = ERR_INIT;
-    struct device *d = open_one(gpu);
+    (void)state;
+    folder_write(folder, "control", "lag 300\n");
+    struct device *d = open_one();
     void *stream, *memory, *other;
     char *in, *out;
     ok(device_stream_new(d, &stream, &err), &err);
@@ -82,16 +80,7 @@ static void copy_there_and_back(bool gpu)
     device_free(d, memory);
     device_free(d, other);
     device_stream_free(d, stream);
-    assert_int_equal(device_is_gpu(d), gpu);
     close_one(d);
-}
-
-static void bytes_go_to_the_device_and_back(void **state)
-{
-    (void)state;
-    copy_there_and_back(false);
-    folder_write(folder, "control", "lag 300\n");
-    copy_there_and_back(true);
 }
 
 static void a_stream_waits_for_the_event_of_another_one(void **state)
@@ -101,7 +90,7 @@ static void a_stream_waits_for_the_event_of_another_one(void **state)
     int *in, *out;
     (void)state;
     folder_write(folder, "control", "hang\n");
-    struct device *d = open_one(true);
+    struct device *d = open_one();
     ok(device_stream_new(d, &one, &err), &err);
     ok(device_stream_new(d, &two, &err), &err);
     ok(device_event_new(d, &event, &err), &err);
@@ -139,7 +128,7 @@ static void a_wait_ends_at_its_limit_or_when_it_is_canceled(void **state)
     int *in;
     (void)state;
     folder_write(folder, "control", "hang\n");
-    struct device *d = open_one(true);
+    struct device *d = open_one();
     ok(device_stream_new(d, &stream, &err), &err);
     ok(device_alloc(d, sizeof *in, &memory, &err), &err);
     ok(device_pin(d, sizeof *in, (void **)&in, &err), &err);
@@ -161,7 +150,7 @@ static void memory_that_is_short_is_said_with_its_numbers(void **state)
     void *first, *second;
     (void)state;
     folder_write(folder, "control", "memory 100000\n");
-    struct device *d = open_one(true);
+    struct device *d = open_one();
     ok(device_alloc(d, 60000, &first, &err), &err);
     assert_int_equal(device_alloc(d, 60000, &second, &err), ERR_NOMEM);
     assert_string_equal(err.msg, "the GPU has no room for 60000 bytes: 40000 of its 100000 bytes are free: "
@@ -169,9 +158,6 @@ static void memory_that_is_short_is_said_with_its_numbers(void **state)
     device_free(d, first);
     ok(device_alloc(d, 60000, &second, &err), &err);
     device_free(d, second);
-    close_one(d);
-    d = open_one(false);
-    assert_int_equal(device_alloc(d, SIZE_MAX, &first, &err), ERR_NOMEM);
     close_one(d);
 }
 
@@ -182,8 +168,8 @@ static void after_an_illegal_address_every_call_says_so(void **state)
     (void)state;
     pid_t child = fork(); // its context cannot be repaired
     if (child == 0) {
-        struct device *d = open_one(true);
-        ok(cuda_check_thread(&err), &err);
+        struct device *d = open_one();
+        ok(device_check_thread(&err), &err);
         ok(device_stream_new(d, &stream, &err), &err);
         ok(device_alloc(d, 8, &memory, &err), &err);
         ok(device_pin(d, 8, &in, &err), &err);
@@ -193,7 +179,7 @@ static void after_an_illegal_address_every_call_says_so(void **state)
                     strcmp(err.msg, "the GPU: its stream: CUDA_ERROR_ILLEGAL_ADDRESS (700)") == 0;
         folder_write(folder, "control", "");
         said = said && device_alloc(d, 8, &memory, &err) == ERR_GONE;
-        said = said && cuda_check_thread(&err) == ERR_GONE &&
+        said = said && device_check_thread(&err) == ERR_GONE &&
                strcmp(err.msg, "the GPU: it is lost to this process: CUDA_ERROR_ILLEGAL_ADDRESS (700)") == 0;
         _exit(said ? 0 : 1);
     }
@@ -207,7 +193,7 @@ static void refuses(const char *lines, const char *what)
     struct err err = ERR_INIT;
     struct device *d;
     folder_write(folder, "control", lines);
-    assert_int_equal(cuda_open(&d, &err), ERR_INVALID);
+    assert_int_equal(device_open(&d, &err), ERR_INVALID);
     assert_null(d);
     assert_string_equal(err.msg, what);
 }
@@ -232,7 +218,7 @@ static int open_alone(void)
 {
     struct err err = ERR_INIT;
     struct device *d;
-    if (cuda_open(&d, &err) == 0)
+    if (device_open(&d, &err) == 0)
         device_close(d);
     puts(err.msg);
     return 0;
@@ -265,16 +251,16 @@ static void the_gpu_of_the_thread_goes_before_the_one_of_the_environment(void **
 {
     struct err err = ERR_INIT;
     int (*choose)(void *context) = NULL;
-    struct device *d = open_one(true); // so that the driver is loaded
+    struct device *d = open_one(); // so that the driver is loaded
     void *symbol = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuCtxSetCurrent");
     (void)state;
     close_one(d);
     assert_non_null(symbol);
     memcpy(&choose, &symbol, sizeof symbol);
     setenv("CADRE_DEVICE", "7", 1); // which there is not
-    assert_int_equal(cuda_open(&d, &err), ERR_INVALID);
+    assert_int_equal(device_open(&d, &err), ERR_INVALID);
     choose(&err);
-    ok(cuda_open(&d, &err), &err);
+    ok(device_open(&d, &err), &err);
     device_close(d);
     choose(NULL);
 }
@@ -291,7 +277,7 @@ static void another_process_opens_memory_by_its_handle(void **state)
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     if (child == 0) {
-        struct device *d = open_one(true);
+        struct device *d = open_one();
         ok(device_stream_new(d, &stream, &err), &err);
         ok(device_pin(d, sizeof *in, (void **)&in, &err), &err);
         if (read(ends[0], &handle, sizeof handle) != sizeof handle)
@@ -303,7 +289,7 @@ static void another_process_opens_memory_by_its_handle(void **state)
         device_unimport(d, &map); // once is enough
         _exit(*in == 4711 ? 0 : 1);
     }
-    struct device *d = open_one(true);
+    struct device *d = open_one();
     ok(device_stream_new(d, &stream, &err), &err);
     ok(device_pin(d, sizeof *in, (void **)&in, &err), &err);
     ok(device_alloc(d, SIZE, &memory, &err), &err);
@@ -328,20 +314,6 @@ static void another_process_opens_memory_by_its_handle(void **state)
     close(ends[1]);
 }
 
-static void memory_of_the_host_has_no_handle(void **state)
-{
-    struct err err = ERR_INIT;
-    struct device_handle handle = {{0}};
-    struct device_mapping map;
-    struct device *d = open_one(false);
-    int x = 0;
-    (void)state;
-    assert_int_equal(device_export(d, &x, &handle, &err), ERR_INVALID);
-    assert_int_equal(device_import(d, &handle, &map, &err), ERR_INVALID);
-    device_unimport(d, &map);
-    close_one(d);
-}
-
 #define TEST(name) cmocka_unit_test_setup(name, setup)
 
 int main(int argc, char **argv)
@@ -361,7 +333,6 @@ int main(int argc, char **argv)
         TEST(what_is_not_there_is_named),
         TEST(a_node_without_a_driver_or_with_an_old_one_is_told_what_it_needs),
         TEST(the_gpu_of_the_thread_goes_before_the_one_of_the_environment),
-        TEST(memory_of_the_host_has_no_handle),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);

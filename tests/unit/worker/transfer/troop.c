@@ -7,7 +7,7 @@
 #include "common/base/str.h"
 #include "tests/unit/support/folder.h"
 #include "worker/collective/star_frame.h"
-#include "worker/device/cuda.h"
+#include "worker/device/device.h"
 #include "worker/transfer/reshard.h"
 
 #include <setjmp.h>
@@ -181,7 +181,7 @@ static void value_blocks(const struct weights *w, uint32_t rank, bool check, boo
 static void put_on_device(struct weights *w)
 {
     struct err err = ERR_INIT;
-    assert_int_equal(cuda_open(&w->gpu.device, &err), 0);
+    assert_int_equal(device_open(&w->gpu.device, &err), 0);
     assert_int_equal(device_enter(w->gpu.device, &err), 0);
     assert_int_equal(copier_new(w->gpu.device, false, &w->gpu.copier, &err), 0);
     for (size_t i = 0; i + 1 < TENSORS; i++) {
