@@ -133,8 +133,8 @@ static int archive_record(struct connection *c, struct worker *w, const struct r
 void worker_archive_piece(struct gateway *g, const char *ns, const struct archive_piece *p)
 {
     const struct group *group = p->group ? router_group(&g->router, p->group) : NULL;
-    const struct group *lobby = group && str_eq(group->ns, ns) ? group->lobby : NULL;
-    const struct member *m = lobby && p->rank < lobby->world ? lobby->ranks[p->rank].member : NULL;
+    const struct group *bootstrap = group && str_eq(group->ns, ns) ? group->bootstrap : NULL;
+    const struct member *m = bootstrap && p->rank < bootstrap->world ? bootstrap->ranks[p->rank].member : NULL;
     if (!m || m->attempt != p->attempt || !m->peer.owner)
         return; // it has gone
     struct connection *c = CONTAINER_OF(m->peer.owner, struct connection, outlet);

@@ -70,7 +70,7 @@ struct member {
     const char *address, *secret; // likewise
     uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
     bool takes_code;              // from callers with the right to send it
-    const char *awaits;           // NULL = nothing; else it is in the lobby of its group (proxy_group.h)
+    const char *awaits;           // NULL = nothing; else it is in the bootstrap group (proxy_group.h)
     struct member_role *roles;    // at least one
     size_t n_roles;
     struct member_lane lanes[MEMBER_LANES_MAX + 1]; // the last for what needs no thread of the class: it has no limit

@@ -171,19 +171,19 @@ int group_admits(const struct group *g, const struct member *m, struct err *err)
     return 0;
 }
 
-struct group *group_lobby(struct group *g, bool *ret_new)
+struct group *group_bootstrap(struct group *g, bool *ret_new)
 {
-    *ret_new = !g->lobby;
-    if (g->lobby)
-        return g->lobby;
-    char *name = xasprintf("%s" GROUP_LOBBY, g->name);
-    g->lobby = group_new(g->uid, g->ns, name, g->stats.common);
+    *ret_new = !g->bootstrap;
+    if (g->bootstrap)
+        return g->bootstrap;
+    char *name = xasprintf("%s" GROUP_BOOTSTRAP, g->name);
+    g->bootstrap = group_new(g->uid, g->ns, name, g->stats.common);
     free(name);
     group_update(
-        g->lobby,
+        g->bootstrap,
         &(struct group_facts){
             .world = g->world, .attempt = g->attempt, .oldest = g->oldest, .refusal = g->refusal, .status = g->status});
-    return g->lobby;
+    return g->bootstrap;
 }
 
 void group_join(struct group *g, struct member *m)
@@ -248,8 +248,8 @@ void group_explain(const struct group *g, struct buf *out)
             buf_printf(out, "%s%u", named++ ? ", " : ", missing: ", i);
     if (missing > named)
         buf_printf(out, ", and %u more", missing - named);
-    if (g->lobby && g->lobby->n_connected)
-        buf_printf(out, "; %u of them " AWAITS_CODE, g->lobby->n_connected);
+    if (g->bootstrap && g->bootstrap->n_connected)
+        buf_printf(out, "; %u of them " AWAITS_CODE, g->bootstrap->n_connected);
     if (!str_empty(g->status))
         buf_printf(out, "; %s", g->status);
 }
@@ -316,7 +316,7 @@ static void info_workers(const struct group *g, uint32_t from, struct json_write
         writer_object(w, NULL);
         writer_i64(w, "rank", i);
         writer_bool(w, "connected", m != NULL);
-        if (!m && g->lobby && (m = g->lobby->ranks[i].member))
+        if (!m && g->bootstrap && (m = g->bootstrap->ranks[i].member))
             writer_str(w, "awaits", m->awaits);
         if (m) {
             writer_i64(w, "attempt", m->attempt);
@@ -335,7 +335,7 @@ static void info_workers(const struct group *g, uint32_t from, struct json_write
 static void info_message(const struct group *g, struct json_writer *w)
 {
     char waiting[256];
-    uint32_t n = g->lobby ? g->lobby->n_connected : 0;
+    uint32_t n = g->bootstrap ? g->bootstrap->n_connected : 0;
     snprintf(waiting, sizeof waiting, "%u of %u ranks " AWAITS_CODE, n, g->world);
     writer_str_set(w, "message", g->refusal ? g->refusal : n ? waiting : g->status);
 }

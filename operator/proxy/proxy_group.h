@@ -35,9 +35,9 @@ struct group_rank {
     char *gpus; // a JSON list, as an agent told it last; NULL = none
 };
 
-// The ranks that wait for their code are connected to the lobby of their group, and not to the group. It is a group of
-// its own with the same ranks, NAME.code, which programs call to bring the code; it lasts as long as the group.
-#define GROUP_LOBBY ".code"
+// Ranks that wait for their code are not connected to the group, but to its bootstrap group. That is a group of its own
+// with the same ranks, NAME.code, which programs call to bring the code. It lasts as long as the group.
+#define GROUP_BOOTSTRAP ".code"
 
 struct ranking;
 
@@ -51,7 +51,7 @@ struct group {
     size_t n_meshes;
     struct arena memory;      // of the meshes
     struct group_rank *ranks; // `world` of them
-    struct group *lobby;      // NULL = no rank has waited for code
+    struct group *bootstrap;  // NULL = no rank has waited for code
     uint32_t n_connected;
     uint32_t last_any;       // counts calls to any rank, so that equals take turns
     struct ranking *ranking; // of those that are connected
@@ -79,8 +79,8 @@ int group_refuses(const struct group *g, struct err *err);
 int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
 // Whether a process may take its place, by its attempt and rank: 0, ERR_CONFLICT (older), ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
-// Its lobby, which is made where there is none: *ret_new.
-struct group *group_lobby(struct group *g, bool *ret_new);
+// Its bootstrap group. *ret_new: there was none yet.
+struct group *group_bootstrap(struct group *g, bool *ret_new);
 void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
 bool group_registered(const struct member *m);      // it has its place

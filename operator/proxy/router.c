@@ -60,8 +60,8 @@ void router_init(struct router *r, const struct router_config *config)
 
 static void free_group(struct group *g)
 {
-    if (g->lobby)
-        group_free(g->lobby);
+    if (g->bootstrap)
+        group_free(g->bootstrap);
     output_group_ends(g);
     group_free(g);
 }
@@ -248,8 +248,8 @@ void router_group_set(struct router *r, const struct group_facts *f)
         add_group(r, g);
     }
     update_group(r, g, f);
-    if (g->lobby)
-        update_group(r, g->lobby, f);
+    if (g->bootstrap)
+        update_group(r, g->bootstrap, f);
     kill_outdated(g);
 }
 
@@ -272,8 +272,8 @@ void router_group_gone(struct router *r, const char *uid)
         return;
     kills_group_ends(g);
     output_group_ends(g);
-    if (g->lobby)
-        remove_group(r, TAKE_PTR(g->lobby));
+    if (g->bootstrap)
+        remove_group(r, TAKE_PTR(g->bootstrap));
     remove_group(r, g);
 }
 
@@ -354,8 +354,8 @@ void router_worker_exited(struct router *r, const char *uid, uint32_t attempt, u
         return;
     const struct process_end end = {exit_code, last_words(last_lines, &a)};
     note_exit(r, g, attempt, rank, &end);
-    if (g->lobby)
-        note_exit(r, g->lobby, attempt, rank, &end);
+    if (g->bootstrap)
+        note_exit(r, g->bootstrap, attempt, rank, &end);
     kill_ended(g, rank, attempt);
     arena_done(&a);
 }
@@ -381,10 +381,10 @@ static void take_over(struct router *r, const struct group *g, uint32_t rank)
     }
 }
 
-static struct group *lobby(struct router *r, struct group *of)
+static struct group *bootstrap(struct router *r, struct group *of)
 {
     bool new;
-    struct group *g = group_lobby(of, &new);
+    struct group *g = group_bootstrap(of, &new);
     if (new)
         add_group(r, g);
     return g;
@@ -402,17 +402,17 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     if (code < 0)
         return code;
     code = group_admits(g, m, err);
-    if (code == 0 && g->lobby)
-        code = group_admits(g->lobby, m, err);
+    if (code == 0 && g->bootstrap)
+        code = group_admits(g->bootstrap, m, err);
     if (code < 0) {
         member_free(m);
         return code;
     }
     take_over(r, g, m->rank);
-    if (g->lobby)
-        take_over(r, g->lobby, m->rank);
+    if (g->bootstrap)
+        take_over(r, g->bootstrap, m->rank);
     if (m->awaits)
-        g = lobby(r, g);
+        g = bootstrap(r, g);
     peer_init(&m->peer, &r->changes, out, owner);
     if (id->welcome)
         (void)record_writer_copy(out, &(struct record_header){.type = RECORD_WELCOME, .rank = m->rank}, id->welcome,

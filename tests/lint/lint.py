@@ -101,6 +101,7 @@ RETIRED = (
     # The protocol has kept it: a member of PLACE, and the text of a key.
     (r'meeting(?!/v1)(?!\\?")(?!`)', ("common/", "docs/", "operator/", "worker/"), "rendezvous"),
     (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
+    (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
 )
 

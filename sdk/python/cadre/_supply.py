@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings the archives of a program's groups to pods that wait for them, for as long as the program is connected.
 
-A rank that waits says so in group.info ("awaits"), and is called in the lobby of its group, NAME.code. One rank of each pod
+A rank that waits says so in group.info ("awaits"), and is called in the bootstrap group, NAME.code. One rank of each pod
 gets the archive; the others find it there. A rank that gets it from another pod takes nothing from programs.
 """
 
@@ -52,10 +52,10 @@ class _Supply:
         return False
 
     def _send(self, client, rank):
-        lobby, archive, at = client.group(f"{self.name}.code"), self.archive, 0
+        bootstrap, archive, at = client.group(f"{self.name}.code"), self.archive, 0
         size = 0  # the first call only asks
         while at is not None and at < archive.size:
-            at = lobby.call("receive", archive.sha256, at, archive.read(at, size), rank=rank, timeout=_ANSWER_S,
+            at = bootstrap.call("receive", archive.sha256, at, archive.read(at, size), rank=rank, timeout=_ANSWER_S,
                             refuse_when_not_ready=True)
             size = _PIECE
 

@@ -71,7 +71,7 @@ typedef struct cadre_host_options {
                           // types come there, and what the debugger writes goes to them. -1 = none is let in
     int wake_fd;          // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
     const char *awaits;   // the archive of code without which it cannot begin, its SHA-256: it waits for that in the
-                          // lobby of its group, NAME.code, and ends. NULL = none
+                          // bootstrap group, NAME.code, and ends. NULL = none
     cadre_host_code code; // whose arguments may be opened although that runs what the sender likes, as with pickles;
                           // and who may debug
 } cadre_host_options;

@@ -366,9 +366,9 @@ def main():
         host = _host.load()
         wanted = _load.archive()
         if wanted and not os.path.isdir(wanted.place):
-            from . import _lobby
+            from . import _bootstrap
 
-            code = _lobby.wait(wanted, functools.partial(_waiting, host))
+            code = _bootstrap.wait(wanted, functools.partial(_waiting, host))
             if code is None:  # a process has one host: the next one begins anew
                 os.execve(sys.executable, [sys.executable, "-m", "cadre.worker"], started_with)
             return code

@@ -24,7 +24,7 @@ import cadre
 from cadre import _method, _supply
 from cadre._code import _archive
 from cadre._code._ignored import Ignored
-from cadre.worker import _lobby
+from cadre.worker import _bootstrap
 from python_case import RunCase, main, program
 
 SEED = int(os.environ.get("SEED", "7"))
@@ -380,11 +380,11 @@ class Trainer:
             self.assertIn("1 of 1 ranks wait for their code", info["message"])
             with self.assertRaisesRegex(cadre.Error, "1 of them wait for their code"):
                 group.call("work", refuse_when_not_ready=True)
-            lobby = client.group("mine.code")
+            bootstrap = client.group("mine.code")
             for pattern, args in (("waits for the archive", ["0" * 64, 0, b""]), ("do not follow", [sha256, 5, b"x"]),
                                   ("do not follow", [sha256, 0, b"x" * (1 << 20)])):
                 with self.assertRaisesRegex(ValueError, pattern):
-                    lobby.call("receive", *args, rank=0)
+                    bootstrap.call("receive", *args, rank=0)
             with self.assertRaisesRegex(cadre.Error, "exited with code 65"):
                 group.work()
 
@@ -405,10 +405,10 @@ class Trainer:
         self.write("work/slow.py", "import time, train\ntime.sleep(1)\nTrainer = train.Trainer\n")
         with cadre.connect(self.run_apart(), namespace="default") as client:
             group, archive = self.begun(client, max_restarts=20)
-            lobby, sha256, half = client.group("mine.code"), archive.sha256, archive.size // 2
+            bootstrap, sha256, half = client.group("mine.code"), archive.sha256, archive.size // 2
 
             def receive(offset, size):
-                return lobby.call("receive", sha256, offset, archive.read(offset, size), rank=0, timeout=100)
+                return bootstrap.call("receive", sha256, offset, archive.read(offset, size), rank=0, timeout=100)
 
             def dies():
                 group.kill(0)
@@ -440,10 +440,10 @@ class Trainer:
         with cadre.connect(self.run_apart(), namespace="default") as client:
             group, archive = self.begun(client, replicas=2)
             self.await_waiting(group, 1)
-            lobby = client.group("mine.code")
+            bootstrap = client.group("mine.code")
 
             def receive(rank, data):
-                return lobby.call("receive", archive.sha256, 0, data, rank=rank, timeout=100)
+                return bootstrap.call("receive", archive.sha256, 0, data, rank=rank, timeout=100)
 
             self.assertEqual((receive(0, b""), receive(1, b"")), (0, None))
             group.kill(0)
@@ -488,10 +488,10 @@ class FromOtherPods(Folder):
         file, self.sha256 = tar_of(("working_dir/a", tarfile.REGTYPE, b"x" * 20000))
         self.data = file.getvalue()
         self.wanted = _archive.Wanted(self.sha256, len(self.data), self.root + "/archives")
-        self.lobby = _lobby.Lobby(self.wanted)
+        self.bootstrap = _bootstrap.Bootstrap(self.wanted)
 
     def fetch(self, keeper):
-        self.lobby._fetch(keeper, threading.Event())
+        self.bootstrap._fetch(keeper, threading.Event())
         return keeper.asked
 
     def test_it_comes_piece_by_piece(self):
@@ -515,7 +515,7 @@ class FromOtherPods(Folder):
 
     def test_other_bytes_are_refused_and_it_begins_again(self):
         self.fetch(Keeper(self.data, b"other"))
-        self.assertIn("its SHA-256 is", self.lobby.failed)
+        self.assertIn("its SHA-256 is", self.bootstrap.failed)
         self.fetch(Keeper(self.data))
         self.assertTrue(os.path.isdir(self.wanted.place))
 
@@ -528,23 +528,23 @@ class FromOtherPods(Folder):
             self.fetch(Keeper(self.data))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        self.assertIn("File too large", self.lobby.failed)
+        self.assertIn("File too large", self.bootstrap.failed)
         self.assertFalse(os.path.exists(self.wanted.place))
 
     def test_one_sender_at_a_time(self):
         call = unittest.mock.Mock(code=True)
         token = _method.call.set(call)
         self.addCleanup(_method.call.reset, token)
-        self.assertEqual(self.lobby.receive(self.sha256, 0, self.data[:10]), 10)
+        self.assertEqual(self.bootstrap.receive(self.sha256, 0, self.data[:10]), 10)
         self.assertEqual(self.fetch(Keeper(self.data)), [0])  # a program sends it
-        self.lobby._incoming.heard -= 100  # and has gone
+        self.bootstrap._incoming.heard -= 100  # and has gone
         self.fetch(Keeper(self.data))
         self.assertTrue(os.path.isdir(self.wanted.place))
         shutil.rmtree(self.wanted.place)
-        other = _lobby._begin(self.wanted)  # another rank of the pod
-        self.assertIsNone(self.lobby.receive(self.sha256, 0, b""))
+        other = _bootstrap._begin(self.wanted)  # another rank of the pod
+        self.assertIsNone(self.bootstrap.receive(self.sha256, 0, b""))
         other.close()
-        self.assertEqual(self.lobby.receive(self.sha256, 0, b""), 0)
+        self.assertEqual(self.bootstrap.receive(self.sha256, 0, b""), 0)
 
 
 if __name__ == "__main__":

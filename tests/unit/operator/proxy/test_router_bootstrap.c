@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that wait for the archive of their code: in the lobby of their group, where programs bring it.
+// Ranks that wait for the archive of their code: in the bootstrap group, where programs bring it.
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"
@@ -30,7 +30,7 @@ static void bring(struct world *w, uint32_t id, uint32_t rank)
     sends(w, (struct call_text){.id = id, .rank = rank, .head = RECEIVE, .args = "[1]"});
 }
 
-static void a_rank_that_waits_is_called_in_the_lobby_and_not_in_its_group(void **state)
+static void a_rank_that_waits_is_called_in_the_bootstrap_group_and_not_in_its_group(void **state)
 {
     struct world *w = *state;
     wait_at(w, 1, 1);
@@ -65,7 +65,7 @@ static void info_says_who_waits_for_what(void **state)
     hears_about(w, "1 ERROR", "missing: 1, 2, 3; 1 of them wait for their code");
 }
 
-static void the_death_of_a_rank_that_waits_ends_the_calls_of_the_lobby(void **state)
+static void the_death_of_a_rank_that_waits_ends_the_calls_of_the_bootstrap_group(void **state)
 {
     struct world *w = *state;
     wait_at(w, 2, 1);
@@ -84,7 +84,7 @@ static void a_rank_has_one_place(void **state)
     struct worker again;
     struct err err = ERR_INIT;
     wait_at(w, 1, 1);
-    worker_start(&w->f, &again, 1, 1); // the connection to the lobby is half open
+    worker_start(&w->f, &again, 1, 1); // the connection to the bootstrap group is half open
     assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
     worker_hang_up(&w->f, &w->workers[1]);
     wait_at(w, 1, 2); // another process, without its code
@@ -93,7 +93,7 @@ static void a_rank_has_one_place(void **state)
     assert_int_equal(worker_dial(&w->f, &again, 1, 1, &err), ERR_CONFLICT);
 }
 
-static void restarts_and_deletions_empty_the_lobby(void **state)
+static void restarts_and_deletions_empty_the_bootstrap_group(void **state)
 {
     struct world *w = *state;
     wait_at(w, 1, 1);
@@ -114,7 +114,7 @@ static void restarts_and_deletions_empty_the_lobby(void **state)
     hears(w, "2 ERROR NOT_FOUND *");
 }
 
-static void a_group_takes_calls_of_its_lobby_as_its_own(void **state)
+static void a_group_takes_calls_of_its_bootstrap_group_as_its_own(void **state)
 {
     struct world *w = *state;
     wait_at(w, 1, 1);
@@ -126,12 +126,12 @@ static void a_group_takes_calls_of_its_lobby_as_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROXY_TEST_EMPTY(a_rank_that_waits_is_called_in_the_lobby_and_not_in_its_group),
+        PROXY_TEST_EMPTY(a_rank_that_waits_is_called_in_the_bootstrap_group_and_not_in_its_group),
         PROXY_TEST_EMPTY(info_says_who_waits_for_what),
-        PROXY_TEST_EMPTY(the_death_of_a_rank_that_waits_ends_the_calls_of_the_lobby),
+        PROXY_TEST_EMPTY(the_death_of_a_rank_that_waits_ends_the_calls_of_the_bootstrap_group),
         PROXY_TEST_EMPTY(a_rank_has_one_place),
-        PROXY_TEST_EMPTY(restarts_and_deletions_empty_the_lobby),
-        PROXY_TEST_EMPTY(a_group_takes_calls_of_its_lobby_as_its_own),
+        PROXY_TEST_EMPTY(restarts_and_deletions_empty_the_bootstrap_group),
+        PROXY_TEST_EMPTY(a_group_takes_calls_of_its_bootstrap_group_as_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank whose archive of code is not in its pod yet: it waits in the lobby of its group, NAME.code, until another pod of
-the namespace has given the archive, a program has brought it, or another rank of the pod has got it; then the worker begins
-anew.
+"""A rank whose archive of code is not in its pod yet. It waits in the bootstrap group, NAME.code, until another pod of the
+namespace gives the archive, a program brings it, or another rank of the pod has got it. Then the worker begins anew.
 """
 
 import ctypes
@@ -67,7 +66,7 @@ def _begin(wanted):
         return None
 
 
-class Lobby:
+class Bootstrap:
     """What can be called meanwhile. `wanted`: a Wanted of cadre._code."""
 
     def __init__(self, wanted):
@@ -141,13 +140,13 @@ def _seconds():
         return float(os.environ.get(_WAIT) or _WAIT_S)
     except ValueError:
         raise _load.Stop(f"{_WAIT} is {os.environ[_WAIT]!r}: it is a number of seconds", _load.EXIT_USAGE) from None
-def _watch(lobby, host, over):
+def _watch(bootstrap, host, over):
     """Ends the wait: the archive is there, or it takes too long."""
-    wanted = lobby._wanted
+    wanted = bootstrap._wanted
     begun = asked = time.monotonic()
     while not os.path.isdir(wanted.place) and time.monotonic() < begun + _seconds():
         if time.monotonic() >= asked:
-            lobby._fetch(host, over)
+            bootstrap._fetch(host, over)
             asked = time.monotonic() + _ASK_S
         if over.wait(_LOOK_S):
             return
@@ -156,13 +155,13 @@ def _watch(lobby, host, over):
 
 def wait(wanted, server_of):
     """Returns the exit code, or None once the archive is there. server_of(roles, awaits): a Server that has begun."""
-    lobby = Lobby(wanted)
+    bootstrap = Bootstrap(wanted)
     _seconds()
     print(f"cadre-worker: rank {_method.rank()}: waits for the archive {wanted.sha256[:12]} of its code, {wanted.size} bytes",
           file=sys.stderr, flush=True)
-    server = server_of([_load.Role(None, Lobby, _load.methods_of(Lobby, lobby))], wanted.sha256)
+    server = server_of([_load.Role(None, Bootstrap, _load.methods_of(Bootstrap, bootstrap))], wanted.sha256)
     over = threading.Event()
-    watching = threading.Thread(target=_watch, args=(lobby, server.host, over), daemon=True)
+    watching = threading.Thread(target=_watch, args=(bootstrap, server.host, over), daemon=True)
     begun = time.monotonic()
     watching.start()
     server.serve(0)
@@ -175,4 +174,4 @@ def wait(wanted, server_of):
         return code
     raise _load.Stop("CodeMissing: run the program that made the group again, or put the code into the image: no other pod "
                      f"has the archive {wanted.sha256[:12]}, and it did not come within {_seconds():g} s"
-                     f"{': ' + lobby.failed if lobby.failed else ''}", _load.EXIT_MODULE)
+                     f"{': ' + bootstrap.failed if bootstrap.failed else ''}", _load.EXIT_MODULE)
