@@ -171,23 +171,31 @@ static void open_flow(struct mover *m, struct peer *p)
     flow_cursor(p->flow)->until = p->gives ? p->cursor.until : p->cursor.n;
 }
 
+// What others say that they need may be more than the plan has for them.
+static struct peer *connect_peer(struct peer *p, int fd)
+{
+    if (p)
+        p->fd = p->link.fd = fd;
+    else
+        close(fd);
+    return p;
+}
+
 void mover_connect_from(struct mover *m, uint32_t source, int fd)
 {
-    struct peer *p = m->sources[source];
-    p->fd = p->link.fd = fd;
-    if (!p->relays)
+    struct peer *p = connect_peer(m->sources[source], fd);
+    if (p && !p->relays)
         open_flow(m, p);
 }
 
 int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err)
 {
-    struct peer *p = m->takers[receiver];
+    struct peer *p = connect_peer(m->takers[receiver], fd);
     struct window_place place = *m->config.here;
-    p->fd = p->link.fd = fd;
-    if (!p->relays) {
+    if (p && !p->relays)
         open_flow(m, p);
+    if (!p || !p->relays)
         return 0;
-    }
     if (m->window)
         window_show(m->window, &place);
     return relay_link_show(&p->link, &place, err) < 0 ? err_wrap(err, "%s", p->name) : 0;

@@ -188,12 +188,14 @@ static void check_elements(const struct scene *c, const struct transfer_plan *pl
     }
 }
 
-static bool is_there(const struct side *s, size_t tensor, const uint64_t *at, bool pod, uint32_t number)
+enum { NODES, PODS };
+
+// Where a rank has the element.
+static void find_there(const struct side *s, size_t tensor, const uint64_t *at, bool ret[2][PLACES_MAX])
 {
     for (uint32_t rank = 0; rank < s->world; rank++)
-        if ((pod ? s->places[rank].pod : s->places[rank].node) == number && rank_has(s, tensor, rank, at))
-            return true;
-    return false;
+        if (rank_has(s, tensor, rank, at))
+            ret[NODES][s->places[rank].node] = ret[PODS][s->places[rank].pod] = true;
 }
 
 // An element enters a node, and a pod, once, or not at all if a sender there has it.
@@ -203,7 +205,10 @@ static void check_crossings(const struct scene *c, const struct transfer_plan *p
         for (uint64_t e = 0; e < elements(&c->from.tensors[i]); e++) {
             uint64_t at[DIMS];
             unsigned enters[2][PLACES_MAX] = {0};
+            bool had[2][PLACES_MAX] = {0}, wanted[2][PLACES_MAX] = {0};
             place_of(&c->from.tensors[i], e, at);
+            find_there(&c->from, i, at, had);
+            find_there(&c->to, c->n - 1 - i, at, wanted);
             for (size_t k = 0; k < plan->n; k++) {
                 const struct transfer_piece *p = &plan->pieces[k];
                 const struct transfer_place *to = &c->to.places[p->to],
@@ -211,13 +216,12 @@ static void check_crossings(const struct scene *c, const struct transfer_plan *p
                                                                      : &c->from.places[p->from];
                 if (p->destination != c->n - 1 - i || !piece_has(p, at))
                     continue;
-                enters[0][to->node] += to->node != from->node;
-                enters[1][to->pod] += to->pod != from->pod;
+                enters[NODES][to->node] += to->node != from->node;
+                enters[PODS][to->pod] += to->pod != from->pod;
             }
-            for (uint32_t k = 0; k < 2 * PLACES_MAX; k++)
-                assert_int_equal(enters[k / PLACES_MAX][k % PLACES_MAX],
-                                 is_there(&c->to, c->n - 1 - i, at, k / PLACES_MAX, k % PLACES_MAX) &&
-                                     !is_there(&c->from, i, at, k / PLACES_MAX, k % PLACES_MAX));
+            for (int kind = NODES; kind <= PODS; kind++)
+                for (int k = 0; k < PLACES_MAX; k++)
+                    assert_int_equal(enters[kind][k], wanted[kind][k] && !had[kind][k]);
         }
     }
 }
