@@ -428,7 +428,7 @@ static void build_controllers(struct operator* o)
         .stores = o->stores,
         .agents = o->binding ? binding_agents(o->binding) : NULL,
         .router = o->binding ? binding_router(o->binding) : NULL,
-        .sightings = o->binding ? binding_sightings(o->binding) : NULL,
+        .reports = o->binding ? binding_reports(o->binding) : NULL,
         .territory = o->territory,
         .recorder = o->recorder,
         .metrics = o->metrics,

@@ -48,7 +48,7 @@
     X(MEMORY, 28, S)    \
     X(RETURN, 29, S)    \
     X(KILL, 30, S)      \
-    X(SIGHTINGS, 31, S) \
+    X(REPORT, 31, S)    \
     X(PLACE, 32, S)     \
     X(ARCHIVE, 33, S)   \
     X(PROGRESS, 34, S)

@@ -243,7 +243,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
     struct group_controller *c = xcalloc(1, sizeof *c);
     c->cluster = cluster_new();
     c->stores = options->stores;
-    c->peers = (struct peers){options->agents, options->router, options->sightings};
+    c->peers = (struct peers){options->agents, options->router, options->reports};
     c->shared = (struct controller_shared){
         .executor = {.client = options->client,
                      .stores = options->stores,

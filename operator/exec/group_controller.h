@@ -3,7 +3,7 @@
 // -> plan -> execution for each group that something has changed for.
 #pragma once
 
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 #include "operator/exec/entries.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
@@ -15,10 +15,10 @@ struct group_controller_options {
     // By enum kind; the controller subscribes to those of pods, nodes, Services, EndpointSlices, WorkerGroups and
     // PlacementGroups. NULL: there are none of that kind.
     struct store *const *stores;
-    struct agents *agents;             // told of pods that are gone; NULL: nobody is ever connected
-    struct router *router;             // whose members are the worker processes that take calls; NULL: none ever do
-    const struct sightings *sightings; // what other replicas see; NULL: there are none
-    const struct territory *territory; // namespaces that are left alone; NULL: there are none
+    struct agents *agents;                 // told of pods that are gone; NULL: nobody is ever connected
+    struct router *router;                 // whose members are the worker processes that take calls; NULL: none ever do
+    const struct replica_reports *reports; // what other replicas see; NULL: there are none
+    const struct territory *territory;     // namespaces that are left alone; NULL: there are none
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;

@@ -17,7 +17,7 @@ struct reach peers_reach(const struct peers *p, size_t expected, int64_t listeni
         .agents = agents,
         .n_agents = p->agents ? agents_witnesses(p->agents, agents, WITNESSES) : 0,
         .replicas = replicas,
-        .n_replicas = p->sightings ? sightings_witnesses(p->sightings, replicas, WITNESSES) : 0,
+        .n_replicas = p->reports ? replica_reports_witnesses(p->reports, replicas, WITNESSES) : 0,
     };
 }
 
@@ -28,7 +28,7 @@ const struct agent_facts *peers_agents(const struct peers *p, const struct worke
     for (size_t i = 0; i < n && p->agents; i++) {
         const char *uid = pods[i]->obj.meta.uid;
         agents_facts(p->agents, uid, wg->obj.meta.uid, a, &facts[i]);
-        facts[i].seen_by = p->sightings ? arena_strdup(a, sightings_agent(p->sightings, uid)) : NULL;
+        facts[i].seen_by = p->reports ? arena_strdup(a, replica_reports_agent(p->reports, uid)) : NULL;
     }
     return facts;
 }
@@ -42,8 +42,8 @@ const int32_t *peers_members(const struct peers *p, const struct group_view *v, 
     for (size_t rank = 0; g && rank < MIN(world, (size_t)g->world); rank++)
         if (g->ranks[rank].member)
             members[rank] = (int32_t)g->ranks[rank].member->attempt;
-    if (p->sightings)
-        sightings_members(p->sightings, wg->obj.meta.uid, members, world);
+    if (p->reports)
+        replica_reports_members(p->reports, wg->obj.meta.uid, members, world);
     return members;
 }
 

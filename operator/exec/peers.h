@@ -3,7 +3,7 @@
 #pragma once
 
 #include "operator/agents/agents.h"
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
 #include "operator/runtime/store.h"
@@ -11,7 +11,7 @@
 struct peers { // all borrowed; NULL = there is none: nobody is there
     const struct agents *agents;
     const struct router *router;
-    const struct sightings *sightings;
+    const struct replica_reports *reports;
 };
 
 // Of a cluster in which the agents of so many pods run.

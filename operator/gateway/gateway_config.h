@@ -4,7 +4,7 @@
 
 #include "common/base/loop.h"
 #include "operator/agents/agents.h"
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 #include "operator/gateway/authority.h"
 #include "operator/gateway/provisioner.h"
 #include "operator/proxy/router.h"
@@ -12,9 +12,9 @@
 struct gateway_config {                // 0 in a limit: its default
     const struct authority *authority; // borrowed
     struct agents *agents;             // borrowed; NULL = none are served
-    const char *replica;         // borrowed: what it is called among several, for those who watch; NULL = the only one
-    const char *instance;        // borrowed: what tells this process from others of that name
-    struct sightings *sightings; // borrowed: what other replicas say; NULL = there are none
+    const char *replica;  // borrowed: what it is called among several, for those who watch; NULL = the only one
+    const char *instance; // borrowed: what tells this process from others of that name
+    struct replica_reports *reports; // borrowed: what other replicas say; NULL = there are none
     const char *(*replicas)(
         void *ctx); // the names of all of them, as a JSON list; may be NULL, and return it: not known
     // Which object a pod belongs to, and how often its agent is to be heard. ERR_UNAVAILABLE: not known here yet, it

@@ -26,14 +26,14 @@ static void listen_on(struct connection *c)
 // `self` is NULL on the connection that a replica has to itself.
 static int replica_record(struct connection *c, const struct record *rec, struct err *err)
 {
-    struct sightings *s = c->gateway->config.sightings;
+    struct replica_reports *s = c->gateway->config.reports;
     listen_on(c);
-    if (c->self && rec->h.type == RECORD_SIGHTINGS)
-        return sightings_hear(s, c->self, rec->body, rec->len, err);
+    if (c->self && rec->h.type == RECORD_REPORT)
+        return replica_reports_take(s, c->self, rec->body, rec->len, err);
     if (rec->h.type != RECORD_HEARTBEAT)
         return err_set(err, ERR_PROTO, "a replica must not send %s records", record_type_name(rec->h.type));
     if (c->self)
-        sightings_alive(s, c->self);
+        replica_reports_alive(s, c->self);
     return 0;
 }
 
@@ -45,7 +45,7 @@ static void replica_changed(struct connection *c, struct peer *p)
 static void replica_end(struct connection *c)
 {
     if (c->self)
-        sightings_leave(c->gateway->config.sightings, TAKE_PTR(c->self));
+        replica_reports_leave(c->gateway->config.reports, TAKE_PTR(c->self));
 }
 
 static const struct role role = {
@@ -55,7 +55,7 @@ static int check_proof(const struct connection *c, const struct hello *h, struct
 {
     const struct authority *authority = c->gateway->config.authority;
     struct arena a = ARENA_INIT;
-    if (!c->gateway->config.sightings || !authority->replica_proof)
+    if (!c->gateway->config.reports || !authority->replica_proof)
         return err_set(err, ERR_FORBIDDEN, "other replicas cannot connect here");
     if (str_empty(h->replica) || str_empty(h->instance) || str_empty(h->proof))
         return err_set(err, ERR_INVALID, "HELLO: a replica says \"replica\", \"instance\" and \"proof\"");
@@ -89,17 +89,17 @@ static int send_welcome(struct connection *c, struct err *err)
 int replica_greet(struct connection *c, const struct hello *h, struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
-    struct sighter *sighter = NULL;
+    struct reporting_replica *replica = NULL;
     int r = check_proof(c, h, err);
     if (r == 0)
         r = send_welcome(c, err);
     if (r == 0 && !str_eq(h->instance, config->instance)) // by the advertised name one also finds oneself
-        r = sightings_join(config->sightings, h->replica, &sighter, err);
+        r = replica_reports_join(config->reports, h->replica, &replica, err);
     if (r < 0)
         return r;
     snprintf(c->name, sizeof c->name, "replica %.200s", h->replica);
     ws_session_owner(c->ws, "/replicas", 1); // which is no namespace
-    connection_serve(c, &role, sighter, ws_session_quota(c->ws));
+    connection_serve(c, &role, replica, ws_session_quota(c->ws));
     listen_on(c);
     return 0;
 }

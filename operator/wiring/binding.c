@@ -8,7 +8,7 @@
 #include "operator/exec/keyholders.h"
 #include "operator/exec/peers.h"
 #include "operator/gateway/gateway.h"
-#include "operator/gateway/replica_report.h"
+#include "operator/gateway/replica_reporter.h"
 #include "operator/identity/identity.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
@@ -39,8 +39,8 @@ struct binding {
     struct object_watch *secret; // with the keys: the identity reads it when it changes
     struct authority authority;
     struct replicas *replicas;
-    struct sightings *sightings;   // of other replicas
-    struct replica_report *report; // tells them ours; NULL until there are keys
+    struct replica_reports *reports;   // of other replicas
+    struct replica_reporter *reporter; // tells them ours; NULL until there are keys
     char instance[INSTANCE_SIZE];
     struct provisioning *provisioning;
     struct provisioner provisioner;
@@ -68,7 +68,7 @@ static void on_group(void *ctx, enum store_event event, const struct object *old
     struct arena a = ARENA_INIT;
     if (event == STORE_DELETED) {
         gateway_group_gone(b->gateway, old->meta.uid);
-        replica_report_group(b->report, old->meta.uid);
+        replica_reporter_group(b->reporter, old->meta.uid);
         return;
     }
     const struct workergroup *wg = workergroup_of(now), *before = group_before(wg, &a);
@@ -147,13 +147,13 @@ static void on_worker(void *ctx, const char *group_uid)
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
     if (g)
         wake(b, g->ns, g->name);
-    replica_report_group(b->report, group_uid);
+    replica_reporter_group(b->reporter, group_uid);
 }
 
 static void on_presence(void *ctx, const char *pod_uid)
 {
     const struct binding *b = ctx;
-    replica_report_agent(b->report, pod_uid);
+    replica_reporter_agent(b->reporter, pod_uid);
     b->o.seen(b->o.ctx);
 }
 
@@ -165,7 +165,7 @@ static void on_shared_changed(void *ctx, const char *ns, const char *placementgr
 }
 
 // Another replica says so; of who is connected here as well it is no news.
-static void on_agent_sighted(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
+static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
 {
     struct binding *b = ctx;
     struct agent_sight own;
@@ -178,7 +178,7 @@ static void on_agent_sighted(void *ctx, const char *pod_uid, const char *ns, con
         wake(b, ns, owner);
 }
 
-static void on_ranks_sighted(void *ctx, const char *group_uid)
+static void on_ranks_reported(void *ctx, const char *group_uid)
 {
     struct binding *b = ctx;
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
@@ -257,7 +257,7 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    const struct replica_report_config config = {
+    const struct replica_reporter_config config = {
         .loop = b->o.loop,
         .url = b->url,
         .ca_pem = keys->ca_pem,
@@ -270,8 +270,8 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
         .alone = on_alone,
         .ctx = b,
     };
-    replica_report_free(b->report);
-    b->report = config.proof ? replica_report_new(&config, &err) : NULL;
+    replica_reporter_free(b->reporter);
+    b->reporter = config.proof ? replica_reporter_new(&config, &err) : NULL;
     if (err.code)
         log_warn("this operator cannot tell other replicas whom it sees", "error", err.msg, NULL);
     arena_done(&a);
@@ -396,7 +396,7 @@ static struct gateway *start_gateway(struct binding *b, struct err *err)
         .agents = b->agents,
         .replica = o->options->identity,
         .instance = b->instance,
-        .sightings = b->sightings,
+        .reports = b->reports,
         .replicas = list_replicas,
         .pod = find_pod,
         .place = find_place,
@@ -431,8 +431,8 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .gpus = on_gpus,
         .ctx = b,
     });
-    b->sightings = sightings_new(&(struct sightings_config){
-        .clock = loop_clock(o->loop), .agent = on_agent_sighted, .ranks = on_ranks_sighted, .ctx = b});
+    b->reports = replica_reports_new(&(struct replica_reports_config){
+        .clock = loop_clock(o->loop), .agent = on_agent_reported, .ranks = on_ranks_reported, .ctx = b});
     snprintf(b->instance, sizeof b->instance, "%016" PRIx64, o->seed);
     b->identity = start_identity(b);
     b->secret = object_watch_new(o->loop, o->client,
@@ -464,14 +464,14 @@ struct agents *binding_agents(struct binding *b)
     return b->agents;
 }
 
-const struct sightings *binding_sightings(const struct binding *b)
+const struct replica_reports *binding_reports(const struct binding *b)
 {
-    return b->sightings;
+    return b->reports;
 }
 
 const char *binding_sees_more(const struct binding *b)
 {
-    return sightings_sees_more(b->sightings, b->agents);
+    return replica_reports_sees_more(b->reports, b->agents);
 }
 
 struct router *binding_router(struct binding *b)
@@ -513,9 +513,9 @@ void binding_free(struct binding *b)
         return;
     call_metrics_free(b->call_metrics);
     b->groups = NULL;
-    replica_report_free(TAKE_PTR(b->report));
+    replica_reporter_free(TAKE_PTR(b->reporter));
     gateway_free(b->gateway);
-    sightings_free(b->sightings);
+    replica_reports_free(b->reports);
     replicas_free(b->replicas);
     provision_free(b->provisioning);
     object_watch_free(b->secret);

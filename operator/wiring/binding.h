@@ -27,7 +27,7 @@ struct binding *binding_new(const struct binding_options *o, struct err *err);
 void binding_complete(struct binding *b);
 struct agents *binding_agents(struct binding *b);
 struct router *binding_router(struct binding *b);
-const struct sightings *binding_sightings(const struct binding *b); // what other replicas say
+const struct replica_reports *binding_reports(const struct binding *b); // what other replicas say
 // The name of a replica that sees all agents that this one sees, and more; NULL = none.
 const char *binding_sees_more(const struct binding *b);
 void binding_attach(struct binding *b, struct group_controller *groups); // whom to wake

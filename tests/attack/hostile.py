@@ -9,7 +9,7 @@ import urllib.parse
 
 from peer import CALL, HELLO, RESULT, TEXT, Target, call_body, record
 
-GOODBYE, CANCEL, MEMORY, RETURN, KILL, SIGHTINGS, PLACE = 3, 6, 28, 29, 30, 31, 32
+GOODBYE, CANCEL, MEMORY, RETURN, KILL, REPORT, PLACE = 3, 6, 28, 29, 30, 31, 32
 METHOD = {"name": "echo", "dispatch": "ONE_TO_ALL", "execute": "ALL"}
 
 
@@ -51,7 +51,7 @@ CASES = [
     ({}, lambda client: client.send(b"hello", TEXT)),
     ({}, flood(lambda i: record(CALL, call_body({"method": "echo", "group": "echo"}), call=i + 1))),
     ({}, flood(lambda i: record(CANCEL, call=i))),
-    ({}, sends(record(KILL, b"{}"), record(SIGHTINGS, b"{}"), record(GOODBYE, b"{}"))),
+    ({}, sends(record(KILL, b"{}"), record(REPORT, b"{}"), record(GOODBYE, b"{}"))),
     ({}, sends(record(MEMORY, bytes(16)), record(RETURN, bytes(16)))),
     ({}, flood(lambda i: record(PLACE, os.urandom(64)))),
     ({}, ends_in_the_middle),

@@ -102,6 +102,7 @@ RETIRED = (
     (r'meeting(?!/v1)(?!\\?")(?!`)', ("common/", "docs/", "operator/", "worker/"), "rendezvous"),
     (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
+    (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
     (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
 )
 

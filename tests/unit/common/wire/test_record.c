@@ -55,13 +55,12 @@ static void every_type_is_known_by_number_and_name(void **state)
         unsigned type;
         const char *name;
         uint32_t call; // as the specification wants it
-    } types[] = {
-        {1, "HELLO", 0},      {2, "WELCOME", 0},  {3, "GOODBYE", 0},   {4, "CALL", 7},     {5, "ARGS", 7},
-        {6, "CANCEL", 7},     {7, "RESULT", 7},   {8, "ERROR", 7},     {9, "HOLD", 7},     {10, "GO", 7},
-        {16, "START", 0},     {17, "STOP", 0},    {18, "STARTED", 0},  {19, "EXITED", 0},  {20, "HEARTBEAT", 0},
-        {21, "OUTPUT", 0},    {22, "PREPARE", 0}, {23, "PREPARED", 0}, {24, "RESTART", 0}, {25, "STOPPED", 0},
-        {26, "REFUSED", 0},   {27, "FREE", 0},    {28, "MEMORY", 0},   {29, "RETURN", 0},  {30, "KILL", 0},
-        {31, "SIGHTINGS", 0}, {32, "PLACE", 0},   {33, "ARCHIVE", 0},  {34, "PROGRESS", 0}};
+    } types[] = {{1, "HELLO", 0},    {2, "WELCOME", 0},  {3, "GOODBYE", 0},   {4, "CALL", 7},     {5, "ARGS", 7},
+                 {6, "CANCEL", 7},   {7, "RESULT", 7},   {8, "ERROR", 7},     {9, "HOLD", 7},     {10, "GO", 7},
+                 {16, "START", 0},   {17, "STOP", 0},    {18, "STARTED", 0},  {19, "EXITED", 0},  {20, "HEARTBEAT", 0},
+                 {21, "OUTPUT", 0},  {22, "PREPARE", 0}, {23, "PREPARED", 0}, {24, "RESTART", 0}, {25, "STOPPED", 0},
+                 {26, "REFUSED", 0}, {27, "FREE", 0},    {28, "MEMORY", 0},   {29, "RETURN", 0},  {30, "KILL", 0},
+                 {31, "REPORT", 0},  {32, "PLACE", 0},   {33, "ARCHIVE", 0},  {34, "PROGRESS", 0}};
     size_t known = 0;
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         assert_string_equal(record_type_name(types[i].type), types[i].name);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What two replicas say whom they see; one record a line, its first byte says which: a b. A line with A or B is
 // the end of its connection, and the next one is new.
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 
 #include "common/base/mem.h"
 
@@ -28,47 +28,48 @@ static void on_ranks(void *ctx, const char *group_uid)
     must(strlen(group_uid) > 0);
 }
 
-static void look(const struct sightings *s)
+static void look(const struct replica_reports *s)
 {
     int32_t members[8] = {0};
     struct agent_witness w[4];
-    sightings_members(s, "g", members, ARRAY_LEN(members));
+    replica_reports_members(s, "g", members, ARRAY_LEN(members));
     for (size_t i = 0; i < ARRAY_LEN(members); i++)
         must(members[i] >= 0);
-    must(sightings_witnesses(s, w, ARRAY_LEN(w)) <= 2);
-    (void)sightings_agent(s, "u");
+    must(replica_reports_witnesses(s, w, ARRAY_LEN(w)) <= 2);
+    (void)replica_reports_agent(s, "u");
 }
 
-static void event(struct sightings *s, struct sighter **sighters, char what, const char *text, size_t len)
+static void event(struct replica_reports *s, struct reporting_replica **replicas, char what, const char *text,
+                  size_t len)
 {
-    struct sighter **g = &sighters[what == 'b' || what == 'B'];
+    struct reporting_replica **g = &replicas[what == 'b' || what == 'B'];
     struct err err = ERR_INIT;
     if (!*g)
-        must(sightings_join(s, "r", g, &err) == 0);
+        must(replica_reports_join(s, "r", g, &err) == 0);
     if (what == 'A' || what == 'B')
-        sightings_leave(s, TAKE_PTR(*g));
+        replica_reports_leave(s, TAKE_PTR(*g));
     else
-        must(sightings_hear(s, *g, text, len, &err) == err.code);
+        must(replica_reports_take(s, *g, text, len, &err) == err.code);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *text = (const char *)data, *end = text + size;
     struct clock_fake clock;
-    struct sighter *sighters[2] = {NULL};
+    struct reporting_replica *replicas[2] = {NULL};
     clock_fake_init(&clock, 1, 1);
-    struct sightings *s =
-        sightings_new(&(struct sightings_config){.clock = &clock.clock, .agent = on_agent, .ranks = on_ranks});
+    struct replica_reports *s = replica_reports_new(
+        &(struct replica_reports_config){.clock = &clock.clock, .agent = on_agent, .ranks = on_ranks});
     while (text < end) {
         const char *newline = memchr(text, '\n', (size_t)(end - text)), *stop = newline ? newline : end;
         if (text < stop)
-            event(s, sighters, *text, text + 1, (size_t)(stop - text) - 1);
+            event(s, replicas, *text, text + 1, (size_t)(stop - text) - 1);
         look(s);
         text = stop + 1;
     }
-    for (size_t i = 0; i < ARRAY_LEN(sighters); i++)
-        if (sighters[i])
-            sightings_leave(s, sighters[i]);
-    sightings_free(s);
+    for (size_t i = 0; i < ARRAY_LEN(replicas); i++)
+        if (replicas[i])
+            replica_reports_leave(s, replicas[i]);
+    replica_reports_free(s);
     return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/gateway/replica_report.h"
+#include "operator/gateway/replica_reporter.h"
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
@@ -10,7 +10,7 @@
 #include "common/wire/record_reader.h"
 #include "common/ws/ws_client.h"
 #include "common/ws/ws_replicas.h"
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 #include "operator/gateway/replica.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ enum {
     RETRY_FIRST_MS = 500,
     RETRY_MAX_MS = 5000,
     REFUSED_MAX_MS = 60 * 1000,
-    NEWS_BYTES = SIGHTINGS_BODY_MAX / 4, // after so many a record has enough; one more group fits in any case
+    NEWS_BYTES = REPLICA_REPORT_BODY_MAX / 4, // after so many a record has enough; one more group fits in any case
     BODY_MAX = 64 * 1024,
     QUEUE_MAX = 16 * 1024 * 1024,
 };
@@ -30,7 +30,7 @@ struct news {                // to be told
 };
 
 struct link {
-    struct replica_report *report;
+    struct replica_reporter *reporter;
     char *address;
     struct ws_client *client; // NULL while waiting for the next attempt
     struct record_reader reader;
@@ -40,8 +40,8 @@ struct link {
     struct news news;
 };
 
-struct replica_report {
-    struct replica_report_config config;
+struct replica_reporter {
+    struct replica_reporter_config config;
     char *name, *instance, *proof;
     struct rand rand;
     struct ws_replicas *replicas;
@@ -71,7 +71,7 @@ static const char *first_of(const struct map *m)
     return key;
 }
 
-static void write_pod(const struct replica_report *l, const char *uid, struct json_writer *w)
+static void write_pod(const struct replica_reporter *l, const char *uid, struct json_writer *w)
 {
     struct agent_sight sight;
     bool there = agents_sight(l->config.agents, uid, &sight);
@@ -102,7 +102,7 @@ static void write_range(struct json_writer *w, uint32_t attempt, uint32_t first,
     writer_list_end(w);
 }
 
-static void write_group(const struct replica_report *l, const char *uid, struct json_writer *w)
+static void write_group(const struct replica_reporter *l, const char *uid, struct json_writer *w)
 {
     const struct group *g = router_group(l->config.router, uid);
     uint32_t world = g ? g->world : 0;
@@ -110,7 +110,7 @@ static void write_group(const struct replica_report *l, const char *uid, struct 
     writer_object(w, NULL);
     writer_str(w, "group", uid);
     writer_list(w, "ranks");
-    for (uint32_t first = 0, last; first < world && n < SIGHTINGS_RANGES_MAX; first = last + 1) {
+    for (uint32_t first = 0, last; first < world && n < REPLICA_REPORT_RANGES_MAX; first = last + 1) {
         uint32_t attempt = attempt_of(g, first);
         last = first;
         while (last + 1 < world && attempt_of(g, last + 1) == attempt)
@@ -126,7 +126,7 @@ static void write_group(const struct replica_report *l, const char *uid, struct 
 
 static void write_news(struct link *k, struct json_writer *w)
 {
-    const struct replica_report *l = k->report;
+    const struct replica_reporter *l = k->reporter;
     writer_object(w, NULL);
     if (k->whole)
         writer_bool(w, "whole", true);
@@ -146,7 +146,7 @@ static void write_news(struct link *k, struct json_writer *w)
 
 static void drop(struct link *k, const struct err *err)
 {
-    struct replica_report *l = k->report;
+    struct replica_reporter *l = k->reporter;
     bool was_up = k->up, refused = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
     k->up = false;
     ws_client_free(TAKE_PTR(k->client));
@@ -169,7 +169,7 @@ static void send(struct link *k, enum record_type type, struct json_writer *w)
         drop(k, &err);
 }
 
-static void tell_later(struct replica_report *l)
+static void tell_later(struct replica_reporter *l)
 {
     if (!loop_timer_armed(l->timer))
         loop_timer_arm(l->timer, DEBOUNCE_MS);
@@ -184,15 +184,15 @@ static void tell(struct link *k)
     if (ws_client_queued(k->client) < WS_LOW_MARK) {
         writer_init(&w, 0);
         write_news(k, &w);
-        send(k, RECORD_SIGHTINGS, &w);
+        send(k, RECORD_REPORT, &w);
     }
     if (news_any(&k->news))
-        tell_later(k->report);
+        tell_later(k->reporter);
 }
 
 static void on_timer(void *ctx)
 {
-    struct replica_report *l = ctx;
+    struct replica_reporter *l = ctx;
     for (size_t i = 0; i < ws_replicas_count(l->replicas); i++)
         tell(ws_replicas_at(l->replicas, i));
 }
@@ -223,7 +223,7 @@ static void add_group(void *ctx, const struct group *g)
 
 static void on_welcome(struct link *k, const struct record *rec)
 {
-    struct replica_report *l = k->report;
+    struct replica_reporter *l = k->reporter;
     struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
@@ -269,7 +269,7 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
 static void on_open(void *ctx, const char *subprotocol)
 {
     struct link *k = ctx;
-    const struct replica_report *l = k->report;
+    const struct replica_reporter *l = k->reporter;
     struct json_writer w;
     (void)subprotocol;
     writer_init(&w, 0);
@@ -295,8 +295,8 @@ static void dial(void *ctx)
     const struct ws_client_config config = {.address = k->address,
                                             .path = WS_REPLICAS_PATH,
                                             .subprotocols = RECORD_SUBPROTOCOL,
-                                            .tls = ws_replicas_tls(k->report->replicas),
-                                            .server_name = ws_replicas_host(k->report->replicas),
+                                            .tls = ws_replicas_tls(k->reporter->replicas),
+                                            .server_name = ws_replicas_host(k->reporter->replicas),
                                             .max_message = BODY_MAX,
                                             .max_queue = QUEUE_MAX,
                                             .on_open = on_open,
@@ -305,16 +305,16 @@ static void dial(void *ctx)
                                             .ctx = k};
     struct err err = ERR_INIT;
     record_reader_init(&k->reader, &(struct record_reader_config){.whole = true, .max_body = BODY_MAX, .max_open = 8});
-    k->client = ws_client_new(k->report->config.loop, &config, &err);
+    k->client = ws_client_new(k->reporter->config.loop, &config, &err);
     if (!k->client)
         drop(k, &err);
 }
 
 static void *add_link(void *ctx, const char *address)
 {
-    struct replica_report *l = ctx;
+    struct replica_reporter *l = ctx;
     struct link *k = xcalloc(1, sizeof *k);
-    k->report = l;
+    k->reporter = l;
     k->address = xstrdup(address);
     k->backoff_ms = RETRY_FIRST_MS;
     k->retry_timer = loop_timer_new(l->config.loop, dial, k);
@@ -345,14 +345,14 @@ static void remove_link(void *ctx, void *link)
 
 static void on_unresolved(void *ctx, const struct err *err)
 {
-    const struct replica_report *l = ctx;
+    const struct replica_reporter *l = ctx;
     if (l->config.alone)
         l->config.alone(l->config.ctx, err);
 }
 
-struct replica_report *replica_report_new(const struct replica_report_config *config, struct err *err)
+struct replica_reporter *replica_reporter_new(const struct replica_reporter_config *config, struct err *err)
 {
-    struct replica_report *l = xcalloc(1, sizeof *l);
+    struct replica_reporter *l = xcalloc(1, sizeof *l);
     l->config = *config;
     l->name = xstrdup(config->name);
     l->instance = xstrdup(config->instance);
@@ -371,11 +371,11 @@ struct replica_report *replica_report_new(const struct replica_report_config *co
                                   err);
     if (l->replicas)
         return l;
-    replica_report_free(l);
+    replica_reporter_free(l);
     return NULL;
 }
 
-void replica_report_free(struct replica_report *l)
+void replica_reporter_free(struct replica_reporter *l)
 {
     if (!l)
         return;
@@ -387,7 +387,7 @@ void replica_report_free(struct replica_report *l)
     free(l);
 }
 
-static void note(struct replica_report *l, const char *pod_uid, const char *group_uid)
+static void note(struct replica_reporter *l, const char *pod_uid, const char *group_uid)
 {
     for (size_t i = 0; l && i < ws_replicas_count(l->replicas); i++) {
         struct link *k = ws_replicas_at(l->replicas, i);
@@ -401,12 +401,12 @@ static void note(struct replica_report *l, const char *pod_uid, const char *grou
     }
 }
 
-void replica_report_agent(struct replica_report *l, const char *pod_uid)
+void replica_reporter_agent(struct replica_reporter *l, const char *pod_uid)
 {
     note(l, pod_uid, NULL);
 }
 
-void replica_report_group(struct replica_report *l, const char *group_uid)
+void replica_reporter_group(struct replica_reporter *l, const char *group_uid)
 {
     note(l, NULL, group_uid);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 
 #include "common/base/arena.h"
 #include "common/base/json.h"
@@ -27,36 +27,36 @@ struct seen_pod {
     bool shared;
 };
 
-struct sighter {
+struct reporting_replica {
     struct list link;
     char *name;
     int64_t since_ms, heard_ms; // monotonic
     struct map pods, groups;    // by UID
 };
 
-struct sightings {
-    struct sightings_config config;
-    struct list sighters;
-    size_t n_sighters;
+struct replica_reports {
+    struct replica_reports_config config;
+    struct list replicas;
+    size_t n_replicas;
 };
 
-struct sightings *sightings_new(const struct sightings_config *config)
+struct replica_reports *replica_reports_new(const struct replica_reports_config *config)
 {
-    struct sightings *s = xcalloc(1, sizeof *s);
+    struct replica_reports *s = xcalloc(1, sizeof *s);
     s->config = *config;
-    list_init(&s->sighters);
+    list_init(&s->replicas);
     return s;
 }
 
-void sightings_free(struct sightings *s)
+void replica_reports_free(struct replica_reports *s)
 {
     if (!s)
         return;
-    assert(s->n_sighters == 0);
+    assert(s->n_replicas == 0);
     free(s);
 }
 
-static int64_t mono_ms(const struct sightings *s)
+static int64_t mono_ms(const struct replica_reports *s)
 {
     return clock_mono_ms(s->config.clock);
 }
@@ -72,12 +72,12 @@ static void pod_free(struct seen_pod *p)
     free(p);
 }
 
-static void tell_pod(const struct sightings *s, const char *uid, const struct seen_pod *p)
+static void tell_pod(const struct replica_reports *s, const char *uid, const struct seen_pod *p)
 {
     s->config.agent(s->config.ctx, uid, p->ns, p->owner, p->shared);
 }
 
-static void drop_pod(struct sightings *s, struct sighter *g, const char *uid)
+static void drop_pod(struct replica_reports *s, struct reporting_replica *g, const char *uid)
 {
     struct seen_pod *p = map_del(&g->pods, uid);
     if (p)
@@ -85,14 +85,14 @@ static void drop_pod(struct sightings *s, struct sighter *g, const char *uid)
     pod_free(p);
 }
 
-static void set_group(struct sightings *s, struct sighter *g, const char *uid, struct seen_group *now)
+static void set_group(struct replica_reports *s, struct reporting_replica *g, const char *uid, struct seen_group *now)
 {
     free(now ? map_set(&g->groups, uid, now) : map_del(&g->groups, uid));
     s->config.ranks(s->config.ctx, uid);
 }
 
 // Its maps are empty before anybody is told, who asks again.
-static void forget_all(struct sightings *s, struct sighter *g)
+static void forget_all(struct replica_reports *s, struct reporting_replica *g)
 {
     struct map pods = g->pods, groups = g->groups;
     const char *uid;
@@ -110,28 +110,28 @@ static void forget_all(struct sightings *s, struct sighter *g)
     map_done(&groups);
 }
 
-int sightings_join(struct sightings *s, const char *name, struct sighter **ret, struct err *err)
+int replica_reports_join(struct replica_reports *s, const char *name, struct reporting_replica **ret, struct err *err)
 {
-    if (s->n_sighters == SIGHTINGS_REPLICAS_MAX)
-        return err_set(err, ERR_LIMIT, "%d replicas are connected, which is the limit", SIGHTINGS_REPLICAS_MAX);
-    struct sighter *g = *ret = xcalloc(1, sizeof *g);
+    if (s->n_replicas == REPLICA_REPORTS_MAX)
+        return err_set(err, ERR_LIMIT, "%d replicas are connected, which is the limit", REPLICA_REPORTS_MAX);
+    struct reporting_replica *g = *ret = xcalloc(1, sizeof *g);
     g->name = xstrdup(name);
     g->since_ms = g->heard_ms = mono_ms(s);
-    list_append(&s->sighters, &g->link);
-    s->n_sighters++;
+    list_append(&s->replicas, &g->link);
+    s->n_replicas++;
     return 0;
 }
 
-void sightings_leave(struct sightings *s, struct sighter *g)
+void replica_reports_leave(struct replica_reports *s, struct reporting_replica *g)
 {
     list_remove(&g->link);
-    s->n_sighters--;
+    s->n_replicas--;
     forget_all(s, g);
     free(g->name);
     free(g);
 }
 
-void sightings_alive(struct sightings *s, struct sighter *g)
+void replica_reports_alive(struct replica_reports *s, struct reporting_replica *g)
 {
     g->heard_ms = mono_ms(s);
 }
@@ -201,7 +201,7 @@ static bool read_group(const struct json *v, struct arena *a, struct said_group 
     const struct json *ranks = json_get(v, "ranks");
     size_t n = json_count(ranks);
     *ret = (struct said_group){.uid = json_str(json_get(v, "group"), a)};
-    if (!is_uid(ret->uid) || !ranks || ranks->type != JSON_LIST || n > SIGHTINGS_RANGES_MAX)
+    if (!is_uid(ret->uid) || !ranks || ranks->type != JSON_LIST || n > REPLICA_REPORT_RANGES_MAX)
         return false;
     ret->ranges = arena_array(a, n, sizeof *ret->ranges);
     JSON_FOREACH(item, ranks)
@@ -220,24 +220,23 @@ static int read_said(const struct json *root, struct arena *a, struct said *ret,
     const struct json *pods = json_get(root, "agents"), *groups = json_get(root, "groups");
     *ret = (struct said){.whole = is_true(json_get(root, "whole"))};
     if (root->type != JSON_OBJECT || !is_list(pods) || !is_list(groups))
-        return err_set(err, ERR_INVALID, "SIGHTINGS: \"agents\" and \"groups\" must be lists");
+        return err_set(err, ERR_INVALID, "REPORT: \"agents\" and \"groups\" must be lists");
     ret->pods = arena_array(a, json_count(pods), sizeof *ret->pods);
     ret->groups = arena_array(a, json_count(groups), sizeof *ret->groups);
     JSON_FOREACH(item, pods)
         if (!read_pod(item, a, &ret->pods[ret->n_pods++]))
             return err_set(err, ERR_INVALID,
-                           "SIGHTINGS: an agent has \"pod\", and \"namespace\" and \"owner\", or "
-                           "\"gone\"");
+                           "REPORT: an agent has \"pod\", and \"namespace\" and \"owner\", or \"gone\"");
     JSON_FOREACH(item, groups)
         if (!read_group(item, a, &ret->groups[ret->n_groups++]))
             return err_set(err, ERR_INVALID,
-                           "SIGHTINGS: a group has \"group\" and \"ranks\", a list of at most %d "
+                           "REPORT: a group has \"group\" and \"ranks\", a list of at most %d "
                            "[attempt, first, last]",
-                           SIGHTINGS_RANGES_MAX);
+                           REPLICA_REPORT_RANGES_MAX);
     return 0;
 }
 
-static void take_pod(struct sightings *s, struct sighter *g, const struct said_pod *said)
+static void take_pod(struct replica_reports *s, struct reporting_replica *g, const struct said_pod *said)
 {
     if (said->gone || map_has(&g->pods, said->uid)) {
         if (said->gone)
@@ -250,7 +249,7 @@ static void take_pod(struct sightings *s, struct sighter *g, const struct said_p
     tell_pod(s, said->uid, p);
 }
 
-static void take_group(struct sightings *s, struct sighter *g, const struct said_group *said)
+static void take_group(struct replica_reports *s, struct reporting_replica *g, const struct said_group *said)
 {
     struct seen_group *now = NULL;
     if (said->n) {
@@ -261,25 +260,26 @@ static void take_group(struct sightings *s, struct sighter *g, const struct said
     set_group(s, g, said->uid, now);
 }
 
-static int check_room(const struct sighter *g, const struct said *said, struct err *err)
+static int check_room(const struct reporting_replica *g, const struct said *said, struct err *err)
 {
     size_t pods = said->whole ? 0 : g->pods.used, groups = said->whole ? 0 : g->groups.used;
-    if (pods + said->n_pods > SIGHTINGS_MAX || groups + said->n_groups > SIGHTINGS_MAX)
-        return err_set(err, ERR_LIMIT, "SIGHTINGS: more than %d pods or groups", SIGHTINGS_MAX);
+    if (pods + said->n_pods > REPLICA_REPORT_ITEMS_MAX || groups + said->n_groups > REPLICA_REPORT_ITEMS_MAX)
+        return err_set(err, ERR_LIMIT, "REPORT: more than %d pods or groups", REPLICA_REPORT_ITEMS_MAX);
     return 0;
 }
 
-int sightings_hear(struct sightings *s, struct sighter *g, const char *body, size_t len, struct err *err)
+int replica_reports_take(struct replica_reports *s, struct reporting_replica *g, const char *body, size_t len,
+                         struct err *err)
 {
     struct arena a = ARENA_INIT;
     struct json *root;
     struct said said;
-    sightings_alive(s, g);
-    if (len > SIGHTINGS_BODY_MAX)
-        return err_set(err, ERR_LIMIT, "SIGHTINGS: more than %d bytes", SIGHTINGS_BODY_MAX);
+    replica_reports_alive(s, g);
+    if (len > REPLICA_REPORT_BODY_MAX)
+        return err_set(err, ERR_LIMIT, "REPORT: more than %d bytes", REPLICA_REPORT_BODY_MAX);
     int r = json_parse(body, len, NULL, &a, &root, err);
     if (r < 0)
-        err_wrap(err, "SIGHTINGS");
+        err_wrap(err, "REPORT");
     if (r == 0)
         r = read_said(root, &a, &said, err);
     if (r == 0)
@@ -296,10 +296,10 @@ int sightings_hear(struct sightings *s, struct sighter *g, const char *body, siz
 
 // What all of them say
 
-const char *sightings_agent(const struct sightings *s, const char *pod_uid)
+const char *replica_reports_agent(const struct replica_reports *s, const char *pod_uid)
 {
-    LIST_FOREACH(l, &s->sighters) {
-        const struct sighter *g = CONTAINER_OF(l, struct sighter, link);
+    LIST_FOREACH(l, &s->replicas) {
+        const struct reporting_replica *g = CONTAINER_OF(l, struct reporting_replica, link);
         if (map_has(&g->pods, pod_uid))
             return g->name;
     }
@@ -307,25 +307,25 @@ const char *sightings_agent(const struct sightings *s, const char *pod_uid)
 }
 
 struct comparison {
-    const struct sighter *sighter;
+    const struct reporting_replica *replica;
     bool lacks;
 };
 
 static void compare(void *ctx, const char *pod_uid)
 {
     struct comparison *c = ctx;
-    c->lacks = c->lacks || !map_has(&c->sighter->pods, pod_uid);
+    c->lacks = c->lacks || !map_has(&c->replica->pods, pod_uid);
 }
 
-const char *sightings_sees_more(const struct sightings *s, const struct agents *a)
+const char *replica_reports_sees_more(const struct replica_reports *s, const struct agents *a)
 {
-    LIST_FOREACH(l, &s->sighters) {
-        struct comparison c = {.sighter = CONTAINER_OF(l, struct sighter, link)};
-        if (c.sighter->pods.used <= agents_count(a))
+    LIST_FOREACH(l, &s->replicas) {
+        struct comparison c = {.replica = CONTAINER_OF(l, struct reporting_replica, link)};
+        if (c.replica->pods.used <= agents_count(a))
             continue;
         agents_each(a, compare, &c);
         if (!c.lacks)
-            return c.sighter->name;
+            return c.replica->name;
     }
     return NULL;
 }
@@ -337,21 +337,21 @@ static void add_range(const struct range *r, int32_t *members, size_t n)
             members[rank] = r->attempt;
 }
 
-void sightings_members(const struct sightings *s, const char *group_uid, int32_t *members, size_t n)
+void replica_reports_members(const struct replica_reports *s, const char *group_uid, int32_t *members, size_t n)
 {
-    LIST_FOREACH(l, &s->sighters) {
-        const struct seen_group *g = map_get(&CONTAINER_OF(l, struct sighter, link)->groups, group_uid);
+    LIST_FOREACH(l, &s->replicas) {
+        const struct seen_group *g = map_get(&CONTAINER_OF(l, struct reporting_replica, link)->groups, group_uid);
         for (size_t i = 0; g && i < g->n; i++)
             add_range(&g->ranges[i], members, n);
     }
 }
 
-size_t sightings_witnesses(const struct sightings *s, struct agent_witness *ret, size_t max)
+size_t replica_reports_witnesses(const struct replica_reports *s, struct agent_witness *ret, size_t max)
 {
     int64_t to_wall = clock_wall_ms(s->config.clock) - mono_ms(s);
     size_t n = 0;
-    LIST_FOREACH(l, &s->sighters) {
-        const struct sighter *g = CONTAINER_OF(l, struct sighter, link);
+    LIST_FOREACH(l, &s->replicas) {
+        const struct reporting_replica *g = CONTAINER_OF(l, struct reporting_replica, link);
         if (n == max)
             break;
         ret[n++] = (struct agent_witness){g->since_ms + to_wall, g->heard_ms + to_wall};

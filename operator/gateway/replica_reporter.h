@@ -8,9 +8,9 @@
 #include "operator/agents/agents.h"
 #include "operator/proxy/router.h"
 
-struct replica_report;
+struct replica_reporter;
 
-struct replica_report_config {
+struct replica_reporter_config {
     struct loop *loop;
     const char *url, *ca_pem;    // where the replicas are, and whom to trust
     const char *name, *instance; // what this one is called, and what tells this process from others of that name
@@ -23,9 +23,9 @@ struct replica_report_config {
     void *ctx;
 };
 
-struct replica_report *replica_report_new(const struct replica_report_config *config,
-                                          struct err *err); // strings are copied; ERR_INVALID
-void replica_report_free(struct replica_report *l);         // accepts NULL
+struct replica_reporter *replica_reporter_new(const struct replica_reporter_config *config,
+                                              struct err *err); // strings are copied; ERR_INVALID
+void replica_reporter_free(struct replica_reporter *l);         // accepts NULL
 // Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
-void replica_report_agent(struct replica_report *l, const char *pod_uid);
-void replica_report_group(struct replica_report *l, const char *group_uid);
+void replica_reporter_agent(struct replica_reporter *l, const char *pod_uid);
+void replica_reporter_group(struct replica_reporter *l, const char *group_uid);

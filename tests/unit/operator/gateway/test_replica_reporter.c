@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A replica that tells another one whom it sees, over a websocket. Here both have the same gateway: what the report
 // tells comes back to it as another replica's word.
-#include "operator/gateway/replica_report.h"
+#include "operator/gateway/replica_reporter.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -20,8 +20,8 @@
 #define AGENT_HELLO "{\"role\":\"agent\",\"version\":1,\"groups\":[]}"
 
 static struct gateway_fixture f;
-static struct sightings *seen;
-static struct replica_report *report;
+static struct replica_reports *seen;
+static struct replica_reporter *reporter;
 static struct agent_witness witness;
 
 static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
@@ -40,15 +40,16 @@ static void on_ranks(void *ctx, const char *group_uid)
 static void on_worker(void *ctx, const char *group_uid)
 {
     (void)ctx;
-    replica_report_group(report, group_uid);
+    replica_reporter_group(reporter, group_uid);
 }
 
 static int setup(void **state)
 {
     (void)state;
-    seen = sightings_new(&(struct sightings_config){.clock = &clock_system, .agent = on_agent, .ranks = on_ranks});
+    seen = replica_reports_new(
+        &(struct replica_reports_config){.clock = &clock_system, .agent = on_agent, .ranks = on_ranks});
     gateway_fixture_start(
-        &f, &(struct gateway_config){.replica = "a", .instance = "1", .sightings = seen, .worker = on_worker}, NULL);
+        &f, &(struct gateway_config){.replica = "a", .instance = "1", .reports = seen, .worker = on_worker}, NULL);
     gateway_fixture_group(&f, 4, 1, NULL);
     return 0;
 }
@@ -56,25 +57,25 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    replica_report_free(TAKE_PTR(report));
+    replica_reporter_free(TAKE_PTR(reporter));
     gateway_fixture_stop(&f);
-    sightings_free(seen);
+    replica_reports_free(seen);
     return 0;
 }
 
 static void look_out_to(const char *url, const char *ca_pem, const char *instance, const char *proof)
 {
     struct err err = ERR_INIT;
-    report = replica_report_new(&(struct replica_report_config){.loop = f.loop,
-                                                                .url = url,
-                                                                .ca_pem = ca_pem,
-                                                                .name = "b",
-                                                                .instance = instance,
-                                                                .proof = proof,
-                                                                .agents = f.agents,
-                                                                .router = gateway_router(f.gateway)},
-                                &err);
-    assert_non_null(report);
+    reporter = replica_reporter_new(&(struct replica_reporter_config){.loop = f.loop,
+                                                                      .url = url,
+                                                                      .ca_pem = ca_pem,
+                                                                      .name = "b",
+                                                                      .instance = instance,
+                                                                      .proof = proof,
+                                                                      .agents = f.agents,
+                                                                      .router = gateway_router(f.gateway)},
+                                    &err);
+    assert_non_null(reporter);
 }
 
 static void look_out(const char *instance, const char *proof)
@@ -87,7 +88,7 @@ static void look_out(const char *instance, const char *proof)
 static int32_t member(size_t rank)
 {
     int32_t members[4] = {0};
-    sightings_members(seen, GATEWAY_UID, members, 4);
+    replica_reports_members(seen, GATEWAY_UID, members, 4);
     return members[rank];
 }
 
@@ -105,21 +106,21 @@ static void another_replica_learns_who_was_there_and_what_changes(void **state)
     agent(&first, "pod llama-0-0 uid-0");
     gateway_worker(&worker, &f, 2, 1);
     look_out("2", "proof of b 2");
-    GATEWAY_UNTIL(&f, sightings_agent(seen, "uid-0") && member(2) == 1);
-    assert_string_equal(sightings_agent(seen, "uid-0"), "b");
+    GATEWAY_UNTIL(&f, replica_reports_agent(seen, "uid-0") && member(2) == 1);
+    assert_string_equal(replica_reports_agent(seen, "uid-0"), "b");
     assert_int_equal(member(0), 0);
-    assert_int_equal(sightings_witnesses(seen, &witness, 1), 1);
+    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 1);
     agent(&second, "pod llama-1-0 uid-1");
-    replica_report_agent(report, "uid-1");
-    GATEWAY_UNTIL(&f, sightings_agent(seen, "uid-1"));
+    replica_reporter_agent(reporter, "uid-1");
+    GATEWAY_UNTIL(&f, replica_reports_agent(seen, "uid-1"));
     gateway_peer_hang_up(&first);
     gateway_peer_hang_up(&worker);
     GATEWAY_UNTIL(&f, agents_count(f.agents) == 1);
-    replica_report_agent(report, "uid-0");
-    GATEWAY_UNTIL(&f, !sightings_agent(seen, "uid-0") && member(2) == 0);
-    assert_string_equal(sightings_agent(seen, "uid-1"), "b");
-    replica_report_free(TAKE_PTR(report));
-    GATEWAY_UNTIL(&f, !sightings_agent(seen, "uid-1"));
+    replica_reporter_agent(reporter, "uid-0");
+    GATEWAY_UNTIL(&f, !replica_reports_agent(seen, "uid-0") && member(2) == 0);
+    assert_string_equal(replica_reports_agent(seen, "uid-1"), "b");
+    replica_reporter_free(TAKE_PTR(reporter));
+    GATEWAY_UNTIL(&f, !replica_reports_agent(seen, "uid-1"));
     gateway_peer_hang_up(&second);
 }
 
@@ -140,7 +141,7 @@ static void replicas_trust_each_other_by_the_authority_of_the_install(void **sta
     assert_true(port > 0);
     agent(&p, "pod llama-0-0 uid-0");
     look_out_to(arena_printf(&a, "wss://localhost:%d", port), ca.cert, "2", "proof of b 2");
-    GATEWAY_UNTIL(&f, sightings_agent(seen, "uid-0"));
+    GATEWAY_UNTIL(&f, replica_reports_agent(seen, "uid-0"));
     gateway_peer_hang_up(&p);
     arena_done(&a);
 }
@@ -152,11 +153,11 @@ static void a_replica_that_finds_itself_tells_nothing(void **state)
     agent(&p, "pod llama-0-0 uid-0");
     look_out("1", "proof of b 1");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).opened == 2);
-    replica_report_agent(report, "uid-0");
+    replica_reporter_agent(reporter, "uid-0");
     for (int i = 0; i < 50; i++)
         loop_run_once(f.loop, 10);
-    assert_null(sightings_agent(seen, "uid-0"));
-    assert_int_equal(sightings_witnesses(seen, &witness, 1), 0);
+    assert_null(replica_reports_agent(seen, "uid-0"));
+    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
     gateway_peer_hang_up(&p);
 }
 
@@ -165,7 +166,7 @@ static void who_has_another_key_is_sent_away(void **state)
     (void)state;
     look_out("2", "proof of c 2");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).refused > 0);
-    assert_int_equal(sightings_witnesses(seen, &witness, 1), 0);
+    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
 }
 
 static void a_replica_may_send_nothing_else(void **state)
@@ -179,7 +180,7 @@ static void a_replica_may_send_nothing_else(void **state)
                                            "\"heartbeatMs\":3000}"));
     gateway_peer_send(&p, RECORD_PREPARED, 0, RECORD_GROUP, "{}");
     gateway_peer_is_closed(&p, 1002, "a replica must not send PREPARED records");
-    assert_int_equal(sightings_witnesses(seen, &witness, 1), 0);
+    assert_int_equal(replica_reports_witnesses(seen, &witness, 1), 0);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/agents/sightings.h"
+#include "operator/agents/replica_reports.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 static struct clock_fake fake;
-static struct sightings *all;
-static struct sighter *one, *two;
+static struct replica_reports *all;
+static struct reporting_replica *one, *two;
 static struct buf told;
 
 static void on_agent(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
@@ -31,11 +31,11 @@ static void on_ranks(void *ctx, const char *group_uid)
     buf_printf(&told, "ranks of %s\n", group_uid);
 }
 
-static struct sighter *join(const char *name)
+static struct reporting_replica *join(const char *name)
 {
-    struct sighter *g = NULL;
+    struct reporting_replica *g = NULL;
     struct err err = ERR_INIT;
-    assert_int_equal(sightings_join(all, name, &g, &err), 0);
+    assert_int_equal(replica_reports_join(all, name, &g, &err), 0);
     return g;
 }
 
@@ -44,16 +44,17 @@ static int setup(void **state)
     (void)state;
     clock_fake_init(&fake, 1000, 500 * 1000);
     told = BUF_INIT(1 << 20);
-    all = sightings_new(&(struct sightings_config){.clock = &fake.clock, .agent = on_agent, .ranks = on_ranks});
+    all = replica_reports_new(
+        &(struct replica_reports_config){.clock = &fake.clock, .agent = on_agent, .ranks = on_ranks});
     one = join("one");
     two = join("two");
     return 0;
 }
 
-static void leave(struct sighter **g)
+static void leave(struct reporting_replica **g)
 {
     if (*g)
-        sightings_leave(all, TAKE_PTR(*g));
+        replica_reports_leave(all, TAKE_PTR(*g));
 }
 
 static int teardown(void **state)
@@ -61,15 +62,15 @@ static int teardown(void **state)
     (void)state;
     leave(&one);
     leave(&two);
-    sightings_free(all);
+    replica_reports_free(all);
     buf_done(&told);
     return 0;
 }
 
-static void hear(struct sighter *g, const char *body)
+static void hear(struct reporting_replica *g, const char *body)
 {
     struct err err = ERR_INIT;
-    if (sightings_hear(all, g, body, strlen(body), &err) < 0)
+    if (replica_reports_take(all, g, body, strlen(body), &err) < 0)
         fail_msg("%s", err.msg);
 }
 
@@ -82,15 +83,15 @@ static void is_told(const char *what)
 static void an_agent_is_seen_until_the_replica_says_that_it_has_gone(void **state)
 {
     (void)state;
-    assert_null(sightings_agent(all, "u1"));
+    assert_null(replica_reports_agent(all, "u1"));
     hear(one, "{\"whole\":true,\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"},"
               "{\"pod\":\"u2\",\"namespace\":\"ml\",\"owner\":\"pool\",\"shared\":true}]}");
     is_told("u1 of ml/llama\nu2 of ml/pool, shared\n");
-    assert_string_equal(sightings_agent(all, "u1"), "one");
+    assert_string_equal(replica_reports_agent(all, "u1"), "one");
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"gone\":true},{\"pod\":\"u7\",\"gone\":true}]}");
     is_told("u1 of ml/llama\n");
-    assert_null(sightings_agent(all, "u1"));
-    assert_string_equal(sightings_agent(all, "u2"), "one");
+    assert_null(replica_reports_agent(all, "u1"));
+    assert_string_equal(replica_reports_agent(all, "u2"), "one");
 }
 
 static void what_a_replica_said_goes_with_its_connection(void **state)
@@ -102,9 +103,9 @@ static void what_a_replica_said_goes_with_its_connection(void **state)
     told.len = 0;
     leave(&one);
     is_told("u1 of ml/llama\nranks of g\n");
-    assert_string_equal(sightings_agent(all, "u1"), "two");
+    assert_string_equal(replica_reports_agent(all, "u1"), "two");
     leave(&two);
-    assert_null(sightings_agent(all, "u1"));
+    assert_null(replica_reports_agent(all, "u1"));
 }
 
 static void the_whole_replaces_all_that_was_said_before(void **state)
@@ -114,9 +115,9 @@ static void the_whole_replaces_all_that_was_said_before(void **state)
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}],"
               "\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
     hear(one, "{\"whole\":true,\"agents\":[{\"pod\":\"u2\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(sightings_agent(all, "u1"));
-    assert_string_equal(sightings_agent(all, "u2"), "one");
-    sightings_members(all, "g", members, 2);
+    assert_null(replica_reports_agent(all, "u1"));
+    assert_string_equal(replica_reports_agent(all, "u2"), "one");
+    replica_reports_members(all, "g", members, 2);
     assert_int_equal(members[0], 0);
 }
 
@@ -127,11 +128,11 @@ static void ranks_of_several_replicas_are_added_to_those_that_are_known(void **s
     (void)state;
     hear(one, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
     hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // of a world that is larger
-    sightings_members(all, "g", members, 6);
+    replica_reports_members(all, "g", members, 6);
     assert_memory_equal(members, wanted, sizeof wanted);
     hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[]}]}");
     memset(members, 0, sizeof members);
-    sightings_members(all, "g", members, 6);
+    replica_reports_members(all, "g", members, 6);
     assert_int_equal(members[3], 0);
     assert_int_equal(members[1], 1);
 }
@@ -141,12 +142,12 @@ static void a_replica_bears_witness_from_when_it_came(void **state)
     struct agent_witness w[3];
     (void)state;
     clock_fake_advance(&fake, 7000);
-    sightings_alive(all, two);
-    assert_int_equal(sightings_witnesses(all, w, 3), 2);
+    replica_reports_alive(all, two);
+    assert_int_equal(replica_reports_witnesses(all, w, 3), 2);
     assert_int_equal(w[0].since_ms, 500 * 1000);
     assert_int_equal(w[0].heard_ms, 500 * 1000);
     assert_int_equal(w[1].heard_ms, 507 * 1000);
-    assert_int_equal(sightings_witnesses(all, w, 1), 1);
+    assert_int_equal(replica_reports_witnesses(all, w, 1), 1);
 }
 
 static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
@@ -167,10 +168,10 @@ static void what_makes_no_sense_is_refused_and_changes_nothing(void **state)
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct err err = ERR_INIT;
-        assert_int_equal(sightings_hear(all, one, bad[i], strlen(bad[i]), &err), ERR_INVALID);
-        assert_non_null(strstr(err.msg, "SIGHTINGS"));
+        assert_int_equal(replica_reports_take(all, one, bad[i], strlen(bad[i]), &err), ERR_INVALID);
+        assert_non_null(strstr(err.msg, "REPORT"));
     }
-    assert_string_equal(sightings_agent(all, "u1"), "one");
+    assert_string_equal(replica_reports_agent(all, "u1"), "one");
 }
 
 static int no_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
@@ -194,14 +195,14 @@ static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
     struct agents *here = agents_new(&(struct agents_config){.clock = &fake.clock});
     struct agent *u1 = connect_here(here, "u1"), *u2;
     (void)state;
-    assert_null(sightings_sees_more(all, here));
+    assert_null(replica_reports_sees_more(all, here));
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(sightings_sees_more(all, here)); // as many
+    assert_null(replica_reports_sees_more(all, here)); // as many
     hear(one, "{\"agents\":[{\"pod\":\"u3\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_string_equal(sightings_sees_more(all, here), "one");
+    assert_string_equal(replica_reports_sees_more(all, here), "one");
     u2 = connect_here(here, "u2");
     hear(one, "{\"agents\":[{\"pod\":\"u4\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(sightings_sees_more(all, here)); // other ones
+    assert_null(replica_reports_sees_more(all, here)); // other ones
     agents_leave(here, u1);
     agents_leave(here, u2);
     agents_free(here);
@@ -209,14 +210,14 @@ static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
 
 static void there_is_an_end_to_replicas(void **state)
 {
-    struct sighter *more[SIGHTINGS_REPLICAS_MAX], *g;
+    struct reporting_replica *more[REPLICA_REPORTS_MAX], *g;
     struct err err = ERR_INIT;
     (void)state;
-    for (int i = 2; i < SIGHTINGS_REPLICAS_MAX; i++)
+    for (int i = 2; i < REPLICA_REPORTS_MAX; i++)
         more[i] = join("more");
-    assert_int_equal(sightings_join(all, "too many", &g, &err), ERR_LIMIT);
-    for (int i = 2; i < SIGHTINGS_REPLICAS_MAX; i++)
-        sightings_leave(all, more[i]);
+    assert_int_equal(replica_reports_join(all, "too many", &g, &err), ERR_LIMIT);
+    for (int i = 2; i < REPLICA_REPORTS_MAX; i++)
+        replica_reports_leave(all, more[i]);
 }
 
 int main(void)
