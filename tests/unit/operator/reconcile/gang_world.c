@@ -573,3 +573,14 @@ void sim_done(struct sim_world *w)
     sim_log_done(&w->log);
     arena_done(&w->arena);
 }
+
+struct sim_pod *sim_any_pod(struct sim_world *w)
+{
+    size_t from = rand_below(&w->rand, SIM_PODS);
+    for (size_t i = 0; i < SIM_PODS; i++) {
+        struct sim_pod *p = &w->pods[(from + i) % SIM_PODS];
+        if (sim_live(p) && p->node)
+            return p;
+    }
+    return NULL;
+}

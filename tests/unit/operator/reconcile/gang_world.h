@@ -14,7 +14,7 @@
 #include "tests/unit/operator/reconcile/group_agent.h"
 #include "tests/unit/operator/reconcile/sim_log.h"
 
-enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4, SIM_BUNDLES = 8 };
+enum { SIM_NODES = 4, SIM_PODS = 64, SIM_FOREIGN = 4, SIM_BUNDLES = 8, SIM_LATE = 8 };
 
 enum sim_mode { SIM_RUNS_ON, SIM_SUCCEEDS, SIM_FAILS }; // what the ranks do when they all run
 
@@ -60,6 +60,11 @@ struct sim_node {
     bool contended;        // the room is taken in a way that the operator does not see
 };
 
+struct sim_late { // a creation that its operator has given up
+    const char *body;
+    int64_t at_ms;
+};
+
 struct sim_world {
     struct rand rand;
     int64_t now_ms;
@@ -77,6 +82,8 @@ struct sim_world {
     struct sim_pod pods[SIM_PODS];
     int32_t launched[SIM_PODS]; // by rank: the latest attempt in which it began
     struct sim_node nodes[SIM_NODES];
+    struct sim_late late[SIM_LATE];
+    size_t n_late;
     int32_t quota;  // of pods
     bool forbidden; // the API server takes no pods at present
     bool calm;      // nothing goes wrong any more
@@ -99,6 +106,8 @@ void sim_pass(struct sim_world *w, int64_t ms); // time passes; scheduler, kubel
 // The API server. Answers are 0, or as the real one's: ERR_EXISTS, ERR_NOT_FOUND, ERR_CONFLICT, ERR_FORBIDDEN (*err
 // says "exceeded quota" for that), ERR_INVALID.
 int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct err *err);
+int sim_create_pod_late(struct sim_world *w, const char *body); // ERR_TIMEOUT; sim_land() creates it, within 30 s
+void sim_land(struct sim_world *w);
 int sim_delete_pod(struct sim_world *w, const char *name, const char *uid, int64_t grace_s);
 int sim_create_service(struct sim_world *w, const char *body);
 int sim_create_slice(struct sim_world *w, const char *body);
@@ -114,6 +123,7 @@ void sim_delete_slice(struct sim_world *w);
 void sim_node_ready(struct sim_world *w, struct sim_node *n, bool ready);
 void sim_node_remove(struct sim_world *w, struct sim_node *n);
 void sim_node_add(struct sim_world *w, struct sim_node *n);
+struct sim_pod *sim_any_pod(struct sim_world *w); // that is bound and lives; NULL = none
 void sim_evict(struct sim_world *w, struct sim_pod *p);
 void sim_fail(struct sim_world *w, struct sim_pod *p);
 

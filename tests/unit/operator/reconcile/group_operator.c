@@ -50,18 +50,11 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
     (void)event;
     if (is_ours(any))
         o->dirty = true;
-    if (any->kind == KIND_POD && now)
-        cluster_set_pod(o->cluster, pod_of(now));
-    else if (any->kind == KIND_POD)
-        cluster_del_pod(o->cluster, any->meta.ns, any->meta.name);
+    sim_mirror_account(o->cluster, old, now);
     if (any->kind == KIND_POD && !now)
         agents_pod_gone(o->processes[0].registry->agents, any->meta.uid);
     if (any->kind != KIND_NODE)
         return;
-    if (now)
-        cluster_set_node(o->cluster, node_of(now));
-    else
-        cluster_del_node(o->cluster, any->meta.name);
     decision_time_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         o->dirty = true; // as if all nodes had pods of ours
@@ -182,19 +175,6 @@ void sim_operator_watch(struct sim_operator *o)
     follow(&o->processes[1], o->w, 20);
 }
 
-void sim_operator_land(struct sim_operator *o)
-{
-    struct err ignored = ERR_INIT;
-    for (size_t i = 0; i < o->n_late;) {
-        if (o->late[i].at_ms > o->w->now_ms && !o->w->calm) {
-            i++;
-            continue;
-        }
-        sim_create_pod(o->w, o->late[i].body, false, &ignored);
-        o->late[i] = o->late[--o->n_late];
-    }
-}
-
 bool sim_operator_awake(const struct sim_operator *o)
 {
     return o->dirty || (o->due_ms >= 0 && o->due_ms <= o->w->now_ms) ||
@@ -251,11 +231,7 @@ static int create_pod(struct sim_operator *o, const struct workergroup *wg, cons
 {
     struct err err = ERR_INIT;
     cluster_assume(o->cluster, "ml", a->name, a->node, a->requests);
-    int r = f == FATE_LATE ? ERR_TIMEOUT : sim_create_pod(o->w, a->body, false, &err);
-    if (f == FATE_LATE && o->n_late < SIM_LATE) {
-        o->late[o->n_late].body = arena_strdup(&o->w->arena, a->body);
-        o->late[o->n_late++].at_ms = o->w->now_ms + rand_range(&o->w->rand, 0, 30000);
-    }
+    int r = f == FATE_LATE ? sim_create_pod_late(o->w, a->body) : sim_create_pod(o->w, a->body, false, &err);
     if (r == 0 && f == FATE_ANSWER_LOST)
         r = ERR_IO;
     if (r == 0 || r == ERR_EXISTS) {

@@ -8,8 +8,6 @@
 #include "operator/exec/observations.h"
 #include "tests/unit/operator/reconcile/gang_world.h"
 
-enum { SIM_LATE = 8 };
-
 struct sim_registry { // of agents, as the same process knows them
     struct agents *agents;
     struct sim_operator *o;
@@ -37,11 +35,6 @@ struct sim_operator {
     int64_t replica_since_ms; // likewise another replica
     int64_t due_ms;           // of the next look without a reason, -1 = none
     int failures;             // in a row
-    struct {
-        const char *body;
-        int64_t at_ms;
-    } late[SIM_LATE];
-    size_t n_late;
     // For properties.
     int requests, writes, events; // writes: of the status
     const char *last_plan;        // in the world's arena
@@ -51,7 +44,6 @@ struct sim_operator {
 void sim_operator_init(struct sim_operator *o, struct sim_world *w);
 void sim_operator_done(struct sim_operator *o);
 void sim_operator_watch(struct sim_operator *o);                  // sees what has happened, or a part of it
-void sim_operator_land(struct sim_operator *o);                   // creations that were given up come through
 void sim_operator_die(struct sim_operator *o);                    // the standby or a new process leads from now on
 void sim_operator_keys(struct sim_operator *o, const char *keys); // those in the Secret are others, or gone
 bool sim_operator_awake(const struct sim_operator *o);

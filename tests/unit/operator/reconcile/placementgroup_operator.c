@@ -27,16 +27,9 @@ static void on_change(void *ctx, enum store_event event, const struct object *ol
     (void)event;
     if (any->kind != KIND_NODE)
         o->dirty = true;
-    if (any->kind == KIND_POD && now)
-        cluster_set_pod(o->cluster, pod_of(now));
-    else if (any->kind == KIND_POD)
-        cluster_del_pod(o->cluster, any->meta.ns, any->meta.name);
+    sim_mirror_account(o->cluster, old, now);
     if (any->kind != KIND_NODE)
         return;
-    if (now)
-        cluster_set_node(o->cluster, node_of(now));
-    else
-        cluster_del_node(o->cluster, any->meta.name);
     wall_ms(o);
     decision_time_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
@@ -106,19 +99,6 @@ void plg_operator_watch(struct plg_operator *o)
         o->skew_ms = rand_range(&o->w->rand, -3600 * 1000, 3600 * 1000);
 }
 
-void plg_operator_land(struct plg_operator *o)
-{
-    struct err ignored = ERR_INIT;
-    for (size_t i = 0; i < o->n_late;) {
-        if (o->late[i].at_ms > o->w->now_ms && !o->w->calm) {
-            i++;
-            continue;
-        }
-        sim_create_pod(o->w, o->late[i].body, false, &ignored);
-        o->late[i] = o->late[--o->n_late];
-    }
-}
-
 bool plg_operator_awake(const struct plg_operator *o)
 {
     return o->dirty || (o->due_ms >= 0 && o->due_ms <= o->w->now_ms) ||
@@ -164,11 +144,9 @@ static int dry_run(struct plg_operator *o, const struct placementgroup *plg, con
 static int create_pod(struct plg_operator *o, const struct placementgroup *plg, const struct action *a, enum fate f)
 {
     struct err err = ERR_INIT;
-    int r = f == FATE_LATE || f == FATE_FAILS ? ERR_TIMEOUT : sim_create_pod(o->w, a->body, false, &err);
-    if (f == FATE_LATE && o->n_late < PLG_LATE) {
-        o->late[o->n_late].body = arena_strdup(&o->w->arena, a->body);
-        o->late[o->n_late++].at_ms = o->w->now_ms + rand_range(&o->w->rand, 0, 30000);
-    }
+    int r = f == FATE_LATE    ? sim_create_pod_late(o->w, a->body)
+            : f == FATE_FAILS ? ERR_TIMEOUT
+                              : sim_create_pod(o->w, a->body, false, &err);
     if (r == 0 && f == FATE_ANSWER_LOST)
         r = ERR_IO;
     if (r == 0 || r == ERR_EXISTS) {

@@ -8,8 +8,6 @@
 #include "operator/exec/observations.h"
 #include "tests/unit/operator/reconcile/gang_world.h"
 
-enum { PLG_LATE = 8 };
-
 struct plg_operator {
     struct sim_world *w;
     struct sim_mirror leader, standby;
@@ -22,11 +20,6 @@ struct plg_operator {
     struct clock_fake clock;
     struct decision_time time;
     int failures; // in a row
-    struct {
-        const char *body;
-        int64_t at_ms;
-    } late[PLG_LATE];
-    size_t n_late;
     // The process dies once, at that write from 1, 0 = never: before it, or after it but before the answer.
     int crash_at;
     bool crash_after;
@@ -40,7 +33,6 @@ struct plg_operator {
 void plg_operator_init(struct plg_operator *o, struct sim_world *w);
 void plg_operator_done(struct plg_operator *o);
 void plg_operator_watch(struct plg_operator *o); // sees what has happened, or a part of it
-void plg_operator_land(struct plg_operator *o);  // creations that were given up come through
 void plg_operator_die(struct plg_operator *o);   // the standby or a new process leads from now on
 bool plg_operator_awake(const struct plg_operator *o);
 void plg_operator_turn(struct plg_operator *o); // one decision and its execution

@@ -102,3 +102,16 @@ void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx)
         store_subscribe(m->stores[m->kinds[i]], changed, ctx);
     }
 }
+
+void sim_mirror_account(struct cluster *c, const struct object *old, const struct object *now)
+{
+    const struct object *any = now ? now : old;
+    if (any->kind == KIND_POD && now)
+        cluster_set_pod(c, pod_of(now));
+    else if (any->kind == KIND_POD)
+        cluster_del_pod(c, any->meta.ns, any->meta.name);
+    else if (any->kind == KIND_NODE && now)
+        cluster_set_node(c, node_of(now));
+    else if (any->kind == KIND_NODE)
+        cluster_del_node(c, any->meta.name);
+}

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/base/rand.h"
+#include "operator/placement/cluster.h"
 #include "operator/runtime/store.h"
 
 struct sim_change {
@@ -40,3 +41,5 @@ void sim_mirror_follow_all(struct sim_mirror *m, const struct sim_log *l, size_t
 void sim_mirror_follow_some(struct sim_mirror *m, const struct sim_log *l, struct rand *rand, int percent);
 // Goes through what is there, and then calls for each change.
 void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx);
+// Of such a change: counts pods and nodes as a leader does.
+void sim_mirror_account(struct cluster *c, const struct object *old, const struct object *now);

@@ -33,17 +33,6 @@ static struct sim_node *any_node(struct life *l)
     return &l->w.nodes[rand_below(&l->w.rand, SIM_NODES)];
 }
 
-static struct sim_pod *any_pod(struct life *l)
-{
-    size_t from = rand_below(&l->w.rand, SIM_PODS);
-    for (size_t i = 0; i < SIM_PODS; i++) {
-        struct sim_pod *p = &l->w.pods[(from + i) % SIM_PODS];
-        if (sim_live(p) && p->node)
-            return p;
-    }
-    return NULL;
-}
-
 static void somebody_edits(struct life *l)
 {
     struct sim_spec s = l->w.spec;
@@ -91,7 +80,7 @@ static void a_node_changes(struct life *l)
 static void something_happens(struct life *l)
 {
     struct sim_world *w = &l->w;
-    struct sim_pod *p = any_pod(l);
+    struct sim_pod *p = sim_any_pod(&l->w);
     switch (rand_below(&w->rand, 13)) {
     case 0:
         somebody_edits(l);
@@ -150,7 +139,7 @@ static void live_wildly(struct life *l)
 {
     for (int i = 0; i < WILD_STEPS; i++) {
         sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
-        sim_operator_land(&l->o);
+        sim_land(&l->w);
         if (sim_chance(&l->w, 50))
             something_happens(l);
         life_turn(l);
@@ -166,7 +155,7 @@ static void calm_down(struct life *l)
     w->forbidden = false;
     for (int i = 0; i < SIM_NODES; i++)
         w->nodes[i].contended = false;
-    sim_operator_land(&l->o);
+    sim_land(&l->w);
 }
 
 // Where it must end.

@@ -272,17 +272,6 @@ static void an_operator_that_dies_at_any_write_costs_nothing(void **state)
 
 // ---- many wild lives ------------------------------------------------------------------------------------------------
 
-static struct sim_pod *any_pod(struct life *l)
-{
-    size_t from = rand_below(&l->w.rand, SIM_PODS);
-    for (size_t i = 0; i < SIM_PODS; i++) {
-        struct sim_pod *p = &l->w.pods[(from + i) % SIM_PODS];
-        if (sim_live(p) && p->node)
-            return p;
-    }
-    return NULL;
-}
-
 static void a_node_changes(struct life *l)
 {
     struct sim_node *n = &l->w.nodes[rand_below(&l->w.rand, SIM_NODES)];
@@ -316,7 +305,7 @@ static void groups_come_and_go(struct life *l)
 
 static void something_happens(struct life *l)
 {
-    struct sim_pod *p = any_pod(l);
+    struct sim_pod *p = sim_any_pod(&l->w);
     switch (rand_below(&l->w.rand, 8)) {
     case 0:
         somebody_edits(l);
@@ -352,7 +341,7 @@ static void live_wildly(struct life *l)
     l->w.calm = false;
     for (int i = 0; i < WILD_STEPS; i++) {
         sim_pass(&l->w, rand_range(&l->w.rand, 1, sim_chance(&l->w, 10) ? 30000 : 2000));
-        plg_operator_land(&l->o);
+        sim_land(&l->w);
         if (sim_chance(&l->w, 50))
             something_happens(l);
         turn(l);
@@ -371,7 +360,7 @@ static void calm_down(struct life *l)
         n->contended = false;
         sim_node_ready(&l->w, n, true);
     }
-    plg_operator_land(&l->o);
+    sim_land(&l->w);
 }
 
 // Later looks, by the same process and by a new one, change nothing.
