@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/transfer/participant.h"
 
+#include "common/base/buf.h"
 #include "common/base/clock.h"
 #include "common/base/le.h"
 #include "common/base/mem.h"
@@ -10,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+
+enum { LATE_NAMES_MAX = 4 };
 
 bool participant_is_patient(const struct participant *p)
 {
@@ -305,19 +308,24 @@ static void take_event(struct participant *p, struct dialog_event *e)
 
 // Time
 
+// Somebody who is late may wait for another one who is, so one name is not enough.
 static void name_late(const struct participant *p, struct err *err)
 {
-    int late = -1, n = 0;
+    struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
+    int n = 0;
     for (int i = 0; i < p->dialog.n; i++) {
         bool is_late = i < p->config.n_receivers ? !p->said[i].ready : i && !p->said[i].hello;
-        n += is_late;
-        late = is_late && late < 0 ? i : late;
+        if (is_late && n++ < LATE_NAMES_MAX)
+            (void)buf_printf(&names, "%s%s", n > 1 ? ", " : "", p->config.names[i]);
     }
-    if (late < 0)
-        err_set(err, ERR_TIMEOUT, "the witness, %s, does not answer", p->config.names[MAX(p->witness, 0)]);
+    if (n > LATE_NAMES_MAX)
+        (void)buf_printf(&names, " and %d more", n - LATE_NAMES_MAX);
+    if (n)
+        err_set(err, ERR_TIMEOUT, "%s %s not ready within %" PRId64 " ms", buf_str(&names), n > 1 ? "are" : "is",
+                p->config.limit_ms);
     else
-        err_set(err, ERR_TIMEOUT, "%s%s not ready within %" PRId64 " ms", p->config.names[late],
-                n > 1 ? " and others are" : " is", p->config.limit_ms);
+        err_set(err, ERR_TIMEOUT, "the witness, %s, does not answer", p->config.names[MAX(p->witness, 0)]);
+    buf_done(&names);
 }
 
 static void be_late(struct participant *p)
