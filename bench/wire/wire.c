@@ -67,7 +67,8 @@ static void on_data(void *ctx, struct ws_session *s, const char *data, size_t le
             r = ws_session_record_copy(s, &h, rec.body, rec.len, &err);
         } else {
             struct blob *b = rec.blob ? blob_ref(rec.blob) : blob_copy(rec.body, rec.len, NULL);
-            r = ws_session_record(s, &h, &(struct record_part){b, 0, rec.len}, 1, &err);
+            r = record_writer_push(ws_session_records(s), &h, &(struct record_part){b, 0, rec.len}, 1, &err);
+            ws_session_wake(s);
             blob_unref(b);
         }
         if (r < 0)

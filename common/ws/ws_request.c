@@ -159,11 +159,6 @@ const char *ws_request_path(const struct ws_request *r)
     return r->path;
 }
 
-const char *ws_request_query(const struct ws_request *r)
-{
-    return r->query;
-}
-
 const char *ws_request_peer(struct ws_request *r)
 {
     char *name = arena_alloc(&r->arena, 64);
@@ -195,17 +190,10 @@ void *ws_request_owner(const struct ws_request *r)
 // False for a method that is not spoken here.
 static bool read_line(struct ws_request *r)
 {
-    struct lws *wsi = r->connection->wsi;
     char *path = NULL;
-    int len = 0, method = lws_http_get_uri_and_method(wsi, &path, &len);
+    int len = 0, method = lws_http_get_uri_and_method(r->connection->wsi, &path, &len);
     r->method = method == LWSHUMETH_GET ? "GET" : method == LWSHUMETH_POST ? "POST" : "";
     r->path = path && len > 0 ? arena_strndup(&r->arena, path, (size_t)len) : "/";
-    char piece[1024];
-    struct buf query = BUF_INIT(SIZE_MAX / 2); // the headers are bounded
-    for (int i = 0; lws_hdr_copy_fragment(wsi, piece, sizeof piece, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++)
-        buf_printf(&query, "%s%s", i ? "&" : "", piece);
-    r->query = arena_strdup(&r->arena, buf_str(&query));
-    buf_done(&query);
     return r->method[0];
 }
 

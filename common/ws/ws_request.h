@@ -10,7 +10,6 @@ struct ws_request;
 // Valid during on_upgrade, on_head and on_http; strings as long as the request.
 const char *ws_request_method(const struct ws_request *r);
 const char *ws_request_path(const struct ws_request *r);                  // decoded, without the query
-const char *ws_request_query(const struct ws_request *r);                 // "" = none
 const char *ws_request_header(struct ws_request *r, const char *name);    // lower case; NULL = not there
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
 bool ws_request_is_unix(const struct ws_request *r);                      // it came over a Unix socket

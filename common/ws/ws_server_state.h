@@ -115,7 +115,7 @@ struct ws_request {
     struct ws_connection *connection;
     struct ws_reader *reader; // of its body; NULL = none
     struct arena arena;
-    const char *method, *path, *query;
+    const char *method, *path;
     struct buf body;
     size_t want; // bytes of body
     bool handed_over, answered;

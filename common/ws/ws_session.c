@@ -88,13 +88,6 @@ static int queued(struct ws_session *s, int r)
     return r;
 }
 
-int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
-                      struct err *err)
-{
-    int r = sendable(s, err);
-    return r < 0 ? r : queued(s, record_writer_push(&s->queue.records, h, parts, n, err));
-}
-
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err)
 {

@@ -17,8 +17,6 @@ pid_t ws_session_peer(const struct ws_session *s);              // the process a
 struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
 
 // ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
-int ws_session_record(struct ws_session *s, const struct record_header *h, const struct record_part *parts, size_t n,
-                      struct err *err);
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err);
 int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);

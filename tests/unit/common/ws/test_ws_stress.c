@@ -122,8 +122,10 @@ static void relay_record(struct relay *relay, const struct record *rec)
     struct record_header h = rec->h;
     h.type = RECORD_RESULT;
     h.dispatch = h.execute = 0;
-    if (!b || ws_session_record(relay->session, &h, &(struct record_part){b, 0, rec->len}, 1, &err) < 0)
+    if (!b ||
+        record_writer_push(ws_session_records(relay->session), &h, &(struct record_part){b, 0, rec->len}, 1, &err) < 0)
         failed("relay", &err);
+    ws_session_wake(relay->session);
     blob_unref(b);
 }
 

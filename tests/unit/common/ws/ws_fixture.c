@@ -17,8 +17,8 @@ static int on_upgrade(void *ctx, struct ws_session *s, struct ws_request *r, str
 {
     struct ws_fixture *f = ctx;
     const char *token = ws_request_header(r, "authorization"), *other = ws_request_header(r, "x-other");
-    buf_printf(&f->trace, "upgrade %s?%s auth=%s other=%s\n", ws_request_path(r), ws_request_query(r),
-               token ? token : "none", other ? other : "none");
+    buf_printf(&f->trace, "upgrade %s auth=%s other=%s\n", ws_request_path(r), token ? token : "none",
+               other ? other : "none");
     ws_session_set_user(s, f);
     if (!f->refuse_status)
         return 0;
