@@ -109,7 +109,7 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
 
 // Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
 // Only the back end, the limit and the stream of `o` count. `names` of the members are for messages. The errors of
-// rendezvous_hold() and comm_new().
+// rendezvous_meet() and comm_new().
 static int meet(struct cadre_call *c, const struct rendezvous_list *who, const char *const *names,
                 const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
@@ -122,7 +122,7 @@ static int meet(struct cadre_call *c, const struct rendezvous_list *who, const c
     list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
     list.canceled = &c->canceled;
     executor_waits();
-    int r = list.n > 1 ? rendezvous_hold(c->nested.rendezvous, &list, links, err) : 0;
+    int r = list.n > 1 ? rendezvous_meet(c->nested.rendezvous, &list, links, err) : 0;
     if (r < 0)
         return r;
     for (int i = 0; list.n > 1 && !address[0] && i < (list.index ? 1 : list.n); i++)

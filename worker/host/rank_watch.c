@@ -79,7 +79,7 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, s
                                          .limit_ms = limit_ms,
                                          .canceled = &w->canceled};
     _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
-    int r = rendezvous_hold(rv, &list, links, err);
+    int r = rendezvous_meet(rv, &list, links, err);
     if (r < 0)
         return r;
     w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);

@@ -30,7 +30,7 @@ struct rank_watch {
 // One thread at a time calls these two, in this order, and again after a loss.
 
 // Waits until all other ranks have called it: those that were not lost, and who takes the place of the lost one. The
-// errors of rendezvous_hold() and star_agree(); ERR_CANCELED: rank_watch_end() was called.
+// errors of rendezvous_meet() and star_agree(); ERR_CANCELED: rank_watch_end() was called.
 int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err);
 // ERR_GONE: one of them was lost, and the message says who. 0: rank_watch_end() was called.
 int rank_watch_wait(struct rank_watch *w, struct err *err);

@@ -344,8 +344,8 @@ static int introduce(int fd, const struct rendezvous_list *l, const struct seeke
     return a.code ? err_set(err, ERR_UNAVAILABLE, "it is not ready") : 0;
 }
 
-static int visit(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until, int *link,
-                 struct err *err)
+static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t id, int64_t until, int *link,
+                      struct err *err)
 {
     struct seeker s = {.q = {.rank = l->ranks ? (uint32_t)l->ranks[0] : (uint32_t)l->first,
                              .index = (uint32_t)l->index,
@@ -385,12 +385,12 @@ static int visit(struct rendezvous *rv, const struct rendezvous_list *l, uint64_
     }
 }
 
-int rendezvous_hold(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err)
+int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err)
 {
     int64_t until = now_ms() + l->limit_ms;
     uint64_t id = l->id;
     int r = l->ranks ? number_of(rv, l, &id, err) : 0;
     if (r < 0)
         return r;
-    return l->index ? visit(rv, l, id, until, &links[0], err) : wait_for_joiners(rv, l, id, until, links, err);
+    return l->index ? join_first(rv, l, id, until, &links[0], err) : wait_for_joiners(rv, l, id, until, links, err);
 }

@@ -66,4 +66,4 @@ int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, str
 // Connections as a star has them. Of the first of the list: links[i] to each of the others, -1 where it has not come
 // within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED (also where it was stopped),
 // ERR_FORBIDDEN, ERR_LIMIT.
-int rendezvous_hold(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err);
+int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err);

@@ -214,18 +214,18 @@ static struct rendezvous_list list_of(const struct step *s, const struct reshard
                                     .ctx = m->ctx};
 }
 
-static int hold(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
+static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     const struct step *s = ctx;
     const struct rendezvous_list list = list_of(s, m, 0, 0);
-    return rendezvous_hold(s->call->nested.rendezvous, &list, links, err);
+    return rendezvous_meet(s->call->nested.rendezvous, &list, links, err);
 }
 
-static int visit(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
+static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     const struct step *s = ctx;
     const struct rendezvous_list list = list_of(s, m, member, index);
-    return rendezvous_hold(s->call->nested.rendezvous, &list, link, err);
+    return rendezvous_meet(s->call->nested.rendezvous, &list, link, err);
 }
 
 static void name_members(struct step *s)
@@ -291,7 +291,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
                                .progress = &w->progress.bytes,
                                .contacts = &w->contacts,
-                               .ways = {hold, visit, s}};
+                               .ways = {host, join, s}};
     struct reshard_result moved;
     int r = read_move(s, err);
     if (r == 0 && w->begun != s->id)

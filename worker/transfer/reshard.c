@@ -66,8 +66,8 @@ static int meet(struct run *r, struct err *err)
         return MIN(known, 0);
     contacts_drop(r->c->contacts);
     const struct reshard_rendezvous m = {r->c->id, dialog->n, p->limit_ms, NULL, NULL};
-    int code = p->index ? ways->visit(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
-                        : ways->hold(ways->ctx, &m, dialog->links, err);
+    int code = p->index ? ways->join(ways->ctx, &m, 0, p->index, &dialog->links[0], err)
+                        : ways->host(ways->ctx, &m, dialog->links, err);
     if (code < 0)
         return code;
     for (int i = 1; i < dialog->n && p->index == 0; i++)
@@ -308,12 +308,12 @@ static struct reshard_rendezvous rendezvous(struct run *r, int number, int n)
 }
 
 // Of a sender or a relay: these receivers come, in the order of their ranks.
-static int receive_visitors(struct run *r, int number, const int *who, int n, struct err *err)
+static int receive_joiners(struct run *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
     const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
     _cleanup_(free_p) int *links = xcalloc((size_t)n + 1, sizeof *links);
-    int code = n ? ways->hold(ways->ctx, &m, links, err) : 0;
+    int code = n ? ways->host(ways->ctx, &m, links, err) : 0;
     for (int i = 0; code == 0 && i < n; i++) {
         if (links[i + 1] >= 0)
             (void)mover_connect_to(r->mover, (uint32_t)who[i], links[i + 1], err);
@@ -330,10 +330,10 @@ static int receive_receivers(struct run *r, struct err *err)
     for (int i = 0; i < receivers; i++)
         if (needs(r, i, own))
             who[n++] = i;
-    return receive_visitors(r, 1 + own, who, n, err);
+    return receive_joiners(r, 1 + own, who, n, err);
 }
 
-static int visit_senders(struct run *r, struct err *err)
+static int join_senders(struct run *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int s = 0; s < p->n_senders; s++) {
@@ -345,7 +345,7 @@ static int visit_senders(struct run *r, struct err *err)
         if (!needs(r, p->index, s))
             continue;
         const struct reshard_rendezvous m = rendezvous(r, 1 + s, n);
-        int code = r->c->ways.visit(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
+        int code = r->c->ways.join(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
         if (code < 0)
             return code;
         mover_connect_from(r->mover, (uint32_t)s, link);
@@ -358,10 +358,10 @@ static int meet_relay(struct run *r, int k, const int *takers, int n, struct err
     const struct participant_config *p = &r->c->participant;
     int number = 1 + p->n_senders + k, link = -1, code = 0;
     if (k == p->index)
-        return receive_visitors(r, number, takers, n, err);
+        return receive_joiners(r, number, takers, n, err);
     for (int i = 0; code == 0 && i < n; i++) {
         const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
-        if (takers[i] == p->index && (code = r->c->ways.visit(r->c->ways.ctx, &m, k, i + 1, &link, err)) == 0)
+        if (takers[i] == p->index && (code = r->c->ways.join(r->c->ways.ctx, &m, k, i + 1, &link, err)) == 0)
             mover_connect_from(r->mover, (uint32_t)(p->n_senders + k), link);
     }
     return code;
@@ -403,11 +403,11 @@ static int meet_witness(struct run *r, struct err *err)
     const struct reshard_rendezvous m = rendezvous(r, 0, p->n_receivers);
     if (p->index == witness) {
         _cleanup_(free_p) int *links = xcalloc((size_t)p->n_receivers, sizeof *links);
-        code = ways->hold(ways->ctx, &m, links, err);
+        code = ways->host(ways->ctx, &m, links, err);
         for (int i = 1; code == 0 && i < p->n_receivers; i++)
             dialog->links[i] = links[i];
     } else if (p->index && p->index < p->n_receivers) {
-        code = ways->visit(ways->ctx, &m, witness, p->index, &dialog->links[witness], err);
+        code = ways->join(ways->ctx, &m, witness, p->index, &dialog->links[witness], err);
     }
     if (code == 0)
         participant_witness(&r->participant, witness);
@@ -420,7 +420,7 @@ static int connect_all(struct run *r, struct err *err)
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
-        code = participant_is_receiver(&r->participant) ? visit_senders(r, err) : receive_receivers(r, err);
+        code = participant_is_receiver(&r->participant) ? join_senders(r, err) : receive_receivers(r, err);
     if (code == 0 && is_open(r) && participant_is_receiver(&r->participant))
         code = meet_relays(r, err);
     return code;

@@ -27,8 +27,8 @@ struct reshard_rendezvous { // of members at one of them: those that come have i
 
 struct reshard_ways { // how members reach each other; errors as of a communicator
     // Here: links[1] to links[n - 1], -1 where somebody has not come.
-    int (*hold)(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err);
-    int (*visit)(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err);
+    int (*host)(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err);
+    int (*join)(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err);
     void *ctx;
 };
 

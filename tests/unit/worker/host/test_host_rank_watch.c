@@ -112,7 +112,7 @@ static void *die(void *ctx)
     const struct rendezvous_list list = {
         .id = str_hash("watch", 5), .n = RANKS, .index = 2, .limit_ms = LIMIT_MS, .canceled = &w->watch.canceled};
     int links[RANKS], link;
-    w->code = rendezvous_hold(w->rendezvous, &list, links, &w->err);
+    w->code = rendezvous_meet(w->rendezvous, &list, links, &w->err);
     if (w->code < 0)
         return NULL;
     link = links[0];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranks meet at the port of the first of them. Both sides are in this process: a loop with an object server, and
-// threads that hold the rendezvous.
+// threads that meet.
 #include "worker/host/rendezvous.h"
 
 #include "common/base/mem.h"
@@ -33,7 +33,7 @@ struct fixture {
     const char *secret; // that the proxy knows
 };
 
-struct holder {
+struct member {
     struct rendezvous *rendezvous;
     struct rendezvous_list list;
     atomic_bool canceled, over;
@@ -95,23 +95,23 @@ static int teardown(void **state)
     return 0;
 }
 
-static void *hold(void *ctx)
+static void *meet(void *ctx)
 {
-    struct holder *h = ctx;
-    h->code = rendezvous_hold(h->rendezvous, &h->list, h->links, &h->err);
+    struct member *h = ctx;
+    h->code = rendezvous_meet(h->rendezvous, &h->list, h->links, &h->err);
     atomic_store(&h->over, true);
     return NULL;
 }
 
-static void begin(struct fixture *f, struct holder *h, int index, int64_t limit_ms)
+static void begin(struct fixture *f, struct member *h, int index, int64_t limit_ms)
 {
-    *h = (struct holder){.rendezvous = f->rendezvous[index]};
+    *h = (struct member){.rendezvous = f->rendezvous[index]};
     h->list = (struct rendezvous_list){
         .ranks = ranks, .n = RANKS, .index = index, .limit_ms = limit_ms, .canceled = &h->canceled};
-    assert_int_equal(pthread_create(&h->thread, NULL, hold, h), 0);
+    assert_int_equal(pthread_create(&h->thread, NULL, meet, h), 0);
 }
 
-static void end(struct fixture *f, struct holder *h)
+static void end(struct fixture *f, struct member *h)
 {
     while (!atomic_load(&h->over))
         loop_run_once(f->loop, 10);
@@ -121,7 +121,7 @@ static void end(struct fixture *f, struct holder *h)
 static void all_are_connected_to_the_first(void **state)
 {
     struct fixture *f = *state;
-    struct holder h[RANKS];
+    struct member h[RANKS];
     for (int round = 0; round < 2; round++) { // the next one begins anew
         for (int i = RANKS; i-- > 0;)
             begin(f, &h[i], i, LIMIT_MS);
@@ -144,7 +144,7 @@ static void all_are_connected_to_the_first(void **state)
 static void who_has_not_come_has_no_link(void **state)
 {
     struct fixture *f = *state;
-    struct holder first, second;
+    struct member first, second;
     begin(f, &second, 1, LIMIT_MS);
     begin(f, &first, 0, SHORT_LIMIT_MS);
     end(f, &second);
@@ -160,7 +160,7 @@ static void who_has_not_come_has_no_link(void **state)
 static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **state)
 {
     struct fixture *f = *state;
-    struct holder first, second;
+    struct member first, second;
     rendezvous_free(f->rendezvous[1]);
     f->rendezvous[1] = process_of(f, 1, 2);
     begin(f, &second, 1, LIMIT_MS);
@@ -176,7 +176,7 @@ static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **
 static void a_first_that_nobody_knows_is_waited_for_until_the_limit(void **state)
 {
     struct fixture *f = *state;
-    struct holder h;
+    struct member h;
     f->silent = true;
     begin(f, &h, 1, SHORT_LIMIT_MS);
     end(f, &h);
@@ -188,7 +188,7 @@ static void a_first_that_nobody_knows_is_waited_for_until_the_limit(void **state
 static void another_secret_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct holder h;
+    struct member h;
     f->secret = "of another attempt";
     begin(f, &h, 2, LIMIT_MS);
     end(f, &h);
@@ -199,7 +199,7 @@ static void another_secret_is_refused(void **state)
 static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
 {
     struct fixture *f = *state;
-    struct holder first, second;
+    struct member first, second;
     object_server_free(f->server);
     struct err err = ERR_INIT;
     f->server = object_server_new(
@@ -223,7 +223,7 @@ static void a_first_that_has_no_secret_yet_is_asked_again(void **state)
 static void a_cancel_ends_the_wait(void **state)
 {
     struct fixture *f = *state;
-    struct holder first, second;
+    struct member first, second;
     f->silent = true;
     begin(f, &first, 0, LIMIT_MS);
     begin(f, &second, 1, LIMIT_MS);

@@ -90,7 +90,7 @@ static void check_meets(const struct troop_scene *c, const struct reshard_rendez
     }
 }
 
-static int hold(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
+static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
     struct sockaddr_un at;
     socklen_t len = socket_name(m->id, &at);
@@ -118,7 +118,7 @@ static int hold(void *ctx, const struct reshard_rendezvous *m, int *links, struc
     return m->stop && m->stop(m->ctx) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : 0;
 }
 
-static int visit(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
+static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
     struct sockaddr_un at;
     socklen_t len = socket_name(m->id, &at);
@@ -343,7 +343,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .direct = c->direct,
                                     .groups = {"actor", "rollout"},
                                     .progress = &progress,
-                                    .ways = {hold, visit, (void *)(uintptr_t)c},
+                                    .ways = {host, join, (void *)(uintptr_t)c},
                                     .contacts = &contacts};
     if (c->again)
         know_each_other(c, index, &config, &w);
