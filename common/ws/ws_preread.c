@@ -41,12 +41,12 @@ enum {
     RECORD_MAX = 16384, // bytes of a TLS record
     SHARE = 4,          // a part of all connections, and an address's part of those
     TLS_HEAD = 5,       // bytes of a TLS record: type, version, length
-    TLS_HANDSHAKE = 22, // the type
     TURN_WORK = 64,     // of one turn, 2 ms at most:
     HELLO_WORK = 32,    // the first message of a handshake
     REQUEST_WORK = 16,  // or the last one
     PIECE_WORK = 4,     // what a stranger sends besides, or its end
     SECOND_HELLOS = 2,  // in one turn
+    NEW_KEYS = 8,       // in one turn, of all connections
     LATE_A_TURN = 16,
     REQUEST_TIMES = 3, // as long as for the first line
 };
@@ -62,8 +62,8 @@ struct ws_preread {
     struct loop_timer *again;            // armed while some of `ready` wait for the next turn
     struct epoll_event ready[READY_MAX]; // whose turn it is, from `at` up to n_ready; 0: it has ended meanwhile
     int at, n_ready;
-    int left, second_hellos;          // of the work of this turn
-    struct list waiting, of[BUCKETS]; // oldest first
+    int left, second_hellos, new_keys; // of the work of this turn
+    struct list waiting, of[BUCKETS];  // oldest first
     unsigned n, n_of[BUCKETS];
 };
 
@@ -211,7 +211,7 @@ static void make_room(struct ws_server *server)
 // The first message of a handshake has to be in one record.
 static enum request_line check_record(const unsigned char *data, size_t len)
 {
-    if (data[0] != TLS_HANDSHAKE)
+    if (data[0] != SSL3_RT_HANDSHAKE)
         return REQUEST_LINE_BAD;
     if (len < TLS_HEAD + 4)
         return REQUEST_LINE_MORE;
@@ -297,11 +297,30 @@ static void on_handshake(const SSL *ssl, int where, int ret)
     lws_rx_flow_control(c->wsi, 0);
 }
 
+// Behind the handshake, a client may want new keys (KeyUpdate), or in vain another handshake. OpenSSL deals with all
+// that came of these in one read, and a megabyte of them takes it a second. An honest client wants new keys after some
+// 100 GB, so one of many is cut off: OpenSSL takes what comes then for bytes behind the end.
+static void on_record(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *ctx)
+{
+    struct ws_connection *c = SSL_get_ex_data(ssl, owner_index());
+    (void)version, (void)ctx;
+    bool head = type == SSL3_RT_HEADER || type == SSL3_RT_INNER_CONTENT_TYPE; // of TLS 1.2, of TLS 1.3
+    bool of_handshake = head && len && *(const unsigned char *)data == SSL3_RT_HANDSHAKE;
+    if (sent || !of_handshake || c->stage == WS_HANDSHAKE)
+        return;
+    struct ws_preread *p = c->server->preread;
+    if (p && p->new_keys-- > 0)
+        return;
+    c->server->counters.over_limit++;
+    SSL_set_shutdown(ssl, SSL_get_shutdown(ssl) | SSL_RECEIVED_SHUTDOWN);
+}
+
 // If the client's answer comes before OpenSSL looks for it, the handshake is done already.
 static void expect(struct ws_connection *c, SSL *ssl)
 {
     SSL_set_ex_data(ssl, owner_index(), c);
     SSL_set_info_callback(ssl, on_handshake);
+    SSL_set_msg_callback(ssl, on_record);
     if (SSL_is_init_finished(ssl))
         c->stage = WS_FIRST_LINE;
 }
@@ -461,6 +480,7 @@ void ws_preread_begin(struct ws_server *server)
 {
     server->preread->left = TURN_WORK;
     server->preread->second_hellos = SECOND_HELLOS;
+    server->preread->new_keys = NEW_KEYS;
 }
 
 unsigned ws_preread_count(const struct ws_preread *p)

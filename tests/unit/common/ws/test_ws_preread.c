@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -369,6 +370,56 @@ static void the_first_line_is_read_when_the_handshake_is_done_at_once(void **sta
     assert_int_equal(status, 0);
 }
 
+// The client sends all of this at once behind its handshake. Whether the request is answered.
+static bool is_answered_behind_new_keys(int fd, int n)
+{
+    static const char request[] = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    unsigned char out[16384];
+    SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(ctx);
+    BIO *sent = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl, BIO_new_socket(fd, BIO_NOCLOSE), sent);
+    const struct ws_server_counters *c = ws_server_counters(f.server);
+    uint64_t requests = c->requests, over_limit = c->over_limit;
+    for (bool done = false; !done; loop_run_once(f.loop, 10)) {
+        done = SSL_connect(ssl) == 1;
+        int len = BIO_read(sent, out, sizeof out);
+        if (len > 0)
+            sends(fd, out, (size_t)len);
+    }
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(SSL_key_update(ssl, SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+        assert_int_equal(SSL_do_handshake(ssl), 1);
+    }
+    assert_true(SSL_write(ssl, request, sizeof request - 1) > 0);
+    int len = BIO_read(sent, out, sizeof out);
+    sends(fd, out, (size_t)len);
+    WS_UNTIL(&f, c->connections == 0);
+    ERR_clear_error();
+    SSL_free(ssl);
+    SSL_CTX_free(ctx);
+    assert_int_equal(c->requests - requests + c->over_limit - over_limit, 1);
+    return c->requests > requests;
+}
+
+static int nonblocking_connection(void)
+{
+    int fd = silent_connection();
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+static void few_new_keys_are_made_in_a_turn_of_the_loop(void **state)
+{
+    (void)state;
+    start_server(true);
+    int few = nonblocking_connection(), many = nonblocking_connection();
+    assert_true(is_answered_behind_new_keys(few, 2));
+    assert_false(is_answered_behind_new_keys(many, 100));
+    close(few);
+    close(many);
+}
+
 // The limit of descriptors is the process's, so it is a child's here.
 static void there_are_fewer_connections_where_there_are_few_descriptors(void **state)
 {
@@ -401,6 +452,7 @@ int main(void)
         T(a_handshake_is_begun_when_all_of_its_first_message_is_there),
         T(the_first_message_of_a_handshake_is_in_one_record),
         T(few_second_messages_of_handshakes_are_answered_in_a_turn_of_the_loop),
+        T(few_new_keys_are_made_in_a_turn_of_the_loop),
         T(few_requests_that_never_end_end_in_a_turn_of_the_loop),
         T(few_handshakes_that_never_end_end_in_a_turn_of_the_loop),
         T(few_sessions_end_in_a_turn_of_the_loop),
