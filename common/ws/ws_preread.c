@@ -29,7 +29,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -384,14 +383,6 @@ static ssize_t peek(const struct ws_connection *c, char text[RECORD_MAX])
     return n > 0 ? n : none - 1;
 }
 
-// Bytes of a record, or of the socket.
-static int unread(const struct ws_connection *c)
-{
-    SSL *ssl = lws_get_ssl(c->wsi);
-    int n = 0;
-    return ssl ? SSL_pending(ssl) : ioctl(c->fd, FIONREAD, &n) < 0 ? 0 : n;
-}
-
 // Whether something comes behind the head of the request in what was read next of it.
 static bool has_more_than_a_head(struct ws_connection *c, const char *text, size_t len)
 {
@@ -412,7 +403,7 @@ static int read_piece(struct ws_preread *p, struct ws_connection *c, const struc
     if (n == 0)
         return 0;
     size_t len = n > 0 ? (size_t)n : 0;
-    int fd = c->fd, before = unread(c);
+    int fd = c->fd;
     if (c->stage == WS_FIRST_LINE) {
         c->refused = len && request_line_check(text, MIN(len, (size_t)REQUEST_LINE_MAX)) != REQUEST_LINE_GOOD;
         c->stage = WS_HEAD;
@@ -424,7 +415,7 @@ static int read_piece(struct ws_preread *p, struct ws_connection *c, const struc
         serve(p, c);
     if (!e->data.u64)
         return PIECE_WORK;
-    if (c->stage == WS_HEAD && unread(c) < before) {
+    if (c->stage == WS_HEAD && len) {
         wait_again(p, c);
         return PIECE_WORK;
     }
