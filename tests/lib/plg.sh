@@ -9,10 +9,6 @@ plg_apply() {
         jq "${3:-.}" | kc apply -f -
 }
 
-plg_status() { # NAME FIELD
-    kc get plg "$1" -o "jsonpath={.status.$2}"
-}
-
 plg_condition() { # NAME TYPE
     kc get plg "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}/{.status.conditions[?(@.type==\"$2\")].reason}"
 }

@@ -174,8 +174,6 @@ node_join() {
     process_start "kube-proxy-$name" "$CGROUP/$name/system" "holder-$name" kube-proxy --config "$dir/kube-proxy.yaml"
 }
 
-node_registered() { [[ $(api_get "/api/v1/nodes/$1") == *'"kind": "Node"'* ]]; }
-
 # A node that comes back has the Ready condition of its former life until kubelet's first report; a report
 # that is newer than this start, of a kubelet that answers, is what counts.
 node_ready() { # NAME
