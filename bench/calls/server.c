@@ -136,9 +136,9 @@ static void note_long(struct server_turns *t, int64_t took_us)
 
 static void on_turn(void *ctx, int64_t worked_us)
 {
-    static int64_t before_us;
+    static int64_t before_us; // 0 = the process begins, which is no turn
     struct server_turns *t = ctx;
-    int64_t took_us = cpu_us() - before_us;
+    int64_t took_us = before_us ? cpu_us() - before_us : 0;
     t->n++;
     if (took_us > 2000)
         note_long(t, took_us);
