@@ -349,8 +349,10 @@ void ws_preread_adopt(struct ws_listener *l, int fd, bool refused)
 
 void ws_preread_forget(struct ws_connection *c)
 {
-    if (c->server->preread)
-        forget(c->server->preread, (uintptr_t)c | ADOPTED);
+    if (!c->server->preread)
+        return;
+    forget(c->server->preread, (uintptr_t)c | ADOPTED);
+    arm(c->server->preread); // for the next of the strangers; or for none, so that an idle process sleeps
 }
 
 // It may end the connection.

@@ -67,5 +67,5 @@ struct ws_server_counters {
         turned_away;   // ever: sessions; upgrades; connections over max_connections, or without a request
     uint64_t requests; // ever: HTTP, without upgrades
     uint64_t messages_in, bytes_in, messages_out, bytes_out;
-    uint64_t silent, over_limit; // ever: sessions closed for no answer to a ping; for too much of something
+    uint64_t silent, over_limit; // ever: sessions that answer no ping; connections with too much of something
 };
