@@ -5,7 +5,7 @@
 Options of programs: --help and the manual page; of the operator also the chart. STATUS words:
 operator/reconcile/reason.h, docs/troubleshooting.md and docs/api.md. Dispatch modes: the table in cadre/modes.h, the
 pages on calls and the protocol. The walks and the states of a call in docs/architecture.md. make targets and paths in
-documents. Links between documents. The tests of the table of failures. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
+documents. Links between documents. The tests of the tables of failures and of threats. What the scripts of benchmarks answer before they build or start anything. Prints TAP.
 """
 
 import fnmatch
@@ -235,6 +235,12 @@ def check_outages():
     check("each outage of the suite is in docs/lifecycle.md", sorted(suite - named))
 
 
+def check_threats():
+    """The last column of the table of threats."""
+    there = {name.partition(".")[0] for _, _, names in os.walk(os.path.join(ROOT, "tests")) for name in names}
+    check("each test that SECURITY.md names exists", sorted(set(re.findall(r"`(test_\w+)`", read("SECURITY.md"))) - there))
+
+
 def check_benchmarks():
     bench = os.path.join(ROOT, "bench")
     scripts = [f"bench/{n}/run.sh" for n in sorted(os.listdir(bench)) if os.path.exists(f"{bench}/{n}/run.sh")]
@@ -252,6 +258,7 @@ def main():
     check_documents()
     check_architecture()
     check_outages()
+    check_threats()
     check_benchmarks()
     print(f"1..{count}")
     return failures != 0

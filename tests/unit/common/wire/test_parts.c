@@ -107,7 +107,7 @@ static void a_copy_without_room_is_there_and_not_charged(void **state)
     quota_unref(q);
 }
 
-struct lender {
+struct owner {
     struct area area;
     char bytes[8];
     int returned;
@@ -116,7 +116,7 @@ struct lender {
 static void give(struct area *a, const char *data, uint32_t tag)
 {
     (void)data, (void)tag;
-    CONTAINER_OF(a, struct lender, area)->returned++;
+    CONTAINER_OF(a, struct owner, area)->returned++;
 }
 
 static void end(struct area *a)
@@ -124,11 +124,11 @@ static void end(struct area *a)
     (void)a;
 }
 
-static void lender_init(struct lender *l, const char *text)
+static void owner_init(struct owner *o, const char *text)
 {
-    *l = (struct lender){.area = {.fd = -1, .base = l->bytes, .size = sizeof l->bytes, .give = give, .end = end}};
-    memcpy(l->bytes, text, strlen(text));
-    area_init(&l->area);
+    *o = (struct owner){.area = {.fd = -1, .base = o->bytes, .size = sizeof o->bytes, .give = give, .end = end}};
+    memcpy(o->bytes, text, strlen(text));
+    area_init(&o->area);
 }
 
 static void owns(struct parts *p, size_t at_most, const char *want, struct quota *quota)
@@ -145,43 +145,43 @@ static void what_is_shared_is_copied_as_it_is_looked_at(void **state)
 {
     (void)state;
     struct quota *q = quota_new(64, NULL);
-    struct lender l;
+    struct owner o;
     struct parts p = {0};
-    lender_init(&l, "shared");
+    owner_init(&o, "shared");
     adds(&p, "<", NULL);
-    parts_add(&p, blob_in_area(&l.area, l.bytes, 6, 1), 0, 6);
+    parts_add(&p, blob_in_area(&o.area, o.bytes, 6, 1), 0, 6);
     adds(&p, ">", NULL);
     owns(&p, 4, "<", q);
     assert_int_equal(quota_used(q), 0); // nobody else can change it
     owns(&p, 4, "shar", q);
     assert_int_equal(quota_used(q), 4);
-    memcpy(l.bytes, "XXXXED", 6);
-    assert_int_equal(l.returned, 0);
+    memcpy(o.bytes, "XXXXED", 6);
+    assert_int_equal(o.returned, 0);
     owns(&p, 4, "ED", q);
-    assert_int_equal(l.returned, 1); // all of it is copied
+    assert_int_equal(o.returned, 1); // all of it is copied
     owns(&p, 4, ">", q);
     is_next(&p, NULL);
-    memcpy(l.bytes, "YYYYYY", 6);
+    memcpy(o.bytes, "YYYYYY", 6);
     assert_int_equal(p.len, 8);
     parts_rewind(&p);
     reads(&p, 64, "<sharED>");
     parts_done(&p);
     assert_int_equal(quota_used(q), 0);
     quota_unref(q);
-    area_unref(&l.area);
+    area_unref(&o.area);
 }
 
-static void what_was_not_looked_at_goes_back_to_its_lender(void **state)
+static void what_was_not_looked_at_goes_back_to_its_owner(void **state)
 {
     (void)state;
-    struct lender l;
+    struct owner o;
     struct parts p = {0};
-    lender_init(&l, "shared");
-    parts_add(&p, blob_in_area(&l.area, l.bytes, 6, 1), 0, 6);
+    owner_init(&o, "shared");
+    parts_add(&p, blob_in_area(&o.area, o.bytes, 6, 1), 0, 6);
     owns(&p, 2, "sh", NULL);
     parts_done(&p);
-    assert_int_equal(l.returned, 1);
-    area_unref(&l.area);
+    assert_int_equal(o.returned, 1);
+    area_unref(&o.area);
 }
 
 int main(void)
@@ -192,7 +192,7 @@ int main(void)
         cmocka_unit_test(parts_of_another_come_behind_and_are_not_copied),
         cmocka_unit_test(a_copy_without_room_is_there_and_not_charged),
         cmocka_unit_test(what_is_shared_is_copied_as_it_is_looked_at),
-        cmocka_unit_test(what_was_not_looked_at_goes_back_to_its_lender),
+        cmocka_unit_test(what_was_not_looked_at_goes_back_to_its_owner),
     };
     return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }
