@@ -207,13 +207,20 @@ static void lose_member(struct participant *p, int member)
     follow_center(p, next);
 }
 
+// Of a number that no error has, which would look like success, ERR_PROTO.
+static int read_code(const char *at)
+{
+    uint32_t number = le_get_u32(at);
+    return number && number <= INT32_MAX ? -(int)number : ERR_PROTO;
+}
+
 static void take_failure(struct participant *p, const struct dialog_event *e)
 {
     char text[PARTICIPANT_REASON_SIZE];
     if (e->len < 4 || p->decided != COMMIT_OPEN)
         return;
     snprintf(text, sizeof text, "%s: %s", p->config.names[e->member], e->body + 4);
-    set_reason(p, -(int)le_get_u32(e->body), text);
+    set_reason(p, read_code(e->body), text);
     follow_center(p, commit_center_failed(&p->center));
 }
 
@@ -221,7 +228,7 @@ static enum commit_decision read_decision(struct participant *p, const struct di
 {
     uint32_t decision = e->len >= 8 ? le_get_u32(e->body) : COMMIT_KEEP;
     if (decision != COMMIT_TAKE)
-        set_reason(p, e->len >= 8 ? -(int)le_get_u32(e->body + 4) : ERR_PROTO, e->len >= 8 ? e->body + 8 : "");
+        set_reason(p, e->len >= 8 ? read_code(e->body + 4) : ERR_PROTO, e->len >= 8 ? e->body + 8 : "");
     return decision == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
 }
 

@@ -272,6 +272,23 @@ static void who_is_in_another_transfer_does_not_take_part(void **state)
     }
 }
 
+// It is a process of somebody else who is in the namespace, or it is broken.
+static void who_lies_does_not_spoil_weights(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    for (enum troop_lie lie = TROOP_LIES_ABOUT_SIDE; lie <= TROOP_LIES_ABOUT_ERROR; lie++) {
+        struct troop_scene c = troop_plain;
+        c.lie = lie;
+        troop_run(&c, said);
+        for (int i = 0; i < c.n_receivers; i++) {
+            assert_string_equal(said[i].weights, "old");
+            assert_string_equal(said[i].code, "PROTO");
+        }
+        assert_non_null(strstr(said[0].text, lie == TROOP_LIES_ABOUT_SIDE ? "rank 1 of actor" : "rank 0 of actor"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +307,7 @@ int main(void)
         cmocka_unit_test(who_knows_each_other_does_not_meet_again),
         cmocka_unit_test(what_is_left_of_a_transfer_is_not_taken_for_the_next_one),
         cmocka_unit_test(who_is_in_another_transfer_does_not_take_part),
+        cmocka_unit_test(who_lies_does_not_spoil_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,10 +58,30 @@ static void name_members(const struct troop_scene *c)
 static bool *is_counted; // by descriptors: somebody has come for weights
 static uint64_t given;
 
+static enum troop_lie lie; // what is wrong in its first message
+
+// With the hash of its side it says that all have every row of the first tensor. Or it gives up, and says an error that
+// there is none of.
+static void tell_lie(struct iovec *parts)
+{
+    enum { SPLIT = 6 + 2 + 2 * 8 }; // behind the name: dtype, number of dimensions, shape
+    struct star_frame *f = parts[0].iov_base;
+    if (lie == TROOP_LIES_ABOUT_SIDE)
+        ((char *)memmem(parts[1].iov_base, parts[1].iov_len, "matrix", 6))[SPLIT] = -1;
+    if (lie == TROOP_LIES_ABOUT_ERROR) {
+        f->kind = DIALOG_FAILED;
+        le_put_u32(parts[1].iov_base, UINT32_MAX);
+        memset((char *)parts[1].iov_base + 4, 0, parts[1].iov_len - 4);
+    }
+    lie = TROOP_TRUTH;
+}
+
 ssize_t __real_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 {
+    if (lie)
+        tell_lie(m->msg_iov);
     ssize_t n = __real_sendmsg(fd, m, flags);
     given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
     return n;
@@ -347,6 +367,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .contacts = &contacts};
     if (c->again)
         know_each_other(c, index, &config, &w);
+    lie = index == c->n_receivers ? c->lie : TROOP_TRUTH;
     if (index == c->victim)
         setenv("CADRE_TRANSFER_FAULT", fault, 1);
     int code = reshard(&config, &a, &result, &err);

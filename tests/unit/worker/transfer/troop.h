@@ -14,6 +14,8 @@ enum {
     TROOP_BYTES = 64 * 4 * 4096 * 4 + 30 * 7 * 8 + 1000 * 2, // of all tensors
 };
 
+enum troop_lie { TROOP_TRUTH, TROOP_LIES_ABOUT_SIDE, TROOP_LIES_ABOUT_ERROR };
+
 struct troop_scene {
     int n_receivers, n_senders;
     bool direct;
@@ -32,7 +34,8 @@ struct troop_scene {
     // Letters of the machine and the container of each member; NULL = all are in this one.
     const char *const *places;
     uint64_t piece_max;
-    bool alike; // all receivers get all
+    bool alike;         // all receivers get all
+    enum troop_lie lie; // of the first sender, to the center
 };
 
 struct troop_said { // by a member at its end
