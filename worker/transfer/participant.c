@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { LATE_NAMES_MAX = 4 };
+enum { LATE_NAMES_MAX = 8 };
 
 bool participant_is_patient(const struct participant *p)
 {
@@ -315,16 +315,24 @@ static void take_event(struct participant *p, struct dialog_event *e)
 
 // Time
 
+// By the first thing that not everybody has said yet who is to say it: the others wait for that.
+static bool is_late(const struct participant *p, int member)
+{
+    const struct participant_said *said = &p->said[member];
+    bool receives = member < p->config.n_receivers;
+    if (p->n_hello < p->dialog.n)
+        return !said->hello;
+    return receives && (p->n_needs < p->config.n_receivers ? !said->needs : !said->ready);
+}
+
 // Somebody who is late may wait for another one who is, so one name is not enough.
 static void name_late(const struct participant *p, struct err *err)
 {
     struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
     int n = 0;
-    for (int i = 0; i < p->dialog.n; i++) {
-        bool is_late = i < p->config.n_receivers ? !p->said[i].ready : i && !p->said[i].hello;
-        if (is_late && n++ < LATE_NAMES_MAX)
+    for (int i = 0; i < p->dialog.n; i++)
+        if (is_late(p, i) && n++ < LATE_NAMES_MAX)
             (void)buf_printf(&names, "%s%s", n > 1 ? ", " : "", p->config.names[i]);
-    }
     if (n > LATE_NAMES_MAX)
         (void)buf_printf(&names, " and %d more", n - LATE_NAMES_MAX);
     if (n)

@@ -112,17 +112,13 @@ static void so_it_is_with_connections_and_relays(void **state)
     one_victim(SIGSTOP, &c, 1, "ready");
 }
 
-// Others are late, too: they wait for it.
-static void a_relay_that_stands_still_is_named(void **state)
+static void one_stands_still_and_is_named(const struct troop_scene *scene, int victim, const char *phase,
+                                          const char *words)
 {
-    (void)state;
-    struct troop_scene c = troop_plain;
+    struct troop_scene c = *scene;
     struct troop_said said[TROOP_MAX];
-    c.places = machines;
-    c.alike = true;
-    c.piece_max = 100 * 1000;
-    c.victim = 2;
-    c.fault = "moving";
+    c.victim = victim;
+    c.fault = phase;
     c.signal = SIGSTOP;
     c.limit_ms = TROOP_SHORT_MS;
     do { // on a busy machine its time is over before it gets there, or the center is late, too
@@ -130,7 +126,25 @@ static void a_relay_that_stands_still_is_named(void **state)
             c.limit_ms *= 2;
         check_agreement(&c, said);
         c.limit_ms *= 2;
-    } while (!strstr(said[0].text, "rank 2 of rollout") || !strstr(said[1].text, "rank 2 of rollout"));
+    } while (!strstr(said[0].text, words) || !strstr(said[1].text, words));
+}
+
+// Others are late, too: they wait for it.
+static void a_relay_that_stands_still_is_named(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    c.places = machines;
+    c.alike = true;
+    c.piece_max = 100 * 1000;
+    one_stands_still_and_is_named(&c, 2, "moving", "rank 2 of rollout");
+}
+
+// Nobody else is: there is no plan yet.
+static void a_sender_that_says_nothing_is_the_only_one_named(void **state)
+{
+    (void)state;
+    one_stands_still_and_is_named(&troop_plain, 4, "met", ": rank 1 of actor is not ready");
 }
 
 // Nobody can say then what has been decided.
@@ -161,6 +175,7 @@ int main(void)
         cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
         cmocka_unit_test(so_it_is_with_connections_and_relays),
         cmocka_unit_test(a_relay_that_stands_still_is_named),
+        cmocka_unit_test(a_sender_that_says_nothing_is_the_only_one_named),
         cmocka_unit_test(the_dead_is_named_even_if_the_witness_has_not_seen_who_asks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
