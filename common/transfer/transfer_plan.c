@@ -29,7 +29,8 @@ struct planner {
     uint64_t piece_max;
     struct arena *arena;
     struct transfer_plan *plan;
-    size_t room;    // for pieces
+    struct transfer_piece *pieces; // not sorted yet; there may be millions, and an arena would keep what they outgrow
+    size_t room;
     uint64_t *load; // bytes that each sender sends
     uint32_t n_from, n_to;
     struct receiver *receivers; // those of a node together, and among them those of each pod
@@ -168,12 +169,11 @@ static void cut_axis(struct planner *p, const struct transfer_tensor *t, size_t 
     x->n = 1;
     for (size_t m = 0; m < mesh->n_dims; m++)
         x->n *= t->split[m] == (int)dim ? mesh->dims[m].size : 1;
-    x->from = arena_array(p->arena, x->n, sizeof *x->from);
-    x->to = arena_array(p->arena, x->n, sizeof *x->to);
-    x->rank = arena_array(p->arena, x->n, sizeof *x->rank);
     for (size_t i = 0; i < x->n; i++) {
         size_t left = i, below = x->n;
+        x->from[i] = 0;
         x->to[i] = t->shape[dim];
+        x->rank[i] = 0;
         for (size_t m = 0; m < mesh->n_dims; m++) {
             if (t->split[m] != (int)dim)
                 continue;
@@ -191,9 +191,9 @@ static void find_replicas(struct planner *p, const struct transfer_tensor *t)
     p->n_replicas = 1;
     for (size_t m = 0; m < mesh->n_dims; m++)
         p->n_replicas *= t->split[m] < 0 ? mesh->dims[m].size : 1;
-    p->replicas = arena_array(p->arena, p->n_replicas, sizeof *p->replicas);
     for (uint32_t i = 0; i < p->n_replicas; i++) {
         uint32_t left = i;
+        p->replicas[i] = 0;
         for (size_t m = mesh->n_dims; m-- > 0;) {
             if (t->split[m] >= 0)
                 continue;
@@ -265,15 +265,12 @@ static int add_piece(struct planner *p, const struct portion *what, struct trans
                        p->from->name, p->to->name, TRANSFER_PIECES_MAX);
     if (plan->n == p->room) {
         p->room = MAX((size_t)64, p->room * 2);
-        struct transfer_piece *more = arena_array(p->arena, p->room, sizeof *more);
-        if (plan->n)
-            memcpy(more, plan->pieces, plan->n * sizeof *more);
-        plan->pieces = more;
+        p->pieces = xrealloc(p->pieces, p->room, sizeof *p->pieces);
     }
     piece.destination = p->destination;
     piece.part = *what->part;
     piece.bytes = what->bytes;
-    plan->pieces[plan->n++] = piece;
+    p->pieces[plan->n++] = piece;
     plan->bytes += what->bytes;
     return 0;
 }
@@ -411,6 +408,18 @@ static int by_place(const void *x, const void *y)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
+// Room that each tensor uses again: there may be a million of them.
+static void find_senders(struct planner *p)
+{
+    p->n_from = transfer_side_world(p->from);
+    p->load = arena_array(p->arena, p->n_from, sizeof *p->load);
+    p->replicas = arena_array(p->arena, p->n_from, sizeof *p->replicas);
+    for (size_t d = 0; d < SHARD_DIMS_MAX; d++)
+        p->axes[d] = (struct axis){.from = arena_array(p->arena, p->n_from, sizeof(uint64_t)),
+                                   .to = arena_array(p->arena, p->n_from, sizeof(uint64_t)),
+                                   .rank = arena_array(p->arena, p->n_from, sizeof(uint32_t))};
+}
+
 static void find_receivers(struct planner *p)
 {
     p->n_to = transfer_side_world(p->to);
@@ -427,15 +436,16 @@ static uint32_t key_of(const struct transfer_piece *p, bool by_receiver)
 }
 
 // Pieces in the order of a number below n_keys; those with the same number stay as they are in `in`.
-static void order_by(const struct transfer_plan *plan, bool by_receiver, size_t n_keys, const size_t *in, size_t *out)
+static void order_by(const struct planner *p, bool by_receiver, size_t n_keys, const size_t *in, size_t *out)
 {
+    size_t n = p->plan->n;
     _cleanup_(free_p) size_t *next = xcalloc(n_keys + 1, sizeof *next);
-    for (size_t i = 0; i < plan->n; i++)
-        next[key_of(&plan->pieces[i], by_receiver) + 1]++;
+    for (size_t i = 0; i < n; i++)
+        next[key_of(&p->pieces[i], by_receiver) + 1]++;
     for (size_t k = 0; k < n_keys; k++)
         next[k + 1] += next[k];
-    for (size_t i = 0; i < plan->n; i++)
-        out[next[key_of(&plan->pieces[in[i]], by_receiver)]++] = in[i];
+    for (size_t i = 0; i < n; i++)
+        out[next[key_of(&p->pieces[in[i]], by_receiver)]++] = in[i];
 }
 
 // There may be millions of pieces, and every rank sorts them before each transfer.
@@ -443,13 +453,13 @@ static void sort(struct planner *p)
 {
     struct transfer_plan *plan = p->plan;
     struct transfer_piece *sorted = arena_array(p->arena, plan->n, sizeof *sorted);
-    size_t *order = arena_array(p->arena, plan->n, sizeof *order), *now = arena_array(p->arena, plan->n, sizeof *now);
+    _cleanup_(free_p) size_t *order = xcalloc(plan->n, sizeof *order), *now = xcalloc(plan->n, sizeof *now);
     for (size_t i = 0; i < plan->n; i++)
         order[i] = i;
-    order_by(plan, true, p->n_to, order, now);
-    order_by(plan, false, p->n_from + p->n_to, now, order);
+    order_by(p, true, p->n_to, order, now);
+    order_by(p, false, p->n_from + p->n_to, now, order);
     for (size_t i = 0; i < plan->n; i++) {
-        sorted[i] = plan->pieces[order[i]];
+        sorted[i] = p->pieces[order[i]];
         now[order[i]] = i;
     }
     for (size_t i = 0; i < plan->n; i++)
@@ -465,8 +475,7 @@ int transfer_plan(const struct transfer_side *from, const struct transfer_side *
     const struct transfer_tensor **pairs = arena_array(a, from->n, sizeof *pairs);
     *ret = (struct transfer_plan){0};
     int r = match(&p, pairs, err);
-    p.n_from = transfer_side_world(from);
-    p.load = arena_array(a, p.n_from, sizeof *p.load);
+    find_senders(&p);
     find_receivers(&p);
     for (size_t i = 0; r == 0 && i < from->n; i++)
         r = plan_tensor(&p, &from->tensors[i], pairs[i], err);
@@ -474,6 +483,7 @@ int transfer_plan(const struct transfer_side *from, const struct transfer_side *
         sort(&p);
     else
         ret->n = 0;
+    free(p.pieces);
     return r;
 }
 
