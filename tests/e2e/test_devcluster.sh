@@ -58,16 +58,16 @@ pids_of() { # CLUSTER [NODE]
 }
 
 # Writes down which processes (with their start, for pids are used again) and namespaces a cluster has, while
-# it lives, for nothing_left to look for them later.
+# it lives, for nothing_left to look for them later. Only namespaces that it has now count: the number of one that it had
+# earlier may be another cluster's by now.
 trace() { # CLUSTER
     local pid
     for pid in $(pids_of "$1"); do
         awk -v pid="$pid" '{ sub(/.*\) /, ""); print pid, $20 }' "/proc/$pid/stat" 2>/dev/null >>"$work/$1.pids"
-        readlink "/proc/$pid/ns/net" "/proc/$pid/ns/mnt" 2>/dev/null >>"$work/$1.ns"
-    done
+        readlink "/proc/$pid/ns/net" "/proc/$pid/ns/mnt" 2>/dev/null
+    done >"$work/all.ns"
     # The machine's own namespaces are shared by the control plane's processes.
-    grep -vxF -e "$(readlink /proc/self/ns/net)" -e "$(readlink /proc/self/ns/mnt)" "$work/$1.ns" | sort -u >"$work/ns"
-    mv "$work/ns" "$work/$1.ns"
+    grep -vxF -e "$(readlink /proc/self/ns/net)" -e "$(readlink /proc/self/ns/mnt)" "$work/all.ns" | sort -u >"$work/$1.ns"
     in_namespaces | grep -wF -f "$work/$1.ns" >>"$work/$1.in"
 }
 

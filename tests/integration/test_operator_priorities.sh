@@ -49,7 +49,7 @@ test_preemption() {
     losers >/dev/null
     check "... which does not count as its failure" is "0" group_status "$loser" restartsCountTowardsMax
     check "... and waits as a whole" eventually 30 is "" group_pod_names "$loser"
-    of_size late 10 ""
+    of_size late 12 "" # as large as the other one: it would fit earlier else, while the pods of "high" end one by one
     check "one that comes later waits behind it" eventually 20 says "these wait ahead of it: WorkerGroup default/$loser since 20" \
         group_message late Scheduled
     kc delete wg high --wait=false >/dev/null
