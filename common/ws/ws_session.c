@@ -66,7 +66,7 @@ struct quota *ws_session_quota(struct ws_session *s)
 
 static void wake(struct ws_session *s)
 {
-    if (!s->open || s->asked || s->cut)
+    if (!s->open || s->cut)
         return;
     s->asked = true;
     lws_callback_on_writable(s->connection->wsi);
@@ -445,8 +445,9 @@ static void on_ping(struct ws_session *s, const char *data, size_t len)
     if (len)
         memcpy(s->pong, data, len);
     s->pong_len = (uint8_t)len;
-    s->pong_due = true; // 5.5.3: only the last ping needs an answer
-    wake(s);
+    if (!s->pong_due) // 5.5.3: only the last ping needs an answer. To ask for the socket takes a system call
+        wake(s);
+    s->pong_due = true;
 }
 
 static const struct ws_receiver_events receiver_events = {
@@ -475,8 +476,10 @@ void ws_sessions_show_life(struct ws_server *server)
 {
     LIST_FOREACH(l, &server->paused) {
         struct ws_session *s = CONTAINER_OF(l, struct ws_session, pause);
-        if (s->open && !s->closing)
-            on_ping(s, NULL, 0);
+        if (!s->open || s->closing)
+            continue;
+        on_ping(s, NULL, 0);
+        wake(s); // if nothing became of an earlier one
     }
 }
 
