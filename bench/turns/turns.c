@@ -130,9 +130,8 @@ int main(int argc, char **argv)
     write_file(f.ca, certs.ca);
     write_file(f.token, "token");
     pid_t worker = start_worker(argv[1], argv[2]);
-    puts("| attack | turns | over 2 ms | of these, while the machine was slow | longest of the others, ms of CPU | "
-         "longest, ms "
-         "| CPU, s |\n|---|---:|---:|---:|---:|---:|---:|");
+    puts("| attack | turns | over 2 ms | of these, while the machine was slow | longest of the others, ms of CPU "
+         "| longest, ms | CPU, s |\n|---|---:|---:|---:|---:|---:|---:|");
     struct machine before = machine();
     for (int i = 5; i < argc; i++)
         measure(argv[3], argv[4], argv[i], &f);

@@ -8,6 +8,7 @@
 #include "common/ws/ws_server_state.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -476,10 +477,8 @@ void ws_sessions_show_life(struct ws_server *server)
 {
     LIST_FOREACH(l, &server->paused) {
         struct ws_session *s = CONTAINER_OF(l, struct ws_session, pause);
-        if (!s->open || s->closing)
-            continue;
-        on_ping(s, NULL, 0);
-        wake(s); // if nothing became of an earlier one
+        if (s->open && !s->closing)
+            on_ping(s, NULL, 0);
     }
 }
 
@@ -520,17 +519,23 @@ static void sweep_paused(struct ws_session *s)
     s->moved = false;
 }
 
+// Timers run before sockets: after a turn that took long, what proves the peer alive may lie there unread.
+static bool has_unread(const struct ws_session *s)
+{
+    return poll(&(struct pollfd){.fd = s->connection->fd, .events = POLLIN}, 1, 0) > 0;
+}
+
 void ws_session_sweep(struct ws_session *s)
 {
     if (!s->open || s->closing)
         return;
     if (s->heard || s->paused) {
         s->heard = s->pinged = false;
-    } else if (s->pinged) {
-        cut_silent(s, "no answer to a ping");
-    } else {
+    } else if (!s->pinged) {
         s->pinged = s->ping_due = true;
         wake(s);
+    } else if (!has_unread(s)) {
+        cut_silent(s, "no answer to a ping");
     }
     if (s->paused)
         sweep_paused(s);

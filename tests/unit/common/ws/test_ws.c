@@ -325,11 +325,11 @@ static void a_silent_session_is_asked_and_then_given_up(void **state)
     (void)state;
     ws_peer_stop(&p);
     ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40});
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 1000});
     ws_fixture_listen(&f, "127.0.0.1:0", false);
     open_peer(NULL);
-    for (int i = 0; i < 100; i++) // it answers pings: it lives
-        loop_run_once(f.loop, 5);
+    for (int64_t end = clock_mono_ms(&clock_system) + 3500; clock_mono_ms(&clock_system) < end;)
+        loop_run_once(f.loop, 10); // it answers pings: it lives
     assert_false(seen("close"));
     ws_client_pause(p.client); // it does not read any more
     WS_UNTIL(&f, seen("close 1006"));
@@ -343,11 +343,11 @@ static void a_server_that_does_not_listen_shows_that_it_is_there(void **state)
     (void)state;
     ws_peer_stop(&p);
     ws_fixture_stop(&f);
-    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 400});
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 4000}); // it shows itself every 200 ms
     ws_fixture_listen(&f, "127.0.0.1:0", false);
-    open_peer(&(struct ws_client_config){.ping_ms = 300, .pong_ms = 300});
+    open_peer(&(struct ws_client_config){.ping_ms = 300, .pong_ms = 1500});
     ws_session_pause(f.session);
-    for (int64_t end = clock_mono_ms(&clock_system) + 2000; clock_mono_ms(&clock_system) < end && !p.closed;)
+    for (int64_t end = clock_mono_ms(&clock_system) + 3000; clock_mono_ms(&clock_system) < end && !p.closed;)
         loop_run_once(f.loop, 10);
     assert_false(p.closed);
     ws_session_resume(f.session);

@@ -523,6 +523,22 @@ static void pings_are_answered_and_fragments_put_together(void **state)
     assert_memory_equal(got.data + 3, "\x81\x05Hello", 7);
 }
 
+// In so few turns it would not be asked again, however long they take.
+static void who_has_answered_while_the_loop_stood_still_is_not_cut(void **state)
+{
+    enum { PING_MS = 100 };
+    (void)state;
+    restart(&(struct ws_server_config){.ping_ms = PING_MS});
+    upgrade();
+    WS_UNTIL(&f, (hear(), got.len >= 3));
+    assert_memory_equal(got.data, "\x89\x01?", 3);
+    say("\x8a\x80\0\0\0\0", 6);
+    usleep(2 * PING_MS * 1000);
+    for (int turn = 0; turn < 3; turn++)
+        loop_run_once(f.loop, 0);
+    assert_int_equal(ws_server_counters(f.server)->silent, 0);
+}
+
 static void frames_glued_to_the_handshake_do_no_harm(void **state)
 {
     (void)state;
@@ -561,6 +577,7 @@ int main(void)
         T(http_1_0_cannot_be_upgraded),
         T(broken_frames_end_the_session),
         T(pings_are_answered_and_fragments_put_together),
+        T(who_has_answered_while_the_loop_stood_still_is_not_cut),
         T(frames_glued_to_the_handshake_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,11 +280,23 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *data, size_t s
     return n;
 }
 
-// All begin a request, and then hang up at once. How many of them end in a turn of the loop at most.
+// How many connections end in a turn of the loop at most, until all have.
+static unsigned most_ends(void)
+{
+    const struct ws_server_counters *n = ws_server_counters(f.server);
+    unsigned most = 0;
+    while (n->connections) {
+        unsigned before = n->connections;
+        loop_run_once(f.loop, 100);
+        most = MAX(most, before - n->connections);
+    }
+    return most;
+}
+
+// All begin a request, and then hang up at once.
 static unsigned end_in_a_turn(bool tls, const void *data, size_t len)
 {
     int fds[48];
-    unsigned most = 0;
     start_server(tls);
     const struct ws_server_counters *n = ws_server_counters(f.server);
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
@@ -296,12 +308,7 @@ static unsigned end_in_a_turn(bool tls, const void *data, size_t len)
     WS_UNTIL(&f, n->connections == ARRAY_LEN(fds));
     for (size_t i = 0; i < ARRAY_LEN(fds); i++)
         close(fds[i]);
-    while (n->connections) {
-        unsigned before = n->connections;
-        loop_run_once(f.loop, 100);
-        most = MAX(most, before - n->connections);
-    }
-    return most;
+    return most_ends();
 }
 
 static void few_requests_that_never_end_end_in_a_turn_of_the_loop(void **state)
@@ -322,7 +329,6 @@ static void few_handshakes_that_never_end_end_in_a_turn_of_the_loop(void **state
 static void few_sessions_end_in_a_turn_of_the_loop(void **state)
 {
     struct ws_peer peers[48] = {0};
-    unsigned most = 0;
     (void)state;
     start_server(false);
     const struct ws_server_counters *n = ws_server_counters(f.server);
@@ -331,12 +337,7 @@ static void few_sessions_end_in_a_turn_of_the_loop(void **state)
     WS_UNTIL(&f, n->sessions == ARRAY_LEN(peers));
     for (size_t i = 0; i < ARRAY_LEN(peers); i++)
         ws_peer_stop(&peers[i]);
-    while (n->connections) {
-        unsigned before = n->connections;
-        loop_run_once(f.loop, 100);
-        most = MAX(most, before - n->connections);
-    }
-    assert_in_range(most, 1, 16);
+    assert_in_range(most_ends(), 1, 16);
 }
 
 static void a_request_that_does_not_come_in_time_ends(void **state)
