@@ -496,6 +496,8 @@ def by_ray(name, folder):
     def test(self):
         env = {k: v for k, v in environment().items() if not k.lower().endswith("_proxy")}
         env.update(RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", RAY_ADDRESS="local")
+        # A thread of Ray prints what workers say on the same standard output, in the middle of the program's lines.
+        env.update(RAY_LOG_TO_DRIVER="0")
         env.pop("PYTHONPATH")
         done = subprocess.run([sys.executable, f"{folder}/{name}.py"], capture_output=True, text=True, timeout=LIMIT_S,
                               check=False, env=env)
