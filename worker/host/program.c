@@ -371,10 +371,11 @@ CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, in
     return got < 0 ? -1 : got;
 }
 
-CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms)
+CADRE_EXPORT const char *cadre_host_meet(const int *ranks, int n, int64_t limit_ms)
 {
     static struct err err;
-    int r = rank_watch_meet(&program.watch, program.host.rendezvous, limit_ms, &err);
+    const struct rank_watch_members who = {ranks, n};
+    int r = rank_watch_meet(&program.watch, program.host.rendezvous, &who, limit_ms, &err);
     return r == ERR_CANCELED || r == ERR_GONE ? "" : r < 0 ? err.msg : NULL;
 }
 

@@ -70,12 +70,24 @@ static int agree(struct rank_watch *w, struct star *star, struct err *err)
     return r;
 }
 
-static int meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err)
+// All processes of these ranks have this number, also those that start later, and no other rendezvous has it.
+static uint64_t number_of(const struct rank_watch_members *who)
 {
-    // All processes of the group have this number, also those that start later, and no other rendezvous has it.
-    const struct rendezvous_list list = {.id = str_hash("watch", 5),
-                                         .n = rendezvous_world(rv),
-                                         .index = rendezvous_rank(rv),
+    return str_hash("watch", 5) ^ str_hash((const char *)who->ranks, (size_t)who->n * sizeof *who->ranks);
+}
+
+static int meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_watch_members *who, int64_t limit_ms,
+                struct err *err)
+{
+    int index = 0;
+    while (index < who->n && who->ranks[index] != rendezvous_rank(rv))
+        index++;
+    if (index >= who->n || who->n < 2)
+        return err_set(err, ERR_INVALID, "rank %d is not among them, or alone", rendezvous_rank(rv));
+    const struct rendezvous_list list = {.id = number_of(who),
+                                         .first = who->ranks[0],
+                                         .n = who->n,
+                                         .index = index,
                                          .limit_ms = limit_ms,
                                          .canceled = &w->canceled};
     _cleanup_(free_p) int *links = xcalloc((size_t)list.n, sizeof *links);
@@ -84,7 +96,7 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, s
         return r;
     w->names = xcalloc((size_t)list.n + 1, sizeof *w->names);
     for (int i = 0; i < list.n; i++)
-        w->names[i] = xasprintf("rank %d", i);
+        w->names[i] = xasprintf("rank %d", who->ranks[i]);
     struct star *star = star_new(&(struct star_config){.index = list.index,
                                                        .n = list.n,
                                                        .names = (const char *const *)w->names,
@@ -101,12 +113,13 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, s
     return r;
 }
 
-int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err)
+int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_watch_members *who, int64_t limit_ms,
+                    struct err *err)
 {
     if (!set_busy(w, true)) // and the rendezvous may be gone
         return err_set(err, ERR_CANCELED, "the host ends");
     forget_lost(w);
-    int r = meet(w, rv, limit_ms, err);
+    int r = meet(w, rv, who, limit_ms, err);
     set_busy(w, false);
     return r;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that learn when another rank of the group is lost, or stands still, whatever that rank did: all ranks meet
+// Threads that learn when another rank is lost, or stands still, whatever that rank did: some ranks of the group meet
 // and keep their connections.
 #pragma once
 
@@ -29,9 +29,16 @@ struct rank_watch {
 
 // One thread at a time calls these two, in this order, and again after a loss.
 
-// Waits until all other ranks have called it: those that were not lost, and who takes the place of the lost one. The
-// errors of rendezvous_meet() and star_agree(); ERR_CANCELED: rank_watch_end() was called.
-int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, int64_t limit_ms, struct err *err);
+struct rank_watch_members {
+    const int *ranks; // of the group, this one among them, in the same order on all of them
+    int n;
+};
+
+// Waits until the other ranks of the list have called it: those that were not lost, and who takes the place of the lost
+// one. The errors of rendezvous_meet() and star_agree(); ERR_CANCELED: rank_watch_end() was called. ERR_INVALID: this
+// rank is not in the list, or no other one.
+int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_watch_members *who, int64_t limit_ms,
+                    struct err *err);
 // ERR_GONE: one of them was lost, and the message says who. 0: rank_watch_end() was called.
 int rank_watch_wait(struct rank_watch *w, struct err *err);
 

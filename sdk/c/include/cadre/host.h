@@ -146,9 +146,10 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms);
 
 // For programs whose ranks wait for each other by means of their own, on one thread at a time that pulls no lane. First
-// they meet: waits up to limit_ms until all ranks have called it. NULL, or why they did not meet; "": this host ends,
-// or another one has. They may meet again after a loss, when the lost rank has a new process.
-CADRE_EXPORT const char *cadre_host_meet(int64_t limit_ms);
+// they meet: waits up to limit_ms until all of these ranks have called it, with the same list. NULL, or why they did
+// not meet; "": this host ends, or another one has. They may meet again after a loss, when the lost rank has a new
+// process.
+CADRE_EXPORT const char *cadre_host_meet(const int *ranks, int n, int64_t limit_ms);
 // Then: waits until one of them is lost. Its message, such as "rank 3 was lost: ...", or NULL: the host ends.
 CADRE_EXPORT const char *cadre_host_watch(void);
 

@@ -64,7 +64,7 @@ FUNCTIONS = {
     "let_go_args": (None, [c_size_t]),
     "calls": (c_int64, [c_size_t, c_char_p, c_size_t]),
     "fetch": (c_int64, [c_int64, c_void_p, c_size_t, c_int]),
-    "meet": (c_char_p, [c_int64]),
+    "meet": (c_char_p, [POINTER(c_int), c_int, c_int64]),
     "watch": (c_char_p, []),
     "end": (c_int, []),
 }

@@ -2,9 +2,11 @@
 """Ranks that wait for each other in torch.distributed: when one is lost, the others stop waiting.
 
 torch notices a death late: over gloo only ranks that exchange data with the dead one see its connection end, and NCCL waits
-for minutes. So ranks that have made torch's default group keep connections of their own, which end with a process.
+for minutes. So ranks that have made torch's default group keep connections of their own, which end with a process. They
+learn from each other by torch's store which rank of the Cadre group has which rank of torch's group.
 """
 
+import ctypes
 import os
 import sys
 import threading
@@ -15,7 +17,7 @@ import weakref
 from .. import _method
 from . import _load
 
-_MEET_MS = 600 * 1000
+_MEET_S = 600
 _LOOK_S, _LOOKS = 0.25, 2  # a call that is in torch at each look waits there
 _VERDICT_S = 1  # torch may notice so much earlier
 WATCHES = "peers, met"  # name of the thread, for tests
@@ -51,14 +53,29 @@ def _is_same(remembered):
 
 
 def _is_joined():
-    """Is this rank in a default group of all ranks?"""
+    """Is this rank in a default group with others?"""
     dist = sys.modules.get("torch.distributed")
     try:
         return (getattr(dist, "is_initialized", bool)()  # which a torch without it has not
-                and 1 < _method.world_size() == dist.get_world_size() and dist.get_rank() == _method.rank()
-                and _group() is not None)
+                and _method.world_size() > 1 and dist.get_world_size() > 1 and dist.get_rank() >= 0 and _group() is not None)
     except Exception:  # another thread has just ended the group
         return False
+
+
+def _introduce(goes_on):
+    """The ranks of this Cadre group in torch's default group, in the order of torch, as each says of itself in torch's store.
+    Waits for them as long as goes_on().
+    """
+    dist = sys.modules["torch.distributed"]
+    store, group = dist.distributed_c10d._get_default_store(), os.environ.get("GROUP_NAME", "")
+    keys = [f"cadre/rank/{i}" for i in range(dist.get_world_size())]
+    store.set(keys[dist.get_rank()], f"{_method.rank()} {group}")
+    while not store.check(keys):  # wait() would keep other threads from the store
+        if not goes_on():
+            return []
+        time.sleep(_LOOK_S)
+    said = [store.get(key).decode().partition(" ") for key in keys]
+    return [int(rank) for rank, _, its_group in said if its_group == group]
 
 
 class Peers:
@@ -107,11 +124,26 @@ class Peers:
         self.watches = False
         self.look()  # the program may have made the group anew meanwhile
 
+    def _meet(self):
+        """Whether the ranks of torch's group watch each other from now on."""
+        end = time.monotonic() + _MEET_S
+        try:
+            ranks = _introduce(lambda: time.monotonic() < end and _is_same(self.tried))
+        except Exception as e:
+            if _is_same(self.tried):  # else the program has ended the group meanwhile
+                self._say_blind(f"torch's store says: {e}")
+            return False
+        if not ranks and _is_same(self.tried):
+            self._say_blind(f"the others did not join it within {_MEET_S} s")
+        if len(ranks) < 2:
+            return False
+        why = self.host.meet((ctypes.c_int * len(ranks))(*ranks), len(ranks), _MEET_S * 1000)
+        if why:
+            self._say_blind(why.decode(errors="replace"))
+        return why is None
+
     def _watch_once(self):
-        why = self.host.meet(_MEET_MS)
-        if why is not None:
-            if why:
-                self._say_blind(why.decode(errors="replace"))
+        if not self._meet():
             return
         self.known.clear()
         self.lost, self.hit, self.group = "", frozenset(), None

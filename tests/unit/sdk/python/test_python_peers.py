@@ -24,11 +24,11 @@ class Host:
 
     def __init__(self):
         self.finished, self.losses = [], queue.SimpleQueue()
-        self.meetings, self.may_meet = 0, threading.Semaphore(1)
+        self.meetings, self.may_meet = [], threading.Semaphore(1)
 
-    def meet(self, limit_ms):
+    def meet(self, ranks, n, limit_ms):
         self.may_meet.acquire()
-        self.meetings += 1
+        self.meetings.append(list(ranks))
 
     def watch(self):
         return self.losses.get()
@@ -39,6 +39,24 @@ class Host:
 
 class Group:
     """torch's default group."""
+
+
+class Store:
+    """torch's, where the other rank has said already who it is."""
+
+    def __init__(self, **said):
+        self.said = {f"cadre/rank/{name[1:]}": words.encode() for name, words in said.items()}
+        self.asked = threading.Event()
+
+    def set(self, key, value):
+        self.said[key] = value.encode()
+
+    def check(self, keys):
+        self.asked.set()
+        return all(key in self.said for key in keys)
+
+    def get(self, key):
+        return self.said[key]
 
 
 class Left(Exception):
@@ -64,13 +82,17 @@ def raised(e, module):
 
 
 class PeersCase(unittest.TestCase):
+    def c10d(self, **more):
+        return types.SimpleNamespace(_get_default_store=lambda: self.store, **more)
+
     def setUp(self):
+        self.store = Store(_1="1 actor")
         self.dist = types.SimpleNamespace(is_initialized=lambda: True, get_rank=lambda: 0, get_world_size=lambda: 2,
-                                          get_backend=lambda: "gloo", distributed_c10d=None,
+                                          get_backend=lambda: "gloo", distributed_c10d=self.c10d(),
                                           group=types.SimpleNamespace(WORLD=Group()))
         self.host, self.said = Host(), []
         for patch in (unittest.mock.patch.dict(sys.modules, {"torch.distributed": self.dist}),
-                      unittest.mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2"}),
+                      unittest.mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2", "GROUP_NAME": "actor"}),
                       unittest.mock.patch.object(_peers, "_exit", leave)):
             patch.start()
             self.addCleanup(patch.stop)
@@ -141,6 +163,49 @@ class Looking(PeersCase):
         self.assertEqual(len(self.watching()), 1)
 
 
+class Introducing(PeersCase):
+    def watch(self, rank, store, world):
+        """As that rank of a Cadre group of six, until it has met others or has given up."""
+        self.store, self.dist.get_world_size = store, lambda: world
+        with unittest.mock.patch.dict(os.environ, {"RANK": rank, "WORLD_SIZE": "6"}):
+            self.peers.look()
+            while (thread := next(iter(self.watching()), None)) and thread.name != _peers.WATCHES:
+                thread.join(0.01)
+        return self.host.meetings
+
+    def test_ranks_of_a_smaller_group_meet_in_its_order(self):
+        store = Store(_1="2 actor", _2="0 actor")
+        self.assertEqual(self.watch("5", store, 3), [[5, 2, 0]])
+        self.assertEqual(store.said["cadre/rank/0"], b"5 actor")
+
+    def test_ranks_of_another_cadre_group_are_not_watched(self):
+        self.assertEqual(self.watch("5", Store(_1="1 critic", _2="0 actor", _3="0 critic"), 4), [[5, 0]])
+
+    def test_nor_is_one_that_is_alone_with_them(self):
+        self.assertEqual((self.watch("5", Store(_1="1 critic"), 2), self.said), ([], []))
+
+    def test_a_group_that_ends_before_all_have_joined_is_forgotten(self):
+        self.store = Store()
+        self.peers.look()
+        self.store.asked.wait()
+        self.dist.group.WORLD = None
+        for thread in self.watching():
+            thread.join()
+        self.assertEqual((self.host.meetings, self.said), ([], []))
+
+    def test_who_does_not_join_is_not_waited_for_for_ever(self):
+        with unittest.mock.patch.object(_peers, "_MEET_S", 0):
+            self.assertEqual(self.watch("5", Store(), 2), [])
+        self.assertEqual(self.said, ["the ranks of torch's group do not watch each other: the others did not join it within 0 s"])
+
+    def test_what_the_store_says_against_it_is_said(self):
+        store = Store()
+        store.check = unittest.mock.Mock(side_effect=RuntimeError("Connection reset by peer"))
+        self.assertEqual(self.watch("5", store, 2), [])
+        self.assertEqual(self.said, ["the ranks of torch's group do not watch each other: torch's store says: Connection reset "
+                                     "by peer"])
+
+
 class Explaining(PeersCase):
     def lose(self, *running):
         self.peers.look()
@@ -191,7 +256,7 @@ class Explaining(PeersCase):
         self.assertEqual(self.peers.explain("call", raised(RuntimeError("broken"), C10D), False), "")
         self.lose("call", "later")
         self.assertEqual(self.explain("later", RuntimeError("broken"), C10D), WORDS)
-        self.assertEqual(self.host.meetings, 2)
+        self.assertEqual(self.host.meetings, [[0, 1]] * 2)
 
     def test_a_group_whose_ranks_did_not_meet_is_not_tried_again_but_the_next_one_is(self):
         with unittest.mock.patch.object(self.host, "meet", return_value=b"rank 1 did not arrive within 600000 ms") as meet:
@@ -216,7 +281,7 @@ class Aborting(PeersCase):
         super().setUp()
         self.abort, self.aborted = unittest.mock.Mock(), threading.Event()
         self.dist.get_backend = lambda: "cpu:gloo,cuda:nccl"
-        self.dist.distributed_c10d = types.SimpleNamespace(_abort_process_group=self.abort)
+        self.dist.distributed_c10d = self.c10d(_abort_process_group=self.abort)
         really = self.peers._abort
         self.peers._abort = lambda: (really(), self.aborted.set())
 
@@ -248,7 +313,7 @@ class Aborting(PeersCase):
         self.abort.assert_not_called()
 
     def test_a_torch_that_has_no_abort_is_as_before(self):
-        self.dist.distributed_c10d = types.SimpleNamespace()
+        self.dist.distributed_c10d = self.c10d()
         self.lose()
         self.assertEqual(self.said, [])
 

@@ -85,6 +85,16 @@ class Loss(RunCase):
             with self.subTest(restart):
                 self.kill_among(restart, 3, (0, "receive", 2), (2, "receive", 0))
 
+    def test_a_rank_of_a_torch_group_smaller_than_the_cadre_group_is_named(self):
+        with cadre.local() as client:
+            group = client.Group("joined:Some", replicas=4, restart="Never")
+            while not all(group.call("is_watching", rank=rank) for rank in (1, 3)):
+                time.sleep(0.02)
+            wait, = self.begin(group, (3, "sum"))
+            os.kill(group.call("pid", rank=1), signal.SIGKILL)
+            with self.assertRaisesRegex(cadre.Error, ENDED):
+                wait.result()
+
     def lose_in_each(self, sign, words, **options):
         """Rank 1 gets a signal while each of the others waits for it alone, in a collective of its own."""
         with cadre.local() as client:

@@ -26,8 +26,11 @@ enum { RANKS = 3, LIMIT_MS = 600 * 1000 };
 
 struct fixture;
 
+static const int everybody[RANKS] = {0, 1, 2};
+
 struct watcher {
     struct fixture *f;
+    struct rank_watch_members who;
     struct rendezvous *rendezvous;
     struct rank_watch watch;
     int64_t limit_ms;
@@ -43,6 +46,7 @@ struct fixture {
     struct store *store;
     struct object_server *server;
     struct watcher ranks[RANKS];
+    uint32_t first; // where the others meet it
     char at[64];
 };
 
@@ -50,32 +54,38 @@ static void ask(void *ctx, const struct rendezvous_question *q)
 {
     struct fixture *f = ctx;
     char text[PEER_TEXT_SIZE], key[PEER_KEY_SIZE];
-    assert_int_equal(q->rank, 0);
+    assert_int_equal(q->rank, f->first);
     peer_rendezvous_text(q->id, q->index, q->until, text);
     peer_key(SECRET, text, key);
-    rendezvous_place(f->ranks[q->index].rendezvous, q->id, f->at, key);
+    rendezvous_place(f->ranks[f->ranks[f->first].who.ranks[q->index]].rendezvous, q->id, f->at, key);
+}
+
+static void serve_rendezvous_of(struct fixture *f, int rank)
+{
+    struct err err = ERR_INIT;
+    f->server = object_server_new(
+        &(struct object_server_config){
+            .loop = f->loop, .store = f->store, .rendezvous = f->ranks[rank].rendezvous, .local = true},
+        &err);
+    assert_non_null(f->server);
+    object_server_secret(f->server, SECRET);
+    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
 }
 
 static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
-    struct err err = ERR_INIT;
     f->loop = loop_new();
     f->store = store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++) {
-        f->ranks[i] = (struct watcher){.f = f, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
+        f->ranks[i] =
+            (struct watcher){.f = f, .who = {everybody, RANKS}, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
         sem_init(&f->ranks[i].may_agree, 0, 0);
         sem_init(&f->ranks[i].may_die, 0, 0);
         f->ranks[i].rendezvous = rendezvous_new(&(struct rendezvous_config){
             .loop = f->loop, .attempt = 1, .rank = i, .world = RANKS, .ask = ask, .ctx = f});
     }
-    f->server = object_server_new(
-        &(struct object_server_config){
-            .loop = f->loop, .store = f->store, .rendezvous = f->ranks[0].rendezvous, .local = true},
-        &err);
-    assert_non_null(f->server);
-    object_server_secret(f->server, SECRET);
-    snprintf(f->at, sizeof f->at, "127.0.0.1:%d", object_server_port(f->server));
+    serve_rendezvous_of(f, 0);
     *state = f;
     return 0;
 }
@@ -95,7 +105,7 @@ static int teardown(void **state)
 static void *watch(void *ctx)
 {
     struct watcher *w = ctx;
-    w->code = rank_watch_meet(&w->watch, w->rendezvous, w->limit_ms, &w->err);
+    w->code = rank_watch_meet(&w->watch, w->rendezvous, &w->who, w->limit_ms, &w->err);
     atomic_store(&w->met, true);
     if (w->code == 0)
         w->code = rank_watch_wait(&w->watch, &w->err);
@@ -109,8 +119,12 @@ static void *die(void *ctx)
     struct watcher *w = ctx;
     const char *const names[] = {"rank 0", "rank 1", "rank 2"};
     const struct err none = ERR_INIT;
-    const struct rendezvous_list list = {
-        .id = str_hash("watch", 5), .n = RANKS, .index = 2, .limit_ms = LIMIT_MS, .canceled = &w->watch.canceled};
+    const struct rendezvous_list list = {.id =
+                                             str_hash("watch", 5) ^ str_hash((const char *)everybody, sizeof everybody),
+                                         .n = RANKS,
+                                         .index = 2,
+                                         .limit_ms = LIMIT_MS,
+                                         .canceled = &w->watch.canceled};
     int links[RANKS], link;
     w->code = rendezvous_meet(w->rendezvous, &list, links, &w->err);
     if (w->code < 0)
@@ -289,6 +303,39 @@ static void who_does_not_come_is_named(void **state)
     rank_watch_end(&f->ranks[0].watch);
 }
 
+// Rank 0 is not in the list: the others meet at rank 2, and one of them learns that the other is lost.
+static void ranks_of_a_list_watch_each_other(void **state)
+{
+    static const int two[] = {2, 1};
+    struct fixture *f = *state;
+    f->first = 2;
+    object_server_free(f->server);
+    serve_rendezvous_of(f, 2);
+    for (int i = 1; i < RANKS; i++) {
+        f->ranks[i].who = (struct rank_watch_members){two, 2};
+        begin(&f->ranks[i], watch);
+    }
+    for (int i = 1; i < RANKS; i++)
+        until(&f->ranks[i], &f->ranks[i].met);
+    for (int i = 1; i < RANKS; i++) {
+        rank_watch_end(&f->ranks[i].watch);
+        end(&f->ranks[i]);
+        assert_int_equal(f->ranks[i].code, 0);
+    }
+}
+
+static void who_is_not_in_the_list_or_is_alone_watches_nobody(void **state)
+{
+    static const int others[] = {0, 2}, own[] = {1};
+    struct fixture *f = *state;
+    struct watcher *w = &f->ranks[1];
+    const struct rank_watch_members lists[] = {{others, 2}, {own, 1}};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        assert_int_equal(rank_watch_meet(&w->watch, w->rendezvous, &lists[i], LIMIT_MS, &w->err), ERR_INVALID);
+        assert_string_equal(w->err.msg, "rank 1 is not among them, or alone");
+    }
+}
+
 static void after_the_end_nobody_uses_the_rendezvous(void **state)
 {
     struct fixture *f = *state;
@@ -296,7 +343,7 @@ static void after_the_end_nobody_uses_the_rendezvous(void **state)
     rank_watch_end(&w->watch);
     struct rendezvous *gone = rendezvous_new(&(struct rendezvous_config){.loop = f->loop, .world = 1});
     rendezvous_free(gone);
-    assert_int_equal(rank_watch_meet(&w->watch, gone, LIMIT_MS, &w->err), ERR_CANCELED);
+    assert_int_equal(rank_watch_meet(&w->watch, gone, &w->who, LIMIT_MS, &w->err), ERR_CANCELED);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -311,6 +358,8 @@ int main(void)
         TEST(a_rank_that_ends_while_all_agree_is_not_lost),
         TEST(nobody_is_blamed_when_the_first_rank_ends_while_all_agree),
         TEST(who_does_not_come_is_named),
+        TEST(ranks_of_a_list_watch_each_other),
+        TEST(who_is_not_in_the_list_or_is_alone_watches_nobody),
         TEST(after_the_end_nobody_uses_the_rendezvous),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
