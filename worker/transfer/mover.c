@@ -15,7 +15,9 @@ enum { DIRECT_STEP = 8 << 20, LEAVE_MS = 1000 };
 struct peer { // a rank that this one gets something from, or gives something to
     bool gives, relays;
     uint32_t number; // as in pieces
+    int member;      // where its name is
     const char *name;
+    int64_t moved_ms; // when it has given something
     uint64_t bytes;
     struct transfer_cursor cursor;     // of what is read directly, or what others read
     struct local_sender *local_sender; // NULL = not read directly
@@ -72,7 +74,8 @@ static struct peer *add_peer(struct mover *m, bool gives, uint32_t number, bool 
     struct peer *p = &m->peers[m->n++];
     uint32_t rank = relays && !gives ? number - m->n_from : number;
     *p = (struct peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
-    p->name = o->names[gives || relays ? rank : m->n_to + rank];
+    p->member = (int)(gives || relays ? rank : m->n_to + rank);
+    p->name = o->names[p->member];
     begin(m, p, &p->cursor);
     p->bytes = p->cursor.left;
     p->cursor.until = relays ? 0 : p->cursor.n;
@@ -287,6 +290,8 @@ static int step_peer(struct mover *m, struct peer *p, bool directly, struct err 
     uint64_t left = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
     if (!p->gives)
         atomic_fetch_add(&m->config.progress->done, before - left);
+    if (before != left)
+        p->moved_ms = clock_mono_ms(&clock_system);
     return r < 0 ? err_wrap(err, "%s", p->name) : 0;
 }
 
@@ -349,6 +354,17 @@ bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
             m->polled[(*ret_n)++] = (struct pollfd){m->peers[i].fd, events, 0};
     }
     return !next_direct(m);
+}
+
+int mover_waits_for(const struct mover *m)
+{
+    const struct peer *longest = NULL;
+    for (size_t i = 0; i < m->n; i++) {
+        const struct peer *p = &m->peers[i];
+        if (!p->gives && is_connected(p) && (!longest || p->moved_ms < longest->moved_ms))
+            longest = p;
+    }
+    return longest ? longest->member : -1;
 }
 
 int mover_end(struct mover *m, struct err *err)

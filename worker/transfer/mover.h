@@ -46,5 +46,8 @@ int mover_step(struct mover *m, struct err *err);
 bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n);
 // Of a receiver, when all is moved: whether all that was read was good, and is there. ERR_GONE.
 int mover_end(struct mover *m, struct err *err);
+// Of a receiver: who of those that it gets something from over a connection has given it nothing for longest, by the
+// place of its name. -1: it waits for none of them.
+int mover_waits_for(const struct mover *m);
 // Of a receiver: bytes that were read out of memory, or came over connections.
 uint64_t mover_bytes(const struct mover *m, bool direct);

@@ -22,7 +22,7 @@ bool participant_is_patient(const struct participant *p)
 void participant_init(struct participant *p, const struct participant_config *config)
 {
     int n = config->n_receivers + config->n_senders;
-    *p = (struct participant){.config = *config, .witness = -1};
+    *p = (struct participant){.config = *config, .witness = -1, .told = -1};
     dialog_init(&p->dialog, n);
     p->said = xcalloc((size_t)n, sizeof *p->said);
     p->until = clock_mono_ms(&clock_system) + config->limit_ms;
@@ -117,6 +117,18 @@ void participant_witness(struct participant *p, int witness)
     p->witness = witness;
     if (participant_is_receiver(p) && !participant_is_center(p))
         commit_receiver_init(&p->receiver, witness >= 0);
+}
+
+// The center names it if time runs out. Before half of the time is over, nobody wants to know.
+void participant_waits_for(struct participant *p, int member)
+{
+    char body[4];
+    if (member < 0 || member == p->told || 2 * participant_left_ms(p) > p->config.limit_ms)
+        return;
+    p->told = member;
+    p->said[p->config.index].waits_for = p->config.names[member];
+    le_put_u32(body, (uint32_t)member);
+    dialog_say(&p->dialog, 0, DIALOG_WAITS, body, sizeof body);
 }
 
 void participant_ready(struct participant *p)
@@ -243,6 +255,8 @@ static void tell_center(struct participant *p, struct dialog_event *e)
         keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
     } else if (e->kind == DIALOG_FAILED) {
         take_failure(p, e);
+    } else if (e->kind == DIALOG_WAITS && e->len == 4 && le_get_u32(e->body) < (uint32_t)p->dialog.n) {
+        said->waits_for = p->config.names[le_get_u32(e->body)];
     } else if (e->kind == DIALOG_READY && !said->ready && e->member < p->config.n_receivers) {
         said->ready = true;
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
@@ -330,9 +344,12 @@ static void name_late(const struct participant *p, struct err *err)
 {
     struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
     int n = 0;
-    for (int i = 0; i < p->dialog.n; i++)
+    for (int i = 0; i < p->dialog.n; i++) {
+        const char *other = p->said[i].waits_for;
         if (is_late(p, i) && n++ < LATE_NAMES_MAX)
-            (void)buf_printf(&names, "%s%s", n > 1 ? ", " : "", p->config.names[i]);
+            (void)buf_printf(&names, "%s%s%s%s%s", n > 1 ? ", " : "", p->config.names[i],
+                             other ? " (which waits for " : "", other ? other : "", other ? ")" : "");
+    }
     if (n > LATE_NAMES_MAX)
         (void)buf_printf(&names, " and %d more", n - LATE_NAMES_MAX);
     if (n)

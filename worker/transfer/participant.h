@@ -30,6 +30,7 @@ struct participant_config {
 struct participant_said { // by a member, to the center; `over`: by a receiver, to the witness
     char *hello, *needs;
     size_t hello_len, needs_len;
+    const char *waits_for; // whom it gets nothing from; NULL = nobody
     bool ready, over;
 };
 
@@ -49,6 +50,7 @@ struct participant {
     struct commit_receiver receiver;
     enum commit_decision at_witness;
     int64_t until;
+    int told;   // whom it waits for, -1 = nobody
     int waited; // slices after its time in which nothing was said; a process that stands still counts none
 };
 
@@ -66,6 +68,7 @@ bool participant_may_be_asked(
 // descriptors is ready. Then looks whether it was canceled, and whether the time is over.
 void participant_attend(struct participant *p, struct pollfd *others, size_t n_others, int timeout_ms);
 void participant_witness(struct participant *p, int witness);          // from now on it can decide
+void participant_waits_for(struct participant *p, int member);         // of a receiver; -1 = nobody
 void participant_ready(struct participant *p);                         // a receiver has all of its weights
 void participant_report(struct participant *p, const struct err *err); // it cannot go on, and the center is to decide
 void participant_over(struct participant *p); // a receiver has heard the decision; its connections stay

@@ -484,6 +484,7 @@ static void pull(struct run *r)
         attend_moving(r, false);
         if (is_open(r))
             moved = mover_step(r->mover, &err);
+        participant_waits_for(&r->participant, mover_waits_for(r->mover));
         transfer_fault_at(TRANSFER_FAULT_MOVING);
         if (moved > 0 && !ready && is_open(r)) {
             moved = be_ready(r, &err);

@@ -137,7 +137,16 @@ static void a_relay_that_stands_still_is_named(void **state)
     c.places = machines;
     c.alike = true;
     c.piece_max = 100 * 1000;
-    one_stands_still_and_is_named(&c, 2, "moving", "rank 2 of rollout");
+    one_stands_still_and_is_named(&c, 2, "moving", "(which waits for rank 2 of rollout)");
+}
+
+// Those who wait for it say so.
+static void a_sender_that_stands_still_while_bytes_move_is_named(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    c.direct = false;
+    one_stands_still_and_is_named(&c, 4, "moving", "(which waits for rank 1 of actor)");
 }
 
 // Nobody else is: there is no plan yet.
@@ -175,6 +184,7 @@ int main(void)
         cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
         cmocka_unit_test(so_it_is_with_connections_and_relays),
         cmocka_unit_test(a_relay_that_stands_still_is_named),
+        cmocka_unit_test(a_sender_that_stands_still_while_bytes_move_is_named),
         cmocka_unit_test(a_sender_that_says_nothing_is_the_only_one_named),
         cmocka_unit_test(the_dead_is_named_even_if_the_witness_has_not_seen_who_asks),
     };
