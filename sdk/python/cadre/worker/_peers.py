@@ -131,7 +131,7 @@ class Peers:
             ranks = _introduce(lambda: time.monotonic() < end and _is_same(self.tried))
         except Exception as e:
             if _is_same(self.tried):  # else the program has ended the group meanwhile
-                self._say_blind(f"torch's store says: {e}")
+                self._say_blind("torch's store says: " + _load.words_of(e).partition("\n")[0])  # frames of C++ follow
             return False
         if not ranks and _is_same(self.tried):
             self._say_blind(f"the others did not join it within {_MEET_S} s")

@@ -200,7 +200,7 @@ class Introducing(PeersCase):
 
     def test_what_the_store_says_against_it_is_said(self):
         store = Store()
-        store.check = unittest.mock.Mock(side_effect=RuntimeError("Connection reset by peer"))
+        store.check = unittest.mock.Mock(side_effect=RuntimeError("Connection reset by peer\nframe #0: c10d"))
         self.assertEqual(self.watch("5", store, 2), [])
         self.assertEqual(self.said, ["the ranks of torch's group do not watch each other: torch's store says: Connection reset "
                                      "by peer"])
