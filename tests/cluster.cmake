@@ -31,5 +31,6 @@ endfunction()
 
 add_test(NAME cluster_programs COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" programs)
 add_test(NAME cluster_images COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" images)
-set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster TIMEOUT 2400)
-set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 1200)
+# A machine that is busy and has no cache yet needs more than half an hour for each. These limits only end a hang.
+set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster TIMEOUT 5400)
+set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 5400)

@@ -33,7 +33,8 @@ lock_take() {
         eval "exec $fd>\"\$file\""
         if ! flock --nonblock "$fd"; then
             say "waiting for another devcluster command (${file##*/})"
-            flock --timeout 1800 "$fd" || die "another devcluster command has held $file for 30 minutes"
+            # A busy machine builds Kubernetes for an hour.
+            flock --timeout 5400 "$fd" || die "another devcluster command has held $file for 90 minutes"
         fi
         [[ ! /proc/self/fd/$fd -ef $file ]] || return 0
     done
