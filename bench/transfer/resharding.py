@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Weights from four ranks to four others that split them otherwise, on Cadre and through Ray's object store, beside two
-floors: plain copies by one process, and by four at once. Prints a table of Markdown.
+"""Weights from four ranks to four others that split them otherwise, on Cadre and through Ray's object store, beside three
+floors: plain copies by one process, and by four at once, and what the kernel copies from four processes to four others.
+Prints a table of Markdown.
 
     resharding.py MIB ROUNDS
 """
 
+import ctypes
 import multiprocessing
 import os
 import statistics
@@ -101,6 +103,9 @@ class Copy:
     def __init__(self, mib):
         self.source, self.target = numpy.ones(mib << 20, "u1"), numpy.ones(mib << 20, "u1")
 
+    def shown(self):
+        pass
+
     def move(self):
         numpy.copyto(self.target, self.source)
 
@@ -108,28 +113,27 @@ class Copy:
         pass
 
 
-def serve_copies(mib, pipe):
-    copy = Copy(mib)
-    pipe.send(None)
+def serve(pipe, make, *args):
+    peer = make(*args)
+    pipe.send(peer.shown())
     while pipe.recv():
-        copy.move()
+        peer.move()
         pipe.send(None)
 
 
-class Copies:
-    """What the machine can copy at best: as many processes as there are receivers copy a part each, at the same time."""
+class Several:
+    """Processes that move at the same time."""
 
-    def __init__(self, mib):
+    def __init__(self, make, args):
         spawn = multiprocessing.get_context("spawn")
-        self.pipes, ends = zip(*(spawn.Pipe() for _ in range(RANKS)))
-        self.processes = [spawn.Process(target=serve_copies, args=(mib // RANKS, end)) for end in ends]
+        self.pipes, ends = zip(*(spawn.Pipe() for _ in args))
+        self.processes = [spawn.Process(target=serve, args=(end, make, *some)) for end, some in zip(ends, args)]
         for process in self.processes:
             process.start()
-        self.wait()
+        self.shown = self.wait()
 
     def wait(self):
-        for pipe in self.pipes:
-            pipe.recv()
+        return [pipe.recv() for pipe in self.pipes]
 
     def move(self):
         for pipe in self.pipes:
@@ -140,6 +144,57 @@ class Copies:
         for pipe, process in zip(self.pipes, self.processes):
             pipe.send(False)
             process.join()
+
+
+class Copies(Several):
+    """What the machine can copy at best: as many processes as there are receivers copy a part each."""
+
+    def __init__(self, mib):
+        super().__init__(Copy, [(mib // RANKS,)] * RANKS)
+
+
+class Piece(ctypes.Structure):
+    _fields_ = [("at", ctypes.c_void_p), ("len", ctypes.c_size_t)]
+
+
+class Memory:
+    """What another process may read."""
+
+    def __init__(self, mib):
+        pr_set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)
+        ctypes.CDLL(None).prctl(pr_set_ptracer, anybody, 0, 0, 0)  # where Linux wants to be told
+        self.block = numpy.ones(mib << 20, "u1")
+
+    def shown(self):
+        return os.getpid(), self.block.ctypes.data
+
+
+class Reader(Memory):
+    """Reads an equal part of its memory from each of the others, in one piece."""
+
+    def __init__(self, mib, rank, others):
+        super().__init__(mib)
+        self.rank, self.others, self.libc = rank, others, ctypes.CDLL(None, use_errno=True)
+
+    def move(self):
+        part = len(self.block) // len(self.others)
+        for i, (pid, at) in enumerate(self.others):
+            here, there = Piece(self.block.ctypes.data + i * part, part), Piece(at + self.rank * part, part)
+            if self.libc.process_vm_readv(pid, ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != part:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+class Reads:
+    """A floor for private memory: what the kernel copies from as many processes as there are senders to the receivers."""
+
+    def __init__(self, mib):
+        self.source = Several(Memory, [(mib // RANKS,)] * RANKS)
+        self.target = Several(Reader, [(mib // RANKS, rank, self.source.shown) for rank in range(RANKS)])
+        self.move = self.target.move
+
+    def end(self):
+        self.target.end()
+        self.source.end()
 
 
 def stolen():
@@ -165,19 +220,20 @@ def measure(kind, mib):
 
 def main():
     mib, rounds = int(sys.argv[1]), int(sys.argv[2])
-    found = {kind: [] for kind in (Cadre, Ray, Copy, Copies)}
+    found = {kind: [] for kind in (Cadre, Ray, Copy, Copies, Reads)}
     busy = stolen()
     for _ in range(rounds):
         for kind, times in found.items():  # in turn, so that a busy moment of the machine meets all
             times.append(measure(kind, mib))
     busy = stolen() - busy
     first, took = ({kind: statistics.median(t[i] for t in times) for kind, times in found.items()} for i in range(2))
-    print("| what moves %d MiB | seconds | times one copy | times four copies | the first time |" % mib)
-    print("|---|---:|---:|---:|---:|")
+    print("| what moves %d MiB | seconds | times one copy | times four copies | times four reads | the first time |" % mib)
+    print("|---|---:|---:|---:|---:|---:|")
     for kind, name in ((Cadre, "`cadre.transfer`, four ranks to four"), (Ray, "Ray's object store, the same"),
-                       (Copy, "a plain copy by one process"), (Copies, "plain copies by four processes at once")):
-        print(f"| {name} | {took[kind]:.3f} | {took[kind] / took[Copy]:.2f} | {took[kind] / took[Copies]:.2f} | "
-              f"{first[kind]:.3f} |")
+                       (Copy, "a plain copy by one process"), (Copies, "plain copies by four processes at once"),
+                       (Reads, "reads of four processes' memory by four others")):
+        floors = " | ".join(f"{took[kind] / took[floor]:.2f}" for floor in (Copy, Copies, Reads))
+        print(f"| {name} | {took[kind]:.3f} | {floors} | {first[kind]:.3f} |")
     print(f"\nCadre is {took[Ray] / took[Cadre]:.1f}x as fast as Ray. Load average {os.getloadavg()[0]:.1f}; the "
           f"hypervisor took {busy:.1f} s of CPU time.")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Weights that four ranks split by rows go to four ranks that split them by columns, on Cadre and on Ray in turn, beside
-# plain copies by one process and by four at once; prints a table.
+# plain copies by one process and by four at once, and reads of the memory of four by four others; prints a table.
 #   bench/transfer/run.sh [OPTION]...
 #   --mib N           of weights (1024)
 #   --rounds N        (3); the median counts
