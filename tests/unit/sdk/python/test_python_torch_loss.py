@@ -52,7 +52,7 @@ class Loss(RunCase):
 
     def watched(self, client, name="Joined", **options):
         """A group whose ranks have met, and its processes."""
-        group = client.Group(f"joined:{name}", **options)
+        group = client.Group(f"joined:{name}", preload=["torch"], **options)
         while not all(group.is_watching()):
             time.sleep(0.02)
         return group, group.pid()
@@ -60,7 +60,7 @@ class Loss(RunCase):
     def kill_among(self, restart, ranks, *calls):
         """Rank 1 dies while the others are in these calls: the errors of all, then what the group says."""
         with cadre.local() as client:
-            group, pids = self.watched(client, replicas=ranks, restart=restart, preload=["torch"])
+            group, pids = self.watched(client, replicas=ranks, restart=restart)
             waits = self.begin(group, *calls)
             os.kill(pids[1], signal.SIGKILL)
             for wait in waits:
@@ -87,7 +87,7 @@ class Loss(RunCase):
 
     def test_a_rank_of_a_torch_group_smaller_than_the_cadre_group_is_named(self):
         with cadre.local() as client:
-            group = client.Group("joined:Some", replicas=4, restart="Never")
+            group = client.Group("joined:Some", replicas=4, restart="Never", preload=["torch"])
             while not all(group.call("is_watching", rank=rank) for rank in (1, 3)):
                 time.sleep(0.02)
             wait, = self.begin(group, (3, "sum"))
@@ -98,7 +98,7 @@ class Loss(RunCase):
     def lose_in_each(self, sign, words, **options):
         """Rank 1 gets a signal while each of the others waits for it alone, in a collective of its own."""
         with cadre.local() as client:
-            group, pids = self.watched(client, "Paired", replicas=len(COLLECTIVES) + 1, preload=["torch"], restart="Never", **options)
+            group, pids = self.watched(client, "Paired", replicas=len(COLLECTIVES) + 1, restart="Never", **options)
             ranks = [rank for rank in range(len(pids)) if rank != 1]
             waits = self.begin(group, *((rank, "collect", name) for rank, name in zip(ranks, COLLECTIVES)))
             os.kill(pids[1], sign)
