@@ -7,7 +7,7 @@
 //                                  places of all members
 //   receiver -> center   NEEDS     a byte for each sender: 1 = it needs a connection to it
 //   center -> member     GO        u32 witness (a member), the NEEDS of all receivers
-//   receiver -> center   WAITS     u32 member: has given it nothing for longest, while half of the time is over
+//   receiver -> center   WAITS     u32 member that gives it nothing, others = nobody; in the second half of its time
 //   receiver -> center   READY     it has all of its weights
 //   member -> center     FAILED    u32 code, text: it gives up
 //   center -> witness    PROPOSE   to take them

@@ -22,7 +22,7 @@ bool participant_is_patient(const struct participant *p)
 void participant_init(struct participant *p, const struct participant_config *config)
 {
     int n = config->n_receivers + config->n_senders;
-    *p = (struct participant){.config = *config, .witness = -1, .told = -1};
+    *p = (struct participant){.config = *config, .witness = -1};
     dialog_init(&p->dialog, n);
     p->said = xcalloc((size_t)n, sizeof *p->said);
     p->until = clock_mono_ms(&clock_system) + config->limit_ms;
@@ -123,10 +123,11 @@ void participant_witness(struct participant *p, int witness)
 void participant_waits_for(struct participant *p, int member)
 {
     char body[4];
-    if (member < 0 || member == p->told || 2 * participant_left_ms(p) > p->config.limit_ms)
+    struct participant_said *own = &p->said[p->config.index];
+    const char *other = member < 0 ? NULL : p->config.names[member];
+    if (other == own->waits_for || 2 * participant_left_ms(p) > p->config.limit_ms)
         return;
-    p->told = member;
-    p->said[p->config.index].waits_for = p->config.names[member];
+    own->waits_for = other;
     le_put_u32(body, (uint32_t)member);
     dialog_say(&p->dialog, 0, DIALOG_WAITS, body, sizeof body);
 }
@@ -255,8 +256,9 @@ static void tell_center(struct participant *p, struct dialog_event *e)
         keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
     } else if (e->kind == DIALOG_FAILED) {
         take_failure(p, e);
-    } else if (e->kind == DIALOG_WAITS && e->len == 4 && le_get_u32(e->body) < (uint32_t)p->dialog.n) {
-        said->waits_for = p->config.names[le_get_u32(e->body)];
+    } else if (e->kind == DIALOG_WAITS && e->len == 4) {
+        uint32_t other = le_get_u32(e->body);
+        said->waits_for = other < (uint32_t)p->dialog.n ? p->config.names[other] : NULL;
     } else if (e->kind == DIALOG_READY && !said->ready && e->member < p->config.n_receivers) {
         said->ready = true;
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));

@@ -50,7 +50,6 @@ struct participant {
     struct commit_receiver receiver;
     enum commit_decision at_witness;
     int64_t until;
-    int told;   // whom it waits for, -1 = nobody
     int waited; // slices after its time in which nothing was said; a process that stands still counts none
 };
 

@@ -303,7 +303,7 @@ static void who_does_not_come_is_named(void **state)
     rank_watch_end(&f->ranks[0].watch);
 }
 
-// Rank 0 is not in the list: the others meet at rank 2, and one of them learns that the other is lost.
+// Rank 0 is not in the list: the others meet at rank 2.
 static void ranks_of_a_list_watch_each_other(void **state)
 {
     static const int two[] = {2, 1};
