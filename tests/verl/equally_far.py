@@ -45,14 +45,10 @@ def squeezed(line):
 
 
 def only_on_ray(cadre, ray):
-    """Ray prints a line in two if it reads the log of a worker while that writes."""
-    whole = set(map(squeezed, cadre))
-    rest = [line for line in dict.fromkeys(ray) if line not in set(cadre)]
-    while rest:
-        line = rest.pop(0)
-        if rest and squeezed(line + rest[0]) in whole:
-            rest.pop(0)
-        else:
+    """Ray prints a line in pieces if it reads the log of a worker while that writes; a piece may get lost, too."""
+    whole = list(map(squeezed, cadre))
+    for line in dict.fromkeys(ray):
+        if not any(one.startswith(squeezed(line)) or one.endswith(squeezed(line)) for one in whole):
             yield line
 
 
