@@ -164,9 +164,13 @@ static void dry_run(struct step *s)
         try_pod(s);
 }
 
+static enum kind kind_of(const struct step *s);
+
 // An object of the name exists: either we made it before a crash, or it is in our way.
-static void check_owner(struct step *s, enum kind kind, const struct kube_response *response, const struct err *err)
+static void on_holder(void *ctx, const struct kube_response *response, const struct err *err)
 {
+    struct step *s = ctx;
+    enum kind kind = kind_of(s);
     const struct object *o = NULL;
     struct err e = *err;
     bool ours = false;
@@ -191,86 +195,35 @@ static void check_owner(struct step *s, enum kind kind, const struct kube_respon
     step_end(s, &e);
 }
 
-static void on_pod_owner(void *ctx, const struct kube_response *response, const struct err *err)
+// An object was created, or a slice changed.
+static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    check_owner(ctx, KIND_POD, response, err);
-}
-
-static void on_service_owner(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    check_owner(ctx, KIND_SERVICE, response, err);
-}
-
-// Something has the name: `done` hears whose it is.
-static bool is_taken(struct step *s, enum kind kind, kube_done_fn done, const struct err *err)
-{
-    struct request r = {
-        .verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name, .decided = true};
-    if (err->code == ERR_EXISTS)
-        kube_send(s->e->x.client, &r, 0, done, s);
-    return err->code == ERR_EXISTS;
-}
-
-// What the API server does not want is the owner's to know, and no failure of ours.
-static void end_or_refuse(struct step *s, const struct err *err)
-{
-    bool unwanted = err->code == ERR_FORBIDDEN || err->code == ERR_INVALID;
+    struct step *s = ctx;
+    enum kind kind = kind_of(s);
+    if (err->code == ERR_EXISTS) {
+        struct request r = {
+            .verb = VERB_GET, .kind = kind, .ns = s->e->owner->meta.ns, .name = s->action->name, .decided = true};
+        kube_send(s->e->x.client, &r, 0, on_holder, s);
+        return;
+    }
+    if (response)
+        remember(s, kind, response);
+    else if (kind == KIND_POD)
+        cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
+    // What the API server does not want is the owner's to know, and no failure of ours.
+    bool unwanted = kind != KIND_ENDPOINTSLICE && (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID);
     if (unwanted)
         refused(s, refusal_reason(err), err->msg);
     step_end(s, unwanted ? NULL : err);
 }
 
-static void on_service(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    struct step *s = ctx;
-    if (is_taken(s, KIND_SERVICE, on_service_owner, err))
-        return;
-    if (response)
-        remember(s, KIND_SERVICE, response);
-    end_or_refuse(s, err);
-}
-
-static void on_slice_owner(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    check_owner(ctx, KIND_ENDPOINTSLICE, response, err);
-}
-
-static void on_slice(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    struct step *s = ctx;
-    if (is_taken(s, KIND_ENDPOINTSLICE, on_slice_owner, err))
-        return;
-    if (response)
-        remember(s, KIND_ENDPOINTSLICE, response);
-    step_end(s, err);
-}
-
-static void on_pod(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    struct step *s = ctx;
-    if (is_taken(s, KIND_POD, on_pod_owner, err))
-        return;
-    if (response)
-        remember(s, KIND_POD, response);
-    else
-        cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
-    end_or_refuse(s, err);
-}
-
 static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
-    if (response)
+    if (response && s->action->kind == ACTION_DELETE_POD) // of the owner comes a Status
         remember(s, KIND_POD, response);
-    // Gone already, or another pod of the name: what we wanted gone is gone.
+    // Gone already, or another one of the name, or changed meanwhile, which is news that leads to the next decision.
     step_end(s, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
-}
-
-static void on_owner_deleted(void *ctx, const struct kube_response *response, const struct err *err)
-{
-    (void)response; // a Status
-    // Gone already, or changed meanwhile, which is news that leads to the next decision.
-    step_end(ctx, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
 }
 
 static void on_status(void *ctx, const struct kube_response *response, const struct err *err)
@@ -307,14 +260,19 @@ static const struct write { // what an action asks of the API server
     kube_done_fn done;
     bool of_owner;
 } writes[] = {
-    [ACTION_CREATE_SERVICE] = {VERB_CREATE, KIND_SERVICE, on_service},
-    [ACTION_CREATE_SLICE] = {VERB_CREATE, KIND_ENDPOINTSLICE, on_slice},
-    [ACTION_PATCH_SLICE] = {VERB_PATCH_MERGE, KIND_ENDPOINTSLICE, on_slice},
-    [ACTION_CREATE_POD] = {VERB_CREATE, KIND_POD, on_pod},
+    [ACTION_CREATE_SERVICE] = {VERB_CREATE, KIND_SERVICE, on_written},
+    [ACTION_CREATE_SLICE] = {VERB_CREATE, KIND_ENDPOINTSLICE, on_written},
+    [ACTION_PATCH_SLICE] = {VERB_PATCH_MERGE, KIND_ENDPOINTSLICE, on_written},
+    [ACTION_CREATE_POD] = {VERB_CREATE, KIND_POD, on_written},
     [ACTION_DELETE_POD] = {VERB_DELETE, KIND_POD, on_deleted},
-    [ACTION_DELETE_OWNER] = {VERB_DELETE, .done = on_owner_deleted, .of_owner = true},
+    [ACTION_DELETE_OWNER] = {VERB_DELETE, .done = on_deleted, .of_owner = true},
     [ACTION_STATUS] = {VERB_PATCH_MERGE, .done = on_status, .of_owner = true},
 };
+
+static enum kind kind_of(const struct step *s)
+{
+    return writes[s->action->kind].kind;
+}
 
 static void write_object(struct execution *e, struct step *s, const struct action *a)
 {
