@@ -131,28 +131,27 @@ static int group_of(const struct floor *f, const char *name)
     return ours ? (int)n : -1;
 }
 
-static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
 {
     struct floor *f = ctx;
     int group = group_of(f, (now ? now : old)->meta.name);
     if (group < 0)
         return;
     unsigned has = f->now->has;
-    if (event == STORE_ADDED && has & HAS_PODS)
+    if (!old && has & HAS_PODS)
         create_pod(f, placementgroup_of(now), group);
-    else if (event == STORE_ADDED && has & HAS_STATUS)
+    else if (!old && has & HAS_STATUS)
         write_status(f, placementgroup_of(now), group);
-    if (event == STORE_DELETED && has & DELETES_PODS) {
+    if (!now && has & DELETES_PODS) {
         struct arena a = ARENA_INIT;
         ask(f, VERB_DELETE, KIND_POD, bundlepod_name(placementgroup_of(old), 0, 0, &a), NULL, NULL);
         arena_done(&a);
     }
 }
 
-static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct floor *f = ctx;
-    (void)event;
     if (!f->now || !(f->now->has & HAS_STATUS) || !now || pod_of(now)->phase != POD_RUNNING ||
         (old && pod_of(old)->phase == POD_RUNNING))
         return;

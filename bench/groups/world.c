@@ -36,11 +36,10 @@ static void count(int *counter, int want, int64_t *us)
         *us = proc_now_us();
 }
 
-static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct world *w = ctx;
     struct trial *t = &w->trial;
-    (void)event;
     if (!now && of_trial(w, old))
         count(&t->gone, t->want_pods, &t->gone_us);
     if (!now || !of_trial(w, now))
@@ -67,10 +66,9 @@ static bool is_ready(const struct object *o)
     return ready && ready->status == CONDITION_TRUE;
 }
 
-static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_group(void *ctx, const struct object *old, const struct object *now)
 {
     struct world *w = ctx;
-    (void)event;
     if (now && of_trial(w, now) && is_ready(now) && (!old || !is_ready(old)))
         count(&w->trial.ready, w->trial.want_groups, &w->trial.ready_us);
 }

@@ -71,11 +71,11 @@ static void keep(struct abandoned *a, const struct object *group)
     saw(a, w);
 }
 
-static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *group)
+static void on_group(void *ctx, const struct object *old, const struct object *group)
 {
     struct abandoned *a = ctx;
     struct ward *w = map_get(&a->by_uid, (group ? group : old)->meta.uid);
-    if (event != STORE_DELETED && renewed(group))
+    if (group && renewed(group))
         keep(a, group);
     else if (w)
         forget(a, w);

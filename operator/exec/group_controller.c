@@ -90,10 +90,10 @@ static size_t expects_agent(const struct object *o)
     return p && p->phase == POD_RUNNING && !p->obj.meta.deleted_ms && pod_has_agent(p);
 }
 
-static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
-    if (event == STORE_DELETED) {
+    if (!now) {
         cluster_del_pod(c->cluster, old->meta.ns, old->meta.name);
         if (c->shared.executor.agents)
             agents_pod_gone(c->shared.executor.agents, old->meta.uid);
@@ -105,10 +105,10 @@ static void on_pod(void *ctx, enum store_event event, const struct object *old, 
     waiting_look(c->shared.waiting);
 }
 
-static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_node(void *ctx, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
-    if (event == STORE_DELETED)
+    if (!now)
         cluster_del_node(c->cluster, old->meta.name);
     else
         cluster_set_node(c->cluster, node_of(now));
@@ -119,9 +119,8 @@ static void on_node(void *ctx, enum store_event event, const struct object *old,
     waiting_look(c->shared.waiting);
 }
 
-static void on_owned(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_owned(void *ctx, const struct object *old, const struct object *now)
 {
-    (void)event;
     wake_owner(ctx, now ? now : old);
 }
 
@@ -161,19 +160,17 @@ static void on_user(struct group_controller *c, const struct workergroup *old, c
     arena_done(&a);
 }
 
-static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_group(void *ctx, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
-    (void)event;
     on_user(c, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
     entries_wake_object(&c->entries, now ? now : old);
 }
 
-static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
     const struct meta *m = &(now ? now : old)->meta;
-    (void)event;
     placementgroup_users_each(c->users, m->ns, m->name, entries_wake_key, &c->entries);
 }
 

@@ -22,24 +22,21 @@ static void wake_owner(void *ctx, const struct object *o)
         entries_wake(&c->entries, o->meta.ns, o->meta.owner.name);
 }
 
-static void on_owned(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_owned(void *ctx, const struct object *old, const struct object *now)
 {
-    (void)event;
     wake_owner(ctx, now ? now : old);
 }
 
-static void on_node(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_node(void *ctx, const struct object *old, const struct object *now)
 {
     struct placementgroup_controller *c = ctx;
-    (void)event;
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
 }
 
-static void on_placementgroup(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
 {
     struct placementgroup_controller *c = ctx;
-    (void)event;
     if (!now)
         recorder_forget(c->recorder, old);
     entries_wake_object(&c->entries, now ? now : old);

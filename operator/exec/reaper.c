@@ -84,11 +84,10 @@ static void advance(struct reaper *r)
         delete_pod(r, CONTAINER_OF(r->waiting.next, struct corpse, link));
 }
 
-static void on_owner(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_owner(void *ctx, const struct object *old, const struct object *now)
 {
     struct reaper *r = ctx;
-    (void)now;
-    if (event != STORE_DELETED || !r->running)
+    if (now || !r->running)
         return;
     struct arena a = ARENA_INIT;
     const struct object *const *owned;

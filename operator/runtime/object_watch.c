@@ -16,10 +16,10 @@ struct object_watch {
     int64_t told_ms; // when an error was told last
 };
 
-static void on_event(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_event(void *ctx, const struct object *old, const struct object *now)
 {
     const struct object_watch *w = ctx;
-    (void)event, (void)old, (void)now;
+    (void)old, (void)now;
     w->options.on_change(w->options.ctx);
 }
 

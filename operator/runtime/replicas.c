@@ -115,11 +115,10 @@ static void look_for_rivals(struct replicas *r, const struct object *old, const 
         tell_rival(r, now, own);
 }
 
-static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct replicas *r = ctx;
     const struct object *o = now ? now : old;
-    (void)event;
     if (labels_get(&o->meta.labels, same[0]) && str_eq(o->meta.ns, r->ns))
         r->stale = true;
     look_for_rivals(r, old, now);

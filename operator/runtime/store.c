@@ -141,10 +141,10 @@ static struct entry *get(const struct store *s, const struct object *o)
     return find(s, o->meta.ns, o->meta.name);
 }
 
-static void tell(struct store *s, enum store_event event, const struct object *old, const struct object *now)
+static void tell(struct store *s, const struct object *old, const struct object *now)
 {
     for (int i = 0; i < s->n_subscribers; i++)
-        s->subscribers[i].fn(s->subscribers[i].ctx, event, old, now);
+        s->subscribers[i].fn(s->subscribers[i].ctx, old, now);
 }
 
 static struct entry *add(struct store *s, const struct object *o)
@@ -152,7 +152,7 @@ static struct entry *add(struct store *s, const struct object *o)
     struct entry *e = xcalloc(1, sizeof *e);
     e->object = object_ref(o);
     index_in(s, e);
-    tell(s, STORE_ADDED, NULL, o);
+    tell(s, NULL, o);
     return e;
 }
 
@@ -162,7 +162,7 @@ static void change(struct store *s, struct entry *e, const struct object *o)
     index_out(s, e);
     e->object = object_ref(o);
     index_in(s, e);
-    tell(s, STORE_CHANGED, old, o);
+    tell(s, old, o);
     object_unref(old);
 }
 
@@ -171,7 +171,7 @@ static void drop(struct store *s, struct entry *e)
     const struct object *old = e->object;
     index_out(s, e);
     free(e);
-    tell(s, STORE_DELETED, old, NULL);
+    tell(s, old, NULL);
     object_unref(old);
 }
 

@@ -9,10 +9,10 @@
 
 struct store;
 
-enum store_event { STORE_ADDED, STORE_CHANGED, STORE_DELETED };
-// `old` is NULL for ADDED, `now` is NULL for DELETED. Called inside the change, in order; must not change the store. An
-// object that was deleted and created again unseen (another UID under the same name) is DELETED, then ADDED.
-typedef void (*store_fn)(void *ctx, enum store_event event, const struct object *old, const struct object *now);
+// A change: `old` is NULL where the object is new, `now` where it is gone. Called inside the change, in order; must not
+// change the store. An object that was deleted and created again unseen (another UID under the same name) is told as
+// gone, then as new.
+typedef void (*store_fn)(void *ctx, const struct object *old, const struct object *now);
 
 struct store *store_new(enum kind kind);
 void store_free(struct store *s); // without events

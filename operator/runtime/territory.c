@@ -70,10 +70,10 @@ static void unclaim(struct territory *t, const struct object *o)
         loop_timer_arm(l->linger, l->of->linger_ms);
 }
 
-static void on_pod(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_pod(void *ctx, const struct object *old, const struct object *now)
 {
     struct territory *t = ctx;
-    bool before = claims(old), after = event != STORE_DELETED && claims(now);
+    bool before = claims(old), after = claims(now);
     if (after && !before)
         claim(t, now);
     else if (before && !after)

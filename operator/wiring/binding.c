@@ -62,11 +62,11 @@ static void wake(void *ctx, const char *ns, const char *group)
 
 // From the stores
 
-static void on_group(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_group(void *ctx, const struct object *old, const struct object *now)
 {
     struct binding *b = ctx;
     struct arena a = ARENA_INIT;
-    if (event == STORE_DELETED) {
+    if (!now) {
         gateway_group_gone(b->gateway, old->meta.uid);
         replica_reporter_group(b->reporter, old->meta.uid);
         return;

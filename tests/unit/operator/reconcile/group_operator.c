@@ -43,11 +43,10 @@ static bool is_ours(const struct object *o)
 }
 
 // The leader's stores wake it and keep its accounting.
-static void on_change(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_change(void *ctx, const struct object *old, const struct object *now)
 {
     struct sim_operator *o = ctx;
     const struct object *any = now ? now : old;
-    (void)event;
     if (is_ours(any))
         o->dirty = true;
     sim_mirror_account(o->cluster, old, now);

@@ -20,11 +20,10 @@ static int64_t wall_ms(struct plg_operator *o)
 }
 
 // The leader's stores wake it and keep its accounting.
-static void on_change(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_change(void *ctx, const struct object *old, const struct object *now)
 {
     struct plg_operator *o = ctx;
     const struct object *any = now ? now : old;
-    (void)event;
     if (any->kind != KIND_NODE)
         o->dirty = true;
     sim_mirror_account(o->cluster, old, now);

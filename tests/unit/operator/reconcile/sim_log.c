@@ -91,7 +91,7 @@ struct listener {
 static void there_is(void *ctx, const struct object *o)
 {
     const struct listener *l = ctx;
-    l->changed(l->ctx, STORE_ADDED, NULL, o);
+    l->changed(l->ctx, NULL, o);
 }
 
 void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx)

@@ -34,10 +34,9 @@ static void stop_if(enum stop_in where)
     t.reflector = NULL;
 }
 
-static void on_store(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_store(void *ctx, const struct object *old, const struct object *now)
 {
     (void)ctx;
-    (void)event;
     (void)old;
     (void)now;
     stop_if(STOP_IN_STORE);

@@ -87,11 +87,15 @@ static void put_on(const char *name, const char *version, const char *node)
     put_pod(name, version, node, "n3");
 }
 
-static void on_event(void *ctx, enum store_event event, const struct object *old, const struct object *now)
+static void on_event(void *ctx, const struct object *old, const struct object *now)
 {
     const struct object *o = now ? now : old;
-    buf_printf(&trace, "%s%c%s@%s ", (const char *)ctx, "+~-"[event], o -> meta.name, o->meta.resource_version);
-    if (event == STORE_CHANGED)
+    buf_printf(&trace, "%s%c%s@%s ", (const char *)ctx,
+               !old  ? '+'
+               : now ? '~'
+                     : '-',
+               o->meta.name, o->meta.resource_version);
+    if (old && now)
         buf_printf(&trace, "(was %s) ", old->meta.resource_version);
 }
 
