@@ -11,6 +11,7 @@ struct deciding {
     struct kube_client *client;
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
+    struct entries *placementgroup_entries; // its
     struct reaper *reaper;
     struct abandoned *abandoned;
 };
@@ -20,6 +21,7 @@ struct deciding *deciding_new(struct loop *loop, struct kube_client *client, str
 {
     struct deciding *d = xcalloc(1, sizeof *d);
     *d = (struct deciding){.client = client, .groups = groups, .placementgroups = placementgroups};
+    d->placementgroup_entries = placementgroup_controller_entries(placementgroups);
     d->reaper = reaper_new(client, stores);
     d->abandoned = abandoned_new(loop, client, stores, ABANDONED_AFTER_MS);
     return d;
@@ -39,7 +41,7 @@ void deciding_free(struct deciding *d)
 void deciding_start(struct deciding *d)
 {
     group_controller_start(d->groups);
-    placementgroup_controller_start(d->placementgroups);
+    entries_start(d->placementgroup_entries);
     reaper_start(d->reaper);
     abandoned_start(d->abandoned);
 }
@@ -47,7 +49,7 @@ void deciding_start(struct deciding *d)
 void deciding_stop(struct deciding *d)
 {
     group_controller_stop(d->groups);
-    placementgroup_controller_stop(d->placementgroups);
+    entries_stop(d->placementgroup_entries);
     reaper_stop(d->reaper);
     abandoned_stop(d->abandoned);
 }
@@ -61,17 +63,17 @@ void deciding_lose(struct deciding *d)
 void deciding_retry(struct deciding *d)
 {
     group_controller_retry(d->groups);
-    placementgroup_controller_retry(d->placementgroups);
+    controller_retry(d->placementgroup_entries->controller);
 }
 
 void deciding_look(struct deciding *d)
 {
     group_controller_look(d->groups);
-    placementgroup_controller_look(d->placementgroups);
+    entries_look(d->placementgroup_entries);
 }
 
 bool deciding_idle(const struct deciding *d)
 {
-    return group_controller_idle(d->groups) && placementgroup_controller_idle(d->placementgroups) &&
+    return group_controller_idle(d->groups) && controller_idle(d->placementgroup_entries->controller) &&
            reaper_idle(d->reaper) && abandoned_idle(d->abandoned);
 }

@@ -35,13 +35,17 @@ struct group_controller {
     struct metric *rollbacks;
 };
 
+// The pods of a PlacementGroup concern the groups that run on it, too.
 static void wake_owner(void *ctx, const struct object *o)
 {
     struct group_controller *c = ctx;
-    if (str_eq(o->meta.owner.kind, kind_info(KIND_WORKERGROUP)->kind))
-        entries_wake(&c->entries, o->meta.ns, o->meta.owner.name);
-    else if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
-        placementgroup_users_each(c->users, o->meta.ns, o->meta.owner.name, entries_wake_key, &c->entries);
+    const struct owner *owner = &o->meta.owner;
+    if (str_eq(owner->kind, kind_info(KIND_WORKERGROUP)->kind)) {
+        entries_wake(&c->entries, o->meta.ns, owner->name);
+    } else if (str_eq(owner->kind, kind_info(KIND_PLACEMENTGROUP)->kind)) {
+        placementgroup_users_each(c->users, o->meta.ns, owner->name, entries_wake_key, &c->entries);
+        waiting_wake(c->shared.waiting, KIND_PLACEMENTGROUP, o->meta.ns, owner->name);
+    }
 }
 
 static void note_changed(void *ctx, const char *key)

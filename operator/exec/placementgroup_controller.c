@@ -2,7 +2,6 @@
 #include "operator/exec/placementgroup_controller.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/reason.h"
 
@@ -14,25 +13,6 @@ struct placementgroup_controller {
     struct recorder *recorder;
     struct entries entries;
 };
-
-static void wake_owner(void *ctx, const struct object *o)
-{
-    struct placementgroup_controller *c = ctx;
-    if (str_eq(o->meta.owner.kind, kind_info(KIND_PLACEMENTGROUP)->kind))
-        entries_wake(&c->entries, o->meta.ns, o->meta.owner.name);
-}
-
-static void on_owned(void *ctx, const struct object *old, const struct object *now)
-{
-    wake_owner(ctx, now ? now : old);
-}
-
-static void on_node(void *ctx, const struct object *old, const struct object *now)
-{
-    struct placementgroup_controller *c = ctx;
-    if (!now || (old && node_of(old)->ready != node_of(now)->ready))
-        store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
-}
 
 static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
 {
@@ -79,36 +59,13 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
                                            .plan = decide,
                                            .note = note,
                                            .ctx = c});
-    store_subscribe(c->stores[KIND_POD], on_owned, c);
-    store_subscribe(c->stores[KIND_NODE], on_node, c);
-    store_subscribe(c->stores[KIND_SERVICE], on_owned, c);
     store_subscribe(c->stores[KIND_PLACEMENTGROUP], on_placementgroup, c);
     return c;
 }
 
-void placementgroup_controller_start(struct placementgroup_controller *c)
+struct entries *placementgroup_controller_entries(struct placementgroup_controller *c)
 {
-    entries_start(&c->entries);
-}
-
-void placementgroup_controller_stop(struct placementgroup_controller *c)
-{
-    entries_stop(&c->entries);
-}
-
-void placementgroup_controller_retry(struct placementgroup_controller *c)
-{
-    controller_retry(c->entries.controller);
-}
-
-void placementgroup_controller_look(struct placementgroup_controller *c)
-{
-    entries_look(&c->entries);
-}
-
-bool placementgroup_controller_idle(const struct placementgroup_controller *c)
-{
-    return controller_idle(c->entries.controller);
+    return &c->entries;
 }
 
 void placementgroup_controller_free(struct placementgroup_controller *c)

@@ -11,9 +11,5 @@ struct placementgroup_controller;
 // The options are those of the group controller, which subscribed before, and outlives this one. The same life cycle.
 struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct group_controller *groups,
                                                                 const struct group_controller_options *options);
-void placementgroup_controller_start(struct placementgroup_controller *c);
-void placementgroup_controller_stop(struct placementgroup_controller *c);
-void placementgroup_controller_retry(struct placementgroup_controller *c);
-void placementgroup_controller_look(struct placementgroup_controller *c);
-bool placementgroup_controller_idle(const struct placementgroup_controller *c);
+struct entries *placementgroup_controller_entries(struct placementgroup_controller *c); // start and stop these
 void placementgroup_controller_free(struct placementgroup_controller *c);
