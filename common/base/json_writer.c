@@ -205,3 +205,71 @@ void writer_raw(struct json_writer *w, const char *key, const char *json, size_t
     put_lead(w, key);
     buf_append(&w->buf, json, len);
 }
+
+void writer_copy(struct json_writer *w, const struct json *v)
+{
+    if (v->key)
+        writer_key(w, v->key, v->key_len);
+    writer_raw(w, NULL, v->text, v->len);
+}
+
+void writer_strs(struct json_writer *w, const char *key, const char *const *items, size_t n)
+{
+    writer_list(w, key);
+    for (size_t i = 0; i < n; i++)
+        writer_str(w, NULL, items[i]);
+    writer_list_end(w);
+}
+
+// The value that the directive behind a % stands for; returns what follows the directive.
+static const char *put_value(struct json_writer *w, const char *directive, va_list *ap)
+{
+    w->comma = false; // the format has them
+    if (str_starts(directive, PRId64)) {
+        writer_i64(w, NULL, va_arg(*ap, int64_t));
+        return directive + strlen(PRId64);
+    }
+    bool raw = *directive == '-';
+    const char *s = va_arg(*ap, const char *);
+    if (raw)
+        writer_raw(w, NULL, s, strlen(s));
+    else
+        writer_str(w, NULL, s);
+    return directive + (raw ? 2 : 1);
+}
+
+static void print(struct json_writer *w, const char *key, const char *format, va_list *ap)
+{
+    put_lead(w, key);
+    for (;;) {
+        size_t n = strcspn(format, "'%");
+        buf_append(&w->buf, format, n);
+        format += n;
+        if (!*format)
+            break;
+        if (*format++ == '%')
+            format = put_value(w, format, ap);
+        else
+            buf_putc(&w->buf, '"');
+    }
+    w->comma = true;
+}
+
+void writer_print(struct json_writer *w, const char *key, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    print(w, key, format, &ap);
+    va_end(ap);
+}
+
+char *json_print(struct arena *a, const char *format, ...)
+{
+    struct json_writer w;
+    va_list ap;
+    writer_init(&w, 0);
+    va_start(ap, format);
+    print(&w, NULL, format, &ap);
+    va_end(ap);
+    return writer_finish(&w, a);
+}

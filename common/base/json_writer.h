@@ -5,6 +5,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
+#include "common/base/json.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,3 +38,12 @@ void writer_bool(struct json_writer *w, const char *key, bool v);
 void writer_time(struct json_writer *w, const char *key, int64_t ms);  // metav1.Time, 0: null
 void writer_micro(struct json_writer *w, const char *key, int64_t ms); // metav1.MicroTime, 0: null
 void writer_raw(struct json_writer *w, const char *key, const char *json, size_t len);
+void writer_copy(struct json_writer *w, const struct json *v); // as it came; a member of an object with its name
+void writer_strs(struct json_writer *w, const char *key, const char *const *items, size_t n); // a list
+
+// JSON of a known form: `format` is its text with ' for ". In it stand %s for a string (NULL: null), PRId64 for a
+// number, and %-s for JSON as it is.
+void writer_print(struct json_writer *w, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// The same as a document of its own, in the arena.
+char *json_print(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

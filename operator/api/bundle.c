@@ -69,24 +69,12 @@ void amounts_add(struct amounts *to, const struct amounts *from, struct arena *a
     *to = (struct amounts){items, n};
 }
 
-// Meets the Pod Security Standard "restricted".
-static const char default_container[] =
-    "{\"name\":\"worker\",\"securityContext\":{\"runAsNonRoot\":true,\"runAsUser\":65532,"
-    "\"allowPrivilegeEscalation\":false,\"capabilities\":{\"drop\":[\"ALL\"]},"
-    "\"seccompProfile\":{\"type\":\"RuntimeDefault\"}}}";
-
 struct fill {
     struct json_writer w;
     const struct bundle_fill *f;
     struct arena *arena;
     struct err *err;
 };
-
-static void copy_member(struct fill *o, const struct json *m)
-{
-    writer_key(&o->w, m->key, m->key_len);
-    writer_raw(&o->w, NULL, m->text, m->len);
-}
 
 static int get_object(struct fill *o, const struct json *in, const char *name, const struct json **ret)
 {
@@ -104,16 +92,18 @@ static void write_template(struct fill *o, const struct json *root, const struct
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, root)
         if (!json_key_is(m, "spec"))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     writer_object(&o->w, "spec");
     JSON_FOREACH(m, spec)
         if (!json_key_is(m, "containers") && !(open && json_key_is(m, token)))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     if (open) // nothing in our image asks the API server
         writer_bool(&o->w, token, false);
-    writer_list(&o->w, "containers");
-    writer_raw(&o->w, NULL, default_container, sizeof default_container - 1);
-    writer_list_end(&o->w);
+    // Meets the Pod Security Standard "restricted".
+    writer_print(&o->w, "containers",
+                 "[{'name':'worker','securityContext':{'runAsNonRoot':true,'runAsUser':65532,"
+                 "'allowPrivilegeEscalation':false,'capabilities':{'drop':['ALL']},"
+                 "'seccompProfile':{'type':'RuntimeDefault'}}}]");
     writer_object_end(&o->w);
     writer_object_end(&o->w);
 }
@@ -165,7 +155,7 @@ static int write_resources_of(struct fill *o, const struct json *resources, cons
     JSON_FOREACH(m, f->replaces ? theirs : NULL) {
         const char *name = arena_strndup(o->arena, m->key, m->key_len);
         if (!find(f->replaces, name) && !find(f->resources, name))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     }
     for (size_t i = 0; i < f->resources->n; i++) {
         const struct amount *x = &f->resources->items[i];
@@ -185,7 +175,7 @@ static int write_first(struct fill *o, const struct json *container)
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, container)
         if (!json_key_is(m, "resources") && (image || !json_key_is(m, "image")))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     if (!image)
         writer_str_set(&o->w, "image", o->f->image);
     if (!image && !json_get(container, "imagePullPolicy"))
@@ -193,7 +183,7 @@ static int write_first(struct fill *o, const struct json *container)
     writer_object(&o->w, "resources");
     JSON_FOREACH(m, resources)
         if (!json_key_is(m, "requests") && !json_key_is(m, "limits"))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     r = write_resources_of(o, resources, "requests");
     if (r == 0)
         r = write_resources_of(o, resources, "limits");
@@ -209,7 +199,7 @@ static int write_containers(struct fill *o, const struct json *list)
     writer_list(&o->w, "containers");
     int r = write_first(o, list->child);
     for (const struct json *item = list->child->next; item; item = item->next)
-        writer_raw(&o->w, NULL, item->text, item->len);
+        writer_copy(&o->w, item);
     writer_list_end(&o->w);
     return r;
 }
@@ -224,7 +214,7 @@ static int write_selector(struct fill *o, const struct json *spec)
     writer_object(&o->w, "nodeSelector");
     JSON_FOREACH(m, theirs)
         if (!labels_get(ours, arena_strndup(o->arena, m->key, m->key_len)))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     for (size_t i = 0; i < ours->n; i++)
         writer_str(&o->w, ours->items[i].key, ours->items[i].value);
     writer_object_end(&o->w);
@@ -236,7 +226,7 @@ static int write_spec(struct fill *o, const struct json *spec)
     writer_object(&o->w, "spec");
     JSON_FOREACH(m, spec)
         if (!json_key_is(m, "containers") && !json_key_is(m, "nodeSelector"))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     int r = write_selector(o, spec);
     if (r == 0)
         r = write_containers(o, json_get(spec, "containers"));
@@ -258,7 +248,7 @@ int bundle_fill(const char *json, const struct bundle_fill *f, struct arena *a, 
         writer_object(&o.w, NULL);
         JSON_FOREACH(m, root)
             if (!json_key_is(m, "spec"))
-                copy_member(&o, m);
+                writer_copy(&o.w, m);
         r = write_spec(&o, spec);
         writer_object_end(&o.w);
     }

@@ -65,10 +65,8 @@ static void write_annotations(const struct json *theirs, const struct draft *d, 
 {
     char now[24];
     writer_object(w, "annotations");
-    JSON_FOREACH(m, theirs) {
-        writer_key(w, m->key, m->key_len);
-        writer_raw(w, NULL, m->text, m->len);
-    }
+    JSON_FOREACH(m, theirs)
+        writer_copy(w, m);
     writer_str(w, ANNOTATION_CREATED_BY, user);
     writer_str(w, ANNOTATION_MANIFEST_HASH, d->hash);
     snprintf(now, sizeof now, "%" PRId64, now_ms);
@@ -89,10 +87,10 @@ static const char *write_manifest(const struct json *group, const struct draft *
     writer_object(&w, "metadata");
     writer_str(&w, "name", d->name);
     if (labels)
-        writer_raw(&w, "labels", labels->text, labels->len);
+        writer_copy(&w, labels);
     write_annotations(json_get(metadata, "annotations"), d, user, now_ms, &w);
     writer_object_end(&w);
-    writer_raw(&w, "spec", spec->text, spec->len);
+    writer_copy(&w, spec);
     writer_object_end(&w);
     return writer_finish(&w, a);
 }
@@ -186,10 +184,8 @@ int draft_read_restart(const char *args, struct arena *a, const char **ret_name,
     writer_init(&w, 0);
     writer_object(&w, NULL);
     kind_write(&w, KIND_WORKERGROUP);
-    writer_object(&w, "metadata");
-    writer_str(&w, "name", *ret_name);
-    writer_object_end(&w);
-    writer_raw(&w, "spec", spec->text, spec->len);
+    writer_print(&w, "metadata", "{'name':%s}", *ret_name);
+    writer_copy(&w, spec);
     writer_object_end(&w);
     *ret_manifest = writer_finish(&w, a);
     return check_kind(group, KIND_WORKERGROUP, err);

@@ -128,9 +128,7 @@ const char *endpointslice_patch(const struct endpointslice_spec *s, const char *
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_object(&w, "metadata");
-    writer_str(&w, "resourceVersion", resource_version);
-    writer_object_end(&w);
+    writer_print(&w, "metadata", "{'resourceVersion':%s}", resource_version);
     content_write(&w, s, a);
     writer_object_end(&w);
     return writer_finish(&w, a);

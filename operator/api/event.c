@@ -20,11 +20,7 @@ const char *event_encode(const struct event *e, struct arena *a)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    kind_write(&w, KIND_EVENT);
-    writer_object(&w, "metadata");
-    writer_str(&w, "name", e->name);
-    writer_str(&w, "namespace", e->ns);
-    writer_object_end(&w);
+    head_write(&w, KIND_EVENT, &(struct meta){.name = e->name, .ns = e->ns});
     writer_micro(&w, "eventTime", e->time_ms);
     write_series(&w, e);
     writer_str(&w, "type", e->type);

@@ -54,16 +54,6 @@ static void write_number(struct json_writer *w, const struct json_field *f, cons
         writer_i64(w, f->name, number);
 }
 
-static void write_strings(struct json_writer *w, const struct json_field *f, const char *from)
-{
-    const char *const *items = *(const char *const *const *)(from + f->offset);
-    size_t n = *(const size_t *)(from + f->offset_n);
-    writer_list(w, f->name);
-    for (size_t i = 0; i < n; i++)
-        writer_str(w, NULL, items[i]);
-    writer_list_end(w);
-}
-
 static void write_list(struct json_writer *w, const struct json_field *f, const char *from, bool compared)
 {
     const char *items = *(const char *const *)(from + f->offset);
@@ -92,7 +82,7 @@ static void write_field(struct json_writer *w, const struct json_field *f, const
         writer_bool(w, f->name, *(const bool *)(from + f->offset));
         break;
     case J_STRINGS:
-        write_strings(w, f, from);
+        writer_strs(w, f->name, *(const char *const *const *)(from + f->offset), *(const size_t *)(from + f->offset_n));
         break;
     case J_TIME:
         (f->micro ? writer_micro : writer_time)(w, f->name, number_at(f, from));

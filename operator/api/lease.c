@@ -27,16 +27,7 @@ const char *lease_encode(const struct lease *l, struct arena *a)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    kind_write(&w, KIND_LEASE);
-    writer_object(&w, "metadata");
-    writer_str(&w, "name", l->obj.meta.name);
-    writer_str(&w, "namespace", l->obj.meta.ns);
-    writer_str_set(&w, "resourceVersion", l->obj.meta.resource_version);
-    if (l->obj.meta.labels.n)
-        labels_write(&w, "labels", &l->obj.meta.labels);
-    if (l->obj.meta.annotations.n)
-        labels_write(&w, "annotations", &l->obj.meta.annotations);
-    writer_object_end(&w);
+    head_write(&w, KIND_LEASE, &l->obj.meta);
     json_encode(&spec_table, "spec", l, &w);
     writer_object_end(&w);
     return writer_finish(&w, a);

@@ -90,6 +90,11 @@ void labels_write(struct json_writer *w, const char *key, const struct labels *l
     writer_object_end(w);
 }
 
+void env_write(struct json_writer *w, const char *name, const char *value)
+{
+    writer_print(w, NULL, "{'name':%s,'value':%s}", name, value);
+}
+
 void owner_write(struct json_writer *w, const struct owner *o)
 {
     struct owner_item item = {.owner = *o, .controller = true, .blocks = true};
@@ -110,7 +115,11 @@ void head_write(struct json_writer *w, enum kind kind, const struct meta *m)
     writer_object(w, "metadata");
     writer_str(w, "name", m->name);
     writer_str(w, "namespace", m->ns);
-    labels_write(w, "labels", &m->labels);
+    writer_str_set(w, "resourceVersion", m->resource_version);
+    if (m->labels.n)
+        labels_write(w, "labels", &m->labels);
+    if (m->annotations.n)
+        labels_write(w, "annotations", &m->annotations);
     owner_write(w, &m->owner);
     writer_object_end(w);
 }

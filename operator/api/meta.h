@@ -11,7 +11,8 @@ int meta_decode(const struct json *root, bool brief, struct arena *a, struct are
                 struct err *err);
 
 void labels_write(struct json_writer *w, const char *key, const struct labels *l);
-void owner_write(struct json_writer *w, const struct owner *o); // ownerReferences; nothing if there is none
-void kind_write(struct json_writer *w, enum kind kind);         // apiVersion and kind
-// Of a document to create: which kind it is, and of its metadata the name, namespace, labels and owner.
+void env_write(struct json_writer *w, const char *name, const char *value); // a variable of a container
+void owner_write(struct json_writer *w, const struct owner *o);             // ownerReferences; nothing if there is none
+void kind_write(struct json_writer *w, enum kind kind);                     // apiVersion and kind
+// Of a document to create or update: which kind it is, and of its metadata what is set.
 void head_write(struct json_writer *w, enum kind kind, const struct meta *m);

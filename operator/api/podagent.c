@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/api/meta.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #define TOKEN_NAME "cadre-token"
 #define TOKEN_DIRECTORY "/var/run/secrets/cadre.dev"
 
-enum { GRACE_DEFAULT_S = 30, GRACE_OWN_S = 5, TOKEN_S = 3600, USER = 65532 };
+enum { GRACE_DEFAULT_S = 30, GRACE_OWN_S = 5 };
 
 int64_t podagent_grace_s(int64_t grace_s)
 {
@@ -26,54 +27,10 @@ static int64_t template_grace_s(const struct json *spec)
     return json_i64(json_get(spec, "terminationGracePeriodSeconds"), &s) && s >= 0 ? s : GRACE_DEFAULT_S;
 }
 
-static void write_strings(struct json_writer *w, const char *key, const char *const *items)
-{
-    writer_list(w, key);
-    for (; *items; items++)
-        writer_str(w, NULL, *items);
-    writer_list_end(w);
-}
-
 static void write_mount(struct json_writer *w, const char *name, const char *path, bool read_only)
 {
-    writer_object(w, NULL);
-    writer_str(w, "name", name);
-    writer_str(w, "mountPath", path);
-    if (read_only)
-        writer_bool(w, "readOnly", true);
-    writer_object_end(w);
-}
-
-// Requests are limits, so that the pod's QoS class stays what the template makes it.
-static void write_resources(struct json_writer *w)
-{
-    static const char *const kinds[] = {"requests", "limits"};
-    writer_object(w, "resources");
-    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        writer_object(w, kinds[i]);
-        writer_str(w, "cpu", "100m");
-        writer_str(w, "memory", "32Mi");
-        writer_object_end(w);
-    }
-    writer_object_end(w);
-}
-
-// What the Pod Security Standard "restricted" asks for.
-static void write_security(struct json_writer *w)
-{
-    static const char *const all[] = {"ALL", NULL};
-    writer_object(w, "securityContext");
-    writer_bool(w, "runAsNonRoot", true);
-    writer_i64(w, "runAsUser", USER);
-    writer_bool(w, "allowPrivilegeEscalation", false);
-    writer_bool(w, "readOnlyRootFilesystem", true);
-    writer_object(w, "capabilities");
-    write_strings(w, "drop", all);
-    writer_object_end(w);
-    writer_object(w, "seccompProfile");
-    writer_str(w, "type", "RuntimeDefault");
-    writer_object_end(w);
-    writer_object_end(w);
+    writer_print(w, NULL, read_only ? "{'name':%s,'mountPath':%s,'readOnly':true}" : "{'name':%s,'mountPath':%s}", name,
+                 path);
 }
 
 bool podagent_is_in(const struct pod_agent *agent, const struct json *container)
@@ -81,61 +38,40 @@ bool podagent_is_in(const struct pod_agent *agent, const struct json *container)
     return json_str_is(json_get(container, "image"), agent->image);
 }
 
+// Requests are limits, so that the pod's QoS class stays what the template makes it. The rest is what the Pod Security
+// Standard "restricted" asks for.
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent)
 {
-    static const char *const command[] = {PROGRAM, "install", DIRECTORY, NULL};
     writer_object(w, NULL);
     writer_str(w, "name", PODAGENT_NAME);
     writer_str(w, "image", agent->image);
     writer_str_set(w, "imagePullPolicy", agent->pull_policy);
-    write_strings(w, "command", command);
-    write_resources(w);
-    write_security(w);
+    writer_print(w, "command", "['" PROGRAM "','install','" DIRECTORY "']");
+    writer_print(w, "resources", "{'requests':{'cpu':'100m','memory':'32Mi'},'limits':{'cpu':'100m','memory':'32Mi'}}");
+    writer_print(w, "securityContext",
+                 "{'runAsNonRoot':true,'runAsUser':65532,'allowPrivilegeEscalation':false,"
+                 "'readOnlyRootFilesystem':true,'capabilities':{'drop':['ALL']},"
+                 "'seccompProfile':{'type':'RuntimeDefault'}}");
     writer_list(w, "volumeMounts");
     write_mount(w, PODAGENT_NAME, DIRECTORY, false);
     writer_list_end(w);
     writer_object_end(w);
 }
 
-static void write_token(struct json_writer *w)
-{
-    writer_object(w, NULL);
-    writer_str(w, "name", TOKEN_NAME);
-    writer_object(w, "projected");
-    writer_list(w, "sources");
-    writer_object(w, NULL);
-    writer_object(w, "serviceAccountToken");
-    writer_str(w, "audience", "cadre");
-    writer_i64(w, "expirationSeconds", TOKEN_S);
-    writer_str(w, "path", "token");
-    writer_object_end(w);
-    writer_object_end(w);
-    writer_list_end(w);
-    writer_object_end(w);
-    writer_object_end(w);
-}
-
 static void copy_items(struct json_writer *w, const struct json *list)
 {
     JSON_FOREACH(item, list)
-        writer_raw(w, NULL, item->text, item->len);
-}
-
-static void write_directory(struct json_writer *w)
-{
-    writer_object(w, NULL);
-    writer_str(w, "name", PODAGENT_NAME);
-    writer_object(w, "emptyDir");
-    writer_object_end(w);
-    writer_object_end(w);
+        writer_copy(w, item);
 }
 
 void podagent_write_volumes(struct json_writer *w, bool installed, const struct json *theirs)
 {
     writer_list(w, "volumes");
     if (installed)
-        write_directory(w);
-    write_token(w);
+        writer_print(w, NULL, "{'name':'" PODAGENT_NAME "','emptyDir':{}}");
+    writer_print(w, NULL,
+                 "{'name':'" TOKEN_NAME "','projected':{'sources':[{'serviceAccountToken':{'audience':'cadre',"
+                 "'expirationSeconds':3600,'path':'token'}}]}}");
     copy_items(w, theirs);
     writer_list_end(w);
 }
@@ -185,27 +121,13 @@ void podagent_write_container(struct json_writer *w, const struct pod_agent *age
     writer_list_end(w);
 }
 
-static void write_var(struct json_writer *w, const char *name, const char *value)
-{
-    writer_object(w, NULL);
-    writer_str(w, "name", name);
-    writer_str(w, "value", value);
-    writer_object_end(w);
-}
-
 void podagent_write_env(struct json_writer *w, const struct pod_agent *agent)
 {
-    write_var(w, "CADRE_OPERATOR", agent->url);
-    write_var(w, "CADRE_CA", agent->ca_pem);
-    for (size_t i = 0; i < agent->n_env; i++) {
-        const struct worker_env *e = &agent->env[i];
-        if (!e->value_from)
-            continue;
-        writer_object(w, NULL);
-        writer_str(w, "name", e->name);
-        writer_raw(w, "valueFrom", e->value_from, strlen(e->value_from));
-        writer_object_end(w);
-    }
+    env_write(w, "CADRE_OPERATOR", agent->url);
+    env_write(w, "CADRE_CA", agent->ca_pem);
+    for (size_t i = 0; i < agent->n_env; i++)
+        if (agent->env[i].value_from)
+            writer_print(w, NULL, "{'name':%s,'valueFrom':%-s}", agent->env[i].name, agent->env[i].value_from);
 }
 
 static const char *find_name(const struct json *spec, const char *list, const char *name, struct arena *a)

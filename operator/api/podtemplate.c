@@ -76,17 +76,6 @@ static int parse_template(const char *text, struct arena *a, const struct json *
     return r;
 }
 
-static void copy_member(struct render *o, const struct json *m)
-{
-    writer_key(&o->w, m->key, m->key_len);
-    writer_raw(&o->w, NULL, m->text, m->len);
-}
-
-static void copy_item(struct render *o, const struct json *item)
-{
-    writer_raw(&o->w, NULL, item->text, item->len);
-}
-
 static bool has_key(const struct labels *l, const struct json *member)
 {
     for (size_t i = 0; i < l->n; i++)
@@ -109,7 +98,7 @@ static int write_map(struct render *o, const struct json *metadata, const char *
             return err_set(o->err, ERR_INVALID, "spec.template.metadata.%s[\"%.*s\"]: expected string, got %s", name,
                            (int)MIN(m->key_len, 64u), m->key, json_type_name(m->type));
         if (!has_key(ours, m))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     }
     for (size_t i = 0; i < ours->n; i++)
         writer_str(&o->w, ours->items[i].key, ours->items[i].value);
@@ -155,16 +144,12 @@ static int write_metadata(struct render *o, const struct json *root)
 static void write_env(struct render *o, const struct json *theirs, const struct pod_agent *agent)
 {
     writer_list(&o->w, "env");
-    for (size_t i = 0; i < o->r->n_env; i++) {
-        writer_object(&o->w, NULL);
-        writer_str(&o->w, "name", o->r->env[i].name);
-        writer_str(&o->w, "value", o->r->env[i].value);
-        writer_object_end(&o->w);
-    }
+    for (size_t i = 0; i < o->r->n_env; i++)
+        env_write(&o->w, o->r->env[i].name, o->r->env[i].value);
     if (agent)
         podagent_write_env(&o->w, agent);
     JSON_FOREACH(item, theirs)
-        copy_item(o, item);
+        writer_copy(&o->w, item);
     writer_list_end(&o->w);
 }
 
@@ -183,7 +168,7 @@ static int write_container(struct render *o, const struct json *container, const
     JSON_FOREACH(m, container)
         if (!json_key_is(m, "env") && !(open && json_key_is(m, "terminationMessagePolicy")) &&
             !(agent && podagent_owns(m)))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     if (open)
         writer_str(&o->w, "terminationMessagePolicy", "FallbackToLogsOnError");
     if (agent)
@@ -219,17 +204,6 @@ static int write_containers(struct render *o, const struct json *spec, const cha
     return 0;
 }
 
-static void write_pin(struct render *o)
-{
-    writer_object(&o->w, NULL);
-    writer_str(&o->w, "key", "metadata.name");
-    writer_str(&o->w, "operator", "In");
-    writer_list(&o->w, "values");
-    writer_str(&o->w, NULL, o->r->pin);
-    writer_list_end(&o->w);
-    writer_object_end(&o->w);
-}
-
 static int write_term(struct render *o, const struct json *term, const char *path)
 {
     const struct json *fields = NULL, *labels = NULL;
@@ -239,17 +213,17 @@ static int write_term(struct render *o, const struct json *term, const char *pat
     if (r < 0)
         return r;
     if (term && !json_count(fields) && !json_count(labels)) { // matches no node; with the pin in it, it would
-        copy_item(o, term);
+        writer_copy(&o->w, term);
         return 0;
     }
     writer_object(&o->w, NULL);
     JSON_FOREACH(m, term)
         if (!json_key_is(m, "matchFields"))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     writer_list(&o->w, "matchFields");
     JSON_FOREACH(item, fields)
-        copy_item(o, item);
-    write_pin(o);
+        writer_copy(&o->w, item);
+    writer_print(&o->w, NULL, "{'key':'metadata.name','operator':'In','values':[%s]}", o->r->pin);
     writer_list_end(&o->w);
     writer_object_end(&o->w);
     return 0;
@@ -287,7 +261,7 @@ static int write_affinity(struct render *o, const struct json *parent, const cha
     writer_object(&o->w, chain[0]);
     JSON_FOREACH(m, v)
         if (!json_key_is(m, next))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     r = chain[1] ? write_affinity(o, v, path, chain + 1) : write_terms(o, v, path);
     writer_object_end(&o->w);
     return r;
@@ -318,7 +292,7 @@ static int write_spec(struct render *o, const struct json *spec)
     writer_object(&o->w, "spec");
     JSON_FOREACH(m, spec)
         if (!owned(o, m))
-            copy_member(o, m);
+            writer_copy(&o->w, m);
     writer_str(&o->w, "restartPolicy", "Never");
     writer_str_set(&o->w, "hostname", o->r->hostname);
     writer_str_set(&o->w, "subdomain", o->r->subdomain);

@@ -3,6 +3,8 @@
 
 #include "operator/api/meta.h"
 
+#include <inttypes.h>
+
 int service_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
     (void)scratch;
@@ -22,12 +24,7 @@ const char *service_encode(const struct service_spec *s, struct arena *a)
     writer_bool(&w, "publishNotReadyAddresses", true);
     if (s->selector.n)
         labels_write(&w, "selector", &s->selector);
-    writer_list(&w, "ports");
-    writer_object(&w, NULL);
-    writer_str(&w, "name", "rendezvous");
-    writer_i64(&w, "port", s->port);
-    writer_object_end(&w);
-    writer_list_end(&w);
+    writer_print(&w, "ports", "[{'name':'rendezvous','port':%" PRId64 "}]", (int64_t)s->port);
     writer_object_end(&w);
     writer_object_end(&w);
     return writer_finish(&w, a);

@@ -5,8 +5,6 @@
 #include "common/base/str.h"
 #include "operator/api/json_table.h"
 
-#include <stdio.h>
-
 #define STATUS(member) offsetof(struct api_status, member)
 
 static const struct json_field details_fields[] = {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/workergroup.h"
 
-#include "common/base/mem.h"
 #include "operator/api/condition.h"
 #include "operator/api/json_encode.h"
 #include "operator/api/json_table.h"

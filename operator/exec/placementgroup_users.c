@@ -11,6 +11,7 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/group_bundles.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,14 +150,9 @@ static void stop(struct agents *agents, const struct object *pod, const struct a
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "group", g->uid);
-    writer_i64(&w, "attempt", g->attempt);
-    writer_i64(&w, "graceMs", grace_s * 1000);
-    writer_object_end(&w);
-    if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, writer_finish(&w, &a), &err) == 0)
+    const char *order = json_print(&a, "{'group':%s,'attempt':%" PRId64 ",'graceMs':%" PRId64 "}", g->uid,
+                                   (int64_t)g->attempt, grace_s * 1000);
+    if (agents_command(agents, pod->meta.uid, g->uid, g->attempt, RECORD_STOP, order, &err) == 0)
         log_info("stopping processes of a WorkerGroup that no longer exists", "pod", pod->meta.name, "group", g->uid,
                  NULL);
     arena_done(&a);

@@ -127,21 +127,12 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 // May these credentials create the Secret by its name?
 static const char *review_of_secret(const struct preflight *p, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW)->api_version);
-    writer_str(&w, "kind", kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW)->kind);
-    writer_object(&w, "spec");
-    writer_object(&w, "resourceAttributes");
-    writer_str(&w, "namespace", p->options->home);
-    writer_str(&w, "verb", "create");
-    writer_str(&w, "resource", kind_info(KIND_SECRET)->plural);
-    writer_str(&w, "name", p->options->keys_secret);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    return writer_finish(&w, a);
+    const struct kind_info *k = kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW);
+    return json_print(a,
+                      "{'apiVersion':%s,'kind':%s,'spec':{'resourceAttributes':{'namespace':%s,'verb':'create',"
+                      "'resource':%s,'name':%s}}}",
+                      k->api_version, k->kind, p->options->home, kind_info(KIND_SECRET)->plural,
+                      p->options->keys_secret);
 }
 
 static void ask(void *ctx)

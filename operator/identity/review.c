@@ -55,11 +55,11 @@ static bool lists(const struct json *list, const char *what)
     return false;
 }
 
-static void writer_copy(struct json_writer *w, const struct json *from, const char *key, enum json_type type)
+static void copy_typed(struct json_writer *w, const struct json *from, const char *key, enum json_type type)
 {
     const struct json *v = json_get(from, key);
     if (v && v->type == type)
-        writer_raw(w, key, v->text, v->len);
+        writer_copy(w, v);
 }
 
 // The name is the only one of its members that is called differently in the two reviews.
@@ -69,9 +69,9 @@ static const char *subject_of(const char *name, const struct json *user, struct 
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "user", name);
-    writer_copy(&w, user, "uid", JSON_STRING);
-    writer_copy(&w, user, "groups", JSON_LIST);
-    writer_copy(&w, user, "extra", JSON_OBJECT);
+    copy_typed(&w, user, "uid", JSON_STRING);
+    copy_typed(&w, user, "groups", JSON_LIST);
+    copy_typed(&w, user, "extra", JSON_OBJECT);
     writer_object_end(&w);
     char *object = writer_finish(&w, a);
     return arena_strndup(a, object + 1, strlen(object) - 2);

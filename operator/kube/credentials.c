@@ -2,7 +2,6 @@
 #include "operator/kube/credentials.h"
 
 #include "common/base/file.h"
-#include "common/base/mem.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>

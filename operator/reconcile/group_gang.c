@@ -13,7 +13,6 @@
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static struct work *work_of(struct gang_decision *g)
 {

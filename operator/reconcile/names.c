@@ -89,14 +89,6 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
     return service_encode(&s, a);
 }
 
-static void write_strings(struct json_writer *w, const char *key, const char **items, size_t n)
-{
-    writer_list(w, key);
-    for (size_t i = 0; i < n; i++)
-        writer_str(w, NULL, items[i]);
-    writer_list_end(w);
-}
-
 // What the processes are made from, as text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
@@ -106,14 +98,14 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     writer_str_set(&w, "module", s->module);
     writer_str_set(&w, "python", s->python);
     if (s->n_preload)
-        write_strings(&w, "preload", s->preload, s->n_preload);
+        writer_strs(&w, "preload", s->preload, s->n_preload);
     writer_str_set(&w, "code", s->code_sha256);
     writer_str_set(&w, "archive", s->archive_sha256);
     writer_str_set(&w, "class", s->class_name);
     writer_str_set(&w, "init", s->init_json);
     writer_str_set(&w, "roles", s->roles_json);
-    write_strings(&w, "command", s->command, s->n_command);
-    write_strings(&w, "args", s->args, s->n_args);
+    writer_strs(&w, "command", s->command, s->n_command);
+    writer_strs(&w, "args", s->args, s->n_args);
     writer_str_set(&w, "workingDir", s->working_dir);
     writer_str_set(&w, "restartedAt", s->restarted_at);
     writer_i64(&w, "gpus", s->gpus);

@@ -3,31 +3,21 @@
 
 #include "common/base/json_writer.h"
 #include "operator/api/launch.h"
+#include "operator/api/meta.h"
 #include "operator/api/podagent.h"
 #include "operator/reconcile/names.h"
 
-static void write_group(struct work *w, struct json_writer *b, int32_t attempt)
-{
-    writer_object(b, NULL);
-    writer_str(b, "group", w->wg->obj.meta.uid);
-    writer_i64(b, "attempt", attempt);
-}
+#include <inttypes.h>
 
-static void write_grace(struct work *w, struct json_writer *b)
+static int64_t grace_ms(const struct work *w)
 {
-    writer_i64(b, "graceMs", podagent_grace_s(w->template.grace_s) * 1000);
+    return podagent_grace_s(w->template.grace_s) * 1000;
 }
 
 const char *order_stop(struct work *w, int32_t attempt, bool end)
 {
-    struct json_writer b;
-    writer_init(&b, 0);
-    write_group(w, &b, attempt);
-    write_grace(w, &b);
-    if (end)
-        writer_bool(&b, "end", true);
-    writer_object_end(&b);
-    return writer_finish(&b, w->a);
+    return json_print(w->a, "{'group':%s,'attempt':%" PRId64 ",'graceMs':%" PRId64 "%-s}", w->wg->obj.meta.uid,
+                      (int64_t)attempt, grace_ms(w), end ? ",\"end\":true" : "");
 }
 
 static const char *master_host(struct work *w)
@@ -35,16 +25,23 @@ static const char *master_host(struct work *w)
     return w->pods.bundles ? w->pods.bundles->master_host : group_master_host(w->wg, w->a);
 }
 
+static void write_group(struct work *w, struct json_writer *b)
+{
+    writer_init(b, 0);
+    writer_object(b, NULL);
+    writer_str(b, "group", w->wg->obj.meta.uid);
+    writer_i64(b, "attempt", w->progress.attempt);
+}
+
 const char *order_prepare(struct work *w, int32_t index)
 {
     struct json_writer b;
-    writer_init(&b, 0);
-    write_group(w, &b, w->progress.attempt);
+    write_group(w, &b);
     writer_str(&b, "masterAddr", master_host(w));
     writer_str(&b, "masterIP", w->pods.current[0]->ip);
     if (w->pods.bundles && index == 0) // others in the pod may listen where they like
         writer_i64(&b, "masterPort", w->pods.bundles->master_port);
-    write_grace(w, &b);
+    writer_i64(&b, "graceMs", grace_ms(w));
     writer_object_end(&b);
     return writer_finish(&b, w->a);
 }
@@ -95,19 +92,11 @@ static void write_processes(struct work *w, struct json_writer *b, int32_t index
 static void write_launch(const struct launch *l, struct json_writer *b)
 {
     writer_list(b, "env");
-    for (size_t i = 0; i < l->n_env; i++) {
-        writer_object(b, NULL);
-        writer_str(b, "name", l->env[i].name);
-        writer_str(b, "value", l->env[i].value);
-        writer_object_end(b);
-    }
+    for (size_t i = 0; i < l->n_env; i++)
+        env_write(b, l->env[i].name, l->env[i].value);
     writer_list_end(b);
-    if (!l->n_command)
-        return;
-    writer_list(b, "command");
-    for (size_t i = 0; i < l->n_command; i++)
-        writer_str(b, NULL, l->command[i]);
-    writer_list_end(b);
+    if (l->n_command)
+        writer_strs(b, "command", l->command, l->n_command);
 }
 
 // Of all of the group's bundles in the pod.
@@ -146,10 +135,9 @@ const char *order_start(struct work *w, int32_t index, bool restart)
     struct json_writer b;
     struct launch launch;
     launch_of(&s->worker, w->a, &launch);
-    writer_init(&b, 0);
-    write_group(w, &b, w->progress.attempt);
+    write_group(w, &b);
     if (restart)
-        write_grace(w, &b);
+        writer_i64(&b, "graceMs", grace_ms(w));
     writer_str(&b, "name", w->wg->obj.meta.name);
     writer_str(&b, "namespace", w->wg->obj.meta.ns);
     writer_str(&b, "masterAddr", master_host(w));

@@ -8,8 +8,6 @@
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 
-#include <inttypes.h>
-
 enum { STALE_CACHE_MS = 1000 };
 
 static void delete_pod(struct placementgroup_decision *d, const struct pod *p, int stage)

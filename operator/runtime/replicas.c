@@ -56,13 +56,8 @@ static char *list_of(const struct search *s)
 {
     struct json_writer w;
     writer_init(&w, 0);
-    writer_list(&w, NULL);
-    for (size_t i = 0; i < s->n; i++)
-        writer_str(&w, NULL, s->names[i]);
-    writer_list_end(&w);
-    char *text = xstrdup(buf_str(&w.buf));
-    writer_done(&w);
-    return text;
+    writer_strs(&w, NULL, s->names, s->n);
+    return buf_take(&w.buf);
 }
 
 static void look(struct replicas *r)

@@ -18,7 +18,6 @@
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,21 +118,11 @@ static void drop(const struct provisioning *d, enum kind kind, const char *ns, c
 
 // Renewing
 
-static char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
+// Another group of its name has another UID, and is none of ours.
+static const char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
 {
-    struct json_writer w;
-    char now[24];
-    snprintf(now, sizeof now, "%" PRId64, loop_wall_ms(d->loop));
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_object(&w, "metadata");
-    writer_str(&w, "uid", uid); // another group of its name is none of ours
-    writer_object(&w, "annotations");
-    writer_str(&w, ANNOTATION_SESSION_RENEWED, now);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    writer_object_end(&w);
-    return writer_finish(&w, a);
+    return json_print(a, "{'metadata':{'uid':%s,'annotations':{'" ANNOTATION_SESSION_RENEWED "':'%" PRId64 "'}}}", uid,
+                      loop_wall_ms(d->loop));
 }
 
 static void on_renewed(void *ctx, const struct kube_response *response, const struct err *err)
@@ -190,7 +179,7 @@ static struct session_object *session_object_new(struct provisioning *d, const v
 // The group is there, and is this client's.
 static void settle(struct order *o, const struct meta *m, bool again)
 {
-    struct json_writer w;
+    struct arena a = ARENA_INIT;
     if (o->bound && o->lifetime) {
         struct session_object *b = session_object_new(o->provisioning, o->lifetime, o->right->kind, m);
         if (again)
@@ -198,18 +187,13 @@ static void settle(struct order *o, const struct meta *m, bool again)
     } else if (o->bound && o->unwanted) {
         drop(o->provisioning, o->right->kind, m->ns, m->name, m->uid);
     }
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "namespace", m->ns);
-    writer_str(&w, "name", m->name);
-    writer_str(&w, "uid", m->uid);
-    writer_str(&w, "lifetime", o->bound ? "Session" : "Detached");
-    writer_object_end(&w);
+    const char *answer = json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", m->ns, m->name, m->uid,
+                                    o->bound ? "Session" : "Detached");
     provisioner_done_fn done = o->done;
     void *ctx = o->done_ctx;
     order_free(o);
-    done(ctx, buf_str(&w.buf), w.buf.len, &(struct err){0});
-    writer_done(&w);
+    done(ctx, answer, strlen(answer), &(struct err){0});
+    arena_done(&a);
 }
 
 // The same request again, of a client that has come back or did not hear the answer.
@@ -362,28 +346,15 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
 }
 
 // The user who changes the code of a group counts as its author from then on.
-static char *write_change(const struct object *group, const char *user, const char *worker)
+static const char *write_change(const struct object *group, const char *user, const char *worker, struct arena *a)
 {
-    struct json_writer w;
     bool made = labels_get(&group->meta.annotations, ANNOTATION_CREATED_BY) != NULL;
-    writer_init(&w, 0);
-    writer_list(&w, NULL);
-    writer_object(&w, NULL);
-    writer_str(&w, "op", "replace");
-    writer_str(&w, "path", "/spec/worker");
-    writer_raw(&w, "value", worker, strlen(worker));
-    writer_object_end(&w);
-    if (made) {
-        writer_object(&w, NULL);
-        writer_str(&w, "op", "replace");
-        writer_str(&w, "path", "/metadata/annotations/cadre.dev~1created-by");
-        writer_str(&w, "value", user);
-        writer_object_end(&w);
-    }
-    writer_list_end(&w);
-    char *patch = xstrdup(buf_str(&w.buf));
-    writer_done(&w);
-    return patch;
+    const char *author = made ? json_print(a,
+                                           ",{'op':'replace','path':'/metadata/annotations/cadre.dev~1created-by',"
+                                           "'value':%s}",
+                                           user)
+                              : "";
+    return json_print(a, "[{'op':'replace','path':'/spec/worker','value':%-s}%-s]", worker, author);
 }
 
 // Another text in its worker: the leader starts the processes again in their pods.
@@ -407,9 +378,9 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     } else {
         struct order *o = order_new(d, p, &restarting, name, done, done_ctx);
         o->how = worker ? VERB_PATCH_JSON : VERB_PATCH_MERGE;
-        o->patch = worker ? write_change(group, o->user, worker)
-                          : xasprintf("{\"spec\":{\"worker\":{\"restartedAt\":\"%s\"}}}",
-                                      rfc3339_format_micro(loop_wall_ms(d->loop), now));
+        o->patch = xstrdup(worker ? write_change(group, o->user, worker, &a)
+                                  : json_print(&a, "{'spec':{'worker':{'restartedAt':%s}}}",
+                                               rfc3339_format_micro(loop_wall_ms(d->loop), now)));
         ask(o, &p->who);
     }
     arena_done(&a);

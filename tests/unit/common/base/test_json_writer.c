@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/json_writer.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +38,48 @@ static void commas_go_between_and_nowhere_else(void **state)
     assert_string_equal(writer_finish(&w, &a),
                         "{\"empty\":{},\"list\":[-9223372036854775808,9007199254740993,[],{\"yes\":true,\"no\":null},"
                         "\"s\"],\"nil\":null,\"raw\":1.50,\"key\":false}");
+    arena_done(&a);
+}
+
+static void values_stand_in_a_text_of_known_form(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct json_writer w;
+    const char *volatile none = NULL; // printf() could not take it
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_print(&w, "first", "[%s,%s,%" PRId64 "]", "it's \"q\"", none, INT64_MIN);
+    writer_print(&w, "second", "{'raw':%-s,'s':%s}", "{\"x\":[1]}", "");
+    writer_bool(&w, "third", true);
+    writer_object_end(&w);
+    assert_string_equal(writer_finish(&w, &a), "{\"first\":[\"it's \\\"q\\\"\",null,-9223372036854775808],"
+                                               "\"second\":{\"raw\":{\"x\":[1]},\"s\":\"\"},\"third\":true}");
+    assert_string_equal(json_print(&a, "'%-s'", "alone"), "\"alone\"");
+    arena_done(&a);
+}
+
+static void what_was_read_is_copied_with_its_name(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"a\\u0062\": 1.50, \"list\": [ 1 ]}";
+    struct arena a = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct json *root;
+    struct json_writer w;
+    assert_int_equal(json_parse(text, sizeof text - 1, NULL, &a, &root, &err), 0);
+    writer_init(&w, 0);
+    writer_list(&w, NULL);
+    writer_copy(&w, root);
+    writer_object(&w, NULL);
+    JSON_FOREACH(m, root)
+        writer_copy(&w, m);
+    writer_strs(&w, "words", (const char *const[]){"x", NULL}, 2);
+    writer_strs(&w, "none", NULL, 0);
+    writer_object_end(&w);
+    writer_list_end(&w);
+    assert_string_equal(writer_finish(&w, &a), "[{\"a\\u0062\": 1.50, \"list\": [ 1 ]},{\"ab\":1.50,\"list\":[ 1 ],"
+                                               "\"words\":[\"x\",null],\"none\":[]}]");
     arena_done(&a);
 }
 
@@ -143,6 +186,8 @@ int main(void)
         cmocka_unit_test(commas_go_between_and_nowhere_else),
         cmocka_unit_test(strings_are_escaped_and_always_utf8),
         cmocka_unit_test(a_key_may_hold_byte_0),
+        cmocka_unit_test(values_stand_in_a_text_of_known_form),
+        cmocka_unit_test(what_was_read_is_copied_with_its_name),
         cmocka_unit_test(times_are_written_in_the_precision_of_their_type),
         cmocka_unit_test(a_document_over_the_cap_is_none),
         cmocka_unit_test(a_long_string_is_cut_between_characters),
