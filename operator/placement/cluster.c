@@ -9,26 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct level {
-    int32_t priority;
-    size_t pods;
-};
-
 struct cluster {
     struct map rooms;    // by node name: of nodes that are there, or that have tenants
     struct map tenants;  // by "namespace/name"
     struct room **nodes; // those of the rooms whose node is there, in natural order
     size_t n_nodes, size_nodes;
-    struct map holders;   // by UID
-    struct level *levels; // the priorities of watched pods, ascending
-    size_t n_levels, size_levels;
+    struct map holders; // by UID
+    int32_t lowest_priority;
     uint64_t epoch;
     int64_t outage_ms; // when the API server was back from its last outage; 0 = there was none
 };
 
 struct cluster *cluster_new(void)
 {
-    return xcalloc(1, sizeof(struct cluster));
+    struct cluster *c = xcalloc(1, sizeof *c);
+    c->lowest_priority = INT32_MAX;
+    return c;
 }
 
 static void tenant_free(struct tenant *t)
@@ -53,7 +49,6 @@ void cluster_free(struct cluster *c)
     map_done(&c->tenants);
     map_done(&c->rooms);
     free(c->nodes);
-    free(c->levels);
     free(c);
 }
 
@@ -172,47 +167,9 @@ static char *pod_key(const char *ns, const char *name)
     return xasprintf("%s/%s", ns ? ns : "", name);
 }
 
-static size_t find_level(const struct cluster *c, int32_t priority)
-{
-    size_t lo = 0, hi = c->n_levels;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (c->levels[mid].priority < priority)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-static void level_add(struct cluster *c, int32_t priority)
-{
-    size_t at = find_level(c, priority);
-    if (at < c->n_levels && c->levels[at].priority == priority) {
-        c->levels[at].pods++;
-        return;
-    }
-    if (c->n_levels == c->size_levels) {
-        c->size_levels = c->size_levels ? c->size_levels * 2 : 4;
-        c->levels = xrealloc(c->levels, c->size_levels, sizeof *c->levels);
-    }
-    memmove(c->levels + at + 1, c->levels + at, (c->n_levels - at) * sizeof *c->levels);
-    c->levels[at] = (struct level){priority, 1};
-    c->n_levels++;
-}
-
-static void level_remove(struct cluster *c, int32_t priority)
-{
-    size_t at = find_level(c, priority);
-    if (--c->levels[at].pods)
-        return;
-    c->n_levels--;
-    memmove(c->levels + at, c->levels + at + 1, (c->n_levels - at) * sizeof *c->levels);
-}
-
 int32_t cluster_lowest_priority(const struct cluster *c)
 {
-    return c->n_levels ? c->levels[0].priority : INT32_MAX;
+    return c->lowest_priority;
 }
 
 // Its strings are those of the owner reference of whichever pod is the last of its list.
@@ -241,7 +198,7 @@ static void move_in(struct cluster *c, struct tenant *t)
     list_init(&t->of_holder);
     if (!t->pod)
         return;
-    level_add(c, t->pod->priority);
+    c->lowest_priority = MIN(c->lowest_priority, t->pod->priority);
     const char *uid = t->pod->obj.meta.owner.uid;
     if (uid) {
         struct holder *h = holder_of(c, uid);
@@ -255,7 +212,6 @@ static void move_out(struct cluster *c, struct tenant *t)
     room_give(t->room, t);
     if (!t->pod)
         return;
-    level_remove(c, t->pod->priority);
     const char *uid = t->pod->obj.meta.owner.uid;
     if (!uid)
         return;
@@ -351,9 +307,15 @@ const struct room *const *cluster_rooms(const struct cluster *c)
     return (const struct room *const *)c->nodes;
 }
 
-const struct node *cluster_node(const struct cluster *c, const char *name)
+const struct room *cluster_room(const struct cluster *c, const char *name)
 {
     const struct room *r = map_get(&c->rooms, name);
+    return r && r->node ? r : NULL;
+}
+
+const struct node *cluster_node(const struct cluster *c, const char *name)
+{
+    const struct room *r = cluster_room(c, name);
     return r ? r->node : NULL;
 }
 
@@ -381,8 +343,8 @@ void cluster_clock_moved(struct cluster *c, int64_t ms)
 
 int64_t cluster_silent_ms(const struct cluster *c, const char *name)
 {
-    const struct room *r = map_get(&c->rooms, name);
-    if (!r || !r->node)
+    const struct room *r = cluster_room(c, name);
+    if (!r)
         return 0;
     int64_t since = r->silent_ms ? r->silent_ms : r->node->ready_changed_ms;
     return c->outage_ms ? MAX(since, c->outage_ms + CLUSTER_REPORT_MS) : since;

@@ -57,8 +57,10 @@ struct holder {
 // The next one, in no order: *i is 0 at first. NULL at the end. Borrowed; valid until the next change.
 const struct holder *cluster_next_holder(const struct cluster *c, size_t *i);
 
-// Of the pods that take room; INT32_MAX if there are none.
+// No pod that takes room has a lower one. INT32_MAX: there was no pod yet.
 int32_t cluster_lowest_priority(const struct cluster *c);
 
-// The nodes that are there, cluster_nodes() of them, by name in natural order. Valid until the next change.
+// The nodes that are there, cluster_nodes() of them, by name in natural order; and the one of that name, NULL if there
+// is none. Valid until the next change.
 const struct room *const *cluster_rooms(const struct cluster *c);
+const struct room *cluster_room(const struct cluster *c, const char *name);

@@ -144,21 +144,29 @@ static bool is_nowhere(const struct search *s, int id)
     return true;
 }
 
-// " (n3 is nearest with 7)": the node that has most of what is short, if any has some.
-static const char *nearest_text(const struct search *s, const struct resource *what)
+// The node with most of what is short, if that is less than `below` (0: any); NULL: none has any.
+static const char *find_nearest(const struct search *s, const struct resource *what, int64_t below, int64_t *ret_has)
 {
     const char *name = NULL;
-    int64_t most = 0;
+    *ret_has = 0;
     for (size_t i = 0; what->milli && i < s->n_sites; i++) {
         const struct site *site = &s->sites[i];
         int64_t has = room_left(site->room, s->empty, &site->taken, what->id);
-        if (!(site->marks & s->exclude) && has > most) {
-            most = has;
-            name = site->room->name;
-        }
+        if (site->marks & s->exclude || has <= *ret_has || (below && has >= below))
+            continue;
+        *ret_has = has;
+        name = site->room->name;
     }
+    return name;
+}
+
+// " (n3 is nearest with 7)"
+static const char *nearest_text(const struct search *s, const struct resource *what)
+{
+    int64_t has;
+    const char *name = find_nearest(s, what, 0, &has);
     if (name)
-        return arena_printf(s->arena, " (%s is nearest with %s)", name, quantity_format(what->id, most, s->arena));
+        return arena_printf(s->arena, " (%s is nearest with %s)", name, quantity_format(what->id, has, s->arena));
     return what->milli && s->empty && s->n_sites && is_nowhere(s, what->id) ? " (no node has any)" : "";
 }
 
@@ -217,21 +225,12 @@ static const char *who_text(const struct search *s, const struct shape *shape)
 // most of what is short.
 static const char *nearest_line(const struct search *s, const struct shortage *sh)
 {
+    int64_t has;
     const struct resource *what = &sh->resource;
-    const char *name = NULL;
-    int64_t most = 0;
-    for (size_t i = 0; what->milli && i < s->n_sites; i++) {
-        const struct site *site = &s->sites[i];
-        int64_t has = room_left(site->room, s->empty, &site->taken, what->id);
-        if (site->marks & s->exclude || has <= most || has >= what->milli)
-            continue;
-        most = has;
-        name = site->room->name;
-    }
+    const char *name = find_nearest(s, what, what->milli, &has);
     if (!name || !sh->reach) // the line says it already
         return "";
-    const char *left = quantity_format(what->id, most, s->arena);
-    return arena_printf(s->arena, "nearest: %s with %s of %s\n", name, left,
+    return arena_printf(s->arena, "nearest: %s with %s of %s\n", name, quantity_format(what->id, has, s->arena),
                         amount(what, s->empty ? "" : "free ", s->arena));
 }
 

@@ -8,23 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct site *site_find(struct search *s, const char *node)
+// As long as the sites stand in the order of the cluster's rooms.
+static struct site *site_find(struct search *s, const struct cluster *c, const char *node)
 {
-    size_t lo = 0, hi = s->n_sites;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        int r = str_cmp_natural(s->sites[mid].room->name, node);
-        if (r == 0)
-            return &s->sites[mid];
-        if (r < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    const struct room *r = cluster_room(c, node);
+    return r ? &s->sites[r->number] : NULL;
 }
 
-static void note_fixed_bundles(struct search *s)
+static void note_fixed_bundles(struct search *s, const struct cluster *c)
 {
     const struct gang *g = s->gang;
     for (size_t i = 0; i < g->n_bundles; i++) {
@@ -32,7 +23,7 @@ static void note_fixed_bundles(struct search *s)
             continue;
         s->n_fixed++;
         s->answer[i] = arena_strdup(s->arena, g->bundles[i].fixed_node);
-        struct site *site = site_find(s, g->bundles[i].fixed_node);
+        struct site *site = site_find(s, c, g->bundles[i].fixed_node);
         if (site) {
             site->n_fixed++;
             resources_add(&site->fixed, &g->bundles[i].constraints->requests, s->arena);
@@ -40,7 +31,7 @@ static void note_fixed_bundles(struct search *s)
     }
 }
 
-static void mark_sites(struct search *s)
+static void mark_sites(struct search *s, const struct cluster *c)
 {
     for (size_t i = 0; i < s->n_sites; i++)
         if (resources_get(&s->sites[i].room->node->allocatable, RESOURCE_GPU))
@@ -48,7 +39,7 @@ static void mark_sites(struct search *s)
     const struct gang *g = s->gang;
     for (size_t i = 0; i < g->n_avoid + g->n_held; i++) {
         bool held = i >= g->n_avoid;
-        struct site *site = site_find(s, held ? g->held[i - g->n_avoid] : g->avoid[i]);
+        struct site *site = site_find(s, c, held ? g->held[i - g->n_avoid] : g->avoid[i]);
         if (site)
             site->marks |= held ? SITE_HELD : SITE_AVOID;
     }
@@ -128,8 +119,8 @@ void search_init(struct search *s, const struct cluster *c, const struct gang *g
     s->sites = arena_array(a, s->n_sites, sizeof *s->sites);
     for (size_t i = 0; i < s->n_sites; i++)
         s->sites[i].room = rooms[i];
-    note_fixed_bundles(s);
-    mark_sites(s);
+    note_fixed_bundles(s, c);
+    mark_sites(s, c);
 
     s->domains = arena_array(a, s->n_sites, sizeof *s->domains);
     if (strcmp(s->topology_key, TOPOLOGY_HOSTNAME) == 0)

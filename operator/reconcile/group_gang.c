@@ -162,15 +162,6 @@ static const char *service(struct gang_decision *g)
     return g->v->service ? NULL : group_service(work_of(g)->wg, g->a);
 }
 
-static const struct room *room_of(const struct work *w, const char *node)
-{
-    const struct room *const *rooms = cluster_rooms(w->v->gang.cluster);
-    for (size_t i = 0; i < cluster_nodes(w->v->gang.cluster); i++)
-        if (str_eq(rooms[i]->name, node))
-            return rooms[i];
-    return NULL;
-}
-
 // A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
 static const char *old_place(struct work *w, int32_t index)
 {
@@ -180,7 +171,7 @@ static const char *old_place(struct work *w, int32_t index)
     const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
     if (!has_agent(w) || !w->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
         return NULL;
-    const struct room *r = room_of(w, f->node);
+    const struct room *r = cluster_room(w->v->gang.cluster, f->node);
     bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
                 room_fit(r, false, &nothing, &needs->requests) > 0;
     return fits ? f->node : NULL;
