@@ -120,9 +120,8 @@ static void tell_territory(void *ctx, const char *ns, const char *pod)
         recorder_event(o->recorder, own, false, pod ? "NamespaceLeft" : "NamespaceTaken", note);
 }
 
-static void on_elected(void *ctx)
+static void on_elected(struct operator* o)
 {
-    struct operator* o = ctx;
     if (o->stopping || o->handed_ms)
         return; // elected in the turn in which it was asked to stop: the lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
@@ -134,9 +133,8 @@ static void on_elected(void *ctx)
 }
 
 // Another replica may lead already, so nothing is drained. Calls go on.
-static void on_lost(void *ctx)
+static void on_lost(struct operator* o)
 {
-    struct operator* o = ctx;
     log_warn("the lease is lost: this replica stops deciding until it leads again, and still serves calls", "identity",
              o->identity, NULL);
     metric_set(o->is_leader, 0);
@@ -163,9 +161,8 @@ static bool may_decide(void *ctx)
     return !o->options->leader_elect || (o->election && election_may_write(o->election));
 }
 
-static void on_holder(void *ctx, const char *holder, const char *its)
+static void on_holder(const struct operator* o, const char *holder, const char *its)
 {
-    const struct operator* o = ctx;
     if (!its[0] || str_eq(its, watches(o))) {
         log_info("another replica leads", "holder", holder, NULL);
         return;
@@ -176,17 +173,26 @@ static void on_holder(void *ctx, const char *holder, const char *its)
               NULL);
 }
 
-static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
+static void on_disbelieved(const struct operator* o, const char *holder, int64_t duration_ms)
 {
-    const struct operator* o = ctx;
     log_warn("the Lease has an unusual duration, and its holder does not renew it: this replica takes the Lease",
              "lease", o->options->lease_name, "holder", holder, "duration_ms", log_i64(duration_ms), NULL);
 }
 
-static void on_leader_error(void *ctx, const struct err *err)
+static void on_news(void *ctx, const struct leader_news *news)
 {
-    (void)ctx;
-    log_warn("the lease cannot be read or written", "error", err->msg, NULL);
+    if (news->error)
+        log_warn("the lease cannot be read or written", "error", news->error->msg, NULL);
+    if (news->lost)
+        on_lost(ctx);
+    if (news->elected)
+        on_elected(ctx);
+    if (news->disbelieved)
+        on_disbelieved(ctx, news->disbelieved, news->disbelieved_ms);
+    if (news->holder)
+        on_holder(ctx, news->holder, news->watches);
+    if (news->recovered)
+        on_recovered(ctx);
 }
 
 static void begin_election(struct operator* o)
@@ -206,12 +212,7 @@ static void begin_election(struct operator* o)
                 .lease_ms = opt->lease_ms,
                 .renew_deadline_ms = opt->renew_ms,
                 .retry_ms = opt->retry_ms,
-                .on_elected = on_elected,
-                .on_lost = on_lost,
-                .on_holder = on_holder,
-                .on_disbelieved = on_disbelieved,
-                .on_error = on_leader_error,
-                .on_recovered = on_recovered,
+                .news = on_news,
                 .ctx = o,
                 .seed = rand_u64(&o->rand),
             },

@@ -6,9 +6,9 @@
 
 #include "common/base/list.h"
 #include "common/base/map.h"
-#include "operator/identity/inquiry.h"
 #include "operator/identity/jwt.h"
 #include "operator/identity/review.h"
+#include "operator/kube/inquiry.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"
-#include "operator/identity/inquiry.h"
 #include "operator/identity/jwt.h"
+#include "operator/kube/inquiry.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
-#include "operator/identity/inquiry.h"
 #include "operator/identity/keys.h"
+#include "operator/kube/inquiry.h"
 
 #include <stdlib.h>
 #include <string.h>

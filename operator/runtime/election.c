@@ -82,50 +82,26 @@ static void publish(void *ctx)
     pthread_mutex_unlock(&e->lock);
 }
 
-static void on_elected(void *ctx)
+static void on_leader(void *ctx, const struct leader_news *n)
 {
     struct standing *s = standing_begin(ctx);
-    s->terms++;
-    s->leading = true;
-    standing_end(ctx);
-}
-
-static void on_lost(void *ctx)
-{
-    struct standing *s = standing_begin(ctx);
-    s->leading = false;
-    standing_end(ctx);
-}
-
-static void on_holder(void *ctx, const char *holder, const char *watches)
-{
-    struct standing *s = standing_begin(ctx);
-    s->holders++;
-    snprintf(s->holder, sizeof s->holder, "%s", holder);
-    snprintf(s->watches, sizeof s->watches, "%s", watches);
-    standing_end(ctx);
-}
-
-static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
-{
-    struct standing *s = standing_begin(ctx);
-    s->disbelieved++;
-    s->disbelieved_ms = duration_ms;
-    snprintf(s->disbelieved_holder, sizeof s->disbelieved_holder, "%s", holder);
-    standing_end(ctx);
-}
-
-static void on_error(void *ctx, const struct err *err)
-{
-    struct standing *s = standing_begin(ctx);
-    s->errors++;
-    s->error = *err;
-    standing_end(ctx);
-}
-
-static void on_recovered(void *ctx)
-{
-    standing_begin(ctx)->recovered++;
+    s->terms += n->elected;
+    s->leading = n->elected || (s->leading && !n->lost);
+    s->recovered += n->recovered;
+    if (n->error) {
+        s->errors++;
+        s->error = *n->error;
+    }
+    if (n->disbelieved) {
+        s->disbelieved++;
+        s->disbelieved_ms = n->disbelieved_ms;
+        snprintf(s->disbelieved_holder, sizeof s->disbelieved_holder, "%s", n->disbelieved);
+    }
+    if (n->holder) {
+        s->holders++;
+        snprintf(s->holder, sizeof s->holder, "%s", n->holder);
+        snprintf(s->watches, sizeof s->watches, "%s", n->watches);
+    }
     standing_end(ctx);
 }
 
@@ -186,22 +162,21 @@ static void tell_exchanges(const struct election *e, const struct standing *now)
     }
 }
 
-// In the order in which a leader tells: a loss first.
 static void tell(struct election *e, const struct standing *before, const struct standing *now)
 {
     const struct leader_options *o = &e->options.leader;
-    if (now->errors != before->errors)
-        o->on_error(o->ctx, &now->error);
-    if (before->leading && (!now->leading || now->terms != before->terms))
-        o->on_lost(o->ctx);
-    if (now->leading && (!before->leading || now->terms != before->terms))
-        o->on_elected(o->ctx);
-    if (now->disbelieved != before->disbelieved)
-        o->on_disbelieved(o->ctx, now->disbelieved_holder, now->disbelieved_ms);
-    if (now->holders != before->holders && !now->leading)
-        o->on_holder(o->ctx, now->holder, now->watches);
-    if (now->recovered != before->recovered)
-        o->on_recovered(o->ctx);
+    bool holder = now->holders != before->holders && !now->leading;
+    const struct leader_news news = {
+        .error = now->errors != before->errors ? &now->error : NULL,
+        .lost = before->leading && (!now->leading || now->terms != before->terms),
+        .elected = now->leading && (!before->leading || now->terms != before->terms),
+        .disbelieved = now->disbelieved != before->disbelieved ? now->disbelieved_holder : NULL,
+        .disbelieved_ms = now->disbelieved_ms,
+        .holder = holder ? now->holder : NULL,
+        .watches = now->watches,
+        .recovered = now->recovered != before->recovered,
+    };
+    o->news(o->ctx, &news);
 }
 
 static void on_news(void *ctx)
@@ -250,12 +225,7 @@ static void take_down(struct election *e)
 static struct leader *start_leader(struct election *e)
 {
     struct leader_options o = e->options.leader;
-    o.on_elected = on_elected;
-    o.on_lost = on_lost;
-    o.on_holder = on_holder;
-    o.on_disbelieved = on_disbelieved;
-    o.on_error = on_error;
-    o.on_recovered = on_recovered;
+    o.news = on_leader;
     o.ctx = e;
     return leader_start(e->loop, e->client, &o);
 }

@@ -9,7 +9,7 @@
 struct election;
 
 struct election_options {
-    struct leader_options leader;     // its callbacks come from the operator's loop, and free no election
+    struct leader_options leader;     // its news come from the operator's loop, and free no election
     const struct kube_config *config; // borrowed, and read from the thread
     // As in kube_client_options, from the operator's loop. While that stands still some exchanges are not observed.
     void (*observe)(void *ctx, const char *method, int http_status, int64_t micros);
@@ -18,7 +18,7 @@ struct election_options {
 
 // NULL with the reason: the client cannot be made, or there is no thread.
 struct election *election_start(struct loop *loop, const struct election_options *options, struct err *err);
-// Between on_elected() and on_lost().
+// It was told that it is elected, and not yet that it has lost.
 bool election_is_leading(const struct election *e);
 // As election_is_leading(), and the lease is not over by the clock either.
 bool election_may_write(struct election *e);

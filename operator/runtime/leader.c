@@ -4,16 +4,12 @@
 
 #include "common/base/mem.h"
 #include "operator/api/object_decode.h"
+#include "operator/kube/inquiry.h"
 #include "operator/runtime/leader_fsm.h"
 
 #include <stdlib.h>
 
 enum { LEASE_MS = 15000, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000, RELEASE_MS = 2000 };
-
-// The context of a request: outlives its leader, because a canceled request still calls back.
-struct leader_call {
-    struct leader *leader; // NULL: nobody is interested any more
-};
 
 struct leader {
     struct loop *loop;
@@ -22,10 +18,8 @@ struct leader {
     char *ns, *name, *identity, *watches;
     struct leader_fsm fsm;
     struct loop_timer *timer;
-    struct leader_call *call; // the request on its way, NULL if none
-    uint64_t call_id;
+    struct inquiry *call; // the request on its way, NULL if none
     enum leader_action call_action;
-    bool *freed; // set by leader_free() while a callback of ours runs
     bool releasing;
     void (*released)(void *ctx);
     void *released_ctx;
@@ -59,11 +53,7 @@ static void finish_release(struct leader *l)
 
 static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct leader_call *call = ctx;
-    struct leader *l = call->leader;
-    free(call);
-    if (!l)
-        return;
+    struct leader *l = ctx;
     l->call = NULL;
     const struct object *o = NULL;
     struct err why = *err;
@@ -82,12 +72,8 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
         r.verb = update ? VERB_UPDATE : VERB_CREATE;
         r.body = leader_fsm_write(&l->fsm, l->ns, l->name, loop_wall_ms(l->loop), update, &a);
     }
-    l->call = xcalloc(1, sizeof *l->call);
-    l->call->leader = l;
     l->call_action = action;
-    l->call_id = kube_send(l->client, &r, timeout_ms, on_answer, l->call);
-    if (!l->call_id) // the client is being taken down
-        free(TAKE_PTR(l->call));
+    l->call = inquiry_send(l->client, &r, timeout_ms, on_answer, l);
     arena_done(&a);
 }
 
@@ -112,28 +98,22 @@ static void step_releasing(struct leader *l, enum leader_event event, const stru
     resign(l);
 }
 
-// Calls back; false if the leader was freed (or released) in there.
-static bool tell(struct leader *l, const struct leader_output *out, const struct err *err)
+// The leader may be gone afterwards.
+static void tell(const struct leader *l, const struct leader_output *out, const struct err *err)
 {
-    const struct leader_options *o = &l->options;
-    bool freed = false;
-    l->freed = &freed;
-    if (err && err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_EXISTS &&
-        o->on_error)
-        o->on_error(o->ctx, err);
-    if (!freed && out->lost && o->on_lost)
-        o->on_lost(o->ctx);
-    if (!freed && out->elected && o->on_elected)
-        o->on_elected(o->ctx);
-    if (!freed && out->disbelieved && o->on_disbelieved)
-        o->on_disbelieved(o->ctx, l->fsm.holder, l->fsm.duration_ms);
-    if (!freed && out->holder_changed && *l->fsm.holder && !out->elected && o->on_holder)
-        o->on_holder(o->ctx, l->fsm.holder, l->fsm.watches);
-    if (!freed && out->recovered && o->on_recovered)
-        o->on_recovered(o->ctx);
-    if (!freed)
-        l->freed = NULL;
-    return !freed;
+    bool error = err && err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_EXISTS;
+    bool holder = out->holder_changed && *l->fsm.holder && !out->elected;
+    const struct leader_news news = {
+        .error = error ? err : NULL,
+        .lost = out->lost,
+        .elected = out->elected,
+        .disbelieved = out->disbelieved ? l->fsm.holder : NULL,
+        .disbelieved_ms = l->fsm.duration_ms,
+        .holder = holder ? l->fsm.holder : NULL,
+        .watches = l->fsm.watches,
+        .recovered = out->recovered,
+    };
+    l->options.news(l->options.ctx, &news);
 }
 
 static void step(struct leader *l, enum leader_event event, const struct lease *lease, const struct err *err)
@@ -152,7 +132,7 @@ static void step(struct leader *l, enum leader_event event, const struct lease *
         loop_timer_arm(l->timer, out.wait_ms);
     else
         loop_timer_disarm(l->timer);
-    (void)tell(l, &out, err);
+    tell(l, &out, err);
 }
 
 struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options)
@@ -212,12 +192,7 @@ void leader_free(struct leader *l)
 {
     if (!l)
         return;
-    if (l->call) {
-        l->call->leader = NULL;
-        kube_cancel(l->client, l->call_id);
-    }
-    if (l->freed)
-        *l->freed = true;
+    inquiry_drop(l->call);
     loop_timer_free(l->timer);
     free(l->ns);
     free(l->name);

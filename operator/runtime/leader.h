@@ -8,19 +8,25 @@
 
 struct leader;
 
+// What has happened since it told last, often nothing; in the order of the members.
+struct leader_news {
+    const struct err *error; // NULL = none
+    bool lost;               // stop deciding at once; it takes part in the election again, and may be elected again
+    bool elected;
+    // This holder asks for a lease of that length, and has not renewed it for so long that it is taken before. NULL =
+    // no.
+    const char *disbelieved;
+    int64_t disbelieved_ms;
+    const char *holder, *watches; // who leads now, and acts on these namespaces ("" = not said). NULL = no news
+    bool recovered;               // after errors: the API server answers again
+};
+
 struct leader_options {
     const char *ns, *name;                         // of the Lease
     const char *identity;                          // unique a process: pod name and a random part
     const char *watches;                           // the namespaces that we act on: one, or "*"
     int64_t lease_ms, renew_deadline_ms, retry_ms; // 0 = 15000, 10000, 2000
-    void (*on_elected)(void *ctx);
-    void (*on_lost)(void *ctx); // stop deciding at once; it takes part in the election again, and may be elected again
-    // Someone else leads, who acts on these namespaces ("" = not said).
-    void (*on_holder)(void *ctx, const char *holder, const char *watches);
-    // It asks for a lease of that length, and has not renewed it for so long that it is taken before.
-    void (*on_disbelieved)(void *ctx, const char *holder, int64_t duration_ms);
-    void (*on_error)(void *ctx, const struct err *err);
-    void (*on_recovered)(void *ctx); // after errors: the API server answers again
+    void (*news)(void *ctx, const struct leader_news *news);
     void *ctx;
     uint64_t seed;
 };

@@ -9,6 +9,7 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/api/event.h"
+#include "operator/kube/inquiry.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,12 +48,12 @@ struct subject {
     int n_series;
 };
 
-// A write: queued, then on its way. Outlives the recorder in the latter state.
+// A write: queued, then on its way.
 struct write {
     struct list link;
-    struct recorder *recorder; // NULL: nobody is interested any more
-    uint64_t request_id;
-    char *ns, *name; // of the Event
+    struct recorder *recorder;
+    struct inquiry *inquiry; // NULL: queued
+    char *ns, *name;         // of the Event
     char *body;
     bool patch, warning;
     int64_t queued_ms;
@@ -211,8 +212,8 @@ static void send_next(void *ctx)
             .body = w->body,
             .decided = true,
         };
-        w->request_id = kube_send(r->client, &request, TIMEOUT_MS, on_answer, w);
-        if (!w->request_id) { // the client is being taken down
+        w->inquiry = inquiry_send(r->client, &request, TIMEOUT_MS, on_answer, w);
+        if (!w->inquiry) { // the client is being taken down
             count(r->dropped);
             write_free(w);
             continue;
@@ -284,22 +285,20 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 {
     struct write *w = ctx;
     struct recorder *r = w->recorder;
+    struct subject *subject = map_get(&r->by_key, w->subject);
+    struct series *s = subject ? series_find(subject, w->series_key) : NULL;
     (void)response;
-    if (r) {
-        list_remove(&w->link);
-        r->n_sent--;
-        count(err->code ? r->failed : r->written);
-        struct subject *subject = map_get(&r->by_key, w->subject);
-        struct series *s = subject ? series_find(subject, w->series_key) : NULL;
-        if (s && s->id == w->series_id) {
-            s->busy = false;
-            if (err->code)
-                *s = (struct series){0}; // the next one starts again, with an Event of its own
-            else if (s->count > s->written)
-                patch_series(r, subject, s, w->ns, w->name);
-        }
-        send_next(r);
+    list_remove(&w->link);
+    r->n_sent--;
+    count(err->code ? r->failed : r->written);
+    if (s && s->id == w->series_id) {
+        s->busy = false;
+        if (err->code)
+            *s = (struct series){0}; // the next one starts again, with an Event of its own
+        else if (s->count > s->written)
+            patch_series(r, subject, s, w->ns, w->name);
     }
+    send_next(r);
     write_free(w);
 }
 
@@ -426,13 +425,12 @@ void recorder_free(struct recorder *r)
 {
     if (!r)
         return;
-    LIST_FOREACH(l, &r->queued) {
+    LIST_FOREACH(l, &r->queued)
         write_free(CONTAINER_OF(l, struct write, link));
-    }
     LIST_FOREACH(l, &r->sent) {
         struct write *w = CONTAINER_OF(l, struct write, link);
-        w->recorder = NULL;
-        kube_cancel(r->client, w->request_id);
+        inquiry_drop(w->inquiry);
+        write_free(w);
     }
     while (!list_empty(&r->subjects))
         subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));

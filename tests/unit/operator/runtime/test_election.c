@@ -36,39 +36,19 @@ static void note(const char *what)
     snprintf(t.trace + used, sizeof t.trace - used, "%s ", what);
 }
 
-static void on_elected(void *ctx)
+static void on_news(void *ctx, const struct leader_news *news)
 {
     (void)ctx;
-    note("elected");
-}
-
-static void on_lost(void *ctx)
-{
-    (void)ctx;
-    note("lost");
-}
-
-static void on_holder(void *ctx, const char *holder, const char *watches)
-{
-    (void)ctx, (void)watches;
-    note(holder);
-}
-
-static void on_error(void *ctx, const struct err *err)
-{
-    (void)ctx, (void)err;
-}
-
-static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
-{
-    (void)ctx, (void)holder, (void)duration_ms;
-    note("disbelieved");
-}
-
-static void on_recovered(void *ctx)
-{
-    (void)ctx;
-    note("recovered");
+    if (news->lost)
+        note("lost");
+    if (news->elected)
+        note("elected");
+    if (news->disbelieved)
+        note("disbelieved");
+    if (news->holder)
+        note(news->holder);
+    if (news->recovered)
+        note("recovered");
 }
 
 static void on_released(void *ctx)
@@ -121,12 +101,7 @@ static void start(int64_t renew_deadline_ms)
                    .identity = "me",
                    .renew_deadline_ms = renew_deadline_ms,
                    .retry_ms = 2,
-                   .on_elected = on_elected,
-                   .on_lost = on_lost,
-                   .on_holder = on_holder,
-                   .on_disbelieved = on_disbelieved,
-                   .on_error = on_error,
-                   .on_recovered = on_recovered,
+                   .news = on_news,
                    .seed = 1},
         .config = &t.api->config,
         .observe = observe,

@@ -32,42 +32,24 @@ static void note(const char *what)
     }
 }
 
-static void on_elected(void *ctx)
+static void on_news(void *ctx, const struct leader_news *news)
 {
     (void)ctx;
-    note("elected");
-}
-
-static void on_lost(void *ctx)
-{
-    (void)ctx;
-    note("lost");
-}
-
-static void on_holder(void *ctx, const char *holder, const char *watches)
-{
-    (void)ctx, (void)watches;
-    note(holder);
-}
-
-static void on_error(void *ctx, const struct err *err)
-{
-    (void)ctx;
-    note(err_name(err->code));
-}
-
-static void on_disbelieved(void *ctx, const char *holder, int64_t duration_ms)
-{
-    (void)ctx;
-    assert_int_equal(duration_ms, 3600000);
-    note("not");
-    note(holder);
-}
-
-static void on_recovered(void *ctx)
-{
-    (void)ctx;
-    note("recovered");
+    if (news->error)
+        note(err_name(news->error->code));
+    if (news->lost)
+        note("lost");
+    if (news->elected)
+        note("elected");
+    if (news->disbelieved) {
+        assert_int_equal(news->disbelieved_ms, 3600000);
+        note("not");
+        note(news->disbelieved);
+    }
+    if (news->holder)
+        note(news->holder);
+    if (news->recovered)
+        note("recovered");
 }
 
 static void on_released(void *ctx)
@@ -89,12 +71,7 @@ static int setup(void **state)
                                                      .identity = "me",
                                                      .renew_deadline_ms = 60,
                                                      .retry_ms = 2,
-                                                     .on_elected = on_elected,
-                                                     .on_lost = on_lost,
-                                                     .on_holder = on_holder,
-                                                     .on_disbelieved = on_disbelieved,
-                                                     .on_error = on_error,
-                                                     .on_recovered = on_recovered,
+                                                     .news = on_news,
                                                      .seed = 1});
     return 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/identity/inquiry.h"
+#include "operator/kube/inquiry.h"
 
 #include "common/base/mem.h"
 
