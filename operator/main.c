@@ -7,7 +7,7 @@
 #include "common/base/str.h"
 #include "operator/exec/deciding.h"
 #include "operator/exec/preflight.h"
-#include "operator/kube/kubeconfig.h"
+#include "operator/kube/config.h"
 #include "operator/runtime/election.h"
 #include "operator/runtime/handover.h"
 #include "operator/runtime/health.h"
@@ -470,7 +470,7 @@ static int build(struct operator* o, struct err *err)
     o->around_timer = loop_timer_new(o->loop, look_around, o);
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
-    o->outage = outage_new(o->loop, o->client, &(struct outage_options){o->options->ns, on_recovered, o});
+    o->outage = outage_new(o->loop, o->client, o->options->ns, on_recovered, o);
     for
         EACH_MIRROR(m)
     mirror_start(o, m);

@@ -2,8 +2,8 @@
 #include "bench/groups/noise.h"
 
 #include "common/base/mem.h"
+#include "operator/kube/config.h"
 #include "operator/kube/kube_client.h"
-#include "operator/kube/kubeconfig.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "operator/api/placementgroup.h"
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
-#include "operator/kube/kubeconfig.h"
+#include "operator/kube/config.h"
 #include "operator/reconcile/names.h"
 
 #include <stdio.h>

@@ -94,13 +94,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
 static void drop(struct abandoned *a, const struct object *group)
 {
     const struct meta *m = &group->meta;
-    const struct request r = {.verb = VERB_DELETE,
-                              .kind = group->kind,
-                              .ns = m->ns,
-                              .name = m->name,
-                              .uid = m->uid,
-                              .grace_s = -1,
-                              .decided = true};
+    const struct request r = request_delete(group);
     log_info("the session that created this object has ended: deleting the object", "kind",
              kind_info(group->kind)->kind, "namespace", m->ns, "name", m->name, "user",
              labels_get(&m->annotations, ANNOTATION_CREATED_BY), NULL);

@@ -61,15 +61,8 @@ static void delete_pod(struct reaper *r, struct corpse *c)
         corpse_free(c);
         return;
     }
-    const struct meta *m = &now->meta;
-    struct request request = {.verb = VERB_DELETE,
-                              .kind = KIND_POD,
-                              .ns = m->ns,
-                              .name = m->name,
-                              .uid = m->uid,
-                              .resource_version = m->resource_version,
-                              .grace_s = -1,
-                              .decided = true};
+    struct request request = request_delete(now);
+    request.resource_version = now->meta.resource_version;
     list_remove(&c->link);
     r->in_flight++;
     if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down

@@ -24,4 +24,9 @@ struct kube_config {
 // From the pod's ServiceAccount files under `root` ("" in production) and KUBERNETES_SERVICE_HOST/PORT.
 int kube_config_in_cluster(const char *root, const char *host, const char *port, struct kube_config *ret,
                            struct err *err);
+// path: a kubeconfig (may be a colon-separated list as in KUBECONFIG: the first file that exists wins) or NULL =
+// in-cluster. context: NULL = current-context. Errors say which file and what is wrong with it, and what to do:
+// missing, not YAML, context/cluster/user not there, bad base64, an exec or auth-provider plugin (not supported).
+// Certificates are looked at by kube_client_new(). *ret is set only on success.
+int kube_config_load(const char *path, const char *context, struct kube_config *ret, struct err *err);
 void kube_config_done(struct kube_config *c);

@@ -7,7 +7,6 @@
 #include "common/base/str.h"
 #include "operator/kube/http_pool.h"
 
-#include <assert.h>
 #include <curl/curl.h>
 #include <malloc.h>
 #include <netinet/in.h>
@@ -29,16 +28,6 @@ enum {
     HTTP_KEEP_BODY = 32 * 1024,     // an exchange keeps so much memory for its next answer
 };
 
-// The header lines of a request depend on its content type and on the token alone, so they are built once for each.
-static const char *const content_types[] = {NULL, "application/json", "application/merge-patch+json",
-                                            "application/json-patch+json", "application/apply-patch+yaml"};
-enum { CONTENT_COUNT = ARRAY_LEN(content_types) };
-
-struct headers {
-    int refs;
-    struct curl_slist *lists[CONTENT_COUNT];
-};
-
 struct http {
     struct loop *loop;
     const struct kube_config *config;
@@ -46,8 +35,8 @@ struct http {
     size_t max_body;
     char *base; // URL in front of a path
     struct curl_slist *connect_to;
-    CURLSH *share; // TLS sessions
-    struct headers *headers;
+    CURLSH *share;                    // TLS sessions
+    char *authorization;              // header line, NULL = none
     struct http_pool shorts, streams; // two, so that idle connections can be dropped while streams go on
     struct list active, idle;         // exchanges
     int idle_count;
@@ -63,7 +52,7 @@ struct http_exchange {
     struct http *http;
     struct http_pool *pool;
     CURL *easy;
-    struct headers *headers;
+    struct curl_slist *headers;
     const struct http_ops *ops;
     void *ctx;
     struct buf body;
@@ -80,42 +69,24 @@ static struct curl_slist *slist_add(struct curl_slist *list, const char *line)
     return longer;
 }
 
-static struct headers *headers_new(const char *token)
+static struct curl_slist *headers_of(const struct http *h, const char *content_type)
 {
-    struct headers *h = xcalloc(1, sizeof *h);
-    h->refs = 1;
-    char *authorization = token ? xasprintf("Authorization: Bearer %s", token) : NULL;
-    for (int i = 0; i < CONTENT_COUNT; i++) {
-        // JSON, but the JWKS of a cluster has a type of its own.
-        struct curl_slist *list = slist_add(NULL, "Accept: application/json, */*");
-        list = slist_add(list, "Expect:"); // no round trip before a long body
-        char *type = content_types[i] ? xasprintf("Content-Type: %s", content_types[i]) : NULL;
-        if (type)
-            list = slist_add(list, type);
-        free(type);
-        if (authorization)
-            list = slist_add(list, authorization);
-        h->lists[i] = list;
+    // JSON, but the JWKS of a cluster has a type of its own.
+    struct curl_slist *list = slist_add(NULL, "Accept: application/json, */*");
+    list = slist_add(list, "Expect:"); // no round trip before a long body
+    if (content_type) {
+        _cleanup_(free_p) char *line = xasprintf("Content-Type: %s", content_type);
+        list = slist_add(list, line);
     }
-    if (authorization)
-        explicit_bzero(authorization, strlen(authorization));
-    free(authorization);
-    return h;
-}
-
-static void headers_unref(struct headers *h)
-{
-    if (!h || --h->refs > 0)
-        return;
-    for (int i = 0; i < CONTENT_COUNT; i++)
-        curl_slist_free_all(h->lists[i]);
-    free(h);
+    return h->authorization ? slist_add(list, h->authorization) : list;
 }
 
 void http_set_token(struct http *h, const char *token)
 {
-    headers_unref(h->headers);
-    h->headers = headers_new(token);
+    if (h->authorization)
+        explicit_bzero(h->authorization, strlen(h->authorization));
+    free(h->authorization);
+    h->authorization = token ? xasprintf("Authorization: Bearer %s", token) : NULL;
 }
 
 // --- exchanges
@@ -226,7 +197,7 @@ static void exchange_detach(struct http_exchange *x)
 {
     if (x->pool)
         http_pool_remove(TAKE_PTR(x->pool), x->easy);
-    headers_unref(TAKE_PTR(x->headers));
+    curl_slist_free_all(TAKE_PTR(x->headers));
     list_remove(&x->link);
 }
 
@@ -262,15 +233,6 @@ static void on_trim(void *ctx)
     h->peak = h->shorts.active;
 }
 
-static int content_of(const char *type)
-{
-    int i = 0;
-    while (i < CONTENT_COUNT - 1 && !str_eq(content_types[i], type))
-        i++;
-    assert(str_eq(content_types[i], type)); // kube_request.c knows no others
-    return i;
-}
-
 void http_distrust(struct http *h)
 {
     h->distrust_ms = loop_now_ms(h->loop);
@@ -294,8 +256,7 @@ struct http_exchange *http_start(struct http *h, const struct http_message *m, b
     x->ctx = ctx;
     x->error[0] = '\0';
     x->pool = own_connection ? &h->streams : &h->shorts;
-    x->headers = h->headers;
-    x->headers->refs++;
+    x->headers = headers_of(h, m->content_type);
     if (x->body.size > HTTP_KEEP_BODY)
         buf_done(&x->body);
     buf_reset(&x->body);
@@ -305,7 +266,7 @@ struct http_exchange *http_start(struct http *h, const struct http_message *m, b
 
     CURL *e = x->easy;
     curl_easy_setopt(e, CURLOPT_URL, buf_str(&h->url));
-    curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->headers->lists[content_of(m->content_type)]);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, x->headers);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, own_connection ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_FORBID_REUSE, own_connection ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, keep_s(h));
@@ -479,7 +440,6 @@ int http_new(struct loop *loop, const struct kube_config *config, const char *us
     list_init(&h->active);
     list_init(&h->idle);
     buf_init(&h->url, HTTP_MAX_URL);
-    h->headers = headers_new(NULL);
     h->trim = loop_timer_new(loop, on_trim, h);
     h->share = curl_share_init();
     if (!h->share)
@@ -505,7 +465,7 @@ void http_free(struct http *h)
     http_pool_done(&h->streams);
     curl_share_cleanup(h->share);
     curl_slist_free_all(h->connect_to);
-    headers_unref(h->headers);
+    http_set_token(h, NULL);
     loop_timer_free(h->trim);
     buf_done(&h->url);
     free(h->base);

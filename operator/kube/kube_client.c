@@ -377,7 +377,7 @@ static struct call *call_new(struct kube_client *c, const struct http_message *m
 
 // What cannot be sent fails later, from the loop, as everything else does. Streams do not wait behind what may be
 // thousands of writes.
-static void call_queue(struct call *call, const struct err *err, bool urgent)
+static uint64_t call_queue(struct call *call, const struct err *err, bool urgent)
 {
     struct kube_client *c = call->client;
     struct err limit = ERR_INIT;
@@ -390,7 +390,7 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
     call->deadline_ms = call->timeout_ms ? loop_now_ms(c->loop) + call->timeout_ms : INT64_MAX;
     if (err->code || limit.code) {
         call_fail(call, err->code ? err : &limit);
-        return;
+        return call->id;
     }
     call->urgent = urgent;
     if (urgent)
@@ -399,64 +399,63 @@ static void call_queue(struct call *call, const struct err *err, bool urgent)
         call_append(call, CALL_WAITING);
     alarm_at(c, call->deadline_ms);
     loop_timer_arm(c->pump, 0);
+    return call->id;
 }
 
-static struct call *call_render(struct kube_client *c, const struct request *r, struct err *err)
+// NULL: the client is being taken down.
+static struct call *call_render(struct kube_client *c, const struct request *r, void *ctx, struct err *err)
 {
     char what[512];
+    if (c->closing)
+        return NULL;
     struct arena arena = ARENA_INIT;
     struct http_message m = {.method = verb_name(r->verb), .path = ""};
     request_describe(r, what, sizeof what);
     if (request_render(r, &arena, &m, err) < 0)
         what[0] = '\0'; // the message names the object already
     struct call *call = call_new(c, &m, r->lends_body && m.body == r->body, what);
+    call->ctx = ctx;
     arena_done(&arena);
     return call;
 }
 
 uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx)
 {
-    if (c->closing)
-        return 0;
     struct err err = ERR_INIT;
-    struct call *call = call_render(c, r, &err);
+    struct call *call = call_render(c, r, ctx, &err);
+    if (!call)
+        return 0;
     call->done = done;
-    call->ctx = ctx;
     call->faulty = fault_counts(r);
     call->decided = r->decided;
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
-    call_queue(call, &err, false);
-    return call->id;
+    return call_queue(call, &err, false);
 }
 
 uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
                      void *ctx)
 {
-    if (c->closing)
-        return 0;
     struct err err = ERR_INIT;
-    struct call *call = call_render(c, r, &err);
+    struct call *call = call_render(c, r, ctx, &err);
+    if (!call)
+        return 0;
     call->stream = *ops;
     call->own_connection = r->verb == VERB_WATCH;
-    call->ctx = ctx;
     call->timeout_ms = idle_ms;
-    call_queue(call, &err, true);
-    return call->id;
+    return call_queue(call, &err, true);
 }
 
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx)
 {
+    char what[256];
     if (c->closing)
         return 0;
-    struct err err = ERR_INIT;
-    char what[256];
     snprintf(what, sizeof what, "GET %s", path);
     struct call *call = call_new(c, &(struct http_message){.method = "GET", .path = path}, false, what);
     call->done = done;
     call->ctx = ctx;
     call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
-    call_queue(call, &err, true);
-    return call->id;
+    return call_queue(call, &(struct err){0}, true);
 }
 
 void kube_cancel(struct kube_client *c, uint64_t id)

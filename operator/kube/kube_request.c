@@ -49,6 +49,18 @@ void request_describe(const struct request *r, char *ret, size_t size)
              name ? r->name : "", sub ? " " : "", sub ? r->subresource : "");
 }
 
+struct request request_delete(const struct object *o)
+{
+    const struct meta *m = &o->meta;
+    return (struct request){.verb = VERB_DELETE,
+                            .kind = o->kind,
+                            .ns = m->ns,
+                            .name = m->name,
+                            .uid = m->uid,
+                            .grace_s = -1,
+                            .decided = true};
+}
+
 static bool verb_names_object(enum verb v)
 {
     return v == VERB_GET || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY ||

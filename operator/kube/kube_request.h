@@ -38,6 +38,9 @@ struct request {
     int64_t grace_s; // -1 = the object's own; 0 = at once, so a DELETE has to set it
 };
 
+// To delete that very object, as the leader decides.
+struct request request_delete(const struct object *o);
+
 struct http_message {
     const char *method;       // "GET"
     const char *path;         // "/api/v1/namespaces/ml/pods?limit=500", percent-encoded

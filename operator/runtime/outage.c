@@ -7,7 +7,9 @@
 
 struct outage {
     struct kube_client *client;
-    struct outage_options options;
+    const char *ns;
+    void (*on_over)(void *ctx);
+    void *ctx;
     struct loop_timer *timer; // until it is asked again
     bool asks, away;
 };
@@ -32,21 +34,21 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     }
     o->asks = o->away = false;
     if (over)
-        o->options.on_over(o->options.ctx);
+        o->on_over(o->ctx);
 }
 
 static void ask(void *ctx)
 {
     struct outage *o = ctx;
-    const struct request r = {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .ns = o->options.ns, .limit = 1};
+    const struct request r = {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .ns = o->ns, .limit = 1};
     (void)kube_send(o->client, &r, OUTAGE_PATIENCE_MS, on_answer, o);
 }
 
-struct outage *outage_new(struct loop *loop, struct kube_client *client, const struct outage_options *options)
+struct outage *outage_new(struct loop *loop, struct kube_client *client, const char *ns, void (*on_over)(void *ctx),
+                          void *ctx)
 {
     struct outage *o = xcalloc(1, sizeof *o);
-    o->client = client;
-    o->options = *options;
+    *o = (struct outage){.client = client, .ns = ns, .on_over = on_over, .ctx = ctx};
     o->timer = loop_timer_new(loop, ask, o);
     return o;
 }

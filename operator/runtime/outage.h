@@ -9,13 +9,9 @@ enum { OUTAGE_ASK_MS = 1000, OUTAGE_PATIENCE_MS = 3000 };
 
 struct outage;
 
-struct outage_options {
-    const char *ns; // in which WorkerGroups may be listed, "" = all; borrowed
-    // It did not answer, and does again. From the loop.
-    void (*on_over)(void *ctx);
-    void *ctx;
-};
-
-struct outage *outage_new(struct loop *loop, struct kube_client *client, const struct outage_options *options);
+// ns: in which WorkerGroups may be listed, "" = all; borrowed. on_over: it did not answer, and does again. From the
+// loop.
+struct outage *outage_new(struct loop *loop, struct kube_client *client, const char *ns, void (*on_over)(void *ctx),
+                          void *ctx);
 void outage_free(struct outage *o); // after the client; accepts NULL
 void outage_suspect(struct outage *o);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/kube/kubeconfig.h"
+#include "operator/kube/config.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"

@@ -31,7 +31,7 @@ static int setup(void **state)
     memset(&t, 0, sizeof t);
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
-    t.outage = outage_new(t.loop, t.client, &(struct outage_options){"ml", on_over, NULL});
+    t.outage = outage_new(t.loop, t.client, "ml", on_over, NULL);
     return 0;
 }
 
