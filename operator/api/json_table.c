@@ -90,7 +90,7 @@ static int read_str(const struct decoder *d, const struct path *path, const stru
 static int read_int(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
                     int64_t *ret)
 {
-    bool any = f->min == 0 && f->max == 0, small = f->kind == J_I32;
+    bool any = f->min == 0 && f->max == 0, small = f->kind != J_I64;
     int64_t min = !any ? f->min : small ? INT32_MIN : INT64_MIN;
     int64_t max = !any ? f->max : small ? INT32_MAX : INT64_MAX;
     bool exact = json_i64(v, ret);
@@ -227,54 +227,37 @@ static int read_quantities(const struct decoder *d, const struct path *path, con
     return 0;
 }
 
-static int read_strings(const struct decoder *d, const struct path *path, const struct json *v, const char ***ret,
-                        size_t *ret_n)
-{
-    const char **items = arena_array(d->arena, json_count(v), sizeof *items);
-    size_t n = 0;
-    JSON_FOREACH(item, v) {
-        struct path at = {.up = path, .index = n};
-        int r = read_str(d, &at, item, &items[n++]);
-        if (r < 0)
-            return r;
-    }
-    *ret = items;
-    *ret_n = n;
-    return 0;
-}
-
-static int read_i32s(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
-                     int32_t **ret, size_t *ret_n)
-{
-    const struct json_field each = {.kind = J_I32, .min = f->min, .max = f->max};
-    int32_t *items = arena_array(d->arena, json_count(v), sizeof *items);
-    size_t n = 0;
-    JSON_FOREACH(item, v) {
-        struct path at = {.up = path, .index = n};
-        int64_t one;
-        int r = read_int(d, &at, item, &each, &one);
-        if (r < 0)
-            return r;
-        items[n++] = (int32_t)one;
-    }
-    *ret = items;
-    *ret_n = n;
-    return 0;
-}
-
 static int read_object(const struct decoder *d, const struct path *path, const struct json *v,
                        const struct json_table *table, char *to);
 
-static int read_list(const struct decoder *d, const struct path *path, const struct json *v,
-                     const struct json_table *table, void **ret, size_t *ret_n)
+static int read_i32(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                    int32_t *ret)
+{
+    int64_t value = 0;
+    int r = read_int(d, path, v, f, &value);
+    *ret = (int32_t)value;
+    return r;
+}
+
+static int read_item(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                     char *to)
+{
+    if (f->kind == J_STRINGS)
+        return read_str(d, path, v, (const char **)to);
+    if (f->kind == J_I32S)
+        return read_i32(d, path, v, f, (int32_t *)to);
+    return v->type == JSON_OBJECT ? read_object(d, path, v, f->table, to) : fail_type(d, path, "object", v);
+}
+
+static int read_list(const struct decoder *d, const struct path *path, const struct json *v, const struct json_field *f,
+                     void **ret, size_t *ret_n)
 {
     size_t n = json_count(v), i = 0;
-    char *items = n ? arena_array(d->arena, n, table->size) : NULL;
+    size_t size = f->kind == J_STRINGS ? sizeof(char *) : f->kind == J_I32S ? sizeof(int32_t) : f->table->size;
+    char *items = n ? arena_array(d->arena, n, size) : NULL;
     JSON_FOREACH(item, v) {
         struct path at = {.up = path, .index = i};
-        if (item->type != JSON_OBJECT)
-            return fail_type(d, &at, "object", item);
-        int r = read_object(d, &at, item, table, items + i++ * table->size);
+        int r = read_item(d, &at, item, f, items + i++ * size);
         if (r < 0)
             return r;
     }
@@ -332,8 +315,6 @@ static int read_field(const struct decoder *d, const struct path *path, const st
 {
     void *to = base + f->offset;
     size_t *n = (size_t *)(base + f->offset_n);
-    int64_t value = 0;
-    int r;
     if (!shape_fits(f->kind, v->type))
         return fail_type(d, path, shape_name(f->kind), v);
     switch (f->kind) {
@@ -343,9 +324,7 @@ static int read_field(const struct decoder *d, const struct path *path, const st
         *(bool *)to = v->text[0] == 't';
         return 0;
     case J_I32:
-        r = read_int(d, path, v, f, &value);
-        *(int32_t *)to = (int32_t)value;
-        return r;
+        return read_i32(d, path, v, f, to);
     case J_I64:
         return read_int(d, path, v, f, to);
     case J_TIME:
@@ -359,14 +338,12 @@ static int read_field(const struct decoder *d, const struct path *path, const st
     case J_TEXT:
         *(const char **)to = arena_strndup(d->arena, v->text, v->len);
         return 0;
-    case J_STRINGS:
-        return read_strings(d, path, v, to, n);
-    case J_I32S:
-        return read_i32s(d, path, v, f, to, n);
     case J_ITEMS:
         return read_items(d, path, v, to);
+    case J_STRINGS:
+    case J_I32S:
     case J_LIST:
-        return read_list(d, path, v, f->table, to, n);
+        return read_list(d, path, v, f, to, n);
     case J_OBJECT:
         if (f->offset_is)
             *(bool *)(base + f->offset_is) = true;

@@ -34,42 +34,34 @@ struct pod_view {
 #define CONTAINER(member) offsetof(struct container, member)
 #define EFFECT(member) offsetof(struct in_effect, member)
 
-static const struct json_field container_resources_fields[] = {
-    {"requests", J_QUANTITIES, CONTAINER(requests)},
+static const struct json_field resources_fields[] = {
+    {"requests", J_QUANTITIES, 0},
 };
-static const struct json_table container_resources_table = JSON_TABLE(struct container, container_resources_fields);
+static const struct json_table resources_table = JSON_TABLE(struct resources, resources_fields);
 static const struct json_field container_fields[] = {
     {"name", J_STRING, CONTAINER(name)},
-    {"resources", J_OBJECT, .table = &container_resources_table},
+    {"resources", J_OBJECT, CONTAINER(requests), .table = &resources_table},
     {"restartPolicy", J_STRING, CONTAINER(restart_policy)},
 };
 static const struct json_table container_table = JSON_TABLE(struct container, container_fields);
-static const struct json_field actual_fields[] = {
-    {"requests", J_QUANTITIES, EFFECT(actual)},
-};
-static const struct json_table actual_table = JSON_TABLE(struct in_effect, actual_fields);
 static const struct json_field in_effect_fields[] = {
     {"name", J_STRING, EFFECT(name)},
-    {"resources", J_OBJECT, .offset_is = EFFECT(reported), .table = &actual_table},
+    {"resources", J_OBJECT, EFFECT(actual), .offset_is = EFFECT(reported), .table = &resources_table},
     {"allocatedResources", J_QUANTITIES, EFFECT(allocated)},
 };
 static const struct json_table in_effect_table = JSON_TABLE(struct in_effect, in_effect_fields);
-static const struct json_field pod_resources_fields[] = {
-    {"requests", J_QUANTITIES, VIEW(pod_requests)},
-};
-static const struct json_table pod_resources_table = JSON_TABLE(struct pod_view, pod_resources_fields);
 static const struct json_field spec_fields[] = {
     {"containers", J_LIST, VIEW(containers), .offset_n = VIEW(n_containers), .table = &container_table},
     {"initContainers", J_LIST, VIEW(init), .offset_n = VIEW(n_init), .table = &container_table},
     {"overhead", J_QUANTITIES, VIEW(overhead)},
-    {"resources", J_OBJECT, .table = &pod_resources_table},
+    {"resources", J_OBJECT, VIEW(pod_requests), .table = &resources_table},
 };
 static const struct json_table spec_table = JSON_TABLE(struct pod_view, spec_fields);
 static const struct json_field status_fields[] = {
     {"containerStatuses", J_LIST, VIEW(statuses), .offset_n = VIEW(n_statuses), .table = &in_effect_table},
     {"initContainerStatuses", J_LIST, VIEW(init_statuses), .offset_n = VIEW(n_init_statuses),
      .table = &in_effect_table},
-    {"resources", J_OBJECT, VIEW(pod), .offset_is = VIEW(pod.reported), .table = &actual_table},
+    {"resources", J_OBJECT, VIEW(pod.actual), .offset_is = VIEW(pod.reported), .table = &resources_table},
     {"allocatedResources", J_QUANTITIES, VIEW(pod.allocated)},
     {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table},
 };

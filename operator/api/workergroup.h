@@ -152,6 +152,11 @@ static inline const struct workergroup *workergroup_of(const struct object *o)
     return (const struct workergroup *)o;
 }
 
+static inline bool workergroup_has_agent(const struct workergroup *wg)
+{
+    return wg->spec.runtime == RUNTIME_AGENT;
+}
+
 // What kubectl refuses: the path of the first member of spec that there is none of ("spec.replica"); NULL: all are
 // known.
 const char *workergroup_unknown(const struct json *spec, struct arena *a);

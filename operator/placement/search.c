@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct strategy_traits strategies[] = {
+    [STRATEGY_PACK] = {0},
+    [STRATEGY_SPREAD] = {.even = true},
+    [STRATEGY_STRICT_PACK] = {.together = true},
+    [STRATEGY_STRICT_SPREAD] = {.distinct = true, .even = true},
+};
+
 // As long as the sites stand in the order of the cluster's rooms.
 static struct site *site_find(struct search *s, const struct cluster *c, const char *node)
 {
@@ -107,7 +114,7 @@ static void group_by_node(struct search *s)
 
 void search_init(struct search *s, const struct cluster *c, const struct gang *g, struct arena *a)
 {
-    *s = (struct search){.gang = g, .strategy = strategy_traits(g->strategy), .arena = a};
+    *s = (struct search){.gang = g, .strategy = &strategies[g->strategy], .arena = a};
     s->topology_key = str_empty(g->topology_key) ? TOPOLOGY_HOSTNAME : g->topology_key;
     s->answer = arena_array(a, g->n_bundles, sizeof *s->answer);
     s->n_shapes = shapes_of(g, a, &s->shapes);

@@ -8,8 +8,16 @@
 #include "operator/placement/pick.h"
 #include "operator/placement/room.h"
 #include "operator/placement/shape.h"
-#include "operator/placement/strategy.h"
 #include "operator/placement/victims.h"
+
+// What a strategy requires of the domains of a gang. The planner knows nothing else about strategies. To add one, add a
+// row to the table in search.c, and its name to operator/api/workergroup.h.
+#pragma once
+struct strategy_traits {
+    bool together; // all bundles in one domain, or wait
+    bool distinct; // no two bundles in one domain, or wait
+    bool even;     // over as many domains as there are; else over as few as will do
+};
 
 // Why a node may be left out of a try.
 enum site_mark {
