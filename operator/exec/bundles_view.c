@@ -2,19 +2,20 @@
 #include "operator/exec/bundles_view.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
 
-static const struct service *service_of_placementgroup(const struct bundle_stores *s, const struct placementgroup *plg,
+static const struct service *service_of_placementgroup(struct store *const *stores, const struct placementgroup *plg,
                                                        struct arena *a)
 {
-    const struct object *o = store_get(s->stores[KIND_SERVICE], plg->obj.meta.ns, bundlepod_gang(plg, a));
+    const struct object *o = store_get(stores[KIND_SERVICE], plg->obj.meta.ns, bundlepod_gang(plg, a));
     return o && !o->meta.deleted_ms ? service_of(o) : NULL;
 }
 
-static void find_placementgroups(const struct bundle_stores *s, const struct workergroup *wg, struct arena *a,
+static void find_placementgroups(struct store *const *stores, const struct workergroup *wg, struct arena *a,
                                  const struct placementgroup *const **ret, const struct service *const **ret_services)
 {
     size_t n = wg->spec.n_placement_groups;
@@ -22,9 +23,9 @@ static void find_placementgroups(const struct bundle_stores *s, const struct wor
     const struct service **services = arena_array(a, n, sizeof *services);
     for (size_t i = 0; i < n; i++) {
         const char *name = wg->spec.placement_groups[i].name;
-        const struct object *o = store_get(s->stores[KIND_PLACEMENTGROUP], wg->obj.meta.ns, name);
+        const struct object *o = store_get(stores[KIND_PLACEMENTGROUP], wg->obj.meta.ns, name);
         groups[i] = o ? placementgroup_of(o) : NULL;
-        services[i] = o ? service_of_placementgroup(s, groups[i], a) : NULL;
+        services[i] = o ? service_of_placementgroup(stores, groups[i], a) : NULL;
     }
     *ret = groups;
     *ret_services = services;
@@ -41,7 +42,7 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
 }
 
 // Of all PlacementGroups where processes of it run, or are to run.
-static void find_pods(const struct bundle_stores *s, struct arena *a, struct group_view *v)
+static void find_pods(struct store *const *stores, struct arena *a, struct group_view *v)
 {
     size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
     const struct placementgroup **all = arena_array(a, n_now + n_before, sizeof *all);
@@ -52,7 +53,7 @@ static void find_pods(const struct bundle_stores *s, struct arena *a, struct gro
     for (size_t i = 0; i < n_before; i++)
         n = add_once(all, n, v->placementgroups_before[i]);
     for (size_t i = 0; i < n; i++)
-        total += n_owned[i] = store_by_owner(s->stores[KIND_POD], &all[i]->obj.meta, a, &owned[i]);
+        total += n_owned[i] = store_by_owner(stores[KIND_POD], &all[i]->obj.meta, a, &owned[i]);
     const struct pod **pods = arena_array(a, total, sizeof *pods);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n_owned[i]; k++)
@@ -62,7 +63,7 @@ static void find_pods(const struct bundle_stores *s, struct arena *a, struct gro
 }
 
 struct neighbours {
-    const struct bundle_stores *source;
+    const struct entries *groups;
     const struct workergroup *of;
     struct arena *a;
     struct neighbour *items;
@@ -80,14 +81,22 @@ static bool is_over(const struct workergroup *wg)
     return wg->obj.meta.deleted_ms;
 }
 
+// The rendezvous of another group: what it was given last by this replica; while it does not lead, and before, by
+// another one. NULL = none.
+static const char *master_of(const struct entries *groups, const struct object *o, const char *key)
+{
+    const struct entry *e = entries_find(groups, key);
+    bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
+    return decided ? e->observations.memory.master : workergroup_of(o)->status.master_addr;
+}
+
 static void add_neighbour(void *ctx, const char *key)
 {
     struct neighbours *to = ctx;
-    const struct bundle_stores *s = to->source;
-    const struct object *o = store_get(s->stores[KIND_WORKERGROUP], to->of->obj.meta.ns, strchr(key, '/') + 1);
+    const struct object *o = store_get(entries_objects(to->groups), to->of->obj.meta.ns, strchr(key, '/') + 1);
     if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
         return;
-    const char *master = s->master_of(s->ctx, o, key);
+    const char *master = master_of(to->groups, o, key);
     if (!master)
         return;
     if (to->n == to->size) {
@@ -100,16 +109,17 @@ static void add_neighbour(void *ctx, const char *key)
     to->items[to->n++] = (struct neighbour){o->meta.name, master};
 }
 
-void bundles_view_fill(const struct bundle_stores *s, const struct agents *agents, const struct workergroup *wg,
-                       struct arena *a, struct group_view *v)
+void bundles_view_fill(const struct entries *groups, const struct placementgroup_users *users,
+                       const struct agents *agents, const struct workergroup *wg, struct arena *a, struct group_view *v)
 {
-    struct neighbours near = {.source = s, .of = wg, .a = a};
-    find_placementgroups(s, wg, a, &v->placementgroups, &v->placementgroup_services);
+    struct store *const *stores = groups->options.shared->executor.stores;
+    struct neighbours near = {.groups = groups, .of = wg, .a = a};
+    find_placementgroups(stores, wg, a, &v->placementgroups, &v->placementgroup_services);
     if (v->before)
-        find_placementgroups(s, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
-    find_pods(s, a, v);
+        find_placementgroups(stores, v->before, a, &v->placementgroups_before, &v->placementgroup_services_before);
+    find_pods(stores, a, v);
     for (size_t i = 0; i < wg->spec.n_placement_groups; i++)
-        placementgroup_users_each(s->users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
+        placementgroup_users_each(users, wg->obj.meta.ns, wg->spec.placement_groups[i].name, add_neighbour, &near);
     v->neighbours = near.items;
     v->n_neighbours = near.n;
     v->running = agents ? agents_running(agents, wg->obj.meta.uid) : 0;

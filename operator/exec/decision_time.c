@@ -3,16 +3,6 @@
 
 #include "common/base/log.h"
 
-void decision_time_lead(struct decision_time *t)
-{
-    t->leading_ms = decision_time_now(t);
-}
-
-void decision_time_listen(struct decision_time *t)
-{
-    t->listening_ms = decision_time_now(t);
-}
-
 int64_t decision_time_now(struct decision_time *t)
 {
     int64_t now = clock_wall_ms(t->clock), jump = clock_watch_jump(&t->watch, now, clock_mono_ms(t->clock));

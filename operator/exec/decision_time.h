@@ -16,8 +16,6 @@ struct decision_time { // all borrowed; agents NULL = there are none
     int64_t listening_ms; // since when it can be dialed; 0 = it cannot
 };
 
-void decision_time_lead(struct decision_time *t);
-void decision_time_listen(struct decision_time *t);
 // A node as it was and is; NULL = not there. That it falls silent is noted.
 void decision_time_saw(struct decision_time *t, const struct object *old, const struct object *now);
 int64_t decision_time_now(struct decision_time *t); // Unix time; before each decision

@@ -66,14 +66,14 @@ void entries_wake_object(void *ctx, const struct object *o)
     entries_wake(ctx, o->meta.ns, o->meta.name);
 }
 
-static const struct store *objects_of(const struct entries *all)
+const struct store *entries_objects(const struct entries *all)
 {
     return all->options.shared->executor.stores[all->options.kind];
 }
 
 void entries_look(struct entries *all)
 {
-    store_each_by_age(objects_of(all), entries_wake_object, all);
+    store_each(entries_objects(all), entries_wake_object, all);
 }
 
 void entries_start(struct entries *all)
@@ -226,7 +226,7 @@ static void decide(struct entries *all, const char *key)
     struct controller_shared *s = x->shared;
     struct arena a = ARENA_INIT;
     const char *slash = strchr(key, '/'), *ns = arena_strndup(&a, key, (size_t)(slash - key));
-    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(objects_of(all), ns, slash + 1);
+    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(entries_objects(all), ns, slash + 1);
     if (!o) {
         arena_done(&a);
         forget(all, key);

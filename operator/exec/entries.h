@@ -69,6 +69,7 @@ void entries_wake(void *ctx, const char *ns, const char *name);
 void entries_wake_key(void *ctx, const char *key); // "namespace/name"
 void entries_wake_object(void *ctx, const struct object *o);
 void entries_look(struct entries *all); // all of them
+const struct store *entries_objects(const struct entries *all);
 
 // NULL: nothing was decided about it in this term.
 const struct entry *entries_find(const struct entries *all, const char *key);

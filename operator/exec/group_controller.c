@@ -189,20 +189,6 @@ static const struct endpointslice *const *own_slices(const struct group_controll
     return slices;
 }
 
-// What another group was given last by this replica; while it does not lead, and before, by another one.
-static const char *master_of(void *ctx, const struct object *o, const char *key)
-{
-    const struct group_controller *c = ctx;
-    const struct entry *e = entries_find(&c->entries, key);
-    bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
-    return decided ? e->observations.memory.master : workergroup_of(o)->status.master_addr;
-}
-
-static struct bundle_stores bundle_stores(const struct group_controller *c)
-{
-    return (struct bundle_stores){.stores = c->stores, .users = c->users, .master_of = master_of, .ctx = (void *)c};
-}
-
 static void decide(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret)
 {
     struct group_controller *c = ctx;
@@ -210,13 +196,12 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
     const struct object *service = store_get(c->stores[KIND_SERVICE], o->meta.ns, o->meta.name);
     struct group_view v = {
         .wg = wg, .before = group_before(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
-    struct bundle_stores source = bundle_stores(c);
     v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
     if (wg->spec.n_placement_groups)
-        bundles_view_fill(&source, c->peers.agents, wg, a, &v);
+        bundles_view_fill(&c->entries, c->users, c->peers.agents, wg, a, &v);
     else
         v.slices = own_slices(c, wg, a, &v.n_slices);
-    if (wg->spec.runtime == RUNTIME_AGENT) {
+    if (workergroup_has_agent(wg)) {
         v.agents = peers_agents(&c->peers, wg, v.gang.pods, v.gang.n_pods, a);
         v.members = peers_members(&c->peers, &v, a);
         v.reach = peers_reach(&c->peers, c->n_agents, c->shared.time.listening_ms, a);
@@ -266,9 +251,7 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                                            .note = note,
                                            .ctx = c});
     c->users = placementgroup_users_new();
-    c->orphans = orphans_new(
-        loop, &(struct orphans_options){
-                  .client = options->client, .users = c->users, .stores = options->stores, .agents = options->agents});
+    c->orphans = orphans_new(loop, options->client, c->users, options->stores, options->agents);
     c->peers_timer = loop_timer_new(loop, on_peers, c);
     c->rollbacks = metrics_counter(options->metrics, "cadre_gang_rollbacks_total",
                                    "Gangs given back because they were refused or not bound in time", "");
@@ -293,7 +276,8 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->keys_id = arena_strdup(&a, setup->keys_id);
     copy->keys_secret = arena_strdup(&a, setup->keys_secret);
     if (!c->shared.setup || !str_eq(c->shared.setup->keys_id, copy->keys_id))
-        decision_time_listen(&c->shared.time); // who is connected by other keys cannot come back
+        // Who is connected by other keys cannot come back.
+        c->shared.time.listening_ms = decision_time_now(&c->shared.time);
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->shared.setup = copy;
@@ -322,15 +306,14 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                            .gang.cluster = c->cluster,
                            .gang.memory = &nothing,
                            .gang.now_ms = clock_wall_ms(c->shared.time.clock)};
-    struct bundle_stores source = bundle_stores(c);
-    bundles_view_fill(&source, c->peers.agents, wg, a, &v);
+    bundles_view_fill(&c->entries, c->users, c->peers.agents, wg, a, &v);
     return group_bundles_pod(&v, rank, a);
 }
 
 void group_controller_start(struct group_controller *c)
 {
     orphans_start(c->orphans);
-    decision_time_lead(&c->shared.time);
+    c->shared.time.leading_ms = decision_time_now(&c->shared.time);
     entries_start(&c->entries);
 }
 

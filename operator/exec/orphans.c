@@ -10,7 +10,10 @@
 enum { DELAY_MS = 5000 }; // what an agent runs may be of a group that is so new that the store has it a moment later
 
 struct orphans {
-    struct orphans_options options;
+    const struct kube_client *client;
+    const struct placementgroup_users *users;
+    struct store *const *stores;
+    struct agents *agents;
     struct map waiting; // keys of PlacementGroups; the value is of no account
     struct loop_timer *timer;
     bool running;
@@ -18,10 +21,9 @@ struct orphans {
 
 void orphans_now(struct orphans *e, const char *ns, const char *placementgroup)
 {
-    const struct orphans_options *o = &e->options;
-    const struct object *plg = store_get(o->stores[KIND_PLACEMENTGROUP], ns, placementgroup);
-    if (plg && o->agents && e->running && kube_may_decide(o->client))
-        placementgroup_users_stop_orphans(o->users, o->agents, o->stores[KIND_POD], plg);
+    const struct object *plg = store_get(e->stores[KIND_PLACEMENTGROUP], ns, placementgroup);
+    if (plg && e->agents && e->running && kube_may_decide(e->client))
+        placementgroup_users_stop_orphans(e->users, e->agents, e->stores[KIND_POD], plg);
 }
 
 void orphans_later(struct orphans *e, const char *ns, const char *placementgroup)
@@ -46,10 +48,12 @@ static void on_time(void *ctx)
     map_done(&now);
 }
 
-struct orphans *orphans_new(struct loop *loop, const struct orphans_options *options)
+struct orphans *orphans_new(struct loop *loop, const struct kube_client *client,
+                            const struct placementgroup_users *users, struct store *const *stores,
+                            struct agents *agents)
 {
     struct orphans *e = xcalloc(1, sizeof *e);
-    *e = (struct orphans){.options = *options, .waiting = MAP_INIT};
+    *e = (struct orphans){.client = client, .users = users, .stores = stores, .agents = agents};
     e->timer = loop_timer_new(loop, on_time, e);
     return e;
 }
@@ -71,7 +75,7 @@ static void look_later(void *ctx, const struct object *o)
 void orphans_start(struct orphans *e)
 {
     e->running = true;
-    store_each(e->options.stores[KIND_PLACEMENTGROUP], look_later, e);
+    store_each(e->stores[KIND_PLACEMENTGROUP], look_later, e);
 }
 
 void orphans_stop(struct orphans *e)

@@ -9,14 +9,11 @@
 
 struct orphans;
 
-struct orphans_options {              // all borrowed
-    const struct kube_client *client; // says whether this replica may decide
-    const struct placementgroup_users *users;
-    struct store *const *stores; // by enum kind
-    struct agents *agents;       // NULL: nobody is ever connected
-};
-
-struct orphans *orphans_new(struct loop *loop, const struct orphans_options *options);
+// All borrowed. client: says whether this replica may decide. Stores by enum kind. agents NULL: nobody is ever
+// connected.
+struct orphans *orphans_new(struct loop *loop, const struct kube_client *client,
+                            const struct placementgroup_users *users, struct store *const *stores,
+                            struct agents *agents);
 void orphans_free(struct orphans *e); // accepts NULL
 // Tells nobody anything before the start, at which it looks at all PlacementGroups, nor after the stop, nor once the
 // lease has run out: a process that was frozen does not know yet what the next leader has begun meanwhile.

@@ -354,14 +354,6 @@ void store_each_on_node(const struct store *s, const char *node, void (*fn)(void
     arena_done(&a);
 }
 
-void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
-{
-    const struct table *all = &s->indexes[INDEX_NAME];
-    for (size_t i = 0; i < all->size; i++)
-        for (const struct entry *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
-            fn(ctx, e->object);
-}
-
 static int by_age(const void *x, const void *y)
 {
     const struct meta *a = &(*(const struct object *const *)x)->meta, *b = &(*(const struct object *const *)y)->meta;
@@ -370,24 +362,17 @@ static int by_age(const void *x, const void *y)
     return str_cmp(a->uid, b->uid);
 }
 
-struct roll {
-    const struct object **items;
-    size_t n;
-};
-
-static void enter(void *ctx, const struct object *o)
+void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
 {
-    struct roll *r = ctx;
-    r->items[r->n++] = o;
-}
-
-void store_each_by_age(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx)
-{
+    const struct table *all = &s->indexes[INDEX_NAME];
     struct arena a = ARENA_INIT;
-    struct roll r = {.items = arena_array(&a, store_count(s), sizeof(struct object *))};
-    store_each(s, enter, &r);
-    qsort(r.items, r.n, sizeof(struct object *), by_age);
-    for (size_t i = 0; i < r.n; i++)
-        fn(ctx, r.items[i]);
+    const struct object **items = arena_array(&a, store_count(s), sizeof *items);
+    size_t n = 0;
+    for (size_t i = 0; i < all->size; i++)
+        for (const struct entry *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
+            items[n++] = e->object;
+    qsort(items, n, sizeof *items, by_age);
+    for (size_t i = 0; i < n; i++)
+        fn(ctx, items[i]);
     arena_done(&a);
 }

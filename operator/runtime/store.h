@@ -51,7 +51,5 @@ size_t store_by_owner(const struct store *s, const struct meta *owner, struct ar
 // The pods that are bound to a node, or pinned to it and not bound yet, in that order.
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
                         void *ctx);
-// Every object, unsorted: for start-up and metrics, never per event.
+// Every object, the oldest first: for start-up and metrics, never per event. Nothing may be stored meanwhile.
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);
-// The oldest first. Nothing may be stored meanwhile.
-void store_each_by_age(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);

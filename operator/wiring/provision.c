@@ -91,13 +91,13 @@ static void session_object_free(struct session_object *b)
     free(b);
 }
 
-static void refuse(struct order *o, const struct err *err)
+// Its last word: JSON, or an error that is not the order's own.
+static void answer(struct order *o, const char *json, const struct err *err)
 {
     provisioner_done_fn done = o->done;
     void *ctx = o->done_ctx;
-    struct err copy = *err;
     order_free(o);
-    done(ctx, NULL, 0, &copy);
+    done(ctx, json, json ? strlen(json) : 0, err);
 }
 
 // Deleting what nobody wants any more. If this gets lost it is not renewed either, and goes with the leader's next
@@ -187,12 +187,10 @@ static void settle(struct order *o, const struct meta *m, bool again)
     } else if (o->bound && o->unwanted) {
         drop(o->provisioning, o->right->kind, m->ns, m->name, m->uid);
     }
-    const char *answer = json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", m->ns, m->name, m->uid,
-                                    o->bound ? "Session" : "Detached");
-    provisioner_done_fn done = o->done;
-    void *ctx = o->done_ctx;
-    order_free(o);
-    done(ctx, answer, strlen(answer), &(struct err){0});
+    answer(o,
+           json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", m->ns, m->name, m->uid,
+                      o->bound ? "Session" : "Detached"),
+           &(struct err){0});
     arena_done(&a);
 }
 
@@ -217,7 +215,7 @@ static void take_over(struct order *o, const struct err *err)
         settle(o, &there->meta, true);
         return;
     }
-    refuse(o, &why);
+    answer(o, NULL, &why);
 }
 
 static void on_created(void *ctx, const struct kube_response *response, const struct err *err)
@@ -229,7 +227,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
     if (why.code == ERR_EXISTS) {
         take_over(o, &why);
     } else if (why.code || object_decode(o->right->kind, response->body, response->len, &made, &why) < 0) {
-        refuse(o, &why);
+        answer(o, NULL, &why);
     } else {
         store_wrote(o->provisioning->stores[o->right->kind], made); // the next call finds it
         settle(o, &made->meta, false);
@@ -242,14 +240,7 @@ static void on_written(void *ctx, const struct kube_response *response, const st
     struct order *o = ctx;
     (void)response;
     o->inquiry = NULL;
-    if (err->code) {
-        refuse(o, err);
-        return;
-    }
-    provisioner_done_fn done = o->done;
-    void *done_ctx = o->done_ctx;
-    order_free(o);
-    done(done_ctx, "null", 4, &(struct err){0});
+    answer(o, err->code ? NULL : "null", err);
 }
 
 static void write(struct order *o)
@@ -277,7 +268,7 @@ static void on_reviewed(void *ctx, const struct kube_response *response, const s
     else
         review_access(response->body, response->len, o->user, o->right, o->ns, o->name, &why);
     if (why.code)
-        refuse(o, &why);
+        answer(o, NULL, &why);
     else
         write(o);
 }

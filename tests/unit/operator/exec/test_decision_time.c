@@ -29,7 +29,7 @@ static void make(int64_t silent_since_ms)
     f.pod = build_pod("a", "n1", "gpu=1");
     clock_fake_init(&f.clock, 70, 100 * (int64_t)HOUR);
     f.time = (struct decision_time){.clock = &f.clock.clock, .cluster = cluster_new()};
-    decision_time_lead(&f.time);
+    f.time.leading_ms = decision_time_now(&f.time);
     cluster_set_node(f.time.cluster, f.ready);
 }
 

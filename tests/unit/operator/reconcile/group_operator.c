@@ -106,9 +106,9 @@ static void lead(struct sim_operator *o)
     struct sim_registry *registry = o->processes[0].registry;
     o->time =
         (struct decision_time){.clock = &registry->clock.clock, .cluster = o->cluster, .agents = registry->agents};
-    decision_time_lead(&o->time);
+    o->time.leading_ms = decision_time_now(&o->time);
     if (o->keys)
-        decision_time_listen(&o->time);
+        o->time.listening_ms = decision_time_now(&o->time);
     o->others_since_ms = o->has_others && !o->w->deaf[0] ? o->w->now_ms : 0;
     for (int i = 0; i < SIM_LINES; i++)
         o->w->registries[i] = o->processes[i].registry->agents;
@@ -159,7 +159,7 @@ void sim_operator_keys(struct sim_operator *o, const char *keys)
     o->keys = keys;
     o->time.listening_ms = 0;
     if (keys)
-        decision_time_listen(&o->time);
+        o->time.listening_ms = decision_time_now(&o->time);
     o->dirty = true;
 }
 

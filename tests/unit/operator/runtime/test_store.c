@@ -498,7 +498,7 @@ static void objects_are_visited_by_age(void **state)
         object_unref(o);
     }
     buf_reset(&trace);
-    store_each_by_age(s, note_name, NULL);
+    store_each(s, note_name, NULL);
     assert_string_equal(buf_str(&trace), "old a b young ");
 }
 
