@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/reconcile/attempt.h"
 
+#include "common/base/str.h"
 #include "operator/reconcile/commands.h"
+#include "operator/reconcile/patience.h"
 #include "operator/reconcile/reason.h"
+
+#include <string.h>
 
 void attempt_delete_pods(struct work *w, int stage)
 {
@@ -34,7 +38,7 @@ void attempt_roll_back(struct work *w, const char *reason, const char *message)
 {
     w->plan->rolls_back = true;
     w->progress.of_before = false;
-    if (w->wg->spec.runtime == RUNTIME_AGENT &&
+    if (workergroup_has_agent(w->wg) &&
         work_was_whole(w)) // tickets of an attempt are good for one life of its processes
         w->progress.attempt = work_next(w->progress.attempt);
     conditions_wait(&w->gang.conditions, reason, message);
@@ -59,4 +63,39 @@ void attempt_begin_in_place(struct work *w, const char *message)
         if (c->failed[i])
             work_delete(w, c->current[i], STAGE_SECOND);
     commands_stop_older(w, STAGE_SECOND);
+}
+
+int64_t attempt_pause_ms(const struct work *w, uint64_t seed)
+{
+    const struct workergroup_spec *s = &w->wg->spec;
+    return patience_backoff_ms((int64_t)s->backoff_initial_s * 1000, (int64_t)s->backoff_max_s * 1000,
+                               w->progress.restarts_in_a_row, seed);
+}
+
+static uint64_t jitter_seed(const struct work *w)
+{
+    const char *uid = w->wg->obj.meta.uid;
+    return str_hash(uid, strlen(uid)) + (uint64_t)w->progress.attempt;
+}
+
+int64_t attempt_pause_left_ms(struct work *w, int64_t *ret_all)
+{
+    const struct group_progress *o = &w->progress;
+    if (!o->restarts_in_a_row || !o->last_failure.time_ms)
+        return 0;
+    int64_t all = attempt_pause_ms(w, jitter_seed(w));
+    if (ret_all)
+        *ret_all = all;
+    return patience_left(w->v->gang.memory, w->plan, PATIENCE_PAUSE, o->last_failure.time_ms,
+                         work_at_latest_ms(o->last_failure.time_ms), all, w->v->gang.now_ms);
+}
+
+const char *attempt_pause_text(struct work *w)
+{
+    const struct group_progress *o = &w->progress;
+    const struct group_failure *f = &o->last_failure;
+    int64_t all = 0;
+    attempt_pause_left_ms(w, &all);
+    return arena_printf(w->a, "attempt %d begins after a backoff of %.1f s (restart %d, after %s of rank %d)",
+                        o->attempt, (double)all / 1000, o->restarts, f->reason ? f->reason : FAILURE_ERROR, f->rank);
 }

@@ -4,7 +4,6 @@
 #include "common/base/last_words.h"
 #include "common/base/mem.h"
 #include "operator/reconcile/attempt.h"
-#include "operator/reconcile/backoff.h"
 #include "operator/reconcile/finish.h"
 #include "operator/reconcile/reason.h"
 
@@ -56,7 +55,7 @@ static const char *no_restart(struct work *w, const struct failure_rule *rule, b
 static bool was_healthy(const struct work *w)
 {
     const struct condition *ready = conditions_old(&w->gang.conditions, READY);
-    int64_t enough = MIN(HEALTHY_TIMES * backoff_all_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
+    int64_t enough = MIN(HEALTHY_TIMES * attempt_pause_ms(w, 0), (int64_t)HEALTHY_MAX_MS);
     return ready && ready->status == CONDITION_TRUE && w->v->gang.now_ms - ready->changed_ms >= enough;
 }
 
@@ -83,7 +82,7 @@ void failure_answer(struct work *w)
     o->restarts_in_a_row = was_healthy(w) ? 1 : work_next(o->restarts_in_a_row);
     o->restarts = work_next(o->restarts);
     o->restarts_counted = counts ? work_next(o->restarts_counted) : o->restarts_counted;
-    bool agent = w->wg->spec.runtime == RUNTIME_AGENT;
+    bool agent = workergroup_has_agent(w->wg);
     const char *who = agent && w->wg->spec.restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
     const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", failure_text(w), who, o->restarts);
     if (agent && !w->pods.displaced)

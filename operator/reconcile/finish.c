@@ -17,7 +17,7 @@ bool finish_over(const struct work *w)
 // What still runs is stopped; pods that ended are kept, so that their logs can be read.
 static void keep_terminal_only(struct work *w)
 {
-    if (w->wg->spec.runtime == RUNTIME_AGENT) {
+    if (workergroup_has_agent(w->wg)) {
         commands_end(w, STAGE_SECOND);
         return;
     }
@@ -50,7 +50,7 @@ static bool rank_zero_decides(const struct work *w)
 bool finish_succeeded(const struct work *w)
 {
     const struct group_pods *c = &w->pods;
-    if (w->wg->spec.runtime == RUNTIME_AGENT)
+    if (workergroup_has_agent(w->wg))
         return rank_zero_decides(w) ? c->ranks.rank_zero_exited : c->ranks.exited == group_world_size(w->wg);
     return rank_zero_decides(w) ? c->current[0] && c->current[0]->phase == POD_SUCCEEDED : c->succeeded == c->replicas;
 }

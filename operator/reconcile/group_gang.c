@@ -8,7 +8,6 @@
 #include "operator/placement/node_admission.h"
 #include "operator/placement/room.h"
 #include "operator/reconcile/attempt.h"
-#include "operator/reconcile/backoff.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
@@ -17,11 +16,6 @@
 static struct work *work_of(struct gang_decision *g)
 {
     return (struct work *)g; // its first member
-}
-
-static bool has_agent(const struct work *w)
-{
-    return w->wg->spec.runtime == RUNTIME_AGENT;
 }
 
 static int32_t gpus_of(const struct work *w)
@@ -142,7 +136,7 @@ static bool render(struct work *w, struct group_pod *p, const char **ret_json)
     p->attempt = w->progress.attempt;
     p->incarnation = w->progress.incarnation;
     p->spec_hash = w->spec_hash;
-    p->setup = has_agent(w) ? w->v->gang.setup : NULL;
+    p->setup = workergroup_has_agent(w->wg) ? w->v->gang.setup : NULL;
     if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
         return true;
     conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
@@ -169,7 +163,7 @@ static const char *old_place(struct work *w, int32_t index)
     const struct group_failure *f = &w->progress.last_failure;
     const struct pod_constraints *needs = w->v->gang.memory->needs;
     const char *name = arena_printf(w->a, "%s-%d-", w->wg->obj.meta.name, index);
-    if (!has_agent(w) || !w->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
+    if (!workergroup_has_agent(w->wg) || !w->pods.gang.existing || !f->node || !f->pod || !str_starts(f->pod, name))
         return NULL;
     const struct room *r = cluster_room(w->v->gang.cluster, f->node);
     bool fits = r && node_admits(r->node, needs, w->wg->spec.topology_key) == NODE_OK &&
@@ -194,7 +188,7 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     const struct resources *needs = &g->v->memory->needs->requests;
     struct resources *requests = arena_new(w->a, struct resources);
     *requests = (struct resources){arena_memdup(w->a, needs->items, needs->n * sizeof *needs->items), needs->n};
-    *ret_n = (size_t)(c->replicas - (has_agent(w) ? c->gang.existing : 0));
+    *ret_n = (size_t)(c->replicas - (workergroup_has_agent(w->wg) ? c->gang.existing : 0));
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
@@ -254,7 +248,7 @@ void group_gang_init(struct work *w)
         .topology_key = wg->spec.topology_key,
         .timeout_s = wg->spec.timeout_s,
         .size = wg->spec.replicas,
-        .needs_setup = has_agent(w) && !w->pods.bundles,
+        .needs_setup = workergroup_has_agent(w->wg) && !w->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
         .begun = w->pods.begun,
         .refused = refused_now(w),
@@ -282,8 +276,8 @@ void group_gang_create(struct work *w)
         return;
     }
     if (!w->gang.begun)
-        w->gang.pause_ms = backoff_left_ms(w, NULL);
+        w->gang.pause_ms = attempt_pause_left_ms(w, NULL);
     if (w->gang.pause_ms > 0)
-        w->gang.pause_text = backoff_text(w);
+        w->gang.pause_text = attempt_pause_text(w);
     gang_create(&w->gang);
 }

@@ -21,11 +21,6 @@ bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
 
-static bool has_agent(const struct group_view *v)
-{
-    return v->wg->spec.runtime == RUNTIME_AGENT;
-}
-
 // The container that made the pod fail: the one that ended first with an exit code of its own.
 static const struct container_status *culprit(const struct pod *p)
 {
@@ -139,7 +134,8 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
                          int64_t killed_left_ms, struct arena *a)
 {
     int64_t left = -1;
-    bool failed = p->phase == POD_FAILED || (has_agent(v) && p->phase == POD_SUCCEEDED); // an agent stays to the end
+    bool failed = p->phase == POD_FAILED ||
+                  (workergroup_has_agent(v->wg) && p->phase == POD_SUCCEEDED); // an agent stays to the end
     failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
         gang_pods_look_again(&c->gang, left);
@@ -216,6 +212,23 @@ enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_
     return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->gang.now_ms, ret_ms);
 }
 
+// The infrastructure's, with no exit code.
+static void set_failure(struct group_pods *c, const struct group_view *v, int32_t index, int32_t rank,
+                        const char *reason, const char *message, int64_t began_ms)
+{
+    c->failure = (struct group_failure){
+        .rank = rank,
+        .pod = c->current[index]->obj.meta.name,
+        .node = c->current[index]->node,
+        .exit_code = -1,
+        .reason = reason,
+        .message = message,
+        .time_ms = v->gang.now_ms,
+    };
+    c->failure_began_ms = began_ms;
+    c->infrastructure = true;
+}
+
 // An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
 // node is silent itself: then that decides; nor if the operator may be at fault.
 static void note_lost_agent(struct group_pods *c, const struct group_view *v, int32_t index)
@@ -236,21 +249,12 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
     }
     c->failed[index] = true;
     c->n_failed++;
-    if (c->failure.time_ms && c->failure_began_ms <= since)
-        return;
-    c->failure = (struct group_failure){
-        .rank = index * v->wg->spec.workers_per_replica,
-        .pod = p->obj.meta.name,
-        .node = p->node,
-        .exit_code = -1,
-        .reason = FAILURE_AGENT_LOST,
-        .message = f->changed_ms ? "the agent of the pod has been silent for longer than placement.nodeLostSeconds"
-                                 : "the pod runs, but its agent has not reached the operator within "
-                                   "placement.nodeLostSeconds: its log says why",
-        .time_ms = v->gang.now_ms,
-    };
-    c->failure_began_ms = since;
-    c->infrastructure = true;
+    if (!c->failure.time_ms || c->failure_began_ms > since)
+        set_failure(c, v, index, index * v->wg->spec.workers_per_replica, FAILURE_AGENT_LOST,
+                    f->changed_ms ? "the agent of the pod has been silent for longer than placement.nodeLostSeconds"
+                                  : "the pod runs, but its agent has not reached the operator within "
+                                    "placement.nodeLostSeconds: its log says why",
+                    since);
 }
 
 // The processes cannot go on with it, and only a reset of the node brings it back. On bundles only its pod goes: the
@@ -274,17 +278,8 @@ static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int3
     c->failed[index] = true;
     c->n_failed++;
     c->displaced = c->displaced || !c->bundles;
-    if (c->failure.time_ms && c->infrastructure)
-        return;
-    c->failure = (struct group_failure){.rank = g->rank,
-                                        .pod = p->obj.meta.name,
-                                        .node = p->node,
-                                        .exit_code = -1,
-                                        .reason = FAILURE_GPU_LOST,
-                                        .message = what,
-                                        .time_ms = v->gang.now_ms};
-    c->failure_began_ms = v->gang.now_ms;
-    c->infrastructure = true;
+    if (!c->failure.time_ms || !c->infrastructure)
+        set_failure(c, v, index, g->rank, FAILURE_GPU_LOST, what, v->gang.now_ms);
 }
 
 static void ask_agents(struct group_pods *c, const struct group_view *v, struct arena *a)
@@ -453,7 +448,7 @@ static void find_pods(struct group_pods *c, const struct group_view *v, uint64_t
     c->gang.gone = arena_array(a, v->gang.n_pods, sizeof *c->gang.gone);
     if (c->bundles)
         take_from_bundles(c, v, spec_hash, a);
-    else if (v->wg->spec.runtime == RUNTIME_AGENT)
+    else if (workergroup_has_agent(v->wg))
         sort_agent_pods(c, v, spec_hash, a);
     else
         sort_pods(c, v, spec_hash, a);
@@ -483,7 +478,7 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     }
     ret->ready = ret->gang.ready;
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
-    if (has_agent(v))
+    if (workergroup_has_agent(v->wg))
         ask_agents(ret, v, a);
     // A rank that fails while the node of another rank is silent has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)

@@ -7,7 +7,6 @@
 #include "operator/reconcile/accept.h"
 #include "operator/reconcile/addresses.h"
 #include "operator/reconcile/attempt.h"
-#include "operator/reconcile/backoff.h"
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/failure.h"
 #include "operator/reconcile/finish.h"
@@ -16,14 +15,8 @@
 #include "operator/reconcile/patience.h"
 #include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
-#include "operator/reconcile/refusal.h"
 
 enum { STALE_CACHE_MS = 1000 };
-
-static bool has_agent(const struct work *w)
-{
-    return w->wg->spec.runtime == RUNTIME_AGENT;
-}
 
 // A new spec has a budget of its own, and does not wait for what failed before it.
 static void forget_failures(struct work *w)
@@ -99,6 +92,58 @@ static void suspended(struct work *w, const struct refusal *refusal)
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
+// What runs is of an earlier spec, and that is what Ready goes on speaking of.
+static void ready_as_before(struct work *w, const char *reason, const char *message)
+{
+    const struct group_pods *c = &w->pods;
+    struct condition *ready = &w->gang.conditions.now[READY];
+    int64_t generation = ready->observed_generation;
+    for (size_t i = 0; i < w->v->gang.n_pods; i++)
+        if (w->v->gang.pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
+            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
+    if (c->failure.time_ms)
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
+                       arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
+    else if (c->ready < c->gang.existing)
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
+                       arena_printf(w->a,
+                                    "%d of %d replicas of the earlier spec are ready; the new spec is refused: %s",
+                                    c->ready, c->gang.existing, message));
+    else
+        conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
+                       arena_printf(w->a, "all %d replicas of the earlier spec are ready; the new spec is refused: %s",
+                                    c->gang.existing, message));
+    ready->observed_generation = generation;
+}
+
+// A spec that cannot run. Processes of an earlier spec continue, as long as they can.
+static void keep_earlier(struct work *w, const char *reason, const char *message)
+{
+    const struct group_pods *c = &w->pods;
+    work_look_back(w);
+    conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, reason, message);
+    if (finish_over(w)) {
+        finish_refused(w);
+        return;
+    }
+    if (c->bundles ? !work_was_whole(w) : !c->gang.existing && !c->changed) {
+        attempt_delete_pods(w, STAGE_SECOND);
+        conditions_alive(&w->gang.conditions);
+        conditions_wait(&w->gang.conditions, reason, message);
+    } else if (!conditions_was(&w->gang.conditions, SCHEDULED) || c->mine < w->wg->status.replicas) {
+        attempt_roll_back(w, reason,
+                          c->bundles ? message
+                                     : arena_printf(w->a, "some pods of the earlier spec are missing: %s", message));
+        return;
+    } else if (finish_succeeded(w)) {
+        finish_succeed(w);
+        return;
+    } else {
+        ready_as_before(w, reason, message);
+    }
+    gang_settle(&w->gang);
+}
+
 // What runs on other bundles goes on there until the new ones can be had.
 static bool bundles_wait(struct work *w)
 {
@@ -109,7 +154,7 @@ static bool bundles_wait(struct work *w)
         work_look_back(w);
         gang_settle(&w->gang);
     } else {
-        refusal_keep_earlier(w, p->wait_reason, p->wait_message);
+        keep_earlier(w, p->wait_reason, p->wait_message);
     }
     return true;
 }
@@ -123,7 +168,7 @@ static void spec_changed(struct work *w)
                                ? gang_hopeless(&w->gang)
                                : NULL;
     if (hopeless) {
-        refusal_keep_earlier(w, REASON_INFEASIBLE, hopeless);
+        keep_earlier(w, REASON_INFEASIBLE, hopeless);
         return;
     }
     if (!finish_over(w) && bundles_wait(w))
@@ -137,7 +182,7 @@ static void spec_changed(struct work *w)
                                       : "the spec has changed: new pods replace the pods of the previous attempt");
         break;
     case GANG_REFUSED:
-        refusal_keep_earlier(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
+        keep_earlier(w, w->gang.conditions.now[ACCEPTED].reason, w->gang.conditions.now[ACCEPTED].message);
         break;
     case GANG_UNKNOWN:
         work_look_back(w);
@@ -165,7 +210,7 @@ static void running(struct work *w)
     work_bound(w);
     if (c->gang.stuck)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->gang.stuck_reason, gang_stuck_text(&w->gang));
-    else if (has_agent(w))
+    else if (workergroup_has_agent(w->wg))
         processes_run(w);
     else if (c->ready == c->replicas)
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
@@ -190,7 +235,7 @@ static void whole(struct work *w)
         gang_keep_service(&w->gang);
     if (c->gang.bound < c->replicas)
         gang_bind(&w->gang);
-    else if (has_agent(w) && processes_mixed(w))
+    else if (workergroup_has_agent(w->wg) && processes_mixed(w))
         attempt_begin_in_place(w, "only some of the processes run in this attempt: all ranks are restarted");
     else
         running(w);
@@ -217,7 +262,7 @@ static void decide(struct work *w)
         failure_answer(w);
     } else if (c->gang.existing < c->replicas) {
         group_gang_create(w);
-        if (has_agent(w))
+        if (workergroup_has_agent(w->wg))
             commands_stop_older(w, STAGE_FIRST);
     } else {
         conditions_accept(&w->gang.conditions);
@@ -258,7 +303,7 @@ static void choose(struct work *w, const struct refusal *refusal)
 {
     const struct workergroup *wg = w->wg;
     if (finish_over(w) && refusal) {
-        refusal_keep_earlier(w, refusal->reason, refusal->message);
+        keep_earlier(w, refusal->reason, refusal->message);
         return;
     }
     if (finish_over(w) && finish_stays(w)) {
@@ -273,10 +318,10 @@ static void choose(struct work *w, const struct refusal *refusal)
              finish_out_of_time(w))
         finish_late(w);
     else if (refusal)
-        refusal_keep_earlier(w, refusal->reason, refusal->message);
+        keep_earlier(w, refusal->reason, refusal->message);
     else
         decide(w);
-    backoff_left_ms(w, NULL); // it passes whatever else is waited for
+    attempt_pause_left_ms(w, NULL); // it passes whatever else is waited for
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)

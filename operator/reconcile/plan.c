@@ -77,11 +77,6 @@ bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, in
     return true;
 }
 
-bool plan_empty(const struct plan *p)
-{
-    return p->n == 0;
-}
-
 // Who has a ticket may be that rank: none must come into a log.
 static void put_body(struct buf *b, const char *body)
 {

@@ -88,6 +88,5 @@ void plan_add_status(struct plan *p, int stage, const char *patch, const char *r
 // A status that is wanted since wanted_ms (0 = from now on) waits until settle_ms have passed for what comes next: true
 // if it waits on.
 bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, int64_t now_ms);
-bool plan_empty(const struct plan *p); // nothing to do now
 // One line an action, for golden files and debug logs.
 const char *plan_describe(const struct plan *p, struct arena *a);

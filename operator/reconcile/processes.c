@@ -4,7 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/record.h"
-#include "operator/reconcile/backoff.h"
+#include "operator/reconcile/attempt.h"
 #include "operator/reconcile/commands.h"
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/orders.h"
@@ -199,7 +199,7 @@ static bool keeps_ready(struct work *w)
 // Waits before the attempt begins, if it is not yet time.
 static bool backing_off(struct work *w)
 {
-    int64_t left = backoff_left_ms(w, NULL);
+    int64_t left = attempt_pause_left_ms(w, NULL);
     if (left <= 0)
         return false;
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
@@ -207,7 +207,7 @@ static bool backing_off(struct work *w)
     if (old && str_eq(old->reason, REASON_RESTARTING))
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, old->reason, old->message);
     else
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_BACKOFF, backoff_text(w));
+        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_BACKOFF, attempt_pause_text(w));
     return true;
 }
 
