@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits the body of a watch into events while it arrives, at any byte boundary. Pure. It holds at most one line.
+// Splits the body of a watch into events, and a list into its items, while they arrive, at any byte boundary. Pure. It
+// holds at most one line or item, so a list of 10,000 pods needs only the memory of its largest pod.
 #pragma once
 
 #include "common/base/buf.h"
@@ -30,3 +31,15 @@ int watch_event_scan(const char *line, size_t len, struct watch_event *ret, stru
 // line. Nothing between is looked at: if `object` is not a JSON object, watch_event_scan() has the last word. False for
 // other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
+
+// A list from the API server.
+typedef int (*list_item_fn)(void *ctx, const char *item, size_t len, struct err *err);
+
+struct list_splitter;
+struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB
+void list_splitter_free(struct list_splitter *s);
+int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, list_item_fn item, void *ctx,
+                       struct err *err);
+// After the last byte: ERR_PROTO if the document is not complete.
+int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
+                      struct err *err);

@@ -215,10 +215,8 @@ static enum outcome requeue(struct workqueue *q, const char *key, struct reconci
 void controller_finish(struct controller *c, const char *key, struct reconcile_result result)
 {
     enum outcome outcome = requeue(c->queue, key, result);
-    if (c->options.metrics) {
-        metric_add(c->metrics.outcomes[outcome], 1);
-        metric_add(c->metrics.errors, outcome == OUTCOME_ERROR);
-    }
+    metric_add(c->metrics.outcomes[outcome], 1);
+    metric_add(c->metrics.errors, outcome == OUTCOME_ERROR);
     workqueue_done(c->queue, key); // the key may end here
     c->in_progress--;
     wake(c);

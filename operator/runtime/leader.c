@@ -15,7 +15,6 @@ struct leader {
     struct loop *loop;
     struct kube_client *client;
     struct leader_options options;
-    char *ns, *name, *identity, *watches;
     struct leader_fsm fsm;
     struct loop_timer *timer;
     struct inquiry *call; // the request on its way, NULL if none
@@ -66,11 +65,11 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
 static void send(struct leader *l, enum leader_action action, int64_t timeout_ms)
 {
     struct arena a = ARENA_INIT;
-    struct request r = {.verb = VERB_GET, .kind = KIND_LEASE, .ns = l->ns, .name = l->name};
+    struct request r = {.verb = VERB_GET, .kind = KIND_LEASE, .ns = l->options.ns, .name = l->options.name};
     if (action != LEADER_DO_GET) {
         bool update = action == LEADER_DO_UPDATE;
         r.verb = update ? VERB_UPDATE : VERB_CREATE;
-        r.body = leader_fsm_write(&l->fsm, l->ns, l->name, loop_wall_ms(l->loop), update, &a);
+        r.body = leader_fsm_write(&l->fsm, l->options.ns, l->options.name, loop_wall_ms(l->loop), update, &a);
     }
     l->call_action = action;
     l->call = inquiry_send(l->client, &r, timeout_ms, on_answer, l);
@@ -141,13 +140,9 @@ struct leader *leader_start(struct loop *loop, struct kube_client *client, const
     l->loop = loop;
     l->client = client;
     l->options = *options;
-    l->ns = xstrdup(options->ns);
-    l->name = xstrdup(options->name);
-    l->identity = xstrdup(options->identity);
-    l->watches = options->watches ? xstrdup(options->watches) : NULL;
     struct leader_rules rules = {
-        .identity = l->identity,
-        .watches = l->watches,
+        .identity = options->identity,
+        .watches = options->watches,
         .lease_ms = options->lease_ms ? options->lease_ms : LEASE_MS,
         .renew_deadline_ms = options->renew_deadline_ms ? options->renew_deadline_ms : RENEW_DEADLINE_MS,
         .retry_ms = options->retry_ms ? options->retry_ms : RETRY_MS,
@@ -194,9 +189,5 @@ void leader_free(struct leader *l)
         return;
     inquiry_drop(l->call);
     loop_timer_free(l->timer);
-    free(l->ns);
-    free(l->name);
-    free(l->identity);
-    free(l->watches);
     free(l);
 }

@@ -31,6 +31,7 @@ struct leader_options {
     uint64_t seed;
 };
 
+// The strings are borrowed.
 struct leader *leader_start(struct loop *loop, struct kube_client *client, const struct leader_options *options);
 // Until when what a leader decides may be written, by the monotonic clock; 0 = it does not lead.
 int64_t leader_writes_until_ms(const struct leader *l);

@@ -131,7 +131,8 @@ struct metric *metrics_histogram(struct metrics *m, const char *name, const char
 
 void metric_add(struct metric *m, double v)
 {
-    m->value += v;
+    if (m)
+        m->value += v;
 }
 
 void metric_set(struct metric *m, double v)

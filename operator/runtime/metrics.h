@@ -22,7 +22,7 @@ struct metric *metrics_counter(struct metrics *m, const char *name, const char *
 struct metric *metrics_gauge(struct metrics *m, const char *name, const char *help, const char *labels);
 struct metric *metrics_histogram(struct metrics *m, const char *name, const char *help, const char *labels,
                                  const double *buckets, int n_buckets);
-void metric_add(struct metric *m, double v);
+void metric_add(struct metric *m, double v); // NULL: nothing
 void metric_set(struct metric *m, double v); // of a counter too, where it mirrors a total kept elsewhere
 void metric_observe(struct metric *m, double v);
 double metric_value(const struct metric *m); // counter and gauge; the count of a histogram

@@ -67,23 +67,25 @@ static double cpu_seconds(void)
     return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
+static void set(struct metrics *m, const char *name, const char *help, double v)
+{
+    metric_set(metrics_gauge(m, name, help, ""), v);
+}
+
 static void collect(void *metrics)
 {
     struct metrics *m = metrics;
     char statm[256];
     double page = (double)sysconf(_SC_PAGESIZE);
-    read_proc("/proc/self/statm", statm, sizeof statm);
-    metric_set(metrics_gauge(m, "process_virtual_memory_bytes", "Virtual memory size in bytes.", ""),
-               field(statm, 0) * page);
-    metric_set(metrics_gauge(m, "process_resident_memory_bytes", "Resident memory size in bytes.", ""),
-               field(statm, 1) * page);
-    metric_set(metrics_counter(m, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", ""),
-               cpu_seconds());
-    metric_set(metrics_gauge(m, "process_open_fds", "Number of open file descriptors.", ""), count_fds());
     struct rlimit files = {0};
     getrlimit(RLIMIT_NOFILE, &files);
-    metric_set(metrics_gauge(m, "process_max_fds", "Maximum number of open file descriptors.", ""),
-               (double)files.rlim_cur);
+    read_proc("/proc/self/statm", statm, sizeof statm);
+    set(m, "process_virtual_memory_bytes", "Virtual memory size in bytes.", field(statm, 0) * page);
+    set(m, "process_resident_memory_bytes", "Resident memory size in bytes.", field(statm, 1) * page);
+    set(m, "process_open_fds", "Number of open file descriptors.", count_fds());
+    set(m, "process_max_fds", "Maximum number of open file descriptors.", (double)files.rlim_cur);
+    metric_set(metrics_counter(m, "process_cpu_seconds_total", "Total user and system CPU time spent in seconds.", ""),
+               cpu_seconds());
     struct metric *start =
         metrics_gauge(m, "process_start_time_seconds", "Start time of the process since unix epoch in seconds.", "");
     if (metric_value(start) == 0) // it never changes

@@ -65,7 +65,7 @@ struct recorder {
     struct kube_client *client;
     const struct clock *clock;
     struct loop_timer *pump;
-    char *controller, *instance;
+    const char *controller, *instance;
     struct rand rand;
     struct map by_key; // subject key -> subject
     struct list subjects;
@@ -75,12 +75,6 @@ struct recorder {
     int64_t calm_since_ms;                     // mono, when the last of the others was under way
     struct metric *written, *failed, *dropped; // NULL without a registry
 };
-
-static void count(struct metric *m)
-{
-    if (m)
-        metric_add(m, 1);
-}
 
 static void write_free(struct write *w)
 {
@@ -214,7 +208,7 @@ static void send_next(void *ctx)
         };
         w->inquiry = inquiry_send(r->client, &request, TIMEOUT_MS, on_answer, w);
         if (!w->inquiry) { // the client is being taken down
-            count(r->dropped);
+            metric_add(r->dropped, 1);
             write_free(w);
             continue;
         }
@@ -236,7 +230,7 @@ static struct list *first_calm(struct recorder *r)
 static void enqueue(struct recorder *r, struct series *s, struct write *w)
 {
     if (r->n_queued >= QUEUE_MAX) {
-        count(r->dropped);
+        metric_add(r->dropped, 1);
         if (!w->patch)
             *s = (struct series){0}; // there is nothing that a repeat could patch
         write_free(w);
@@ -290,7 +284,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     (void)response;
     list_remove(&w->link);
     r->n_sent--;
-    count(err->code ? r->failed : r->written);
+    metric_add(err->code ? r->failed : r->written, 1);
     if (s && s->id == w->series_id) {
         s->busy = false;
         if (err->code)
@@ -364,7 +358,7 @@ static void record(struct recorder *r, const struct object *regarding, bool warn
         return;
     }
     if (!take_token(subject, now)) {
-        count(r->dropped);
+        metric_add(r->dropped, 1);
         return;
     }
     if (!s)
@@ -393,7 +387,7 @@ void recorder_forget(struct recorder *r, const struct object *gone)
             continue;
         list_remove(&w->link);
         r->n_queued--;
-        count(r->dropped);
+        metric_add(r->dropped, 1);
         write_free(w);
     }
     subject_free(r, s);
@@ -406,8 +400,8 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     r->client = client;
     r->clock = loop_clock(loop);
     r->pump = loop_timer_new(loop, send_next, r);
-    r->controller = xstrdup(controller);
-    r->instance = xstrdup(instance);
+    r->controller = controller;
+    r->instance = instance;
     rand_seed_system(&r->rand); // names must not repeat those of an earlier process
     list_init(&r->subjects);
     list_init(&r->queued);
@@ -436,7 +430,5 @@ void recorder_free(struct recorder *r)
         subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));
     map_done(&r->by_key);
     loop_timer_free(r->pump);
-    free(r->controller);
-    free(r->instance);
     free(r);
 }

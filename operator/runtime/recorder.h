@@ -12,6 +12,7 @@
 
 struct recorder;
 
+// All borrowed; metrics may be NULL.
 struct recorder *recorder_new(struct loop *loop, struct kube_client *client, const char *controller,
                               const char *instance, struct metrics *metrics);
 void recorder_free(struct recorder *r);

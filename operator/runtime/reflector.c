@@ -7,7 +7,6 @@
 #include "common/base/str.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/status.h"
-#include "operator/kube/list_splitter.h"
 #include "operator/kube/stream.h"
 #include "operator/kube/watch.h"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/golden/watch/<case>/{in.txt,want.txt}: the bytes of a watch and the events in them, wherever the bytes are cut.
-#include "operator/kube/list_splitter.h"
 #include "operator/kube/stream.h"
 
 #include "common/base/json.h"
