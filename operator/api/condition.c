@@ -9,15 +9,15 @@ static const char *const status_names[] = {
 
 enum { MESSAGE_MAX = 32768 }; // of the schema
 
-static const struct json_field condition_fields[] = {
+// clang-format off
+const struct json_table condition_table = JSON_TABLE(struct condition,
     {"type", J_STRING, offsetof(struct condition, type), .required = true},
     {"status", J_ENUM, offsetof(struct condition, status), .names = status_names, .open_enum = true},
     {"reason", J_STRING, offsetof(struct condition, reason)},
     {"message", J_STRING, offsetof(struct condition, message), .missing_str = "", .max = MESSAGE_MAX},
     {"observedGeneration", J_I64, offsetof(struct condition, observed_generation)},
-    {"lastTransitionTime", J_TIME, offsetof(struct condition, changed_ms), .since = true},
-};
-const struct json_table condition_table = JSON_TABLE(struct condition, condition_fields);
+    {"lastTransitionTime", J_TIME, offsetof(struct condition, changed_ms), .since = true});
+// clang-format on
 
 const struct condition *condition_find(const struct condition *items, size_t n, const char *type)
 {

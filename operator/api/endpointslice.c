@@ -28,38 +28,30 @@ struct slice_view {
 #define VIEW(member) offsetof(struct slice_view, member)
 #define PORT(member) offsetof(struct port_item, member)
 
-static const struct json_field conditions_fields[] = {
+// clang-format off
+static const struct json_table conditions_table = JSON_TABLE(struct endpoint_item,
     {"ready", J_BOOL, ITEM(ready)},
-    {"serving", J_BOOL, ITEM(serving)},
-};
-static const struct json_table conditions_table = JSON_TABLE(struct endpoint_item, conditions_fields);
-static const struct json_field target_fields[] = {
+    {"serving", J_BOOL, ITEM(serving)});
+static const struct json_table target_table = JSON_TABLE(struct endpoint_item,
     {"kind", J_STRING, ITEM(kind)},
     {"namespace", J_STRING, ITEM(ns)},
     {"name", J_STRING, ITEM(pod)},
-    {"uid", J_STRING, ITEM(uid)},
-};
-static const struct json_table target_table = JSON_TABLE(struct endpoint_item, target_fields);
-static const struct json_field endpoint_fields[] = {
+    {"uid", J_STRING, ITEM(uid)});
+static const struct json_table endpoint_table = JSON_TABLE(struct endpoint_item,
     {"addresses", J_STRINGS, ITEM(addresses), .offset_n = ITEM(n_addresses)},
     {"conditions", J_OBJECT, .table = &conditions_table},
     {"hostname", J_STRING, ITEM(hostname)},
     {"nodeName", J_STRING, ITEM(node), .left_out = true},
-    {"targetRef", J_OBJECT, .table = &target_table},
-};
-static const struct json_table endpoint_table = JSON_TABLE(struct endpoint_item, endpoint_fields);
-static const struct json_field port_fields[] = {
+    {"targetRef", J_OBJECT, .table = &target_table});
+static const struct json_table port_table = JSON_TABLE(struct port_item,
     {"name", J_STRING, PORT(name)},
     {"protocol", J_STRING, PORT(protocol)},
-    {"port", J_I32, PORT(port)},
-};
-static const struct json_table port_table = JSON_TABLE(struct port_item, port_fields);
-static const struct json_field slice_fields[] = {
+    {"port", J_I32, PORT(port)});
+static const struct json_table slice_table = JSON_TABLE(struct slice_view,
     {"endpoints", J_LIST, VIEW(endpoints), .offset_n = VIEW(n_endpoints), .table = &endpoint_table,
      .keeps_empty = true},
-    {"ports", J_LIST, VIEW(ports), .offset_n = VIEW(n_ports), .table = &port_table},
-};
-static const struct json_table slice_table = JSON_TABLE(struct slice_view, slice_fields);
+    {"ports", J_LIST, VIEW(ports), .offset_n = VIEW(n_ports), .table = &port_table});
+// clang-format on
 
 // Of each slice a number is kept: addresses by the thousand would only be there to be compared.
 int endpointslice_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)

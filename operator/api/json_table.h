@@ -57,11 +57,12 @@ struct json_table {
     size_t n; // at most 64
 };
 
-// static const struct json_field x_fields[] = {{"name", J_STRING, offsetof(struct x, name)}, ...};
-// static const struct json_table x_table = JSON_TABLE(struct x, x_fields);
-#define JSON_TABLE(type, fields)                                   \
-    {                                                              \
-        sizeof(type), fields, sizeof(fields) / sizeof((fields)[0]) \
+// A table with these fields, each as the initializer of a struct json_field:
+// static const struct json_table x_table = JSON_TABLE(struct x, {"name", J_STRING, offsetof(struct x, name)}, ...);
+#define JSON_FIELDS(...) ((const struct json_field[]){__VA_ARGS__})
+#define JSON_TABLE(type, ...)                                                                               \
+    {                                                                                                       \
+        sizeof(type), JSON_FIELDS(__VA_ARGS__), sizeof JSON_FIELDS(__VA_ARGS__) / sizeof(struct json_field) \
     }
 
 // Fills the struct at `to`, which is zeroed where this table has members, from an object (NULL: from an empty one).

@@ -7,14 +7,14 @@
 
 #define LEASE(member) offsetof(struct lease, member)
 
-static const struct json_field spec_fields[] = {
+// clang-format off
+static const struct json_table spec_table = JSON_TABLE(struct lease,
     {"holderIdentity", J_STRING, LEASE(holder), .missing_str = ""},
     {"leaseDurationSeconds", J_I32, LEASE(duration_s), .left_out = true},
     {"leaseTransitions", J_I32, LEASE(transitions)},
     {"acquireTime", J_TIME, LEASE(acquired_ms), .micro = true},
-    {"renewTime", J_TIME, LEASE(renewed_ms), .micro = true},
-};
-static const struct json_table spec_table = JSON_TABLE(struct lease, spec_fields);
+    {"renewTime", J_TIME, LEASE(renewed_ms), .micro = true});
+// clang-format on
 
 int lease_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -5,7 +5,8 @@
 
 #define META(member) offsetof(struct meta, member)
 
-static const struct json_field meta_fields[] = {
+// clang-format off
+static const struct json_table meta_table = JSON_TABLE(struct meta,
     {"name", J_STRING, META(name), .required = true},
     {"namespace", J_STRING, META(ns), .missing_str = ""},
     {"uid", J_STRING, META(uid)},
@@ -13,14 +14,10 @@ static const struct json_field meta_fields[] = {
     {"generation", J_I64, META(generation)},
     {"creationTimestamp", J_TIME, META(created_ms)},
     {"deletionTimestamp", J_TIME, META(deleted_ms)},
-    {"deletionGracePeriodSeconds", J_I64, META(deletion_grace_s)},
-};
-static const struct json_table meta_table = JSON_TABLE(struct meta, meta_fields);
-static const struct json_field meta_map_fields[] = {
+    {"deletionGracePeriodSeconds", J_I64, META(deletion_grace_s)});
+static const struct json_table meta_map_table = JSON_TABLE(struct meta,
     {"labels", J_LABELS, META(labels)},
-    {"annotations", J_LABELS, META(annotations), .prefix = "cadre.dev/"},
-};
-static const struct json_table meta_map_table = JSON_TABLE(struct meta, meta_map_fields);
+    {"annotations", J_LABELS, META(annotations), .prefix = "cadre.dev/"});
 
 struct owner_item {
     struct owner owner;
@@ -33,19 +30,16 @@ struct owner_list {
 #define OWNER(member) offsetof(struct owner, member)
 #define OWNERS(member) offsetof(struct owner_list, member)
 
-static const struct json_field owner_fields[] = {
+static const struct json_table owner_table = JSON_TABLE(struct owner_item,
     {"apiVersion", J_STRING, OWNER(api_version)},
     {"kind", J_STRING, OWNER(kind)},
     {"name", J_STRING, OWNER(name)},
     {"uid", J_STRING, OWNER(uid)},
     {"controller", J_BOOL, offsetof(struct owner_item, controller)},
-    {"blockOwnerDeletion", J_BOOL, offsetof(struct owner_item, blocks)},
-};
-static const struct json_table owner_table = JSON_TABLE(struct owner_item, owner_fields);
-static const struct json_field owner_list_fields[] = {
-    {"ownerReferences", J_LIST, OWNERS(items), .offset_n = OWNERS(n), .table = &owner_table},
-};
-static const struct json_table owner_list_table = JSON_TABLE(struct owner_list, owner_list_fields);
+    {"blockOwnerDeletion", J_BOOL, offsetof(struct owner_item, blocks)});
+static const struct json_table owner_list_table = JSON_TABLE(struct owner_list,
+    {"ownerReferences", J_LIST, OWNERS(items), .offset_n = OWNERS(n), .table = &owner_table});
+// clang-format on
 
 static int owner_decode(const struct json *metadata, struct arena *a, struct arena *scratch, struct owner *ret,
                         struct err *err)

@@ -8,30 +8,24 @@
 #define TAINT(member) offsetof(struct taint, member)
 #define CONDITIONS(member) offsetof(struct conditions, member)
 
-static const struct json_field taint_fields[] = {
+// clang-format off
+static const struct json_table taint_table = JSON_TABLE(struct taint,
     {"key", J_STRING, TAINT(key)},
     {"value", J_STRING, TAINT(value)},
-    {"effect", J_STRING, TAINT(effect)},
-};
-static const struct json_table taint_table = JSON_TABLE(struct taint, taint_fields);
-static const struct json_field spec_fields[] = {
+    {"effect", J_STRING, TAINT(effect)});
+static const struct json_table spec_table = JSON_TABLE(struct node,
     {"taints", J_LIST, NODE(taints), .offset_n = NODE(n_taints), .table = &taint_table},
-    {"unschedulable", J_BOOL, NODE(unschedulable)},
-};
-static const struct json_table spec_table = JSON_TABLE(struct node, spec_fields);
-static const struct json_field status_fields[] = {
-    {"allocatable", J_QUANTITIES, NODE(allocatable), .offered = true},
-};
-static const struct json_table status_table = JSON_TABLE(struct node, status_fields);
+    {"unschedulable", J_BOOL, NODE(unschedulable)});
+static const struct json_table status_table = JSON_TABLE(struct node,
+    {"allocatable", J_QUANTITIES, NODE(allocatable), .offered = true});
 
 struct conditions {
     struct condition *items;
     size_t n;
 };
-static const struct json_field conditions_fields[] = {
-    {"conditions", J_LIST, CONDITIONS(items), .offset_n = CONDITIONS(n), .table = &condition_table},
-};
-static const struct json_table conditions_table = JSON_TABLE(struct conditions, conditions_fields);
+static const struct json_table conditions_table = JSON_TABLE(struct conditions,
+    {"conditions", J_LIST, CONDITIONS(items), .offset_n = CONDITIONS(n), .table = &condition_table});
+// clang-format on
 
 int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -12,28 +12,23 @@
 
 enum { SECONDS_MAX = 86400, BUNDLES_MAX = 10000, PLACEMENTS_MAX = 1000 };
 
-static const struct json_field bundle_fields[] = {
+// clang-format off
+static const struct json_table bundle_table = JSON_TABLE(struct bundle_spec,
     {"count", J_I32, BUNDLE(count), .min = 1, .max = BUNDLES_MAX, .missing = 1},
     {"resources", J_TEXT, BUNDLE(resources_json), .required = true},
-    {"nodeSelector", J_LABELS, BUNDLE(node_selector)},
-};
-static const struct json_table bundle_table = JSON_TABLE(struct bundle_spec, bundle_fields);
-static const struct json_field spec_fields[] = {
+    {"nodeSelector", J_LABELS, BUNDLE(node_selector)});
+static const struct json_table spec_table = JSON_TABLE(struct placementgroup_spec,
     {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
     {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
     {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names, .missing = POD_PER_NODE},
     {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
     {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
     {"bundles", J_LIST, SPEC(bundles), .offset_n = SPEC(n_bundles), .table = &bundle_table, .required = true},
-    {"template", J_TEXT, SPEC(template_json)},
-};
-static const struct json_table spec_table = JSON_TABLE(struct placementgroup_spec, spec_fields);
-static const struct json_field placement_fields[] = {
+    {"template", J_TEXT, SPEC(template_json)});
+static const struct json_table placement_table = JSON_TABLE(struct node_ranges,
     {"node", J_STRING, PLACEMENT(node), .required = true},
-    {"bundles", J_STRING, PLACEMENT(ranges), .required = true},
-};
-static const struct json_table placement_table = JSON_TABLE(struct node_ranges, placement_fields);
-static const struct json_field status_fields[] = {
+    {"bundles", J_STRING, PLACEMENT(ranges), .required = true});
+static const struct json_table status_table = JSON_TABLE(struct placementgroup_status,
     {"observedGeneration", J_I64, STATUS(observed_generation)},
     {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},
     {"bundles", J_I32, STATUS(bundles)},
@@ -42,14 +37,11 @@ static const struct json_field status_fields[] = {
     {"nodes", J_I32, STATUS(nodes)},
     {"incarnation", J_I32, STATUS(incarnation)},
     {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placement_table,
-     .max = PLACEMENTS_MAX},
-};
-static const struct json_table status_table = JSON_TABLE(struct placementgroup_status, status_fields);
-static const struct json_field placementgroup_fields[] = {
+     .max = PLACEMENTS_MAX});
+const struct json_table placementgroup_table = JSON_TABLE(struct placementgroup,
     {"spec", J_OBJECT, offsetof(struct placementgroup, spec), .table = &spec_table, .required = true},
-    {"status", J_OBJECT, offsetof(struct placementgroup, status), .table = &status_table},
-};
-const struct json_table placementgroup_table = JSON_TABLE(struct placementgroup, placementgroup_fields);
+    {"status", J_OBJECT, offsetof(struct placementgroup, status), .table = &status_table});
+// clang-format on
 
 int placementgroup_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {

@@ -13,51 +13,36 @@ static const char *const phase_names[] = {
     [POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
     [POD_FAILED] = "Failed",   [POD_UNKNOWN] = "Unknown", NULL};
 
-static const struct json_field spec_fields[] = {
+// clang-format off
+static const struct json_table spec_table = JSON_TABLE(struct pod,
     {"nodeName", J_STRING, POD(node)},
-    {"priority", J_I32, POD(priority)},
-};
-static const struct json_table spec_table = JSON_TABLE(struct pod, spec_fields);
-static const struct json_field phase_fields[] = {
-    {"phase", J_ENUM, POD(phase), .names = phase_names, .open_enum = true, .missing = POD_UNKNOWN},
-};
-static const struct json_table phase_table = JSON_TABLE(struct pod, phase_fields);
-static const struct json_field status_fields[] = {
+    {"priority", J_I32, POD(priority)});
+static const struct json_table phase_table = JSON_TABLE(struct pod,
+    {"phase", J_ENUM, POD(phase), .names = phase_names, .open_enum = true, .missing = POD_UNKNOWN});
+static const struct json_table status_table = JSON_TABLE(struct pod,
     {"reason", J_STRING, POD(reason)},
     {"message", J_STRING, POD(message)},
     {"podIP", J_STRING, POD(ip)},
-    {"startTime", J_TIME, POD(started_ms)},
-};
-static const struct json_table status_table = JSON_TABLE(struct pod, status_fields);
+    {"startTime", J_TIME, POD(started_ms)});
 
 // The state before the last restart is of no interest: our pods never restart a container.
-static const struct json_field waiting_fields[] = {
+static const struct json_table waiting_table = JSON_TABLE(struct container_status,
     {"reason", J_STRING, CONTAINER(reason)},
-    {"message", J_STRING, CONTAINER(message)},
-};
-static const struct json_table waiting_table = JSON_TABLE(struct container_status, waiting_fields);
-static const struct json_field running_fields[] = {
-    {"startedAt", J_TIME, CONTAINER(started_ms)},
-};
-static const struct json_table running_table = JSON_TABLE(struct container_status, running_fields);
-static const struct json_field terminated_fields[] = {
+    {"message", J_STRING, CONTAINER(message)});
+static const struct json_table running_table = JSON_TABLE(struct container_status,
+    {"startedAt", J_TIME, CONTAINER(started_ms)});
+static const struct json_table terminated_table = JSON_TABLE(struct container_status,
     {"reason", J_STRING, CONTAINER(reason)},
     {"message", J_STRING, CONTAINER(message)},
     {"exitCode", J_I32, CONTAINER(exit_code)},
-    {"finishedAt", J_TIME, CONTAINER(finished_ms)},
-};
-static const struct json_table terminated_table = JSON_TABLE(struct container_status, terminated_fields);
-static const struct json_field state_fields[] = {
+    {"finishedAt", J_TIME, CONTAINER(finished_ms)});
+static const struct json_table state_table = JSON_TABLE(struct container_status,
     {"waiting", J_OBJECT, .offset_is = CONTAINER(waiting), .table = &waiting_table},
     {"running", J_OBJECT, .table = &running_table},
-    {"terminated", J_OBJECT, .offset_is = CONTAINER(terminated), .table = &terminated_table},
-};
-static const struct json_table state_table = JSON_TABLE(struct container_status, state_fields);
-static const struct json_field container_fields[] = {
+    {"terminated", J_OBJECT, .offset_is = CONTAINER(terminated), .table = &terminated_table});
+static const struct json_table container_table = JSON_TABLE(struct container_status,
     {"name", J_STRING, CONTAINER(name), .required = true},
-    {"state", J_OBJECT, .table = &state_table},
-};
-static const struct json_table container_table = JSON_TABLE(struct container_status, container_fields);
+    {"state", J_OBJECT, .table = &state_table});
 
 struct status_view {
     struct container_status *init, *main;
@@ -66,15 +51,12 @@ struct status_view {
     size_t n_conditions;
 };
 #define VIEW(member) offsetof(struct status_view, member)
-static const struct json_field conditions_fields[] = {
-    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table},
-};
-static const struct json_table conditions_table = JSON_TABLE(struct status_view, conditions_fields);
-static const struct json_field containers_fields[] = {
+static const struct json_table conditions_table = JSON_TABLE(struct status_view,
+    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table});
+static const struct json_table containers_table = JSON_TABLE(struct status_view,
     {"initContainerStatuses", J_LIST, VIEW(init), .offset_n = VIEW(n_init), .table = &container_table},
-    {"containerStatuses", J_LIST, VIEW(main), .offset_n = VIEW(n_main), .table = &container_table},
-};
-static const struct json_table containers_table = JSON_TABLE(struct status_view, containers_fields);
+    {"containerStatuses", J_LIST, VIEW(main), .offset_n = VIEW(n_main), .table = &container_table});
+// clang-format on
 
 bool pod_is_foreign(const struct json *root)
 {

@@ -5,14 +5,8 @@
 #include "operator/api/json_table.h"
 #include "operator/api/pod_requests.h"
 
-struct match_item {
-    const char *key, *op;
-    const char **values;
-    size_t n_values;
-};
-
 struct term_item {
-    struct match_item *labels, *fields;
+    struct match *labels, *fields;
     size_t n_labels, n_fields;
 };
 
@@ -31,58 +25,52 @@ struct constraints_view {
     struct labels node_selector;
 };
 
-#define MATCH(member) offsetof(struct match_item, member)
+#define MATCH(member) offsetof(struct match, member)
 #define TERM(member) offsetof(struct term_item, member)
 #define VIEW(member) offsetof(struct constraints_view, member)
 
-static const struct json_field match_fields[] = {
+static const char *const ops[] = {[MATCH_IN] = "In",
+                                  [MATCH_NOT_IN] = "NotIn",
+                                  [MATCH_EXISTS] = "Exists",
+                                  [MATCH_NOT_EXISTS] = "DoesNotExist",
+                                  [MATCH_GT] = "Gt",
+                                  [MATCH_LT] = "Lt",
+                                  NULL};
+
+// clang-format off
+static const struct json_table match_table = JSON_TABLE(struct match,
     {"key", J_STRING, MATCH(key), .required = true},
-    {"operator", J_STRING, MATCH(op), .required = true},
-    {"values", J_STRINGS, MATCH(values), .offset_n = MATCH(n_values)},
-};
-static const struct json_table match_table = JSON_TABLE(struct match_item, match_fields);
-static const struct json_field term_fields[] = {
+    {"operator", J_ENUM, MATCH(op), .names = ops, .open_enum = true, .missing = MATCH_UNKNOWN, .required = true},
+    {"values", J_STRINGS, MATCH(values), .offset_n = MATCH(n_values)});
+static const struct json_table term_table = JSON_TABLE(struct term_item,
     {"matchExpressions", J_LIST, TERM(labels), .offset_n = TERM(n_labels), .table = &match_table},
-    {"matchFields", J_LIST, TERM(fields), .offset_n = TERM(n_fields), .table = &match_table},
-};
-static const struct json_table term_table = JSON_TABLE(struct term_item, term_fields);
-static const struct json_field required_fields[] = {
-    {"nodeSelectorTerms", J_LIST, VIEW(terms), .offset_n = VIEW(n_terms), .table = &term_table},
-};
-static const struct json_table required_table = JSON_TABLE(struct constraints_view, required_fields);
-static const struct json_field node_affinity_fields[] = {
-    {"requiredDuringSchedulingIgnoredDuringExecution", J_OBJECT, .table = &required_table},
-};
-static const struct json_table node_affinity_table = JSON_TABLE(struct constraints_view, node_affinity_fields);
-static const struct json_field affinity_fields[] = {
-    {"nodeAffinity", J_OBJECT, .table = &node_affinity_table},
-};
-static const struct json_table affinity_table = JSON_TABLE(struct constraints_view, affinity_fields);
-static const struct json_field toleration_fields[] = {
+    {"matchFields", J_LIST, TERM(fields), .offset_n = TERM(n_fields), .table = &match_table});
+static const struct json_table required_table = JSON_TABLE(struct constraints_view,
+    {"nodeSelectorTerms", J_LIST, VIEW(terms), .offset_n = VIEW(n_terms), .table = &term_table});
+static const struct json_table node_affinity_table = JSON_TABLE(struct constraints_view,
+    {"requiredDuringSchedulingIgnoredDuringExecution", J_OBJECT, .table = &required_table});
+static const struct json_table affinity_table = JSON_TABLE(struct constraints_view,
+    {"nodeAffinity", J_OBJECT, .table = &node_affinity_table});
+static const struct json_table toleration_table = JSON_TABLE(struct toleration_item,
     {"key", J_STRING, offsetof(struct toleration, key)},
     {"value", J_STRING, offsetof(struct toleration, value)},
     {"effect", J_STRING, offsetof(struct toleration, effect)},
-    {"operator", J_STRING, offsetof(struct toleration_item, op)},
-};
-static const struct json_table toleration_table = JSON_TABLE(struct toleration_item, toleration_fields);
-static const struct json_field pin_fields[] = {
-    {"affinity", J_OBJECT, .table = &affinity_table},
-};
-static const struct json_table pin_table = JSON_TABLE(struct constraints_view, pin_fields);
-static const struct json_field spec_fields[] = {
+    {"operator", J_STRING, offsetof(struct toleration_item, op)});
+static const struct json_table pin_table = JSON_TABLE(struct constraints_view,
+    {"affinity", J_OBJECT, .table = &affinity_table});
+static const struct json_table spec_table = JSON_TABLE(struct constraints_view,
     {"affinity", J_OBJECT, .table = &affinity_table},
     {"tolerations", J_LIST, VIEW(tolerations), .offset_n = VIEW(n_tolerations), .table = &toleration_table},
     {"priority", J_I32, VIEW(priority)},
     {"preemptionPolicy", J_STRING, VIEW(preemption)},
-    {"nodeSelector", J_LABELS, VIEW(node_selector)},
-};
-static const struct json_table spec_table = JSON_TABLE(struct constraints_view, spec_fields);
+    {"nodeSelector", J_LABELS, VIEW(node_selector)});
+// clang-format on
 
 static const char *term_pin(const struct term_item *t)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
-        const struct match_item *m = &t->fields[i];
-        if (str_eq(m->key, "metadata.name") && str_eq(m->op, "In") && m->n_values == 1)
+        const struct match *m = &t->fields[i];
+        if (str_eq(m->key, "metadata.name") && m->op == MATCH_IN && m->n_values == 1)
             return m->values[0];
     }
     return NULL;
@@ -106,28 +94,6 @@ int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **
     return r;
 }
 
-static int match_convert(const struct match_item *from, bool field, struct match *to, struct err *err)
-{
-    static const char *const ops[] = {[MATCH_IN] = "In",
-                                      [MATCH_NOT_IN] = "NotIn",
-                                      [MATCH_EXISTS] = "Exists",
-                                      [MATCH_NOT_EXISTS] = "DoesNotExist",
-                                      [MATCH_GT] = "Gt",
-                                      [MATCH_LT] = "Lt",
-                                      NULL};
-    *to = (struct match){.key = from->key, .field = field, .values = from->values, .n_values = from->n_values};
-    for (int i = 0; ops[i]; i++) {
-        if (str_eq(from->op, ops[i])) {
-            to->op = (enum match_op)i;
-            return 0;
-        }
-    }
-    return err_set(err, ERR_INVALID,
-                   "spec.affinity.nodeAffinity: unknown operator \"%.32s\" for \"%.64s\"; known are In, NotIn, Exists, "
-                   "DoesNotExist, Gt and Lt",
-                   from->op, from->key);
-}
-
 static int terms_convert(const struct constraints_view *v, struct arena *a, struct pod_constraints *ret,
                          struct err *err)
 {
@@ -137,12 +103,17 @@ static int terms_convert(const struct constraints_view *v, struct arena *a, stru
         const struct term_item *from = &v->terms[i];
         struct node_term *to = &ret->terms[i];
         to->matches = arena_array(a, from->n_labels + from->n_fields, sizeof *to->matches);
-        for (size_t k = 0; k < from->n_labels + from->n_fields; k++) {
-            bool field = k >= from->n_labels;
-            const struct match_item *m = field ? &from->fields[k - from->n_labels] : &from->labels[k];
-            int r = match_convert(m, field, &to->matches[to->n++], err);
-            if (r < 0)
-                return r;
+        for (; to->n < from->n_labels + from->n_fields; to->n++) {
+            bool field = to->n >= from->n_labels;
+            struct match *m = &to->matches[to->n];
+            *m = field ? from->fields[to->n - from->n_labels] : from->labels[to->n];
+            m->field = field;
+            if (m->op == MATCH_UNKNOWN)
+                return err_set(
+                    err, ERR_INVALID,
+                    "spec.affinity.nodeAffinity: unknown operator for \"%.64s\"; known are In, NotIn, Exists, "
+                    "DoesNotExist, Gt and Lt",
+                    m->key);
         }
     }
     return 0;

@@ -7,7 +7,7 @@
 
 struct json;
 
-enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
+enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT, MATCH_UNKNOWN };
 
 struct match {
     const char *key; // a label, or "metadata.name" where `field`

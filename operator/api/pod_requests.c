@@ -34,38 +34,30 @@ struct pod_view {
 #define CONTAINER(member) offsetof(struct container, member)
 #define EFFECT(member) offsetof(struct in_effect, member)
 
-static const struct json_field resources_fields[] = {
-    {"requests", J_QUANTITIES, 0},
-};
-static const struct json_table resources_table = JSON_TABLE(struct resources, resources_fields);
-static const struct json_field container_fields[] = {
+// clang-format off
+static const struct json_table resources_table = JSON_TABLE(struct resources,
+    {"requests", J_QUANTITIES, 0});
+static const struct json_table container_table = JSON_TABLE(struct container,
     {"name", J_STRING, CONTAINER(name)},
     {"resources", J_OBJECT, CONTAINER(requests), .table = &resources_table},
-    {"restartPolicy", J_STRING, CONTAINER(restart_policy)},
-};
-static const struct json_table container_table = JSON_TABLE(struct container, container_fields);
-static const struct json_field in_effect_fields[] = {
+    {"restartPolicy", J_STRING, CONTAINER(restart_policy)});
+static const struct json_table in_effect_table = JSON_TABLE(struct in_effect,
     {"name", J_STRING, EFFECT(name)},
     {"resources", J_OBJECT, EFFECT(actual), .offset_is = EFFECT(reported), .table = &resources_table},
-    {"allocatedResources", J_QUANTITIES, EFFECT(allocated)},
-};
-static const struct json_table in_effect_table = JSON_TABLE(struct in_effect, in_effect_fields);
-static const struct json_field spec_fields[] = {
+    {"allocatedResources", J_QUANTITIES, EFFECT(allocated)});
+static const struct json_table spec_table = JSON_TABLE(struct pod_view,
     {"containers", J_LIST, VIEW(containers), .offset_n = VIEW(n_containers), .table = &container_table},
     {"initContainers", J_LIST, VIEW(init), .offset_n = VIEW(n_init), .table = &container_table},
     {"overhead", J_QUANTITIES, VIEW(overhead)},
-    {"resources", J_OBJECT, VIEW(pod_requests), .table = &resources_table},
-};
-static const struct json_table spec_table = JSON_TABLE(struct pod_view, spec_fields);
-static const struct json_field status_fields[] = {
+    {"resources", J_OBJECT, VIEW(pod_requests), .table = &resources_table});
+static const struct json_table status_table = JSON_TABLE(struct pod_view,
     {"containerStatuses", J_LIST, VIEW(statuses), .offset_n = VIEW(n_statuses), .table = &in_effect_table},
     {"initContainerStatuses", J_LIST, VIEW(init_statuses), .offset_n = VIEW(n_init_statuses),
      .table = &in_effect_table},
     {"resources", J_OBJECT, VIEW(pod.actual), .offset_is = VIEW(pod.reported), .table = &resources_table},
     {"allocatedResources", J_QUANTITIES, VIEW(pod.allocated)},
-    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table},
-};
-static const struct json_table status_table = JSON_TABLE(struct pod_view, status_fields);
+    {"conditions", J_LIST, VIEW(conditions), .offset_n = VIEW(n_conditions), .table = &condition_table});
+// clang-format on
 
 static bool resize_infeasible(const struct pod_view *v)
 {

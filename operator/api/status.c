@@ -7,17 +7,15 @@
 
 #define STATUS(member) offsetof(struct api_status, member)
 
-static const struct json_field details_fields[] = {
-    {"retryAfterSeconds", J_I32, STATUS(retry_after_s)},
-};
-static const struct json_table details_table = JSON_TABLE(struct api_status, details_fields);
-static const struct json_field status_fields[] = {
+// clang-format off
+static const struct json_table details_table = JSON_TABLE(struct api_status,
+    {"retryAfterSeconds", J_I32, STATUS(retry_after_s)});
+static const struct json_table status_table = JSON_TABLE(struct api_status,
     {"code", J_I32, STATUS(code)},
     {"reason", J_STRING, STATUS(reason)},
     {"message", J_STRING, STATUS(message)},
-    {"details", J_OBJECT, .table = &details_table},
-};
-static const struct json_table status_table = JSON_TABLE(struct api_status, status_fields);
+    {"details", J_OBJECT, .table = &details_table});
+// clang-format on
 
 // What is not a Status: its beginning, on one line and without what would garble a terminal.
 static const char *first_bytes(const char *text, size_t len, struct arena *a)

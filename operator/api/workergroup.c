@@ -32,49 +32,36 @@ enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = 
 // Of the status: what others say is cut, so that the whole stays far below what etcd takes.
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
-static const struct json_field pool_fields[] = {
+// clang-format off
+static const struct json_table pool_table = JSON_TABLE(struct placementgroup_ref,
     {"name", J_STRING, offsetof(struct placementgroup_ref, name), .required = true},
-    {"bundles", J_STRING, offsetof(struct placementgroup_ref, bundles), .left_out = true},
-};
-static const struct json_table pool_table = JSON_TABLE(struct placementgroup_ref, pool_fields);
-static const struct json_field placement_fields[] = {
+    {"bundles", J_STRING, offsetof(struct placementgroup_ref, bundles), .left_out = true});
+static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec,
     {"strategy", J_ENUM, SPEC(strategy), .names = strategy_names},
     {"topologyKey", J_STRING, SPEC(topology_key), .missing_str = "kubernetes.io/hostname"},
     {"podPer", J_ENUM, SPEC(pod_per), .names = pod_per_names},
     {"timeoutSeconds", J_I32, SPEC(timeout_s), .min = 1, .max = SECONDS_MAX, .missing = 300},
     {"nodeLostSeconds", J_I32, SPEC(node_lost_s), .min = 1, .max = SECONDS_MAX, .missing = 60},
-    {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &pool_table},
-};
-static const struct json_table placement_table = JSON_TABLE(struct workergroup_spec, placement_fields);
-static const struct json_field env_fields[] = {
+    {"groups", J_LIST, SPEC(placement_groups), .offset_n = SPEC(n_placement_groups), .table = &pool_table});
+static const struct json_table env_table = JSON_TABLE(struct worker_env,
     {"name", J_STRING, offsetof(struct worker_env, name), .required = true},
     {"value", J_STRING, offsetof(struct worker_env, value)},
-    {"valueFrom", J_TEXT, offsetof(struct worker_env, value_from)},
-};
-static const struct json_table env_table = JSON_TABLE(struct worker_env, env_fields);
-static const struct json_field dim_fields[] = {
+    {"valueFrom", J_TEXT, offsetof(struct worker_env, value_from)});
+static const struct json_table dim_table = JSON_TABLE(struct mesh_dim,
     {"name", J_STRING, offsetof(struct mesh_dim, name), .required = true},
-    {"size", J_I32, offsetof(struct mesh_dim, size), .min = 1, .max = RANKS_MAX, .required = true},
-};
-static const struct json_table dim_table = JSON_TABLE(struct mesh_dim, dim_fields);
-static const struct json_field mesh_fields[] = {
+    {"size", J_I32, offsetof(struct mesh_dim, size), .min = 1, .max = RANKS_MAX, .required = true});
+static const struct json_table mesh_table = JSON_TABLE(struct mesh,
     {"name", J_STRING, offsetof(struct mesh, name), .required = true},
     {"dims", J_LIST, offsetof(struct mesh, dims), .offset_n = offsetof(struct mesh, n_dims), .table = &dim_table,
-     .required = true},
-};
-static const struct json_table mesh_table = JSON_TABLE(struct mesh, mesh_fields);
-static const struct json_field code_fields[] = {
+     .required = true});
+static const struct json_table code_table = JSON_TABLE(struct workergroup_spec,
     {"sha256", J_STRING, WORKER(code_sha256), .required = true},
     {"size", J_I64, WORKER(code_size), .min = 1, .max = CODE_MAX, .required = true},
-    {"inline", J_STRING, WORKER(code_inline), .required = true},
-};
-static const struct json_table code_table = JSON_TABLE(struct workergroup_spec, code_fields);
-static const struct json_field archive_fields[] = {
+    {"inline", J_STRING, WORKER(code_inline), .required = true});
+static const struct json_table archive_table = JSON_TABLE(struct workergroup_spec,
     {"sha256", J_STRING, WORKER(archive_sha256), .required = true},
-    {"size", J_I64, WORKER(archive_size), .min = 1, .max = ARCHIVE_MAX, .required = true},
-};
-static const struct json_table archive_table = JSON_TABLE(struct workergroup_spec, archive_fields);
-static const struct json_field worker_fields[] = {
+    {"size", J_I64, WORKER(archive_size), .min = 1, .max = ARCHIVE_MAX, .required = true});
+static const struct json_table worker_table = JSON_TABLE(struct workergroup_spec,
     {"module", J_STRING, WORKER(module)},
     {"python", J_STRING, WORKER(python)},
     {"preload", J_STRINGS, WORKER(preload), .offset_n = WORKER(n_preload)},
@@ -90,25 +77,17 @@ static const struct json_field worker_fields[] = {
     {"gpus", J_I32, WORKER(gpus), .min = 0, .max = 1024, .missing = -1},
     {"gpuVisibility", J_ENUM, WORKER(gpu_visibility), .names = gpu_visibility_names, .missing = GPU_VISIBILITY_DEFAULT},
     {"restartedAt", J_STRING, WORKER(restarted_at)},
-    {"env", J_LIST, WORKER(env), .offset_n = WORKER(n_env), .table = &env_table},
-};
-static const struct json_table worker_table = JSON_TABLE(struct workergroup_spec, worker_fields);
-static const struct json_field backoff_fields[] = {
+    {"env", J_LIST, WORKER(env), .offset_n = WORKER(n_env), .table = &env_table});
+static const struct json_table backoff_table = JSON_TABLE(struct workergroup_spec,
     {"initialSeconds", J_I32, SPEC(backoff_initial_s), .min = 0, .max = SECONDS_MAX, .missing = 1},
-    {"maxSeconds", J_I32, SPEC(backoff_max_s), .min = 0, .max = SECONDS_MAX, .missing = 300},
-};
-static const struct json_table backoff_table = JSON_TABLE(struct workergroup_spec, backoff_fields);
-static const struct json_field rule_fields[] = {
+    {"maxSeconds", J_I32, SPEC(backoff_max_s), .min = 0, .max = SECONDS_MAX, .missing = 300});
+static const struct json_table rule_table = JSON_TABLE(struct failure_rule,
     {"exitCodes", J_I32S, offsetof(struct failure_rule, exit_codes), .min = 1, .max = 255,
      .offset_n = offsetof(struct failure_rule, n_exit_codes), .required = true},
-    {"action", J_ENUM, offsetof(struct failure_rule, action), .names = action_names, .required = true},
-};
-static const struct json_table rule_table = JSON_TABLE(struct failure_rule, rule_fields);
-static const struct json_field failure_policy_fields[] = {
-    {"rules", J_LIST, SPEC(failure_rules), .offset_n = SPEC(n_failure_rules), .table = &rule_table},
-};
-static const struct json_table failure_policy_table = JSON_TABLE(struct workergroup_spec, failure_policy_fields);
-static const struct json_field spec_fields[] = {
+    {"action", J_ENUM, offsetof(struct failure_rule, action), .names = action_names, .required = true});
+static const struct json_table failure_policy_table = JSON_TABLE(struct workergroup_spec,
+    {"rules", J_LIST, SPEC(failure_rules), .offset_n = SPEC(n_failure_rules), .table = &rule_table});
+static const struct json_table spec_table = JSON_TABLE(struct workergroup_spec,
     {"replicas", J_I32, SPEC(replicas), .min = 1, .max = REPLICAS_MAX, .missing = 1},
     {"workersPerReplica", J_I32, SPEC(workers_per_replica), .min = 1, .max = WORKERS_MAX, .missing = 1},
     {"placement", J_OBJECT, .table = &placement_table},
@@ -124,35 +103,27 @@ static const struct json_field spec_fields[] = {
     {"suspend", J_BOOL, SPEC(suspend)},
     {"activeDeadlineSeconds", J_I64, SPEC(active_deadline_s), .min = 1, .max = INT32_MAX, .missing = -1},
     {"ttlSecondsAfterFinished", J_I64, SPEC(ttl_s), .min = 0, .max = INT32_MAX, .missing = -1},
-    {"template", J_TEXT, SPEC(template_json)},
-};
-static const struct json_table spec_table = JSON_TABLE(struct workergroup_spec, spec_fields);
+    {"template", J_TEXT, SPEC(template_json)});
 
-static const struct json_field placements_fields[] = {
+static const struct json_table placements_table = JSON_TABLE(struct node_ranges,
     {"node", J_STRING, offsetof(struct node_ranges, node)},
-    {"replicas", J_STRING, offsetof(struct node_ranges, ranges)},
-};
-static const struct json_table placements_table = JSON_TABLE(struct node_ranges, placements_fields);
-static const struct json_field failure_fields[] = {
+    {"replicas", J_STRING, offsetof(struct node_ranges, ranges)});
+static const struct json_table failure_table = JSON_TABLE(struct group_failure,
     {"rank", J_I32, FAILURE(rank), .missing = -1},
     {"pod", J_STRING, FAILURE(pod)},
     {"node", J_STRING, FAILURE(node)},
     {"exitCode", J_I32, FAILURE(exit_code), .missing = -1},
     {"reason", J_STRING, FAILURE(reason), .max = WORD_MAX},
     {"message", J_STRING, FAILURE(message), .max = MESSAGE_MAX},
-    {"time", J_TIME, FAILURE(time_ms), .micro = true}, // the backoff is counted from it
-};
-static const struct json_table failure_table = JSON_TABLE(struct group_failure, failure_fields);
-static const struct json_field revision_fields[] = {
+    {"time", J_TIME, FAILURE(time_ms), .micro = true}); // the backoff is counted from it
+static const struct json_table revision_table = JSON_TABLE(struct workergroup_status,
     {"pods", J_STRING, REVISION(pods)},
     {"worker", J_STRING, REVISION(worker)},
     {"attempt", J_I32, REVISION(attempt)},
     {"replicas", J_I32, REVISION(replicas)},
     {"workersPerReplica", J_I32, REVISION(workers_per_replica)},
-    {"groups", J_LIST, REVISION(groups), .offset_n = REVISION(n_groups), .table = &pool_table},
-};
-static const struct json_table revision_table = JSON_TABLE(struct workergroup_status, revision_fields);
-static const struct json_field status_fields[] = {
+    {"groups", J_LIST, REVISION(groups), .offset_n = REVISION(n_groups), .table = &pool_table});
+static const struct json_table status_table = JSON_TABLE(struct workergroup_status,
     {"observedGeneration", J_I64, STATUS(observed_generation)},
     {"conditions", J_LIST, STATUS(conditions), .offset_n = STATUS(n_conditions), .table = &condition_table},
     {"worldSize", J_I32, STATUS(world_size)},
@@ -172,14 +143,11 @@ static const struct json_field status_fields[] = {
     {"placements", J_LIST, STATUS(placements), .offset_n = STATUS(n_placements), .table = &placements_table,
      .max = PLACEMENTS_MAX},
     {"lastFailure", J_OBJECT, STATUS(last_failure), .table = &failure_table, .needs = "time"},
-    {"revision", J_OBJECT, .table = &revision_table, .needs = "pods"},
-};
-static const struct json_table status_table = JSON_TABLE(struct workergroup_status, status_fields);
-static const struct json_field workergroup_fields[] = {
+    {"revision", J_OBJECT, .table = &revision_table, .needs = "pods"});
+const struct json_table workergroup_table = JSON_TABLE(struct workergroup,
     {"spec", J_OBJECT, offsetof(struct workergroup, spec), .table = &spec_table, .required = true},
-    {"status", J_OBJECT, offsetof(struct workergroup, status), .table = &status_table},
-};
-const struct json_table workergroup_table = JSON_TABLE(struct workergroup, workergroup_fields);
+    {"status", J_OBJECT, offsetof(struct workergroup, status), .table = &status_table});
+// clang-format on
 
 const char *strategy_name(enum strategy s)
 {

@@ -45,17 +45,14 @@ struct thing {
 #define T(member) offsetof(struct thing, member)
 
 static const char *const colours[] = {"Red", "Green", "Other", NULL};
-static const struct json_field part_fields[] = {
+// clang-format off
+static const struct json_table part_table = JSON_TABLE(struct part,
     {"name", J_STRING, offsetof(struct part, name), .required = true},
-    {"size", J_I32, offsetof(struct part, size), .missing = 1},
-};
-static const struct json_table part_table = JSON_TABLE(struct part, part_fields);
-static const struct json_field inner_fields[] = {
+    {"size", J_I32, offsetof(struct part, size), .missing = 1});
+static const struct json_table inner_table = JSON_TABLE(struct thing,
     {"depth", J_I32, T(depth), .min = 0, .max = 10, .missing = 7},
-    {"label", J_STRING, T(label), .required = true},
-};
-static const struct json_table inner_table = JSON_TABLE(struct thing, inner_fields);
-static const struct json_field thing_fields[] = {
+    {"label", J_STRING, T(label), .required = true});
+static const struct json_table thing_table = JSON_TABLE(struct thing,
     {"text", J_STRING, T(text), .missing_str = "none"},
     {"flag", J_BOOL, T(flag), .missing = true},
     {"small", J_I32, T(small)},
@@ -71,9 +68,8 @@ static const struct json_field thing_fields[] = {
     {"codes", J_I32S, T(codes), .offset_n = T(n_codes), .min = 1, .max = 255},
     {"rules", J_ITEMS, T(rules)},
     {"parts", J_LIST, T(parts), .offset_n = T(n_parts), .table = &part_table},
-    {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table},
-};
-static const struct json_table thing_table = JSON_TABLE(struct thing, thing_fields);
+    {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table});
+// clang-format on
 
 static struct arena arena;
 
@@ -290,9 +286,10 @@ struct written {
 };
 #define W(member) offsetof(struct written, member)
 
-static const struct json_field written_inner_fields[] = {{"at", J_TIME, W(part_at), .micro = true}};
-static const struct json_table written_inner_table = JSON_TABLE(struct written, written_inner_fields);
-static const struct json_field written_fields[] = {
+// clang-format off
+static const struct json_table written_inner_table = JSON_TABLE(struct written,
+    {"at", J_TIME, W(part_at), .micro = true});
+static const struct json_table written_table = JSON_TABLE(struct written,
     {"text", J_STRING, W(text), .max = 4},
     {"note", J_STRING, W(note), .missing_str = ""},
     {"extra", J_STRING, W(extra), .left_out = true},
@@ -302,9 +299,8 @@ static const struct json_field written_fields[] = {
     {"at", J_TIME, W(at), .micro = true},
     {"colour", J_ENUM, W(colour), .names = colours},
     {"parts", J_LIST, W(parts), .offset_n = W(n_parts), .table = &part_table, .max = 2},
-    {"inner", J_OBJECT, .table = &written_inner_table, .needs = "at"},
-};
-static const struct json_table written_table = JSON_TABLE(struct written, written_fields);
+    {"inner", J_OBJECT, .table = &written_inner_table, .needs = "at"});
+// clang-format on
 
 static void what_is_written_is_read_again(void **state)
 {
