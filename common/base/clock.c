@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/clock.h"
 
-#include "common/base/mem.h"
-
 #include <time.h>
 
 enum { CLOCK_SET_MS = 1000 };
@@ -35,33 +33,6 @@ static int64_t system_mono_us(const struct clock *c)
 }
 
 const struct clock clock_system = {system_mono, system_wall, system_mono_us};
-
-static int64_t fake_mono(const struct clock *c)
-{
-    return CONTAINER_OF(c, struct clock_fake, clock)->mono;
-}
-
-static int64_t fake_wall(const struct clock *c)
-{
-    return CONTAINER_OF(c, struct clock_fake, clock)->wall;
-}
-
-static int64_t fake_mono_us(const struct clock *c)
-{
-    const struct clock_fake *f = CONTAINER_OF(c, struct clock_fake, clock);
-    return f->mono * 1000 + f->us;
-}
-
-void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms)
-{
-    *f = (struct clock_fake){{fake_mono, fake_wall, fake_mono_us}, mono_ms, wall_ms, 0};
-}
-
-void clock_fake_advance(struct clock_fake *f, int64_t ms)
-{
-    f->mono += ms;
-    f->wall += ms;
-}
 
 int64_t clock_watch_jump(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms)
 {

@@ -14,16 +14,6 @@ struct clock {
 
 extern const struct clock clock_system;
 
-// A clock that stands still until told otherwise.
-struct clock_fake {
-    struct clock clock;
-    int64_t mono, wall;
-    int64_t us; // beyond `mono`
-};
-
-void clock_fake_init(struct clock_fake *f, int64_t mono_ms, int64_t wall_ms);
-void clock_fake_advance(struct clock_fake *f, int64_t ms); // moves both
-
 // Notices when the wall clock is set. Zero at first.
 struct clock_watch {
     int64_t apart; // wall from mono

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/cpus.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 
 #include <sched.h>
@@ -15,26 +16,15 @@ unsigned cpus_of_quota(const char *text)
     return quota <= 0 || period <= 0 ? 0 : (unsigned)MIN(MAX(quota / period, 1), 1 << 20);
 }
 
-static void read_line(const char *path, char *out, size_t size)
-{
-    FILE *f = fopen(path, "re");
-    out[0] = '\0';
-    if (!f)
-        return;
-    if (!fgets(out, (int)size, f))
-        out[0] = '\0';
-    fclose(f);
-}
-
 static unsigned quota(void)
 {
     char line[64], period[32];
-    read_line("/sys/fs/cgroup/cpu.max", line, sizeof line);
+    file_first_line("/sys/fs/cgroup/cpu.max", line, sizeof line);
     if (line[0])
         return cpus_of_quota(line);
     char both[sizeof line + sizeof period]; // cgroups of version 1
-    read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line);
-    read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period);
+    file_first_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof line);
+    file_first_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period, sizeof period);
     snprintf(both, sizeof both, "%s %s", line, period);
     return cpus_of_quota(both);
 }

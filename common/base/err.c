@@ -54,6 +54,16 @@ const char *err_name(int code)
     }
 }
 
+int err_find(const char *name)
+{
+#define X(n, number, text)     \
+    if (strcmp(name, #n) == 0) \
+        return ERR_##n;
+    ERR_CODES(X)
+#undef X
+    return 0;
+}
+
 const char *err_text(int code)
 {
     switch (code) {

@@ -58,6 +58,7 @@ int err_set(struct err *err, int code, const char *fmt, ...) __attribute__((form
 int err_wrap(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 const char *err_name(int code); // "NOT_FOUND"; "OK" for 0; "UNKNOWN" else
+int err_find(const char *name); // the code of that name; 0 = there is none
 const char *err_text(int code); // the text of the table above
 
 // The only retry policy: true where the same request may succeed later without anybody's doing.

@@ -33,12 +33,25 @@ static int read_all(int fd, const char *path, struct buf *ret, struct err *err)
 
 int file_read(const char *path, struct buf *ret, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    _cleanup_(file_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    int r = read_all(fd, path, ret, err);
-    close(fd);
-    return r;
+    return read_all(fd, path, ret, err);
+}
+
+void file_first_line(const char *path, char *out, size_t size)
+{
+    _cleanup_(file_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, out, size - 1) : 0;
+    out[MAX(n, 0)] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+void file_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
 
 bool file_write_all(int fd, const char *data, size_t n)
@@ -58,7 +71,6 @@ int file_in_memory(const char *name, const struct buf *b)
     int fd = b->over ? -1 : memfd_create(name, MFD_CLOEXEC);
     if (fd >= 0 && file_write_all(fd, b->data, b->len) && lseek(fd, 0, SEEK_SET) == 0)
         return fd;
-    if (fd >= 0)
-        close(fd);
+    file_close(&fd);
     return -1;
 }

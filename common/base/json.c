@@ -3,6 +3,7 @@
 
 #include "common/base/fiber.h"
 #include "common/base/json_scan.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <string.h>
@@ -461,10 +462,8 @@ bool json_str_is(const struct json *v, const char *s)
         return false;
     if (!v->escaped)
         return v->len - 2 == strlen(s) && memcmp(v->text + 1, s, v->len - 2) == 0;
-    struct arena a = ARENA_INIT;
-    bool same = str_eq(json_str(v, &a), s);
-    arena_done(&a);
-    return same;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    return str_eq(json_str(v, &a), s);
 }
 
 char *json_str(const struct json *v, struct arena *a)
@@ -495,6 +494,18 @@ bool json_i64(const struct json *v, int64_t *ret)
     memcpy(digits, v->text, v->len);
     digits[v->len] = '\0';
     return str_to_i64(digits, ret);
+}
+
+bool json_is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && *v->text == 't';
+}
+
+const struct json *json_read(const char *text, size_t len, struct arena *a)
+{
+    struct err ignored = ERR_INIT;
+    struct json *root = NULL;
+    return json_parse(text, len, NULL, a, &root, &ignored) == 0 ? root : NULL;
 }
 
 const char *json_type_name(enum json_type t)

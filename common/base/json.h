@@ -53,4 +53,9 @@ char *json_str(const struct json *v, struct arena *a); // content of a string; N
 char *json_text(const struct json *v, struct arena *a, size_t *ret_len);
 // True for an integer in range; 1.0 and 1e0 are none.
 bool json_i64(const struct json *v, int64_t *ret);
+bool json_is_true(const struct json *v); // false for NULL
+
+// A document where it does not matter what is wrong with it: NULL where it is none.
+const struct json *json_read(const char *text, size_t len, struct arena *a);
+
 const char *json_type_name(enum json_type t); // "object"

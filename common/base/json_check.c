@@ -129,23 +129,10 @@ static bool take_mark(struct json_check *s, char c)
     }
 }
 
-// The first byte of a character of several (RFC 3629): how many follow, and which the next may be.
-static bool begin_character(struct json_check *s, unsigned char c)
+static bool take_character(struct json_check *s, char c)
 {
-    s->state = CHARACTER;
-    s->left = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-    s->low = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-    s->high = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-    return c >= 0xc2 && c <= 0xf4;
-}
-
-static bool take_character(struct json_check *s, unsigned char c)
-{
-    bool fits = c >= s->low && c <= s->high;
-    s->low = 0x80;
-    s->high = 0xbf;
-    if (--s->left == 0)
-        s->state = STRING;
+    bool fits = utf8_feed(&s->utf8, &c, 1);
+    s->state = utf8_complete(&s->utf8) ? STRING : CHARACTER;
     return fits;
 }
 
@@ -202,7 +189,7 @@ static bool take_special(struct json_check *s, char c)
     else if (c == '\\')
         s->state = ESCAPE;
     else
-        return (signed char)c < 0 && begin_character(s, (unsigned char)c);
+        return (signed char)c < 0 && take_character(s, c);
     return true;
 }
 
@@ -241,7 +228,7 @@ static bool take_byte(struct json_check *s, char c)
     case STRING:
         return take_special(s, c);
     case CHARACTER:
-        return take_character(s, (unsigned char)c);
+        return take_character(s, c);
     case ESCAPE:
         return take_escape(s, c);
     case HEX:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/base/json.h"
+#include "common/base/utf8.h"
 
 enum { JSON_LONG = 16 * 1024, JSON_LONGS_MAX = 16 };
 
@@ -24,7 +25,7 @@ struct json_check {   // {0} is the start
     uint8_t depth;
     uint64_t lists[JSON_DEPTH_MAX / 64]; // a bit for each open bracket
     bool key;                            // the string is a name
-    uint8_t left, low, high;             // bytes of a character that are to come, and what the next one may be
+    struct utf8 utf8;                    // of a character of several bytes
     uint8_t hex;                         // digits of an escape that have come
     bool second;                         // the escape is the second of a pair
     uint16_t code;

@@ -11,7 +11,7 @@
 
 void writer_init(struct json_writer *w, size_t cap)
 {
-    *w = (struct json_writer){.buf = BUF_INIT(cap ? cap : SIZE_MAX / 4)};
+    *w = cap ? (struct json_writer){.buf = BUF_INIT(cap)} : WRITER_INIT;
 }
 
 void writer_done(struct json_writer *w)

@@ -92,7 +92,7 @@ void log_write(enum log_level level, const char *msg, ...)
 {
     if (!log_enabled(level))
         return;
-    struct buf b = BUF_INIT(LOG_LINE_MAX);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(LOG_LINE_MAX);
     if (log_style == LOG_JSON) {
         buf_puts(&b, "{\"time\":\"");
         put_time(&b);
@@ -124,7 +124,6 @@ void log_write(enum log_level level, const char *msg, ...)
             break; // nowhere left to say it
         off += (size_t)n;
     }
-    buf_done(&b);
 }
 
 const char *log_i64(long long v)

@@ -25,7 +25,7 @@ struct loop {
     bool spins;
     bool passes; // this turn does not wait
     bool stays;  // in loop_run(): nobody waits for the end of a turn
-    struct list hooks, looks;
+    struct list hooks;
     struct spin spin;
     int64_t slept_us; // when it last went to sleep without a look; 0 = it did not
     struct list deferred;
@@ -69,12 +69,7 @@ struct loop_wakeup {
 struct loop_hook {
     struct list link;
     loop_fn fn;
-    void *ctx;
-};
-
-struct loop_look {
-    struct list link;
-    loop_look_fn fn;
+    loop_look_fn look; // NULL = none
     void *ctx;
 };
 
@@ -141,9 +136,9 @@ static bool look_within(struct loop *loop)
 {
     bool any = false;
     uv_update_time(&loop->uv);
-    LIST_FOREACH(l, &loop->looks) {
-        struct loop_look *look = CONTAINER_OF(l, struct loop_look, link);
-        any = look->fn(look->ctx) || any;
+    LIST_FOREACH(l, &loop->hooks) {
+        struct loop_hook *h = CONTAINER_OF(l, struct loop_hook, link);
+        any = (h->look && h->look(h->ctx)) || any;
     }
     return any;
 }
@@ -225,7 +220,6 @@ struct loop *loop_new(void)
     loop->clock = (struct clock){loop_mono, loop_wall, clock_system.mono_us};
     list_init(&loop->deferred);
     list_init(&loop->hooks);
-    list_init(&loop->looks);
     uv_idle_init(&loop->uv, &loop->deferred_idle);
     loop->deferred_idle.data = loop;
     uv_timer_init(&loop->uv, &loop->bound);
@@ -256,8 +250,8 @@ void loop_free(struct loop *loop)
     uv_close((uv_handle_t *)&loop->bound, NULL);
     uv_close((uv_handle_t *)&loop->before_wait, NULL);
     uv_walk(&loop->uv, refuse_alive, NULL);
-    if (!list_empty(&loop->hooks) || !list_empty(&loop->looks)) {
-        fprintf(stderr, "cadre: the loop is freed before one of its users (a hook or a look)\n");
+    if (!list_empty(&loop->hooks)) {
+        fprintf(stderr, "cadre: the loop is freed before one of its users (a hook)\n");
         abort();
     }
     uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
@@ -456,6 +450,16 @@ int loop_poll_set(struct loop_poll *p, int events, struct err *err)
     return r == 0 ? 0 : err_set(err, ERR_IO, "cannot watch a file descriptor: %s", uv_strerror(r));
 }
 
+struct loop_poll *loop_poll_read(struct loop *loop, int fd, loop_poll_fn fn, void *ctx, struct err *err)
+{
+    struct loop_poll *p = loop_poll_new(loop, fd, fn, ctx);
+    if (!p)
+        err_set(err, ERR_IO, "the event loop takes no more files");
+    else if (loop_poll_set(p, LOOP_READ, err) < 0)
+        loop_poll_free(TAKE_PTR(p));
+    return p;
+}
+
 void loop_poll_free(struct loop_poll *p)
 {
     if (!p)
@@ -531,17 +535,7 @@ void loop_hook_free(struct loop_hook *h)
     free(h);
 }
 
-struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx)
+void loop_hook_look(struct loop_hook *h, loop_look_fn fn)
 {
-    struct loop_look *l = xcalloc(1, sizeof *l);
-    *l = (struct loop_look){.fn = fn, .ctx = ctx};
-    list_append(&loop->looks, &l->link);
-    return l;
-}
-
-void loop_look_free(struct loop_look *l)
-{
-    if (l)
-        list_remove(&l->link);
-    free(l);
+    h->look = fn;
 }

@@ -15,7 +15,6 @@ struct loop_poll;
 struct loop_signal;
 struct loop_wakeup;
 struct loop_hook;
-struct loop_look;
 
 enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2 };
 
@@ -68,6 +67,8 @@ void loop_timer_free(struct loop_timer *t);
 
 // Readiness of a file descriptor, which stays the caller's: free the poll before closing the descriptor.
 struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void *ctx);
+// The same, which watches for LOOP_READ. NULL and an error: it cannot be watched.
+struct loop_poll *loop_poll_read(struct loop *loop, int fd, loop_poll_fn fn, void *ctx, struct err *err);
 int loop_poll_set(struct loop_poll *p, int events, struct err *err); // 0 = paused
 void loop_poll_free(struct loop_poll *p);
 void loop_close_polled(void); // in a child of fork(): closes what its parent watches
@@ -88,8 +89,7 @@ struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_hook_free(struct loop_hook *h);
 
 // A short cut for code that watches descriptors of its own: while loop_run() looks before it sleeps (loop_spin()), it
-// calls fn, which deals with what has come, without waiting, and says whether there was any. The hooks run after it.
-// All that fn may miss, and all else, comes as without it.
+// calls `look`, which deals with what has come, without waiting, and says whether there was any. The hooks run after
+// it. All that it may miss, and all else, comes as without it.
 typedef bool (*loop_look_fn)(void *ctx);
-struct loop_look *loop_look_new(struct loop *loop, loop_look_fn fn, void *ctx);
-void loop_look_free(struct loop_look *l); // accepts NULL
+void loop_hook_look(struct loop_hook *h, loop_look_fn fn);

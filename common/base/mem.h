@@ -30,6 +30,15 @@ void free_p(void *pointer_to_pointer);
         take_ptr_;                     \
     })
 
+// Room for one more behind the `used` first in an array of `size`, which doubles where there is none.
+#define MEM_GROW(array, used, size)                               \
+    do {                                                          \
+        if ((used) == (size)) {                                   \
+            (size) = (size) ? 2 * (size) : 8;                     \
+            (array) = xrealloc((array), (size), sizeof *(array)); \
+        }                                                         \
+    } while (0)
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define MIN(a, b) ((a) < (b) ? (a) : (b))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/memory_limit.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -19,13 +19,9 @@ size_t memory_limit_of(const char *text)
 
 static size_t limit_in(const char *path)
 {
-    char line[64] = "";
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return 0;
-    char *got = fgets(line, sizeof line, f);
-    fclose(f);
-    return got ? memory_limit_of(line) : 0;
+    char line[64];
+    file_first_line(path, line, sizeof line);
+    return memory_limit_of(line);
 }
 
 size_t memory_limit(void)

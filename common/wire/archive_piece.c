@@ -3,6 +3,7 @@
 
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
+#include "common/base/mem.h"
 #include "common/wire/record.h"
 
 #include <string.h>
@@ -14,9 +15,8 @@ bool archive_sha256(const char *text)
 
 void archive_piece_write(const struct archive_piece *p, struct buf *out)
 {
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     char prefix[4];
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "archive", p->sha256);
     writer_i64(&w, "offset", p->offset);
@@ -33,12 +33,10 @@ void archive_piece_write(const struct archive_piece *p, struct buf *out)
     buf_append(out, w.buf.data, w.buf.len);
     if (p->len)
         buf_append(out, p->data, p->len);
-    writer_done(&w);
 }
 
 static bool read_head(const struct json *head, struct arena *a, struct archive_piece *ret)
 {
-    const struct json *missing = json_get(head, "missing");
     int64_t rank = 0, attempt = 0;
     ret->sha256 = json_str(json_get(head, "archive"), a);
     ret->group = json_str(json_get(head, "group"), a);
@@ -47,7 +45,7 @@ static bool read_head(const struct json *head, struct arena *a, struct archive_p
         good = good && json_i64(json_get(head, "rank"), &rank) && json_i64(json_get(head, "attempt"), &attempt);
     ret->rank = (uint32_t)rank;
     ret->attempt = (uint32_t)attempt;
-    ret->missing = missing && missing->type == JSON_BOOL && missing->len == strlen("true");
+    ret->missing = json_is_true(json_get(head, "missing"));
     return good && rank >= 0 && rank < UINT32_MAX && attempt >= 0 && attempt <= UINT32_MAX;
 }
 

@@ -296,14 +296,12 @@ static void add_columns(const struct batch *b, const struct range *range, struct
 static int cut_columns(const struct batch *b, const struct range *range, struct arena *a, const char **ret,
                        struct err *err)
 {
-    struct scatter text;
-    scatter_init(&text);
+    _cleanup_(scatter_done) struct scatter text = SCATTER_INIT;
     text.own.cap = SAFETENSORS_HEAD_MAX;
     add_columns(b, range, &text);
     bool fits = !text.own.over;
     if (fits)
         *ret = arena_strndup(a, buf_str(&text.own), text.own.len);
-    scatter_done(&text);
     return fits ? 0
                 : err_set(err, ERR_LIMIT, "the columns of a piece, with its padding, have more than %zu bytes",
                           SAFETENSORS_HEAD_MAX);

@@ -32,10 +32,7 @@ struct entries {
 
 static void entries_add(struct entries *e, struct entry entry)
 {
-    if (e->n == e->size) {
-        e->size = MAX(e->size * 2, (size_t)16);
-        e->list = xrealloc(e->list, e->size, sizeof *e->list);
-    }
+    MEM_GROW(e->list, e->n, e->size);
     entry.order = e->n;
     e->list[e->n++] = entry;
 }
@@ -240,13 +237,12 @@ static size_t rows_of(const struct batch_result *result)
 
 static void describe(const struct safetensors_tensor *t, char *out, size_t size)
 {
-    struct buf text = BUF_INIT(size - 1);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(size - 1);
     buf_printf(&text, "%s [", safetensors_dtype_name(t->dtype));
     for (size_t i = 0; i < t->n_dims && !text.over; i++)
         buf_printf(&text, "%s%llu", i ? "," : "", (unsigned long long)t->shape[i]);
     buf_puts(&text, "]");
     memcpy(out, buf_str(&text), text.len + 1);
-    buf_done(&text);
 }
 
 static int check_tensor(const struct safetensors_tensor *t, uint32_t first, const struct safetensors_tensor *u,
@@ -369,11 +365,9 @@ static int join_tensors(const struct batch_result *results, size_t n, struct are
     if (r < 0)
         return r;
     if (safetensors_meta_get(&results[0].batch->doc, BATCH_COLUMNS)) {
-        struct scatter text;
-        scatter_init(&text);
+        _cleanup_(scatter_done) struct scatter text = SCATTER_INIT;
         join_columns(results, n, &text);
         meta[n_meta++] = (struct safetensors_meta){BATCH_COLUMNS, arena_strndup(a, buf_str(&text.own), text.own.len)};
-        scatter_done(&text);
     }
     for (size_t i = 0; i < n; i++)
         rows += rows_of(&results[i]);
@@ -393,13 +387,9 @@ int batch_join(const struct batch_result *results, size_t n, size_t given, struc
 {
     if (!n)
         return err_set(err, ERR_INVALID, "there are no results to join");
-    int r = check_all(results, n, err);
-    if (r == 0)
-        r = batch_check_parts(results[0].batch, n, err);
-    if (r == 0)
-        r = check_padding(results, n, given, err);
-    if (r < 0)
-        return r;
+    if (check_all(results, n, err) < 0 || batch_check_parts(results[0].batch, n, err) < 0 ||
+        check_padding(results, n, given, err) < 0)
+        return err->code;
     if (!results[0].batch->json)
         return join_tensors(results, n, a, out, err);
     join_columns(results, n, out);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/body_list.h"
 
-#include <endian.h>
+#include "common/base/le.h"
+
 #include <string.h>
 
 enum { HEAD = 8, PREFIX = 8 };
@@ -20,12 +21,10 @@ bool body_list_is(const char *data, size_t len)
 
 bool body_list_next(struct body_list *l, struct scatter_source *ret)
 {
-    uint64_t len;
     if (!l->n)
         return false;
     l->n--;
-    memcpy(&len, l->p, sizeof len);
-    *ret = (struct scatter_source){l->p + PREFIX, (size_t)le64toh(len)};
+    *ret = (struct scatter_source){l->p + PREFIX, (size_t)le_get_u64(l->p)};
     l->p += PREFIX + ret->len + padding(ret->len);
     return true;
 }
@@ -36,11 +35,9 @@ static bool fits(const struct body_list *l)
     const char *p = l->p;
     size_t left = l->len - HEAD;
     for (uint32_t i = 0; i < l->n; i++) {
-        uint64_t len;
         if (left < PREFIX)
             return false;
-        memcpy(&len, p, sizeof len);
-        len = le64toh(len);
+        uint64_t len = le_get_u64(p);
         left -= PREFIX;
         if (len > left || padding(len) > left - len)
             return false;
@@ -52,11 +49,9 @@ static bool fits(const struct body_list *l)
 
 int body_list_read(const char *data, size_t len, struct body_list *ret, struct err *err)
 {
-    uint32_t n;
     if (len < HEAD || !body_list_is(data, len))
         return err_set(err, ERR_INVALID, "no list of bodies");
-    memcpy(&n, data + sizeof mark, sizeof n);
-    *ret = (struct body_list){.data = data, .p = data + HEAD, .len = len, .n = le32toh(n)};
+    *ret = (struct body_list){.data = data, .p = data + HEAD, .len = len, .n = le_get_u32(data + sizeof mark)};
     return fits(ret)
                ? 0
                : err_set(err, ERR_INVALID, "a list of %u bodies that do not end where its %zu bytes end", ret->n, len);
@@ -64,15 +59,17 @@ int body_list_read(const char *data, size_t len, struct body_list *ret, struct e
 
 void body_list_begin(struct scatter *out, uint32_t n)
 {
-    n = htole32(n);
+    char number[4];
+    le_put_u32(number, n);
     scatter_own(out, mark, sizeof mark);
-    scatter_own(out, (const char *)&n, sizeof n);
+    scatter_own(out, number, sizeof number);
 }
 
 void body_list_before(struct scatter *out, size_t len)
 {
-    uint64_t prefix = htole64(len);
-    scatter_own(out, (const char *)&prefix, sizeof prefix);
+    char prefix[PREFIX];
+    le_put_u64(prefix, len);
+    scatter_own(out, prefix, sizeof prefix);
 }
 
 void body_list_behind(struct scatter *out, size_t len)

@@ -2,6 +2,7 @@
 #include "common/wire/call_head.h"
 
 #include "common/base/json_scan.h"
+#include "common/base/mem.h"
 #include "common/wire/traceparent.h"
 #include "common/wire/via.h"
 
@@ -56,15 +57,13 @@ static int get_flag(const struct json_item *m, bool *ret, struct err *err)
 
 static int get_via(const struct json_item *m, struct call_head *h, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *list;
-    int r = json_parse(m->text, m->len, NULL, &a, &list, err);
-    if (r == 0)
-        r = via_check(list, err);
-    arena_done(&a);
     h->via = m->text;
     h->via_len = m->len;
-    return r < 0 ? err_wrap(err, "the head of the call: \"via\"") : 0;
+    if (json_parse(m->text, m->len, NULL, &a, &list, err) < 0 || via_check(list, err) < 0)
+        return err_wrap(err, "the head of the call: \"via\"");
+    return 0;
 }
 
 static int get_member(const struct json_item *m, struct call_head *h, struct err *err)

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/base/err.h"
-#include "common/wire/utf8.h"
+#include "common/base/utf8.h"
 
 #include <stdbool.h>
 #include <stddef.h>

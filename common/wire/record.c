@@ -18,6 +18,11 @@ static enum sort sort_of(unsigned type)
     }
 }
 
+bool record_is_answer(unsigned type)
+{
+    return type == RECORD_RESULT || type == RECORD_ERROR;
+}
+
 const char *record_type_name(unsigned type)
 {
     switch (type) {

@@ -98,6 +98,7 @@ struct record_header {
 void record_header_encode(char *out, const struct record_header *h); // RECORD_HEADER_SIZE bytes
 // ERR_LIMIT for a length over RECORD_BODY_MAX, ERR_PROTO for everything that the specification does not allow.
 int record_header_decode(const char *in, struct record_header *ret, struct err *err);
+bool record_is_answer(unsigned type);        // RESULT or ERROR
 const char *record_type_name(unsigned type); // "CALL"; "?" for none
 
 // The body of a CALL is a u32 length, that many bytes of JSON (the head), and the arguments. They point into the body.

@@ -42,11 +42,6 @@ size_t record_parts_cost(const struct record_part *parts, size_t n)
     return cost;
 }
 
-bool record_is_answer(unsigned type)
-{
-    return type == RECORD_RESULT || type == RECORD_ERROR;
-}
-
 bool record_item_is_of(const struct record_item *it, uint32_t call, bool answers)
 {
     return it->h.call == call && record_is_answer(it->h.type) == answers;

@@ -51,7 +51,6 @@ size_t record_parts_cost(const struct record_part *parts, size_t n); // how many
 
 // One of the same call, and in the same direction.
 bool record_item_is_of(const struct record_item *it, uint32_t call, bool answers);
-bool record_is_answer(unsigned type);
 // Whether a record of it can go out now.
 bool record_item_can_go(const struct record_item *it);
 

@@ -70,15 +70,10 @@ uint64_t record_reader_unfinished(const struct record_reader *r)
     return first;
 }
 
-static bool is_answer(unsigned type)
-{
-    return type == RECORD_RESULT || type == RECORD_ERROR;
-}
-
 // Both sides of a connection may have a call of the same number: an answer continues only an answer.
 static bool goes_on(const struct record_open *o, const struct record_header *h)
 {
-    return o->call == h->call && o->rank == h->rank && is_answer(o->type) == is_answer(h->type);
+    return o->call == h->call && o->rank == h->rank && record_is_answer(o->type) == record_is_answer(h->type);
 }
 
 static struct record_open *open_find(struct record_reader *r, const struct record_header *h)
@@ -116,7 +111,8 @@ static bool end_unfinished(struct record_reader *r, const struct record_header *
         const struct record_open *o = &r->open[i];
         if (o->call != h->call)
             continue;
-        if (h->type == RECORD_CANCEL ? is_answer(o->type) : o->type != RECORD_RESULT || !same_rank(o->rank, h->rank))
+        if (h->type == RECORD_CANCEL ? record_is_answer(o->type)
+                                     : o->type != RECORD_RESULT || !same_rank(o->rank, h->rank))
             continue;
         collected = collected || o->body;
         open_drop(r, i);
@@ -126,10 +122,7 @@ static bool end_unfinished(struct record_reader *r, const struct record_header *
 
 static struct record_open *open_new(struct record_reader *r, const struct record_header *h, uint64_t seq)
 {
-    if (r->n_open == r->size_open) {
-        r->size_open = MAX(8u, r->size_open * 2);
-        r->open = xrealloc(r->open, r->size_open, sizeof *r->open);
-    }
+    MEM_GROW(r->open, r->n_open, r->size_open);
     struct record_open *o = &r->open[r->n_open++];
     *o = (struct record_open){.call = h->call, .rank = h->rank, .type = h->type, .seq = seq, .max = r->config.max_body};
     return o;

@@ -4,6 +4,7 @@
 #include "common/base/fiber.h"
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
+#include "common/base/le.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -202,9 +203,7 @@ static int check_names(struct safetensors *s, struct arena *a, struct err *err)
 
 int safetensors_head_len(const char *prefix, size_t *ret, struct err *err)
 {
-    uint64_t len = 0;
-    for (int i = 0; i < SAFETENSORS_PREFIX; i++)
-        len |= (uint64_t)(unsigned char)prefix[i] << (8 * i);
+    uint64_t len = le_get_u64(prefix);
     if (len > SAFETENSORS_HEAD_MAX)
         return err_set(err, ERR_LIMIT,
                        "not a safetensors document, or one with a head of %llu bytes, where at most %zu are read",
@@ -240,12 +239,10 @@ static int read_json(const char *data, size_t head, struct arena *a, struct safe
     size_t len = head - SAFETENSORS_PREFIX;
     if (!len || *text != '{')
         return err_set(err, ERR_INVALID, "its head is not a JSON object");
-    int r = json_parse(text, len, NULL, a, &root, err);
-    if (r == 0)
-        r = read_members(root, a, ret, err);
-    if (r == 0)
-        r = check_offsets(ret, head, err);
-    return r < 0 ? r : check_names(ret, a, err);
+    if (json_parse(text, len, NULL, a, &root, err) < 0 || read_members(root, a, ret, err) < 0 ||
+        check_offsets(ret, head, err) < 0)
+        return err->code;
+    return check_names(ret, a, err);
 }
 
 int safetensors_read_head(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err)
@@ -351,22 +348,17 @@ int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tenso
         if (__builtin_add_overflow(at, t->len, &at) || at > VALUES_MAX)
             return err_set(err, ERR_LIMIT, "tensors that are together larger than any memory");
     }
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w;
     writer_init(&w, SAFETENSORS_HEAD_MAX);
     write_json(&w, tensors, n, meta, n_meta);
-    int r = 0;
-    if (w.buf.over) {
-        r = err_set(err, ERR_LIMIT, "%zu tensors and their metadata need a head of more than %zu bytes", n,
-                    SAFETENSORS_HEAD_MAX);
-    } else {
-        char prefix[SAFETENSORS_PREFIX];
-        for (int i = 0; i < SAFETENSORS_PREFIX; i++)
-            prefix[i] = (char)((uint64_t)w.buf.len >> (8 * i));
-        scatter_own(out, prefix, sizeof prefix);
-        scatter_own(out, w.buf.data, w.buf.len);
-        for (size_t i = 0; i < n; i++)
-            tensors[i].offset += SAFETENSORS_PREFIX + w.buf.len;
-    }
-    writer_done(&w);
-    return r;
+    if (w.buf.over)
+        return err_set(err, ERR_LIMIT, "%zu tensors and their metadata need a head of more than %zu bytes", n,
+                       SAFETENSORS_HEAD_MAX);
+    char prefix[SAFETENSORS_PREFIX];
+    le_put_u64(prefix, w.buf.len);
+    scatter_own(out, prefix, sizeof prefix);
+    scatter_own(out, w.buf.data, w.buf.len);
+    for (size_t i = 0; i < n; i++)
+        tensors[i].offset += SAFETENSORS_PREFIX + w.buf.len;
+    return 0;
 }

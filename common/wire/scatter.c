@@ -11,7 +11,7 @@ enum { PART_UNITS = 16 }; // that a part costs
 
 void scatter_init(struct scatter *s)
 {
-    *s = (struct scatter){.own = BUF_INIT(SIZE_MAX / 2)}; // as long as what was read: that had the bounds
+    *s = SCATTER_INIT;
 }
 
 void scatter_done(struct scatter *s)
@@ -32,10 +32,7 @@ void scatter_add(struct scatter *s, uint32_t source, size_t offset, size_t len)
         last->len += len;
         return;
     }
-    if (s->n_parts == s->size) {
-        s->size = MAX(s->size * 2, (size_t)8);
-        s->parts = xrealloc(s->parts, s->size, sizeof *s->parts);
-    }
+    MEM_GROW(s->parts, s->n_parts, s->size);
     s->parts[s->n_parts++] = (struct scatter_part){source, offset, len};
 }
 

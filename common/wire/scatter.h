@@ -27,6 +27,8 @@ struct scatter_source {
     size_t len;
 };
 
+#define SCATTER_INIT ((struct scatter){.own = BUF_INIT(SIZE_MAX / 2)}) // as long as what was read: that had the bounds
+
 void scatter_init(struct scatter *s);
 void scatter_done(struct scatter *s);
 void scatter_own(struct scatter *s, const char *bytes, size_t len); // copies them

@@ -200,10 +200,7 @@ static uint32_t lend(struct share *s, struct blob *b)
     if (n != NONE) {
         s->free_lent = s->lent[n].next;
     } else {
-        if (s->n_lent == s->size_lent) {
-            s->size_lent = MAX(16u, s->size_lent * 2);
-            s->lent = xrealloc(s->lent, s->size_lent, sizeof *s->lent);
-        }
+        MEM_GROW(s->lent, s->n_lent, s->size_lent);
         n = s->n_lent++;
     }
     s->lent[n] = (struct share_lent){.blob = blob_ref(b)};

@@ -173,10 +173,7 @@ void spare_give(struct spare *s, char *data, size_t size)
         spare_free(data, size);
         return;
     }
-    if (s->n == s->size) {
-        s->size = MAX(2 * s->size, 8u);
-        s->blocks = xrealloc(s->blocks, s->size, sizeof *s->blocks);
-    }
+    MEM_GROW(s->blocks, s->n, s->size);
     bool kept = size <= s->max_bytes;
     unsigned at = kept ? s->n : 0; // one that is too long goes before the others
     memmove(&s->blocks[at + 1], &s->blocks[at], (s->n - at) * sizeof *s->blocks);

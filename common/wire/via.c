@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/via.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 
 #include <string.h>
@@ -24,13 +25,12 @@ static bool is_place(const char *text)
 
 int via_check(const struct json *via, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     bool good = via->type == JSON_LIST;
     JSON_FOREACH(v, via) {
         const char *text = json_str(v, &a);
         good = good && text && is_place(text);
     }
-    arena_done(&a);
     return good
                ? 0
                : err_set(err, ERR_INVALID, "must be a list of \"NAMESPACE/GROUP/RANK/METHOD\" or .../RANK/ROLE/METHOD");
@@ -38,11 +38,10 @@ int via_check(const struct json *via, struct err *err)
 
 int via_add(const char *via, size_t len, const struct via_place *place, struct buf *out, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *list = NULL;
     int r = len ? json_parse(via, len, NULL, &a, &list, err) : 0;
     size_t n = json_count(list);
-    arena_done(&a);
     if (r < 0)
         return r;
     if (n >= VIA_MAX)

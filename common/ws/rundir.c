@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/rundir.h"
 
+#include "common/base/file.h"
 #include "common/base/str.h"
 
 #include <dirent.h>
@@ -72,8 +73,7 @@ bool rundir_is_alive(const char *path)
         // EAGAIN: its queue is full, so somebody is there
         alive = connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0 || errno == EAGAIN;
     }
-    if (fd >= 0)
-        close(fd);
+    file_close(&fd);
     return alive;
 }
 

@@ -237,11 +237,10 @@ static void deliver_whole(struct ws_client *c, const struct frame_event *e)
     if (e->first)
         buf_reset(&c->text);
     if (buf_append(&c->text, e->data, e->len) < 0 || !e->last)
-        return;                   // the frame reader has the same cap
-    struct buf message = c->text; // the callback may pause, and nothing else may touch it
+        return;                                       // the frame reader has the same cap
+    _cleanup_(buf_done) struct buf message = c->text; // the callback may pause, and nothing else may touch it
     c->text = BUF_INIT(message.cap);
     c->config.on_message(c->config.ctx, e->text, buf_str(&message), message.len);
-    buf_done(&message);
 }
 
 static void take_data(struct ws_client *c, const struct frame_event *e)
@@ -339,10 +338,9 @@ static void take(struct ws_client *c, char *data, size_t len)
 
 static void take_held(struct ws_client *c)
 {
-    struct buf held = c->held;
+    _cleanup_(buf_done) struct buf held = c->held;
     c->held = BUF_INIT(held.cap);
     take(c, held.data, held.len);
-    buf_done(&held);
 }
 
 // Where the payload that comes next is to go; empty if it is only little, or may be something else.
@@ -451,12 +449,11 @@ static void on_alive(void *ctx)
 static void on_up(void *ctx)
 {
     struct ws_client *c = ctx;
-    struct buf request = BUF_INIT(HANDSHAKE_HEAD_MAX);
+    _cleanup_(buf_done) struct buf request = BUF_INIT(HANDSHAKE_HEAD_MAX);
     struct err err = ERR_INIT;
     c->busy++;
     snprintf(c->at, sizeof c->at, "%s", ws_link_at(c->link));
-    int r = ws_client_config_request(&c->config, ws_link_host(c->link), c->key, &request, &err);
-    if (r < 0) {
+    if (ws_client_config_request(&c->config, ws_link_host(c->link), c->key, &request, &err) < 0) {
         lost(c, &err);
     } else {
         c->state = STATE_HANDSHAKE;
@@ -464,7 +461,6 @@ static void on_up(void *ctx)
         ws_outbox_raw(&c->out, buf_take(&request), len);
         flush(c);
     }
-    buf_done(&request);
     leave(c);
 }
 

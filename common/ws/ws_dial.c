@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_dial.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 
 #include <errno.h>
@@ -32,9 +33,7 @@ static void end(struct try *t)
 {
     loop_poll_free(TAKE_PTR(t->poll));
     loop_timer_free(TAKE_PTR(t->limit));
-    if (t->fd >= 0)
-        close(t->fd);
-    t->fd = -1;
+    file_close(&t->fd);
 }
 
 // The next one begins at once; where there is none the last to end tells.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_link.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/memory.h"
@@ -93,9 +94,7 @@ static void drop_socket(struct ws_link *l)
     ws_dial_free(TAKE_PTR(l->dial));
     ws_tls_stream_free(TAKE_PTR(l->tls));
     loop_poll_free(TAKE_PTR(l->poll));
-    if (l->fd >= 0)
-        close(l->fd);
-    l->fd = -1;
+    file_close(&l->fd);
 }
 
 static void fail(struct ws_link *l)

@@ -3,6 +3,7 @@
 // that it could give for a failure.
 #include "common/ws/ws_listener.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
@@ -197,9 +198,7 @@ static void stop(struct ws_listener *l)
 {
     loop_poll_free(TAKE_PTR(l->poll));
     loop_timer_free(TAKE_PTR(l->retry));
-    if (l->fd >= 0)
-        close(l->fd);
-    l->fd = -1;
+    file_close(&l->fd);
     if (l->unix_path)
         unlink(l->unix_path);
     free(TAKE_PTR(l->unix_path));
@@ -222,10 +221,8 @@ int ws_listener_new(struct ws_server *server, const char *address, bool tls, str
     list_append(&server->listeners, &l->link);
     int port = str_starts(address, "unix:") ? listen_unix(l, address, err) : listen_tcp(l, address, err);
     int r = port < 0 ? port : vhost_new(l, tls, err);
-    if (r == 0 && !(l->poll = loop_poll_new(server->loop, l->fd, on_acceptable, l)))
-        r = cannot(err, address, "the loop cannot watch it");
-    if (r == 0)
-        r = loop_poll_set(l->poll, LOOP_READ, err);
+    if (r == 0 && !(l->poll = loop_poll_read(server->loop, l->fd, on_acceptable, l, err)))
+        r = err_wrap(err, "cannot listen on %s", address);
     if (r < 0) {
         ws_listener_free(l);
         return r;

@@ -18,6 +18,7 @@
 // all that have something to say in one turn, and each takes 15 to 60 us: 50 ms for a thousand that hang up together.
 #include "common/ws/ws_preread.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/wire/request_line.h"
 #include "common/ws/ws_connection.h"
@@ -252,27 +253,21 @@ static int take(struct ws_preread *p, struct waiting *w, bool ends)
 
 // What libwebsockets has
 
-static int owner_index(void)
-{
-    static int index = -1;
-    if (index < 0)
-        index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-    return index;
-}
+enum data { OWNER, BEGUN };
 
-static int begun_index(void)
+static int index_of(enum data what)
 {
-    static int index = -1;
-    if (index < 0)
-        index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
-    return index;
+    static int indices[] = {-1, -1};
+    if (indices[what] < 0)
+        indices[what] = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
+    return indices[what];
 }
 
 static int on_client_hello(SSL *ssl, int *ret_alert, void *ctx)
 {
     struct ws_server *server = ctx;
-    bool second = SSL_get_ex_data(ssl, begun_index());
-    SSL_set_ex_data(ssl, begun_index(), server);
+    bool second = SSL_get_ex_data(ssl, index_of(BEGUN));
+    SSL_set_ex_data(ssl, index_of(BEGUN), server);
     if (!second || !server->preread || server->preread->second_hellos-- > 0)
         return SSL_CLIENT_HELLO_SUCCESS;
     server->counters.turned_away++;
@@ -288,7 +283,7 @@ void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx)
 // libwebsockets reads on once the handshake is done, if it is not held back.
 static void on_handshake(const SSL *ssl, int where, int ret)
 {
-    struct ws_connection *c = SSL_get_ex_data(ssl, owner_index());
+    struct ws_connection *c = SSL_get_ex_data(ssl, index_of(OWNER));
     (void)ret;
     if (!(where & SSL_CB_HANDSHAKE_DONE) || c->stage != WS_HANDSHAKE)
         return;
@@ -301,7 +296,7 @@ static void on_handshake(const SSL *ssl, int where, int ret)
 // 100 GB, so one of many is cut off: OpenSSL takes what comes then for bytes behind the end.
 static void on_record(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *ctx)
 {
-    struct ws_connection *c = SSL_get_ex_data(ssl, owner_index());
+    struct ws_connection *c = SSL_get_ex_data(ssl, index_of(OWNER));
     (void)version, (void)ctx;
     bool head = type == SSL3_RT_HEADER || type == SSL3_RT_INNER_CONTENT_TYPE; // of TLS 1.2, of TLS 1.3
     bool of_handshake = head && len && *(const unsigned char *)data == SSL3_RT_HANDSHAKE;
@@ -317,7 +312,7 @@ static void on_record(int sent, int version, int type, const void *data, size_t 
 // If the client's answer comes before OpenSSL looks for it, the handshake is done already.
 static void expect(struct ws_connection *c, SSL *ssl)
 {
-    SSL_set_ex_data(ssl, owner_index(), c);
+    SSL_set_ex_data(ssl, index_of(OWNER), c);
     SSL_set_info_callback(ssl, on_handshake);
     SSL_set_msg_callback(ssl, on_record);
     if (SSL_is_init_finished(ssl))
@@ -497,10 +492,10 @@ int ws_preread_new(struct ws_server *server, struct err *err)
     p->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (p->epoll < 0)
         return err_set(err, ERR_IO, "no descriptor for the server's new connections: %s", strerror(errno));
-    p->poll = loop_poll_new(server->loop, p->epoll, on_ready, p);
+    p->poll = loop_poll_read(server->loop, p->epoll, on_ready, p, err);
     p->late = loop_timer_new(server->loop, on_late, p);
     p->again = loop_timer_new(server->loop, go_on, p);
-    return loop_poll_set(p->poll, LOOP_READ, err);
+    return p->poll ? 0 : err->code;
 }
 
 void ws_preread_free(struct ws_server *server)
@@ -512,7 +507,6 @@ void ws_preread_free(struct ws_server *server)
     loop_poll_free(p->poll);
     loop_timer_free(p->late);
     loop_timer_free(p->again);
-    if (p->epoll >= 0)
-        close(p->epoll);
+    file_close(&p->epoll);
     free(p);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/ws_reader.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/ws/ws_fair_queue.h"
 
@@ -29,7 +30,6 @@ enum {
 struct ws_readers {
     int epoll;
     struct loop_poll *poll;
-    struct loop_look *look;
     struct ws_fair_queue queue;
     uint64_t turn;
     size_t left;       // bytes of this turn
@@ -166,9 +166,10 @@ static void read_again(struct ws_readers *all)
         note_ready(CONTAINER_OF(l, struct ws_reader, later));
 }
 
-static bool read_ready(void *ctx)
+bool ws_readers_look(void *ctx)
 {
-    struct ws_readers *all = ctx;
+    const struct ws_server *server = ctx;
+    struct ws_readers *all = server->readers;
     struct list *next;
     bool any = ask_kernel(all);
     read_again(all);
@@ -181,7 +182,7 @@ static bool read_ready(void *ctx)
 static void on_ready(void *ctx, int events)
 {
     (void)events;
-    (void)read_ready(ctx);
+    (void)ws_readers_look(ctx);
 }
 
 // The head of a record is not read by itself, and a connection that is silent keeps no buffers.
@@ -256,9 +257,8 @@ int ws_readers_new(struct ws_server *server, struct err *err)
     if (all->epoll < 0 || all->bell < 0 ||
         epoll_ctl(all->epoll, EPOLL_CTL_ADD, all->bell, &(struct epoll_event){.events = EPOLLIN | EPOLLET}) < 0)
         return err_set(err, ERR_IO, "no descriptor for the server's connections: %s", strerror(errno));
-    all->poll = loop_poll_new(server->loop, all->epoll, on_ready, all);
-    all->look = loop_look_new(server->loop, read_ready, all);
-    return loop_poll_set(all->poll, LOOP_READ, err);
+    all->poll = loop_poll_read(server->loop, all->epoll, on_ready, server, err);
+    return all->poll ? 0 : err->code;
 }
 
 void ws_readers_free(struct ws_server *server)
@@ -266,12 +266,9 @@ void ws_readers_free(struct ws_server *server)
     struct ws_readers *all = TAKE_PTR(server->readers);
     if (!all)
         return;
-    loop_look_free(all->look);
     loop_poll_free(all->poll);
     ws_fair_queue_done(&all->queue);
-    if (all->epoll >= 0)
-        close(all->epoll);
-    if (all->bell >= 0)
-        close(all->bell);
+    file_close(&all->epoll);
+    file_close(&all->bell);
     free(all);
 }

@@ -28,6 +28,7 @@ struct ws_reader {
 int ws_readers_new(struct ws_server *server, struct err *err);
 void ws_readers_free(struct ws_server *server);
 void ws_readers_begin(struct ws_server *server); // before each turn
+bool ws_readers_look(void *server);              // reads what is there; whether there was any
 
 // Begins with the next turn, if it is wanted. Of "", as are all strangers, until it has an owner.
 void ws_reader_init(struct ws_reader *r, struct ws_connection *c, size_t (*read)(struct ws_reader *r, bool alone),

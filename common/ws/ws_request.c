@@ -219,10 +219,9 @@ static int send_now(struct ws_connection *c, const struct buf *text, enum lws_wr
 static int upgrade_refuse(struct ws_request *r, const struct err *err)
 {
     struct ws_connection *c = r->connection;
-    struct buf text = BUF_INIT(4096);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(4096);
     handshake_refuse_write(&text, err->http_status ? err->http_status : 403, err->msg);
     send_now(c, &text, LWS_WRITE_HTTP_FINAL);
-    buf_done(&text);
     c->server->counters.refused++;
     request_free(r);
     return -1; // sends what is left of it, then closes
@@ -323,10 +322,9 @@ static bool expects_word(struct ws_request *r)
 
 static int send_word(struct ws_connection *c)
 {
-    struct buf text = BUF_INIT(64);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(64);
     buf_puts(&text, "HTTP/1.1 100 Continue\r\n\r\n");
     int r = send_now(c, &text, LWS_WRITE_HTTP_HEADERS_CONTINUATION);
-    buf_done(&text);
     return r < 0 ? -1 : 0;
 }
 

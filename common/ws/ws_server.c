@@ -262,18 +262,13 @@ struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config
     server->scratch = xmalloc(LWS_PRE + RECORD_MESSAGE + 64);
     server->read_buf = xmalloc(server->config.read_size);
     set_files(&server->config);
-    int r = config->cert_pem ? ws_server_certificate(server, config->cert_pem, config->key_pem, err) : 0;
-    if (r == 0)
-        r = context_new(server, err);
-    if (r == 0)
-        r = ws_readers_new(server, err);
-    if (r == 0)
-        r = ws_preread_new(server, err);
-    if (r < 0) {
+    if ((config->cert_pem && ws_server_certificate(server, config->cert_pem, config->key_pem, err) < 0) ||
+        context_new(server, err) < 0 || ws_readers_new(server, err) < 0 || ws_preread_new(server, err) < 0) {
         ws_server_free(server);
         return NULL;
     }
     server->hook = loop_hook_new(loop, before_waiting, server);
+    loop_hook_look(server->hook, ws_readers_look);
     server->sweep = loop_timer_new(loop, on_sweep, server);
     server->again = loop_timer_new(loop, on_again, server);
     return server;

@@ -8,6 +8,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,6 +7,7 @@
 #include "operator/proxy/jsonrpc.h"
 #include "operator/proxy/router.h"
 #include "operator/proxy/tenant.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdlib.h>
 #include <string.h>

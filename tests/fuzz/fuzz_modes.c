@@ -7,6 +7,7 @@
 #include "common/wire/body_list.h"
 #include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "operator/agents/replica_reports.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdlib.h>
 #include <string.h>

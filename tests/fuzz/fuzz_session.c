@@ -6,6 +6,7 @@
 #include "common/base/mem.h"
 #include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -106,12 +106,10 @@ static void tell_gone(struct group *g, const struct place *p)
 // are.
 static int kill_orphans(struct group *g)
 {
-    struct arena arena = ARENA_INIT;
+    _cleanup_(arena_done) struct arena arena = ARENA_INIT;
     struct reaper *r = g->agent->reaper;
     const char *mark = arena_printf(&arena, "CADRE_GROUP_UID=%s", supervisor_group(g->supervisor));
-    int n = g->n_running ? 0 : reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
-    arena_done(&arena);
-    return n;
+    return g->n_running ? 0 : reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
 }
 
 // Processes that left their group (daemons, workers of a launcher that was killed) would keep GPU memory and ports from
@@ -220,7 +218,7 @@ static const char *who_is(const struct group *g, const struct supervisor_process
 
 static void on_launch(struct group *g, const struct supervisor_action *action)
 {
-    struct arena arena = ARENA_INIT;
+    _cleanup_(arena_done) struct arena arena = ARENA_INIT;
     struct err err = ERR_INIT;
     struct place_run run = {0};
     struct place *p = place_need(g, action->rank);
@@ -231,7 +229,6 @@ static void on_launch(struct group *g, const struct supervisor_action *action)
         place_start(p, who, &run);
     else
         place_fail(p, who, err.msg);
-    arena_done(&arena);
 }
 
 // "it resolves to 10.0.0.1, 10.0.0.7", and whether the address looked for is one of them.
@@ -251,12 +248,11 @@ static bool look_for(const struct addrinfo *found, const char *address, struct b
 static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
 {
     struct group *g = ctx;
-    struct buf words = BUF_INIT(200);
+    _cleanup_(buf_done) struct buf words = BUF_INIT(200);
     const char *address = supervisor_master_ip(g->supervisor);
     g->resolve = NULL;
     bool matches = found && look_for(found, address, &words);
     supervisor_resolved(g->supervisor, loop_now_ms(g->agent->config.loop), matches, found ? buf_str(&words) : err->msg);
-    buf_done(&words);
     carry_out(g);
 }
 

@@ -182,10 +182,11 @@ static void on_command(struct connection *c, const struct record *r, enum comman
 // A pod that lacks an archive asks for a piece of it.
 static void on_archive(struct connection *c, const struct record *r)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct archive_piece p;
-    struct buf piece = BUF_INIT(ARCHIVE_PIECE_MAX), body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
+    _cleanup_(buf_done) struct buf piece = BUF_INIT(ARCHIVE_PIECE_MAX),
+                                   body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
     if (archive_piece_read(r->body, r->len, &a, &p, &err) == 0) {
         p.missing = pod_archives_read(agent_pod_archives(c->config.agent), p.sha256, p.offset, &piece, &err) < 0;
         p.data = piece.data;
@@ -196,9 +197,6 @@ static void on_archive(struct connection *c, const struct record *r)
         if (ws_client_queued(c->client) < WS_LOW_MARK)
             (void)ws_client_record_copy(c->client, &h, body.data, body.len, &err);
     }
-    buf_done(&body);
-    buf_done(&piece);
-    arena_done(&a);
 }
 
 // A close follows.
@@ -259,13 +257,12 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 // "Bearer TOKEN"; NULL and an error where there should be a token and is none.
 static char *read_token(const struct connection *c, struct err *err)
 {
-    struct buf token = BUF_INIT(TOKEN_MAX);
+    _cleanup_(buf_done) struct buf token = BUF_INIT(TOKEN_MAX);
     char *header = NULL;
     if (file_read(c->config.token_file, &token, err) == 0)
         header = xasprintf("Bearer %.*s", (int)strcspn(buf_str(&token), " \t\r\n"), buf_str(&token));
     else
         err_set(err, ERR_UNAUTHORIZED, "the pod's token: %.500s", err->msg);
-    buf_done(&token);
     return header;
 }
 

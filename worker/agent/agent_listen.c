@@ -55,15 +55,11 @@ static struct listen_group *find(const struct listen *l, const char *uid)
 
 void listen_command(struct listen *l, const char *body, size_t len)
 {
-    struct arena a = ARENA_INIT;
-    struct err ignored = ERR_INIT;
-    struct json *root = NULL;
-    if (json_parse(body, len, NULL, &a, &root, &ignored) < 0)
-        root = NULL;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const struct json *root = json_read(body, len, &a);
     const char *uid = json_str(json_get(root, "group"), &a);
-    const struct json *on = json_get(root, "listen");
     struct listen_group *g = uid ? find(l, uid) : NULL;
-    bool listens = on && on->type == JSON_BOOL && on->len == 4;
+    bool listens = json_is_true(json_get(root, "listen"));
     if (g && !listens) {
         forget(l, g);
     } else if (uid && !g && listens && l->n_groups < LISTEN_GROUPS_MAX) {
@@ -73,7 +69,6 @@ void listen_command(struct listen *l, const char *body, size_t len)
         list_append(&l->groups, &g->link);
         l->n_groups++;
     }
-    arena_done(&a);
 }
 
 bool listen_line(struct listen *l, const char *group, int rank, const char *text, size_t len)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/child_reaper.h"
 
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -126,8 +127,7 @@ static pid_t parent_of(const char *pid)
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
+    file_close(&fd);
     text[MAX(n, 0)] = '\0';
     const char *name_end = strrchr(text, ')');
     return name_end && strlen(name_end) > 4 && name_end[2] != 'Z' ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;

@@ -202,7 +202,7 @@ static void read_stop(struct reader *r, const struct json *body)
     const struct json *end = json_get(body, "end");
     if (end && end->type != JSON_BOOL)
         wrong(r, "end", "not true or false");
-    r->c->end = end && end->text[0] == 't';
+    r->c->end = json_is_true(end);
 }
 
 static void read_body(struct reader *r, const struct json *body)
@@ -226,12 +226,11 @@ static void read_body(struct reader *r, const struct json *body)
 int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err)
 {
     struct command *c = command_new(type, NULL, 0);
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *body;
     struct reader r = {c, err};
     if (json_parse(json, len, NULL, &a, &body, err) == 0)
         read_body(&r, body);
-    arena_done(&a);
     if (err->code == 0) {
         *ret = c;
         return 0;

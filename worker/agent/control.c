@@ -84,11 +84,10 @@ struct control *control_new(struct loop *loop, struct agent *agent, int fd, stru
     *c = (struct control){.agent = agent, .fd = fd};
     fcntl(fd, F_SETFD, FD_CLOEXEC);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    c->poll = loop_poll_new(loop, fd, on_readable, c);
-    if (c->poll && loop_poll_set(c->poll, LOOP_READ, err) == 0)
+    c->poll = loop_poll_read(loop, fd, on_readable, c, err);
+    if (c->poll)
         return c;
-    if (err->code == 0)
-        err_set(err, ERR_INVALID, "--control %d: not a socket", fd);
+    err_set(err, ERR_INVALID, "--control %d: not a socket", fd);
     control_free(c);
     return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/map.h"
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/install.h"
 
@@ -90,7 +91,7 @@ static void put_pod(struct builder *b, const char *const *pod)
 // As Kubernetes does, to the letter: $$ is $, also where no name follows; what is not set, or not closed, stays.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a)
 {
-    struct buf b = BUF_INIT(EXPANDED_MAX);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(EXPANDED_MAX);
     for (const char *at; (at = strchr(text, '$'));) {
         const char *close = at[1] == '(' ? strchr(at, ')') : NULL, *end = close ? close + 1 : at + 1;
         const char *value = close ? environment_get(env, arena_strndup(a, at + 2, (size_t)(close - at - 2))) : NULL;
@@ -103,7 +104,6 @@ const char *environment_expand(const char *const *env, const char *text, struct 
     }
     buf_puts(&b, text);
     const char *ret = arena_strdup(a, buf_str(&b));
-    buf_done(&b);
     return ret;
 }
 

@@ -68,11 +68,10 @@ static int pool_init(struct pool *p, const struct gpus *g, const int *indices, s
 
 static const char *join(const struct pool *p, int first, int n, struct arena *a)
 {
-    struct buf b = BUF_INIT(GPUS_MAX * 64);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(GPUS_MAX * 64);
     for (int i = 0; i < n; i++)
         buf_printf(&b, "%s%s", i ? "," : "", p->names[(first + i) % p->n]);
     const char *text = arena_strdup(a, buf_str(&b));
-    buf_done(&b);
     return text;
 }
 

@@ -179,12 +179,8 @@ bool message_command_type(unsigned record_type, enum command_type *ret)
 
 int64_t message_heartbeat_ms(const char *welcome, size_t len)
 {
-    struct arena a = ARENA_INIT;
-    struct err ignored = ERR_INIT;
-    struct json *body = NULL;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     int64_t ms = HEARTBEAT_MS;
-    if (json_parse(welcome, len, NULL, &a, &body, &ignored) == 0)
-        json_i64(json_get(body, "heartbeatMs"), &ms);
-    arena_done(&a);
+    json_i64(json_get(json_read(welcome, len, &a), "heartbeatMs"), &ms);
     return MIN(MAX(ms, (int64_t)HEARTBEAT_MIN_MS), (int64_t)HEARTBEAT_MAX_MS);
 }

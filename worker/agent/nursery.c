@@ -41,7 +41,7 @@ static void put(struct buf *b, const char *text)
 static int describe(int argc, char *const *argv, int control)
 {
     char program[PATH_MAX] = "", dir[PATH_MAX], number[16];
-    struct buf b = BUF_INIT(ASKED_MAX);
+    _cleanup_(buf_done) struct buf b = BUF_INIT(ASKED_MAX);
     if (readlink("/proc/self/exe", program, sizeof program - 1) < 0 || !getcwd(dir, sizeof dir))
         return -1;
     put(&b, program);
@@ -54,9 +54,7 @@ static int describe(int argc, char *const *argv, int control)
         put(&b, argv[i]);
     for (char **e = environ; *e; e++)
         put(&b, *e);
-    int fd = file_in_memory("agent", &b);
-    buf_done(&b);
-    return fd;
+    return file_in_memory("agent", &b);
 }
 
 static bool send_files(int to, const int *files)
@@ -86,8 +84,7 @@ static bool ask(struct stand_in *s, const char *path, int argc, char *const *arg
     int described = describe(argc, argv, control);
     const int files[FILES] = {described, STDOUT_FILENO, STDERR_FILENO, control >= 0 ? control : STDERR_FILENO};
     bool asked = described >= 0 && send_files(s->fd, files);
-    if (described >= 0)
-        close(described);
+    file_close(&described);
     return asked;
 }
 
@@ -170,10 +167,8 @@ bool nursery_run(int argc, char *const *argv, int control, int *ret_code)
         live(&s);
         sigprocmask(SIG_UNBLOCK, &s.blocked, NULL);
     }
-    if (s.fd >= 0)
-        close(s.fd);
-    if (s.signals >= 0)
-        close(s.signals);
+    file_close(&s.fd);
+    file_close(&s.signals);
     *ret_code = s.code;
     return s.born;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/pod_archives.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/archive_piece.h"
@@ -126,10 +127,9 @@ int pod_archives_read(struct pod_archives *k, const char *sha256, int64_t offset
     _cleanup_(free_p) char *piece = fd >= 0 ? xmalloc(ARCHIVE_PIECE_MAX) : NULL;
     ssize_t n = fd >= 0 ? pread(fd, piece, ARCHIVE_PIECE_MAX, (off_t)offset) : -1;
     const char *why = n == 0 ? "it is not so long" : strerror(errno);
-    if (fd >= 0)
-        close(fd);
     if (a && fd < 0)
         note(k, a, false);
+    file_close(&fd);
     if (n <= 0)
         return err_set(err, ERR_NOT_FOUND, "archive %.12s: %s", sha256, a ? why : "this pod has never wanted it");
     return buf_append(out, piece, (size_t)n);

@@ -2,6 +2,7 @@
 #include "worker/agent/probe.h"
 
 #include "common/base/buf.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/rank_process.h"
@@ -81,6 +82,7 @@ static void take_gpus(struct probe *p, struct arena *memory, struct gpu *gpus, s
         }
     arena_done(&p->memory);
     p->memory = *memory;
+    *memory = ARENA_INIT;
     p->gpus = gpus;
     p->n = n;
     p->version++;
@@ -89,7 +91,7 @@ static void take_gpus(struct probe *p, struct arena *memory, struct gpu *gpus, s
 
 static void take_line(struct probe *p, const char *text, size_t len)
 {
-    struct arena memory = ARENA_INIT;
+    _cleanup_(arena_done) struct arena memory = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *line = NULL;
     struct gpu *gpus = NULL;
@@ -105,15 +107,12 @@ static void take_line(struct probe *p, const char *text, size_t len)
     }
     say(p, "not watched", error ? error : err.msg);
     p->over = true;
-    arena_done(&memory);
 }
 
 static void close_pipe(struct probe *p)
 {
     loop_poll_free(TAKE_PTR(p->poll));
-    if (p->fd >= 0)
-        close(p->fd);
-    p->fd = -1;
+    file_close(&p->fd);
     buf_reset(&p->line);
 }
 
@@ -197,8 +196,8 @@ static void start(void *ctx)
         close_pipe(p);
         return;
     }
-    p->poll = loop_poll_new(p->config.loop, p->fd, on_readable, p);
-    if (loop_poll_set(p->poll, LOOP_READ, &err) < 0)
+    p->poll = loop_poll_read(p->config.loop, p->fd, on_readable, p, &err);
+    if (!p->poll)
         say(p, "not watched", err.msg);
     loop_timer_arm(p->silent_timer, PROBE_SILENT_MS);
 }
@@ -289,7 +288,7 @@ static void add_ranks(const struct probe *p, const struct supervisor *s, size_t 
 
 void probe_write(const struct probe *p, struct json_writer *w)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct gpu *gpus = arena_array(&a, p->n, sizeof *gpus);
     size_t most = 0, left = GPU_RANKS_MAX;
     for (size_t i = 0; i < agent_group_count(p->config.agent); i++)
@@ -305,5 +304,4 @@ void probe_write(const struct probe *p, struct json_writer *w)
     for (size_t i = 0; i < p->n; i++)
         gpu_write(w, &gpus[i]);
     writer_list_end(w);
-    arena_done(&a);
 }

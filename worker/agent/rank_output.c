@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/rank_output.h"
 
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/mem.h"
 #include "worker/agent/lines.h"
@@ -100,9 +101,7 @@ static void stream_end(struct stream *s)
 {
     loop_poll_free(s->poll);
     s->poll = NULL;
-    if (s->fd >= 0)
-        close(s->fd);
-    s->fd = -1;
+    file_close(&s->fd);
     lines_flush(&s->lines, sink_queue(s->sink));
     sink_send(s->sink);
 }
@@ -213,8 +212,7 @@ struct output_process *output_open(struct output *o, const char *prefix, int ret
     if (r == 0)
         return p;
     for (int i = 0; i < STREAMS; i++)
-        if (ret_fds[i] >= 0)
-            close(ret_fds[i]);
+        file_close(&ret_fds[i]);
     process_destroy(p);
     return NULL;
 }

@@ -2,6 +2,7 @@
 #include "worker/agent/rank_place.h"
 
 #include "common/base/arena.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "worker/agent/environment.h"
 #include "worker/agent/lines.h"
@@ -48,9 +49,7 @@ static void clear(struct place *p)
 static void close_fds(struct place *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->fds); i++) {
-        if (p->fds[i] >= 0)
-            close(p->fds[i]);
-        p->fds[i] = -1;
+        file_close(&p->fds[i]);
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/base/arena.h"
 #include "common/base/child.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/agent/environment.h"
@@ -253,7 +254,7 @@ static pid_t fork_child(const struct process_config *c, const struct lookup *l, 
 
 static pid_t start_child(const struct process_config *c, int *ret_start_fd, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct lookup lookup;
     int ends[2] = {-1, -1};
     int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -262,11 +263,8 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
     if (null_fd < 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0 ||
         (pid = fork_child(c, &lookup, c->in ? c->in : null_fd, ends[1])) < 0)
         err_set(err, ERR_UNAVAILABLE, "cannot start %s: %s", c->argv[0], strerror(errno));
-    arena_done(&a);
-    if (null_fd >= 0)
-        close(null_fd);
-    if (ends[1] >= 0)
-        close(ends[1]);
+    file_close(&null_fd);
+    file_close(&ends[1]);
     if (pid < 0 && ends[0] >= 0)
         close(ends[0]);
     *ret_start_fd = ends[0];
@@ -285,11 +283,10 @@ static struct process *watch(const struct process_config *c, pid_t pid, int star
     p->child = reaper_watch_child(c->reaper, pid, on_child_exit, p);
     p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
     p->gone_timer = loop_timer_new(c->loop, on_look_gone, p);
-    p->start_poll = loop_poll_new(c->loop, start_fd, on_start_fd, p);
-    if (p->start_poll && loop_poll_set(p->start_poll, LOOP_READ, err) == 0)
+    p->start_poll = loop_poll_read(c->loop, start_fd, on_start_fd, p, err);
+    if (p->start_poll)
         return p;
-    if (err->code == 0)
-        err_set(err, ERR_IO, "cannot start %s: the event loop takes no more files", p->command);
+    err_wrap(err, "cannot start %s", p->command);
     process_free(p);
     return NULL;
 }
@@ -348,8 +345,7 @@ void process_free(struct process *p)
     loop_poll_free(p->start_poll);
     loop_timer_free(p->kill_timer);
     loop_timer_free(p->gone_timer);
-    if (p->start_fd >= 0)
-        close(p->start_fd);
+    file_close(&p->start_fd);
     free(p->command);
     free(p->dir);
     free(p);

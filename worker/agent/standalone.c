@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/agent/standalone.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -22,8 +23,7 @@ static int free_port(int *ret, struct err *err)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), r = 0;
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 || getsockname(fd, (struct sockaddr *)&a, &len) != 0)
         r = err_set(err, ERR_UNAVAILABLE, "cannot find a free port on 127.0.0.1: %s", strerror(errno));
-    if (fd >= 0)
-        close(fd);
+    file_close(&fd);
     *ret = ntohs(a.sin_port);
     return r;
 }

@@ -71,10 +71,7 @@ void supervisor_free(struct supervisor *s)
 
 static struct supervisor_action *act(struct supervisor *s, enum supervisor_action_type type)
 {
-    if (s->last == s->size) {
-        s->size = MAX(2 * s->size, 16);
-        s->actions = xrealloc(s->actions, s->size, sizeof *s->actions);
-    }
+    MEM_GROW(s->actions, s->last, s->size);
     struct supervisor_action *a = &s->actions[s->last++];
     *a = (struct supervisor_action){.type = type, .attempt = s->attempt};
     return a;

@@ -57,13 +57,6 @@ struct template
     char why[SAID_MAX]; // it does not fork
 };
 
-static void close_fd(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 void birth_cancel(struct birth *b)
 {
     if (!b)
@@ -71,9 +64,9 @@ void birth_cancel(struct birth *b)
     loop_timer_arm(b->template->turn, 0); // the next one's
     list_remove(&b->link);
     loop_poll_free(b->poll);
-    close_fd(&b->fd); // a rank that was forked meanwhile ends
+    file_close(&b->fd); // a rank that was forked meanwhile ends
     for (size_t i = 0; i < PASSED; i++)
-        close_fd(&b->passed[i]);
+        file_close(&b->passed[i]);
     free(b);
 }
 
@@ -104,7 +97,7 @@ static void forget_process(struct template *t)
     lose_births(t);
     loop_timer_disarm(t->import_timer);
     loop_poll_free(TAKE_PTR(t->poll));
-    close_fd(&t->fd);
+    file_close(&t->fd);
     process_free(TAKE_PTR(t->process));
     output_close(TAKE_PTR(t->output));
 }
@@ -205,9 +198,8 @@ static void on_idle_timer(void *ctx)
 
 static int listen_to_it(struct template *t, struct err *err)
 {
-    t->poll = loop_poll_new(t->config.loop, t->fd, on_said, t);
-    return t->poll ? loop_poll_set(t->poll, LOOP_READ, err)
-                   : err_set(err, ERR_IO, "the event loop takes no more files");
+    t->poll = loop_poll_read(t->config.loop, t->fd, on_said, t, err);
+    return err->code;
 }
 
 static int start(struct template *t, const struct template_source *s, struct err *err)
@@ -242,8 +234,8 @@ static int start(struct template *t, const struct template_source *s, struct err
 
 static void end_seed(struct template_seed *seed)
 {
-    close_fd(&seed->birth);
-    close_fd(&seed->control);
+    file_close(&seed->birth);
+    file_close(&seed->control);
     *seed = (struct template_seed){0, -1, -1};
 }
 
@@ -312,15 +304,12 @@ void template_want(struct template *t, const struct template_source *s)
 // takes as the template has it: python3 may be a script that sets variables, and imports may.
 static int environment_file(const struct template *t, const struct birth_config *c)
 {
-    struct buf b = BUF_INIT(SOURCE_MAX);
-    struct arena a = ARENA_INIT;
+    _cleanup_(buf_done) struct buf b = BUF_INIT(SOURCE_MAX);
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     const char *const dir[] = {c->dir ? c->dir : "", NULL};
     put_all(&b, dir);
     put_all(&b, environment_changes(t->env, c->env, &a));
-    arena_done(&a);
-    int fd = file_in_memory("environment", &b);
-    buf_done(&b);
-    return fd;
+    return file_in_memory("environment", &b);
 }
 
 // "P" and the pid of the rank, or "N" and why there is none. False: nothing has come yet.
@@ -366,11 +355,10 @@ static int send_passed(const struct template *t, struct birth *const *births, si
 static int listen_to(struct birth *b, struct err *err)
 {
     for (size_t i = 0; i < PASSED; i++)
-        close_fd(&b->passed[i]);
+        file_close(&b->passed[i]);
     b->asked = true;
-    b->poll = loop_poll_new(b->template->config.loop, b->fd, on_born, b);
-    return b->poll ? loop_poll_set(b->poll, LOOP_READ, err)
-                   : err_set(err, ERR_IO, "the event loop takes no more files");
+    b->poll = loop_poll_read(b->template->config.loop, b->fd, on_born, b, err);
+    return err->code;
 }
 
 // All that wait, in one packet: the template forks them in one go.

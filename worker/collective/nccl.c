@@ -247,7 +247,7 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
 {
     char(*texts)[VERSION_SIZE] = xcalloc((size_t)s->n, sizeof *texts);
     const char **versions = xcalloc((size_t)s->n, sizeof *versions);
-    struct buf differ = BUF_INIT(sizeof err->msg);
+    _cleanup_(buf_done) struct buf differ = BUF_INIT(sizeof err->msg);
     int r = 0;
     for (int i = 0; i < s->n; i++) {
         version_text((int)le_get_u32(((const struct greeting *)blobs[i])->version), texts[i]);
@@ -256,7 +256,6 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
     if (!agreement_holds(versions, s->names, s->n, &differ))
         r = err_set(err, ERR_INVALID, "all members need the same version of NCCL in their images: %s",
                     buf_str(&differ));
-    buf_done(&differ);
     free(versions);
     free(texts);
     return r;

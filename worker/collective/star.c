@@ -3,6 +3,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "worker/collective/agreement.h"
 #include "worker/collective/pulse.h"
@@ -124,7 +125,7 @@ static void tell_all(struct star *s, enum star_frame_kind kind, const char *text
 
 static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_t *lens, struct err *err)
 {
-    struct buf all = BUF_INIT(STAR_FRAME_MAX);
+    _cleanup_(buf_done) struct buf all = BUF_INIT(STAR_FRAME_MAX);
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->n_links; i++)
         r = expect(s, &s->links[i], FRAME_BLOB, &blobs[i + 1], &lens[i + 1], until, err);
@@ -139,7 +140,6 @@ static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_
             r = missing(s, &s->links[i], ERR_GONE, err);
     if (r < 0)
         tell_all(s, FRAME_BROKEN, err->msg);
-    buf_done(&all);
     return r;
 }
 
@@ -319,7 +319,7 @@ static void become_compared(struct star *s, uint32_t number)
 static void compare_all(struct star *s)
 {
     const char **whats = xcalloc((size_t)s->config.n, sizeof *whats);
-    struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
     char own[STAR_WHAT_SIZE];
     pthread_mutex_lock(&s->mutex);
     uint32_t number = s->compares, collective = s->number;
@@ -342,7 +342,6 @@ static void compare_all(struct star *s)
             become_compared(s, number);
         }
     }
-    buf_done(&text);
     free(whats);
 }
 
@@ -408,7 +407,7 @@ static void take(struct star *s, struct link *l)
 // Of member 0, when those who were asked have had their time.
 static void name_missing(struct star *s, uint32_t own, uint32_t asked)
 {
-    struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
     bool any = own < asked;
     buf_printf(&text, "collective %u waited too long", asked);
     if (any)
@@ -429,7 +428,6 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
     if (!any)
         buf_puts(&text, "; all ranks have called it: the network is slow, or their arguments differ");
     break_all(s, buf_str(&text));
-    buf_done(&text);
 }
 
 static bool all_answered(const struct star *s)
@@ -590,8 +588,7 @@ void star_free(struct star *s)
     if (s->watches || atomic_load(&s->canceled))
         tell_all(s, FRAME_BYE, "");
     for (size_t i = 0; i < s->n_links; i++)
-        if (s->links[i].fd >= 0)
-            close(s->links[i].fd);
+        file_close(&s->links[i].fd);
     close(s->wake);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->mutex);

@@ -36,7 +36,7 @@ struct arg_refs {
 
 static int take_own(struct objects *o, struct item *it, struct err *err)
 {
-    const struct object *kept = store_get(objects_store(o), it->part.id);
+    const struct object *kept = store_get(o->store, it->part.id);
     if (!kept)
         return err_set(
             err, ERR_NOT_FOUND,
@@ -69,16 +69,13 @@ static int add(struct arg_refs *refs, struct objects *o, const struct ref_found 
         r = err_set(err, ERR_LIMIT, "more than %d references in the arguments of a call", ARG_REFS_MAX);
     if (r < 0)
         return r;
-    if (refs->n == refs->size) {
-        refs->size = MAX(2 * refs->size, (size_t)4);
-        refs->items = xrealloc(refs->items, refs->size, sizeof *refs->items);
-    }
+    MEM_GROW(refs->items, refs->n, refs->size);
     struct item *it = &refs->items[refs->n++];
     *it = (struct item){.from = (size_t)(f->json - refs->args), .part = ref.parts[0]};
     it->to = it->from + f->len;
     r = objects_is_own(o, ref.uid, it->part.attempt, it->part.rank) ? take_own(o, it, err)
                                                                     : take_place(refs, f, it, err);
-    size_t most = objects_call_bytes(o);
+    size_t most = o->config.call_bytes;
     if (r == 0 && it->part.bytes > most - refs->bytes)
         r = err_set(
             err, ERR_LIMIT,
@@ -98,7 +95,7 @@ int arg_refs_new(struct objects *o, const char *args, size_t len, struct arg_ref
     int r = 0;
     refs->args = args;
     refs->len = len;
-    refs->device = objects_device(o);
+    refs->device = o->config.device;
     refs->whole = ref_is(args, len, &f);
     refs->join = len > sizeof REF_JOIN && memcmp(args, REF_JOIN, sizeof REF_JOIN - 1) == 0;
     while (r == 0 && ref_next(args, len, &at, &f))
@@ -180,13 +177,12 @@ static void splice(struct arg_refs *refs, size_t *ret_len)
 // The rows of all of them, in one batch.
 static int join(struct arg_refs *refs, size_t *ret_len, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct batch *batches = arena_array(&a, refs->n, sizeof *batches);
     struct batch_result *results = arena_array(&a, refs->n, sizeof *results);
     struct scatter_source *sources = arena_array(&a, refs->n, sizeof *sources);
-    struct scatter doc;
+    _cleanup_(scatter_done) struct scatter doc = SCATTER_INIT;
     int r = 0;
-    scatter_init(&doc);
     for (size_t i = 0; r == 0 && i < refs->n; i++) {
         const struct item *it = &refs->items[i];
         sources[i] = (struct scatter_source){it->part.bytes ? it->data : "", (size_t)it->part.bytes};
@@ -202,8 +198,6 @@ static int join(struct arg_refs *refs, size_t *ret_len, struct err *err)
     } else {
         err_wrap(err, "the parts of the reference");
     }
-    scatter_done(&doc);
-    arena_done(&a);
     return r;
 }
 

@@ -59,7 +59,7 @@ static int list_ranks(const int *ranks, size_t n, int world, struct members *ret
 static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank, int world, struct members *ret,
                     struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct grid mesh;
     int r = rendezvous_mesh(rv, o->mesh, (uint32_t)world, &a, &mesh, err), dim = r < 0 ? -1 : grid_find(&mesh, o->dim);
     if (r == 0 && dim < 0)
@@ -73,7 +73,6 @@ static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank
         for (int i = 0; i < ret->n; i++)
             ret->ranks[i] = rank + (i - (int)grid_at(&mesh, (uint32_t)rank, dim)) * stride;
     }
-    arena_done(&a);
     return r;
 }
 

@@ -2,6 +2,7 @@
 #include "worker/host/debug.h"
 
 #include "common/base/json.h"
+#include "common/base/mem.h"
 #include "worker/host/code_right.h"
 
 #include <string.h>
@@ -18,7 +19,7 @@ void debug_install(int fd)
 
 static int type(const char *args, size_t len, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root = NULL;
     int r = json_parse(args, len, NULL, &a, &root, err);
     const char *text = r == 0 && root->type == JSON_LIST && root->child ? json_str(root->child, &a) : NULL;
@@ -26,7 +27,6 @@ static int type(const char *args, size_t len, struct err *err)
         r = err_set(err, ERR_INVALID, "%s takes a text, which may be empty", DEBUG_METHOD);
     else if (r == 0 && *text && send(debug_fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         r = err_set(err, ERR_LIMIT, "no breakpoint takes this line: %.100s", text);
-    arena_done(&a);
     return r;
 }
 

@@ -7,23 +7,24 @@
 
 static void write_method(struct json_writer *w, const cadre_method *m, const struct published *p)
 {
-    const struct published_rule *rule = published_rule(p, m->name);
-    const struct published_group *group = published_group_of(p, m->name);
+    static const struct published_method nothing;
+    const struct published_method *said = published_of(p, m->name);
+    said = said ? said : &nothing;
     writer_object(w, NULL);
     writer_str(w, "name", m->name);
     writer_str(w, "dispatch", mode_dispatch_name(m->dispatch));
     writer_str(w, "execute", mode_execute_name(m->execute));
-    if (rule && rule->split)
-        writer_raw(w, "split", rule->split, strlen(rule->split));
-    if (rule && rule->collect)
-        writer_raw(w, "collect", rule->collect, strlen(rule->collect));
-    if (group) {
+    if (said->split)
+        writer_raw(w, "split", said->split, strlen(said->split));
+    if (said->collect)
+        writer_raw(w, "collect", said->collect, strlen(said->collect));
+    if (said->group) {
         writer_object(w, "concurrency");
-        writer_str(w, "group", group->name);
-        writer_i64(w, "limit", group->limit);
+        writer_str(w, "group", said->group->name);
+        writer_i64(w, "limit", said->group->limit);
         writer_object_end(w);
     }
-    if (published_idempotent(p, m->name))
+    if (said->idempotent)
         writer_bool(w, "idempotent", true);
     writer_str_set(w, "doc", m->doc);
     writer_object_end(w);

@@ -140,8 +140,7 @@ void call_cancel(struct cadre_call *c)
 
 static void encode_error(struct buf *out, const char *code, const char *message, const char *cause, bool ran)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, "code", code);
     writer_str(&w, "message", message);
@@ -151,7 +150,6 @@ static void encode_error(struct buf *out, const char *code, const char *message,
         writer_raw(&w, "cause", cause, strlen(cause));
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 void call_encode_error(struct buf *out, const char *code, const char *message, bool ran)
@@ -246,25 +244,22 @@ CADRE_EXPORT cadre_result cadre_return_int64(cadre_call *c, int64_t v)
 
 CADRE_EXPORT cadre_result cadre_return_string(cadre_call *c, const char *s)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_str(&w, NULL, s);
     cadre_result r = call_return(c, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
     return r;
 }
 
 CADRE_EXPORT cadre_result cadre_return_json(cadre_call *c, const char *json, size_t len)
 {
-    struct arena a;
+    _cleanup_(arena_done) struct arena a;
     struct err err = ERR_INIT;
     struct json *root;
     _Alignas(max_align_t) char memory[1024];
     arena_init_in(&a, memory, sizeof memory);
-    int parsed = json_parse_values(json, len, 0, &a, &root, &err);
-    arena_done(&a);
-    return parsed == 0 ? call_return(c, json, len)
-                       : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
+    return json_parse_values(json, len, 0, &a, &root, &err) == 0
+               ? call_return(c, json, len)
+               : call_fail(c, CADRE_INVALID_ARGUMENT, "%s() returns what is %s", c->method, err.msg);
 }
 
 CADRE_EXPORT cadre_result cadre_fail(cadre_call *c, const char *fmt, ...)

@@ -266,11 +266,10 @@ CADRE_EXPORT cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *
 CADRE_EXPORT cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len)
 {
     struct err err = ERR_INIT;
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct batch b;
     int r = batch_is_safetensors(document, len)
                 ? batch_read(document, len, &a, &b, &err)
                 : err_set(&err, ERR_INVALID, "no safetensors document; cadre_return_json() is for JSON");
-    arena_done(&a);
     return r < 0 ? outcome(c, r, &err) : call_return(c, document, len);
 }

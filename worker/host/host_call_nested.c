@@ -104,7 +104,7 @@ CADRE_EXPORT cadre_result cadre_group_start(cadre_call *c, const cadre_request *
         return result;
     if (c->nested.n_open == NESTED_OPEN_MAX)
         return call_fail(c, CADRE_ERROR, "%s() has %d open calls; get their results first", c->method, NESTED_OPEN_MAX);
-    struct buf via = BUF_INIT(64 << 10);
+    _cleanup_(buf_done) struct buf via = BUF_INIT(64 << 10);
     if (call_via(c, &via, &err) < 0) {
         result = call_fail(c, CADRE_ERROR, "%s() cannot call %s(): %s", c->method, method, err.msg);
     } else {
@@ -115,7 +115,6 @@ CADRE_EXPORT cadre_result cadre_group_start(cadre_call *c, const cadre_request *
         else
             result = failed(c, &error);
     }
-    buf_done(&via);
     return result;
 }
 

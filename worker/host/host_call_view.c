@@ -10,7 +10,7 @@
 static cadre_result bring(struct cadre_call *c)
 {
     const struct region *values = c->device.copied = TAKE_PTR(c->device.result);
-    struct buf head = c->result;
+    _cleanup_(buf_done) struct buf head = c->result;
     struct err err = ERR_INIT;
     c->result = BUF_INIT(CALL_RESULT_MAX);
     char *place = call_place_result(c, head.len + values->len);
@@ -19,7 +19,6 @@ static cadre_result bring(struct cadre_call *c)
         memcpy(place, head.data, head.len);
         r = call_device_download(&c->device, place + head.len, values->memory, values->len, &c->canceled, &err);
     }
-    buf_done(&head);
     return r < 0 ? call_fail_device(c, &err) : CADRE_OK;
 }
 

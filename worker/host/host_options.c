@@ -122,37 +122,33 @@ static int read_number(const char *name, int64_t min, int64_t max, int64_t *ret)
 // Each process of a pod has a port of its own.
 static int set_objects(struct options *o)
 {
-    int64_t bytes = STORE_BYTES_DEFAULT, port = 0, local_rank = 0;
-    int r = read_number("CADRE_STORE_BYTES", 0, INT64_MAX / 2, &bytes);
-    if (r < 0)
-        r = read_number("CADRE_OBJECTS_PORT", 1, UINT16_MAX, &port);
-    if (r < 0)
-        r = read_number("LOCAL_RANK", 0, UINT16_MAX, &local_rank);
-    if (r >= 0)
-        return r;
+    int64_t store = STORE_BYTES_DEFAULT, call = (int64_t)SESSION_BYTES_DEFAULT, port = 0, local_rank = 0;
+    int64_t reference = (int64_t)ARG_REFS_BYTES_DEFAULT, silence_s = RANK_WATCH_SILENCE_S;
+    const struct {
+        const char *name;
+        int64_t min, max, *value;
+    } numbers[] = {
+        {"CADRE_STORE_BYTES", 0, INT64_MAX / 2, &store},
+        {"CADRE_OBJECTS_PORT", 1, UINT16_MAX, &port},
+        {"LOCAL_RANK", 0, UINT16_MAX, &local_rank},
+        {"CADRE_CALL_BYTES", 1 << 20, INT64_MAX / 2, &call},
+        {"CADRE_REFERENCE_BYTES", 0, INT64_MAX / 2, &reference},
+        {"CADRE_SILENCE_SECONDS", 0, INT32_MAX / 1000, &silence_s},
+        {"CADRE_COLLECTIVE_LIMIT_MS", 1, INT32_MAX, &o->collective_ms},
+    };
+    o->collective_ms = COMM_LIMIT_MS;
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        int r = read_number(numbers[i].name, numbers[i].min, numbers[i].max, numbers[i].value);
+        if (r >= 0)
+            return r;
+    }
     if (port && port + local_rank > UINT16_MAX)
         return wrong("environment: CADRE_OBJECTS_PORT", env_of("CADRE_OBJECTS_PORT"),
                      "there is no port that is LOCAL_RANK above it");
-    o->store_bytes = (size_t)bytes;
-    bytes = (int64_t)SESSION_BYTES_DEFAULT;
-    r = read_number("CADRE_CALL_BYTES", 1 << 20, INT64_MAX / 2, &bytes);
-    if (r >= 0)
-        return r;
-    o->call_bytes = (size_t)bytes;
-    bytes = (int64_t)ARG_REFS_BYTES_DEFAULT;
-    r = read_number("CADRE_REFERENCE_BYTES", 0, INT64_MAX / 2, &bytes);
-    if (r >= 0)
-        return r;
-    o->reference_bytes = (size_t)bytes;
-    int64_t silence_s = RANK_WATCH_SILENCE_S;
-    r = read_number("CADRE_SILENCE_SECONDS", 0, INT32_MAX / 1000, &silence_s);
-    if (r >= 0)
-        return r;
+    o->store_bytes = (size_t)store;
+    o->call_bytes = (size_t)call;
+    o->reference_bytes = (size_t)reference;
     o->silence_ms = silence_s * 1000;
-    o->collective_ms = COMM_LIMIT_MS;
-    r = read_number("CADRE_COLLECTIVE_LIMIT_MS", 1, INT32_MAX, &o->collective_ms);
-    if (r >= 0)
-        return r;
     o->objects_port = port ? (int)(port + local_rank) : 0;
     return -1;
 }

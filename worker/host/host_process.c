@@ -22,18 +22,14 @@ static int read_number(const char *name, int fallback, int min, int *ret, struct
 int process_from_env(struct cadre_worker *ret, struct err *err)
 {
     struct cadre_worker w = {0};
-    int r = read_number("RANK", 0, 0, &w.rank, err);
-    if (r == 0)
-        r = read_number("WORLD_SIZE", 1, 1, &w.world_size, err);
-    if (r == 0)
-        r = read_number("LOCAL_RANK", 0, 0, &w.local_rank, err);
-    if (r == 0)
-        r = read_number("CADRE_DEVICE", -1, -1, &w.device, err);
-    if (r == 0 && w.rank >= w.world_size)
-        r = err_set(err, ERR_INVALID, "environment: RANK=%d is not below WORLD_SIZE=%d", w.rank, w.world_size);
-    if (r == 0)
-        *ret = w;
-    return r;
+    if (read_number("RANK", 0, 0, &w.rank, err) < 0 || read_number("WORLD_SIZE", 1, 1, &w.world_size, err) < 0 ||
+        read_number("LOCAL_RANK", 0, 0, &w.local_rank, err) < 0 ||
+        read_number("CADRE_DEVICE", -1, -1, &w.device, err) < 0)
+        return err->code;
+    if (w.rank >= w.world_size)
+        return err_set(err, ERR_INVALID, "environment: RANK=%d is not below WORLD_SIZE=%d", w.rank, w.world_size);
+    *ret = w;
+    return 0;
 }
 
 CADRE_EXPORT int cadre_rank(const cadre_worker *w)

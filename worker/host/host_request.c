@@ -43,10 +43,9 @@ static void part(struct request *r)
 
 static void answer_error(struct request *r, int code, const char *message)
 {
-    struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
     call_encode_error(&body, err_name(code), message, r->submitted);
     r->owner->answer(r->owner, r, false, &body);
-    buf_done(&body);
     part(r);
 }
 
@@ -141,12 +140,11 @@ static void done(struct executor_job *job)
     struct request *r = CONTAINER_OF(job, struct request, job);
     struct request_owner *owner = r->owner;
     if (owner) {
-        struct buf body = BUF_INIT(CALL_RESULT_MAX);
+        _cleanup_(buf_done) struct buf body = BUF_INIT(CALL_RESULT_MAX);
         bool ok = call_encode(&r->call, &body);
         if (ok && r->what.keep && !r->quiet)
             ok = keep(r, &body);
         owner->answer(owner, r, ok, &body);
-        buf_done(&body);
         part(r);
     }
     if (r->call.loss) {
@@ -199,20 +197,19 @@ static int check_cycle(const struct request_owner *owner, const struct request_w
     int at = via_find(via, &here, a, holds_the_thread, &turn);
     if (at < 0)
         return 0;
-    struct buf way = BUF_INIT(512);
+    _cleanup_(buf_done) struct buf way = BUF_INIT(512);
     via_print(via, at, a, &way);
     err_set(err, ERR_CONFLICT,
             "a deadlock: %s() would wait for the thread of rank %d of %s/%s, which waits for it (%s); a concurrency "
             "group gives it a thread of its own",
             what->method->name, here.rank, here.ns, here.group, buf_str(&way));
-    buf_done(&way);
     return err->code;
 }
 
 static int read_what(const struct request_owner *owner, const struct call_head *head, struct request_what *ret,
                      struct err *err)
 {
-    struct arena a;
+    _cleanup_(arena_done) struct arena a;
     _Alignas(max_align_t) char memory[1024];
     arena_init_in(&a, memory, sizeof memory);
     const char *role = head->role ? arena_strndup(&a, head->role, head->role_len) : NULL;
@@ -220,9 +217,7 @@ static int read_what(const struct request_owner *owner, const struct call_head *
     ret->role = roles_find(owner->roles, role, err);
     if (ret->role)
         ret->method = module_method(ret->role->class, arena_strndup(&a, head->method, head->method_len), err);
-    int r = ret->method ? check_cycle(owner, ret, head, &a, err) : err->code;
-    arena_done(&a);
-    return r;
+    return ret->method ? check_cycle(owner, ret, head, &a, err) : err->code;
 }
 
 int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
@@ -230,11 +225,8 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
 {
     struct record_call parts;
     struct request_what what;
-    int r = record_call_decode(body->data, body->len, &parts, err);
-    if (r == 0)
-        r = read_what(owner, head, &what, err);
-    if (r < 0)
-        return r;
+    if (record_call_decode(body->data, body->len, &parts, err) < 0 || read_what(owner, head, &what, err) < 0)
+        return err->code;
     struct request *q = reuse_take(&owner->spare, sizeof *q);
     memset(q, 0, offsetof(struct request, call));
     q->id = id;
@@ -250,14 +242,14 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     list_init(&q->link);
     call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
     q->call.nested = (struct nested){.caller = owner->caller,
-                                     .rendezvous = owner->objects ? objects_rendezvous(owner->objects) : NULL,
-                                     .progress = owner->objects ? objects_progress(owner->objects) : NULL,
+                                     .rendezvous = owner->objects ? owner->objects->config.rendezvous : NULL,
+                                     .progress = owner->objects ? owner->objects->config.progress : NULL,
                                      .role = what.role->name,
                                      .via = head->via,
                                      .via_len = head->via_len,
                                      .deadline = what.timeout_ms ? clock_mono_ms(&clock_system) + what.timeout_ms : 0};
     traceparent_copy(q->call.trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
-    q->call.device.rank = owner->objects ? objects_device(owner->objects) : NULL;
+    q->call.device.rank = owner->objects ? owner->objects->config.device : NULL;
     q->call.keep = what.keep;
     if (owner->memory && !what.keep) { // what is kept is not sent
         q->area = area_ref(memory_area(owner->memory));

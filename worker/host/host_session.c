@@ -95,20 +95,18 @@ static void send_long(struct session *s, enum record_type type, uint32_t id, str
 
 static void send_error(struct session *s, uint32_t id, int code, const char *message)
 {
-    struct buf body = BUF_INIT(8192);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(8192);
     call_encode_error(&body, err_name(code), message, false);
     send_record(s, RECORD_ERROR, id, buf_str(&body), body.len);
-    buf_done(&body);
 }
 
 // HELLO and WELCOME
 
 static void send_hello(struct session *s)
 {
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w;
     introduction_hello(&s->config, s->ticket, &w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 bool session_send(struct session *s, enum record_type type, const char *body, size_t len)
@@ -121,7 +119,7 @@ bool session_send(struct session *s, enum record_type type, const char *body, si
 
 static int take_welcome(struct session *s, const struct record *r, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     if (s->welcomed)
         return err_set(err, ERR_PROTO, "a second WELCOME");
@@ -142,20 +140,15 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
     } else {
         err_wrap(err, "WELCOME");
     }
-    arena_done(&a);
     return parsed;
 }
 
 static int take_goodbye(struct session *s, const struct record *r)
 {
-    struct arena a = ARENA_INIT;
-    struct json *root;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    const char *why = NULL;
-    if (json_parse(r->body, r->len, NULL, &a, &root, &err) == 0)
-        why = json_str(json_get(root, "reason"), &a);
+    const char *why = json_str(json_get(json_read(r->body, r->len, &a), "reason"), &a);
     err_set(&err, ERR_GONE, "the proxy at %s says goodbye%s%s", s->address, why ? ": " : "", why ? why : "");
-    arena_done(&a);
     hang_up(s, FRAME_CLOSE_NORMAL, &err);
     return 0;
 }
@@ -432,7 +425,7 @@ static void drop_connection(struct session *s)
         request_abandon(CONTAINER_OF(l, struct request, link));
     downloads_end(&s->downloads);
     if (s->config.objects)
-        (void)store_drop_owned(objects_store(s->config.objects), &s->owner);
+        (void)store_drop_owned(s->config.objects->store, &s->owner);
     s->n_requests = 0;
     s->n_waiting = 0;
     s->last_id = 0;

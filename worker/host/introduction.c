@@ -70,18 +70,17 @@ size_t introduction_question(const struct rendezvous_question *q, char out[INTRO
 
 static int take_piece(const struct session_config *c, const char *body, size_t len, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
     int code = archive_piece_read(body, len, &a, &p, err);
     if (code == 0 && c->seeker)
         archive_seeker_bring(c->seeker, &p);
-    arena_done(&a);
     return code;
 }
 
 static int take_place(const struct session_config *c, const char *body, size_t len, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     uint64_t id;
     int code = json_parse(body, len, NULL, &a, &root, err);
@@ -90,7 +89,6 @@ static int take_place(const struct session_config *c, const char *body, size_t l
     const char *rendezvous = key ? json_str(json_get(root, "meeting"), &a) : NULL;
     if (rendezvous && c->rendezvous && ref_id_read(rendezvous, strlen(rendezvous), &id))
         rendezvous_place(c->rendezvous, id, at, key);
-    arena_done(&a);
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }
 

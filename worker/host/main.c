@@ -21,13 +21,11 @@ static int load(struct host *h, struct err *err)
 
 static void describe(const struct host *h)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     description_write(&w, &h->module, &h->roles);
     writer_object_end(&w);
     puts(buf_str(&w.buf));
-    writer_done(&w);
 }
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include "worker/host/method_executor.h"
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 
 #include <assert.h>
@@ -277,8 +278,7 @@ static void lane_free(struct lane *lane)
 {
     for (unsigned i = 0; i < lane->n_threads && !lane->executor->pulled; i++)
         pthread_join(lane->threads[i], NULL);
-    if (lane->fd >= 0)
-        close(lane->fd);
+    file_close(&lane->fd);
     pthread_cond_destroy(&lane->work);
     free(lane);
 }

@@ -168,15 +168,13 @@ enum { LIST_MAX = 400 };
 
 const cadre_class *module_class(const struct module *m, const char *name, struct err *err)
 {
-    struct buf names = BUF_INIT(LIST_MAX);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(LIST_MAX);
     if (str_empty(name) && m->info->n_classes == 1)
         return &m->info->classes[0];
     for (size_t i = 0; i < m->info->n_classes; i++) {
         const cadre_class *c = &m->info->classes[i];
-        if (str_eq(c->name, name)) {
-            buf_done(&names);
+        if (str_eq(c->name, name))
             return c;
-        }
         buf_printf(&names, "%s%s", i ? ", " : "", c->name);
     }
     if (str_empty(name))
@@ -184,13 +182,12 @@ const cadre_class *module_class(const struct module *m, const char *name, struct
                 buf_str(&names));
     else
         err_set(err, ERR_NOT_FOUND, "module %s has no class %.80s; it has %s", m->path, name, buf_str(&names));
-    buf_done(&names);
     return NULL;
 }
 
 const cadre_method *module_method(const cadre_class *class, const char *name, struct err *err)
 {
-    struct buf names = BUF_INIT(LIST_MAX);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(LIST_MAX);
     for (size_t i = 0; i < class->n_methods; i++)
         if (str_eq(class->methods[i].name, name))
             return &class->methods[i];
@@ -198,6 +195,5 @@ const cadre_method *module_method(const cadre_class *class, const char *name, st
         buf_printf(&names, "%s%s", i ? ", " : "", class->methods[i].name);
     err_set(err, ERR_NOT_FOUND, "class %s has no method %.80s; it has %s", class->name, name ? name : "",
             names.len ? buf_str(&names) : "none");
-    buf_done(&names);
     return NULL;
 }

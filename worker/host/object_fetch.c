@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/object_fetch.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 #include "worker/host/dial.h"
@@ -157,14 +158,10 @@ static int take_device(const struct object_fetch *f, int fd, enum peer_form form
     struct device_handle handle;
     size_t head = 0;
     uint64_t got = 0;
-    int r = 0;
-    if (form == PEER_HANDLE)
-        r = transfer(f, fd, false, (char *)handle.bytes, sizeof handle.bytes, &got, err);
-    if (r == 0)
-        r = take_head(f, fd, out, &head, &got, err);
-    if (r < 0)
-        return r;
-    r = take_values(f, fd, form == PEER_HANDLE ? &handle : NULL, (size_t)f->bytes - head, ret, &got, err);
+    if ((form == PEER_HANDLE && transfer(f, fd, false, (char *)handle.bytes, sizeof handle.bytes, &got, err) < 0) ||
+        take_head(f, fd, out, &head, &got, err) < 0)
+        return err->code;
+    int r = take_values(f, fd, form == PEER_HANDLE ? &handle : NULL, (size_t)f->bytes - head, ret, &got, err);
     *ret_unusable = r == ERR_INVALID;
     return r < 0 ? err_wrap(err, "the object of %s", f->owner) : 0;
 }
@@ -176,16 +173,14 @@ static int ask(const struct object_fetch *f, int fd, uint32_t place, char *out, 
                struct err *err)
 {
     char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
-    struct peer_object_request q = {.place = place, .id = f->id, .until = f->until};
+    struct peer_request q = {.magic = PEER_OBJECT_MAGIC, .place = place, .id = f->id, .until = f->until};
     struct peer_answer a;
     uint64_t got = 0;
     memcpy(q.key, f->key, sizeof q.key);
-    peer_object_request_write(&q, question);
-    int r = transfer(f, fd, true, question, sizeof question, &got, err);
-    if (r == 0)
-        r = transfer(f, fd, false, head, sizeof head, &got, err);
-    if (r < 0)
-        return r;
+    peer_request_write(&q, question);
+    if (transfer(f, fd, true, question, sizeof question, &got, err) < 0 ||
+        transfer(f, fd, false, head, sizeof head, &got, err) < 0)
+        return err->code;
     got = 0;
     if (peer_answer_read(head, &a) < 0)
         return unreachable(f, "another program listens there", err);
@@ -212,8 +207,7 @@ int object_fetch(const struct object_fetch *f, char *out, struct region **ret_va
         r = reach(f, &fd, err);
         if (r == 0)
             r = ask(f, fd, places[i], out, ret_values, &unusable, err);
-        if (fd >= 0)
-            close(fd);
+        file_close(&fd);
     }
     return r;
 }

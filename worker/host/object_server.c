@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/object_server.h"
 
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/str.h"
 #include "common/wire/ref.h"
@@ -63,8 +64,7 @@ static void part(struct peer *p)
     p->server->n--;
     loop_poll_free(p->poll);
     loop_timer_free(p->silent);
-    if (p->fd >= 0)
-        close(p->fd);
+    file_close(&p->fd);
     blob_unref(p->blob);
     p->parted = p->copying && !rank_device_withdraw(p->server->config.device, &p->job);
     if (!p->parted)
@@ -118,13 +118,13 @@ static void give(struct peer *p, const struct object *o, uint32_t place)
 }
 
 // The connection is the rendezvous's from now on: nothing more is read of it here.
-static void hand_over(struct peer *p, const struct peer_join_request *g)
+static void hand_over(struct peer *p, const struct peer_request *q)
 {
     char head[PEER_ANSWER_LEN];
     peer_answer_write(&(struct peer_answer){PEER_BYTES, 0, 0}, head);
     loop_poll_free(TAKE_PTR(p->poll));
     if (send(p->fd, head, sizeof head, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof head)
-        rendezvous_join(p->server->config.rendezvous, p->fd, g);
+        rendezvous_join(p->server->config.rendezvous, p->fd, q);
     else
         close(p->fd);
     p->fd = -1;
@@ -133,15 +133,15 @@ static void hand_over(struct peer *p, const struct peer_join_request *g)
 static void answer(struct peer *p)
 {
     const struct object_server *s = p->server;
-    struct peer_object_request q;
-    struct peer_join_request g;
+    struct peer_request q;
     struct err err = ERR_INIT;
-    if (s->config.rendezvous && peer_join_request_read(p->question, &g) == 0) {
-        if (rendezvous_admits(s->secret, &g, &err))
-            hand_over(p, &g);
+    peer_request_read(p->question, &q);
+    if (s->config.rendezvous && q.magic == PEER_JOIN_MAGIC) {
+        if (rendezvous_admits(s->secret, &q, &err))
+            hand_over(p, &q);
         else
             refuse(p, err.code, err.msg);
-    } else if (peer_object_request_read(p->question, &q) < 0) {
+    } else if (q.magic != PEER_OBJECT_MAGIC) {
         refuse(p, ERR_PROTO, "this is not a request for an object");
     } else if (!s->secret) {
         refuse(p, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
@@ -282,12 +282,12 @@ static void take(struct object_server *s, int fd)
     struct err err = ERR_INIT;
     struct peer *p = xcalloc(1, sizeof *p);
     *p = (struct peer){.server = s, .fd = fd};
-    p->poll = loop_poll_new(s->loop, fd, on_peer, p);
+    p->poll = loop_poll_read(s->loop, fd, on_peer, p, &err);
     p->silent = loop_timer_new(s->loop, on_silent, p);
     list_append(&s->peers, &p->link);
     s->n++;
     loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
-    if (loop_poll_set(p->poll, LOOP_READ, &err) < 0)
+    if (!p->poll)
         part(p);
 }
 
@@ -379,9 +379,9 @@ struct object_server *object_server_new(const struct object_server_config *confi
     struct object_server *s = xcalloc(1, sizeof *s);
     *s = (struct object_server){.config = *config, .loop = config->loop, .fd = fd, .port = port_of(fd)};
     list_init(&s->peers);
-    s->poll = loop_poll_new(s->loop, fd, on_connection, s);
+    s->poll = loop_poll_read(s->loop, fd, on_connection, s, err);
     s->retry = loop_timer_new(s->loop, on_retry, s);
-    if (loop_poll_set(s->poll, LOOP_READ, err) < 0) {
+    if (!s->poll) {
         object_server_free(s);
         return NULL;
     }

@@ -16,12 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct objects {
-    struct objects_config config;
-    struct store *store;
-    struct object_server *server; // NULL = it cannot listen
-};
-
 struct objects *objects_new(const struct objects_config *config, struct err *why)
 {
     struct objects *o = xcalloc(1, sizeof *o);
@@ -45,34 +39,9 @@ void objects_free(struct objects *o)
     free(o);
 }
 
-size_t objects_call_bytes(const struct objects *o)
-{
-    return o->config.call_bytes;
-}
-
 int objects_port(const struct objects *o)
 {
     return o->server ? object_server_port(o->server) : 0;
-}
-
-struct store *objects_store(struct objects *o)
-{
-    return o->store;
-}
-
-struct rendezvous *objects_rendezvous(const struct objects *o)
-{
-    return o->config.rendezvous;
-}
-
-struct progress *objects_progress(const struct objects *o)
-{
-    return o->config.progress;
-}
-
-struct rank_device *objects_device(const struct objects *o)
-{
-    return o->config.device;
 }
 
 void objects_secret(struct objects *o, const char *secret)
@@ -189,7 +158,7 @@ static int of_part(struct objects *o, const struct call_head *head, const struct
 int objects_serve(struct objects *o, const void *owner, const struct call_head *head, struct blob *body,
                   const struct record_call *call, struct objects_answer *ret, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct ref_part *part = NULL;
     *ret = (struct objects_answer){.blob = NULL};
     if (call_head_method_is(head, "object.put"))
@@ -202,27 +171,16 @@ int objects_serve(struct objects *o, const void *owner, const struct call_head *
     int r = find_part(o, call, &a, &part, err);
     if (r == 0 && part)
         r = of_part(o, head, part, ret, err);
-    arena_done(&a);
     return r;
-}
-
-static bool json_is_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && v->text[0] == 't';
 }
 
 void objects_release(struct objects *o, const char *json, size_t len)
 {
-    struct arena a = ARENA_INIT;
-    struct json *root;
-    struct err ignored = ERR_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const struct json *root = json_read(json, len, &a);
+    const char *text = json_str(json_get(root, "id"), &a);
     uint64_t id;
-    if (json_parse(json, len, NULL, &a, &root, &ignored) == 0) {
-        const char *text = json_str(json_get(root, "id"), &a);
-        bool pinned = json_is_true(json_get(root, "pinned"));
-        const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? store_get(o->store, id) : NULL;
-        if (kept && (pinned || !kept->pinned))
-            (void)store_drop(o->store, id);
-    }
-    arena_done(&a);
+    const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? store_get(o->store, id) : NULL;
+    if (kept && (!kept->pinned || json_is_true(json_get(root, "pinned"))))
+        (void)store_drop(o->store, id);
 }

@@ -9,6 +9,7 @@
 #include "common/wire/record.h"
 #include "worker/host/object_store.h"
 
+struct object_server;
 struct rendezvous;
 struct progress;
 
@@ -25,17 +26,16 @@ struct objects_config {
     struct rank_device *device;    // likewise
 };
 
-struct objects;
+struct objects { // to be read only
+    struct objects_config config;
+    struct store *store;
+    struct object_server *server; // NULL = it cannot listen
+};
 
 // Where it cannot listen it goes on without that; `why` says why not.
 struct objects *objects_new(const struct objects_config *config, struct err *why);
 void objects_free(struct objects *o);      // accepts NULL
 int objects_port(const struct objects *o); // 0 = others get nothing from here
-struct store *objects_store(struct objects *o);
-size_t objects_call_bytes(const struct objects *o);
-struct rendezvous *objects_rendezvous(const struct objects *o);
-struct progress *objects_progress(const struct objects *o);
-struct rank_device *objects_device(const struct objects *o);
 // The secret of the attempt, of a WELCOME.
 void objects_secret(struct objects *o, const char *secret);
 // An object of this very process, if the reference names one.

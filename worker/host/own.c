@@ -22,33 +22,29 @@ static void serve_object(struct request_owner *owner, struct quota *quota, const
 
 static void put(struct buf *ret, const char *name, const struct buf *text)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     writer_object(&w, NULL);
     writer_str(&w, name, buf_str(text));
     writer_object_end(&w);
     buf_append(ret, buf_str(&w.buf), w.buf.len);
-    writer_done(&w);
 }
 
 static void serve_stacks(struct buf *ret, struct err *err)
 {
-    struct buf text = BUF_INIT(STACKS_MAX);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(STACKS_MAX);
     if (stacks_read(&text, err) == 0)
         put(ret, "stack", &text);
-    buf_done(&text);
 }
 
 static void serve_debug(const struct blob *body, struct blob *tail, bool code, struct buf *ret, struct err *err)
 {
     struct record_call call;
-    struct buf text = BUF_INIT(DEBUG_MAX);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(DEBUG_MAX);
     if (tail)
         err_set(err, ERR_LIMIT, "%s: the text is too long", DEBUG_METHOD);
     else if (record_call_decode(body->data, body->len, &call, err) == 0 &&
              debug_turn(call.args, call.args_len, code, &text, err) == 0)
         put(ret, "output", &text);
-    buf_done(&text);
 }
 
 bool own_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,

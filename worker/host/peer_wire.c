@@ -10,44 +10,22 @@
 static const uint32_t forms[] = {
     [PEER_BYTES] = PEER_OBJECT_MAGIC, [PEER_VALUES] = UINT32_C(0x31564443), [PEER_HANDLE] = UINT32_C(0x31484443)};
 
-void peer_object_request_write(const struct peer_object_request *q, char out[PEER_REQUEST_LEN])
+void peer_request_write(const struct peer_request *q, char out[PEER_REQUEST_LEN])
 {
-    le_put_u32(out, PEER_OBJECT_MAGIC);
+    le_put_u32(out, q->magic);
     le_put_u32(out + 4, q->place);
     le_put_u64(out + 8, q->id);
     le_put_u64(out + 16, (uint64_t)q->until);
     memcpy(out + 24, q->key, PEER_KEY_LEN);
 }
 
-int peer_object_request_read(const char in[PEER_REQUEST_LEN], struct peer_object_request *ret)
+void peer_request_read(const char in[PEER_REQUEST_LEN], struct peer_request *ret)
 {
-    if (le_get_u32(in) != PEER_OBJECT_MAGIC)
-        return ERR_PROTO;
+    ret->magic = le_get_u32(in);
     ret->place = le_get_u32(in + 4);
     ret->id = le_get_u64(in + 8);
     ret->until = (int64_t)le_get_u64(in + 16);
     memcpy(ret->key, in + 24, PEER_KEY_LEN);
-    return 0;
-}
-
-void peer_join_request_write(const struct peer_join_request *g, char out[PEER_REQUEST_LEN])
-{
-    le_put_u32(out, PEER_JOIN_MAGIC);
-    le_put_u32(out + 4, g->index);
-    le_put_u64(out + 8, g->id);
-    le_put_u64(out + 16, (uint64_t)g->until);
-    memcpy(out + 24, g->key, PEER_KEY_LEN);
-}
-
-int peer_join_request_read(const char in[PEER_REQUEST_LEN], struct peer_join_request *ret)
-{
-    if (le_get_u32(in) != PEER_JOIN_MAGIC)
-        return ERR_PROTO;
-    ret->index = le_get_u32(in + 4);
-    ret->id = le_get_u64(in + 8);
-    ret->until = (int64_t)le_get_u64(in + 16);
-    memcpy(ret->key, in + 24, PEER_KEY_LEN);
-    return 0;
 }
 
 void peer_answer_write(const struct peer_answer *a, char out[PEER_ANSWER_LEN])

@@ -24,15 +24,9 @@ enum peer_form {
                  // connection is open
 };
 
-struct peer_object_request {
-    uint32_t place;
-    uint64_t id;
-    int64_t until;
-    char key[PEER_KEY_LEN];
-};
-
-struct peer_join_request {
-    uint32_t index;
+struct peer_request {
+    uint32_t magic; // what it asks for
+    uint32_t place; // of who asks, or in the list of ranks
     uint64_t id;
     int64_t until;
     char key[PEER_KEY_LEN];
@@ -44,9 +38,7 @@ struct peer_answer {
     uint64_t len;  // of the object, or of the message
 };
 
-void peer_object_request_write(const struct peer_object_request *q, char out[PEER_REQUEST_LEN]);
-int peer_object_request_read(const char in[PEER_REQUEST_LEN], struct peer_object_request *ret); // ERR_PROTO
-void peer_join_request_write(const struct peer_join_request *g, char out[PEER_REQUEST_LEN]);
-int peer_join_request_read(const char in[PEER_REQUEST_LEN], struct peer_join_request *ret); // ERR_PROTO
+void peer_request_write(const struct peer_request *q, char out[PEER_REQUEST_LEN]);
+void peer_request_read(const char in[PEER_REQUEST_LEN], struct peer_request *ret);
 void peer_answer_write(const struct peer_answer *a, char out[PEER_ANSWER_LEN]);
 int peer_answer_read(const char in[PEER_ANSWER_LEN], struct peer_answer *ret); // ERR_PROTO

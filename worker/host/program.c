@@ -111,9 +111,8 @@ static void on_begin(void *ctx)
 {
     struct program *p = ctx;
     struct err err = ERR_INIT;
-    p->wake = p->options.wake_fd >= 0 ? loop_poll_new(p->host.loop, p->options.wake_fd, on_wake, p) : NULL;
-    if (p->wake)
-        loop_poll_set(p->wake, LOOP_READ, &err);
+    if (p->options.wake_fd >= 0)
+        p->wake = loop_poll_read(p->host.loop, p->options.wake_fd, on_wake, p, &err);
     set(&p->begun);
 }
 
@@ -351,14 +350,13 @@ CADRE_EXPORT int cadre_host_canceled(const cadre_call *call)
 CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
 {
     enum { VIA_MAX = 64 << 10 };
-    struct buf text = BUF_INIT(VIA_MAX);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(VIA_MAX);
     struct err err = ERR_INIT;
     int64_t left = call->nested.deadline ? call->nested.deadline - clock_mono_ms(&clock_system) : NESTED_WAIT_MS;
     if (!call->nested.caller || call_via(call, &text, &err) < 0 || text.len >= size)
         left = -1;
     else
         snprintf(via, size, "%s", buf_str(&text));
-    buf_done(&text);
     return left < 0 ? -1 : MAX(left, INT64_C(1));
 }
 

@@ -171,14 +171,13 @@ void proxies_tell_progress(struct proxies *p, const char *body, size_t len)
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth)
 {
     size_t n = p->n_named + (p->replicas ? ws_replicas_count(p->replicas) : 0);
-    struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
+    _cleanup_(buf_done) struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
     archive_piece_write(piece, &body);
     for (size_t k = 0, asked = 0; k < n && !asked; k++) {
         size_t i = (nth + k) % n;
         struct session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
         asked = session_send(s, RECORD_ARCHIVE, buf_str(&body), body.len);
     }
-    buf_done(&body);
 }
 
 void proxies_stop(struct proxies *p)

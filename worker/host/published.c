@@ -8,6 +8,26 @@
 
 #include <string.h>
 
+const struct published_method *published_of(const struct published *p, const char *method)
+{
+    for (const struct published_method *m = p->methods; m; m = m->next)
+        if (str_eq(m->name, method))
+            return m;
+    return NULL;
+}
+
+// To be changed.
+static struct published_method *entry_of(struct published *p, const cadre_method *m)
+{
+    struct published_method *at = (struct published_method *)published_of(p, m->name);
+    if (!at) {
+        at = arena_new(&p->memory, struct published_method);
+        *at = (struct published_method){.name = m->name, .next = p->methods};
+        p->methods = at;
+    }
+    return at;
+}
+
 static int parse(const char *text, const char *what, struct arena *a, struct json **ret, struct err *err)
 {
     *ret = NULL;
@@ -25,19 +45,15 @@ int published_add_rule(struct published *p, const cadre_class *class, const char
         return err->code;
     if (mode_of(m->dispatch)->takes == MODE_NOTHING)
         return err_set(err, ERR_INVALID, "rule of %s(): only methods of CADRE_SPLIT and the 3D modes have one", method);
-    if (published_rule(p, method))
+    struct published_method *entry = entry_of(p, m);
+    if (entry->has_rule)
         return err_set(err, ERR_INVALID, "rule of %s(): it has one already", method);
-    int r = parse(split, "split", &p->memory, &s, err);
-    if (r == 0)
-        r = parse(collect, "collect", &p->memory, &c, err);
-    if (r == 0)
-        r = dispatch_rule_read(s, c, &p->memory, &rule, err);
-    if (r < 0)
+    if (parse(split, "split", &p->memory, &s, err) < 0 || parse(collect, "collect", &p->memory, &c, err) < 0 ||
+        dispatch_rule_read(s, c, &p->memory, &rule, err) < 0)
         return err_wrap(err, "rule of %s()", method);
-    struct published_rule *new = arena_new(&p->memory, struct published_rule);
-    *new =
-        (struct published_rule){m->name, arena_strdup(&p->memory, split), arena_strdup(&p->memory, collect), p->rules};
-    p->rules = new;
+    entry->has_rule = true;
+    entry->split = arena_strdup(&p->memory, split);
+    entry->collect = arena_strdup(&p->memory, collect);
     return 0;
 }
 
@@ -46,18 +62,8 @@ int published_add_idempotent(struct published *p, const cadre_class *class, cons
     const cadre_method *m = module_method(class, method, err);
     if (!m)
         return err_wrap(err, "idempotent");
-    struct published_name *new = arena_new(&p->memory, struct published_name);
-    *new = (struct published_name){m->name, p->idempotent};
-    p->idempotent = new;
+    entry_of(p, m)->idempotent = true;
     return 0;
-}
-
-bool published_idempotent(const struct published *p, const char *method)
-{
-    const struct published_name *n = p->idempotent;
-    while (n && !str_eq(n->method, method))
-        n = n->next;
-    return n;
 }
 
 static const struct grid *mesh_before(const struct published *p, const char *name)
@@ -95,14 +101,6 @@ int published_add_mesh(struct published *p, uint32_t world, const char *name, co
     return r;
 }
 
-const struct published_group *published_group_of(const struct published *p, const char *method)
-{
-    for (const struct published_place *at = p->places; at; at = at->next)
-        if (str_eq(at->method, method))
-            return at->group;
-    return NULL;
-}
-
 static int check_group(const struct published *p, const char *name, unsigned limit, struct err *err)
 {
     size_t n = p->n_groups;
@@ -132,28 +130,18 @@ int published_add_group(struct published *p, const cadre_class *class, const cha
         const cadre_method *m = module_method(class, methods[i], err);
         if (!m)
             return err_wrap(err, "concurrency group '%s'", name);
-        const struct published_group *other = published_group_of(p, m->name);
-        if (other)
-            return err_set(err, ERR_INVALID, "%s() is in concurrency group '%s' already", m->name, other->name);
-        struct published_place *new = arena_new(&p->memory, struct published_place);
-        *new = (struct published_place){m->name, g, p->places};
-        p->places = new;
+        struct published_method *entry = entry_of(p, m);
+        if (entry->group)
+            return err_set(err, ERR_INVALID, "%s() is in concurrency group '%s' already", m->name, entry->group->name);
+        entry->group = g;
     }
     return 0;
 }
 
 unsigned published_lane(const struct published *p, const char *method)
 {
-    const struct published_group *g = published_group_of(p, method);
-    return g ? g->lane : 0;
-}
-
-const struct published_rule *published_rule(const struct published *p, const char *method)
-{
-    for (const struct published_rule *r = p->rules; r; r = r->next)
-        if (str_eq(r->method, method))
-            return r;
-    return NULL;
+    const struct published_method *m = published_of(p, method);
+    return m && m->group ? m->group->lane : 0;
 }
 
 void published_done(struct published *p)

@@ -8,38 +8,28 @@
 #include "sdk/c/include/cadre/worker.h"
 #include "worker/host/method_executor.h"
 
-struct published_rule {
-    const char *method;
-    const char *split, *collect; // JSON; NULL = none
-    struct published_rule *next;
-};
-
 struct published_group {
     const char *name;
     unsigned limit, lane; // lane: once the constructor has returned
 };
 
-struct published_name { // of a method that may run again
-    const char *method;
-    struct published_name *next;
-};
-
-struct published_place { // of a method
-    const char *method;
-    const struct published_group *group;
-    struct published_place *next;
+struct published_method {
+    const char *name;
+    bool has_rule;
+    const char *split, *collect;         // JSON; NULL = none
+    bool idempotent;                     // it may run again
+    const struct published_group *group; // NULL = in none
+    struct published_method *next;
 };
 
 enum { PUBLISHED_GROUPS_MAX = EXECUTOR_LANES_MAX - 1 };
 
 struct published {
-    struct published_rule *rules;
-    struct published_name *idempotent;
+    struct published_method *methods; // those that something is published about
     struct grid meshes[GRIDS_MAX];
     size_t n_meshes;
     struct published_group groups[PUBLISHED_GROUPS_MAX];
     size_t n_groups;
-    struct published_place *places;
     const struct published *before; // of the roles of this process that were made before; NULL = none
     struct arena memory;            // of all of it but those
 };
@@ -48,13 +38,11 @@ struct published {
 int published_add_rule(struct published *p, const cadre_class *class, const char *method, const char *split,
                        const char *collect, struct err *err);
 int published_add_idempotent(struct published *p, const cadre_class *class, const char *method, struct err *err);
-bool published_idempotent(const struct published *p, const char *method);
 // A mesh that an earlier role has published as well is not kept twice.
 int published_add_mesh(struct published *p, uint32_t world, const char *name, const char *const *dims,
                        const uint32_t *sizes, size_t n_dims, struct err *err);
 int published_add_group(struct published *p, const cadre_class *class, const char *name, unsigned limit,
                         const char *const *methods, size_t n_methods, struct err *err);
-const struct published_group *published_group_of(const struct published *p, const char *method); // NULL = in none
-unsigned published_lane(const struct published *p, const char *method);                          // 0 = in no group
-const struct published_rule *published_rule(const struct published *p, const char *method);      // or NULL
+const struct published_method *published_of(const struct published *p, const char *method); // NULL = nothing
+unsigned published_lane(const struct published *p, const char *method);                     // 0 = in no group
 void published_done(struct published *p);

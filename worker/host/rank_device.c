@@ -225,10 +225,7 @@ void rank_device_drop(struct rank_device *d, void *memory)
     if (d->closing)
         return;
     pthread_mutex_lock(&d->mutex);
-    if (d->n_dead == d->dead_size) {
-        d->dead_size = MAX(2 * d->dead_size, (size_t)16);
-        d->dead = xrealloc(d->dead, d->dead_size, sizeof *d->dead);
-    }
+    MEM_GROW(d->dead, d->n_dead, d->dead_size);
     d->dead[d->n_dead++] = memory;
     pthread_mutex_unlock(&d->mutex);
     if (d->sweeping)

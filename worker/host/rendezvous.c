@@ -2,6 +2,7 @@
 #include "worker/host/rendezvous.h"
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/str.h"
 #include "common/wire/peer_key.h"
@@ -137,10 +138,10 @@ void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t 
     pthread_mutex_unlock(&rv->mutex);
 }
 
-bool rendezvous_admits(const char *secret, const struct peer_join_request *g, struct err *err)
+bool rendezvous_admits(const char *secret, const struct peer_request *g, struct err *err)
 {
     char text[PEER_TEXT_SIZE];
-    peer_rendezvous_text(g->id, g->index, g->until, text);
+    peer_rendezvous_text(g->id, g->place, g->until, text);
     if (!secret)
         err_set(err, ERR_UNAVAILABLE, "this worker does not know the group's keys yet");
     else if (!peer_key_good(secret, text, g->key, sizeof g->key))
@@ -151,20 +152,20 @@ bool rendezvous_admits(const char *secret, const struct peer_join_request *g, st
 }
 
 // Those of old are gone themselves; one that comes again has given the first connection up.
-static void drop_old(struct rendezvous *rv, const struct peer_join_request *g)
+static void drop_old(struct rendezvous *rv, const struct peer_request *g)
 {
     int64_t now = clock_wall_ms(&clock_system);
     LIST_FOREACH(l, &rv->joiners) {
         struct joiner *old = CONTAINER_OF(l, struct joiner, link);
-        if (old->until < now || (old->id == g->id && old->index == g->index) || rv->n_joiners >= RENDEZVOUS_JOINERS_MAX)
+        if (old->until < now || (old->id == g->id && old->index == g->place) || rv->n_joiners >= RENDEZVOUS_JOINERS_MAX)
             close(take_joiner(rv, old));
     }
 }
 
-void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_join_request *g)
+void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g)
 {
     struct joiner *joiner = xcalloc(1, sizeof *joiner);
-    *joiner = (struct joiner){.fd = fd, .id = g->id, .index = g->index, .until = g->until};
+    *joiner = (struct joiner){.fd = fd, .id = g->id, .index = g->place, .until = g->until};
     lifeline_add(fd);
     pthread_mutex_lock(&rv->mutex);
     drop_old(rv, g);
@@ -281,8 +282,7 @@ static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list 
     }
     pthread_mutex_unlock(&rv->mutex);
     for (int i = 0; r < 0 && i < l->n; i++)
-        if (links[i] >= 0)
-            close(links[i]);
+        file_close(&links[i]);
     return r;
 }
 
@@ -330,9 +330,9 @@ static int introduce(int fd, const struct rendezvous_list *l, const struct seeke
 {
     char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
     struct peer_answer a;
-    struct peer_join_request g = {s->q.index, s->q.id, s->q.until, ""};
+    struct peer_request g = {PEER_JOIN_MAGIC, s->q.index, s->q.id, s->q.until, ""};
     memcpy(g.key, s->key, sizeof g.key);
-    peer_join_request_write(&g, question);
+    peer_request_write(&g, question);
     if (send(fd, question, sizeof question, MSG_NOSIGNAL) != sizeof question)
         return err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno));
     int r = read_all(fd, head, sizeof head, l->canceled);
@@ -369,8 +369,7 @@ static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, ui
             *link = fd;
             return 0;
         }
-        if (fd >= 0)
-            close(fd);
+        file_close(&fd);
         if (r == ERR_CANCELED)
             return err_set(err, r, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
         if (r == ERR_FORBIDDEN)

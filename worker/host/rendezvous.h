@@ -39,8 +39,8 @@ void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const 
 // Meshes of the object, which go before those that the classes publish. Copied, the first time.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
 // `secret`: of this attempt, may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
-bool rendezvous_admits(const char *secret, const struct peer_join_request *g, struct err *err);
-void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_join_request *g); // takes the descriptor
+bool rendezvous_admits(const char *secret, const struct peer_request *g, struct err *err);
+void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g); // takes the descriptor
 
 // On any other thread.
 

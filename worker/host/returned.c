@@ -84,10 +84,7 @@ int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, str
     int code = check(r, t, max, &v, err);
     if (code < 0)
         return code;
-    if (r->n == r->size) {
-        r->size = MAX(r->size * 2, (size_t)8);
-        r->values = xrealloc(r->values, r->size, sizeof *r->values);
-    }
+    MEM_GROW(r->values, r->n, r->size);
     v.tensor.name = arena_strdup(&r->memory, t->name);
     v.tensor.shape = arena_memdup(&r->memory, t->shape, t->n_dims * sizeof *t->shape);
     v.tensor.len = t->len;
@@ -102,7 +99,7 @@ int returned_tensor(struct returned **at, const cadre_tensor *t, size_t max, str
 static int add(struct returned *r, char kind, struct json_writer *w, const char *name, const char *json, size_t len,
                struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     if (str_empty(name))
         return err_set(err, ERR_INVALID, "a column, or metadata, needs a name");
@@ -113,7 +110,6 @@ static int add(struct returned *r, char kind, struct json_writer *w, const char 
     if (code == 0 && kind == 'c' && root->type != JSON_LIST)
         code = err_set(err, ERR_INVALID, "a column is a list with one value per row, not a JSON %s",
                        json_type_name(root->type));
-    arena_done(&a);
     if (code < 0)
         return err_wrap(err, "'%.64s'", name);
     buf_putc(&r->names, kind);
@@ -177,10 +173,9 @@ static void put(char *out, const struct value *sorted, size_t n, const struct bu
 
 int returned_write(const struct returned *r, returned_place_fn place, void *ctx, struct err *err)
 {
-    struct arena a = ARENA_INIT;
-    struct scatter head;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    _cleanup_(scatter_done) struct scatter head = SCATTER_INIT;
     struct batch read;
-    scatter_init(&head);
     struct value *sorted = arena_array(&a, r->n, sizeof *sorted);
     if (r->n) {
         memcpy(sorted, r->values, r->n * sizeof *sorted);
@@ -195,8 +190,6 @@ int returned_write(const struct returned *r, returned_place_fn place, void *ctx,
         put(out, sorted, r->n, &head.own);
         code = batch_read(out, len, &a, &read, err);
     }
-    scatter_done(&head);
-    arena_done(&a);
     return code;
 }
 
@@ -231,11 +224,10 @@ static int write_blank(const cadre_tensor *tensors, size_t n, const char *column
                        returned_place_fn place, void *ctx, char **ret_values, size_t *ret_offsets, size_t *ret_len,
                        struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
     struct batch read;
-    struct scatter head;
-    scatter_init(&head);
+    _cleanup_(scatter_done) struct scatter head = SCATTER_INIT;
     int code = blank_head(tensors, n, columns, meta, sorted, &head, err);
     *ret_len = code == 0 ? tell_places(tensors, n, sorted, ret_offsets) : 0;
     size_t len = head.own.len + (with_values ? *ret_len : 0);
@@ -247,8 +239,6 @@ static int write_blank(const cadre_tensor *tensors, size_t n, const char *column
         *ret_values = out + head.own.len;
         code = batch_read_head(out, len, &a, &read, err);
     }
-    scatter_done(&head);
-    arena_done(&a);
     return code;
 }
 

@@ -147,7 +147,7 @@ void roles_destroy(struct roles *r)
 
 struct role *roles_find(const struct roles *r, const char *name, struct err *err)
 {
-    struct buf names = BUF_INIT(1024);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
     bool none = !r->at[0].name;
     if (none && !name)
         return &r->at[0];
@@ -162,7 +162,6 @@ struct role *roles_find(const struct roles *r, const char *name, struct err *err
         err_set(err, ERR_NOT_FOUND, "there is no role '%s' here; there are: %s", name, buf_str(&names));
     else
         err_set(err, ERR_INVALID, "the group has roles, and the call names none; there are: %s", buf_str(&names));
-    buf_done(&names);
     return NULL;
 }
 

@@ -93,8 +93,7 @@ static int read_args(struct step *s, struct err *err)
 static int read_move(struct step *s, struct err *err)
 {
     const char *contacts = json_str(json_get(s->args, "contacts"), &s->arena);
-    const struct json *sends = json_get(s->args, "sends");
-    s->sends = sends && sends->type == JSON_BOOL && sends->text[0] == 't';
+    s->sends = json_is_true(json_get(s->args, "sends"));
     s->groups[0] = json_str(json_get(s->args, "source"), &s->arena);
     s->groups[1] = json_str(json_get(s->args, "target"), &s->arena);
     if (!json_i64(json_get(s->args, "limitMs"), &s->limit_ms) || s->limit_ms < 1)
@@ -374,17 +373,15 @@ CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call,
     cadre_weight_list own = {.size = sizeof own};
     struct step s = {.call = call, .weights = w, .list = &own};
     struct err err = ERR_INIT;
-    struct json_writer out;
+    _cleanup_(writer_done) struct json_writer out = WRITER_INIT;
     if (list)
         memcpy(&own, list, MIN(list->size, sizeof own));
     w->arrived = false;
     if (!call->nested.rendezvous)
         return call_fail(call, CADRE_ERROR, "%s() cannot meet other ranks: this process is of no group", call->method);
-    writer_init(&out, 0);
     int r = take_step(&s, &out, &err);
     cadre_result result = r < 0 ? call_fail(call, result_of(r), "weights: %s", err.msg)
                                 : call_return(call, buf_str(&out.buf), out.buf.len);
-    writer_done(&out);
     arena_done(&s.arena);
     return result;
 }

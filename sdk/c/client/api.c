@@ -94,7 +94,7 @@ static int add_json(struct buf *out, const char *member, const char *text, const
 
 static int fill_more(struct pending *p, const cadre_client_request *r, struct err *err)
 {
-    struct buf more = BUF_INIT(CLIENT_MORE_MAX);
+    _cleanup_(buf_done) struct buf more = BUF_INIT(CLIENT_MORE_MAX);
     char role[PENDING_METHOD_MAX + 1];
     if (!r->split && !r->collect && !r->pad && !r->positional && !r->role && !r->via && !r->traceparent &&
         !r->by_reference && !r->pin)
@@ -107,23 +107,15 @@ static int fill_more(struct pending *p, const cadre_client_request *r, struct er
         return err_set(err, ERR_INVALID, "%s(): traceparent is not one of W3C Trace Context", r->method);
     if (r->traceparent)
         buf_printf(&more, ",\"traceparent\":\"%.*s\"", (int)TRACEPARENT_LEN, r->traceparent);
-    if (r->pad)
-        buf_puts(&more, ",\"pad\":true");
-    if (r->positional)
-        buf_puts(&more, ",\"positional\":true");
-    if (r->by_reference)
-        buf_puts(&more, ",\"keep\":true");
-    if (r->pin)
-        buf_puts(&more, ",\"pin\":true");
-    int code = add_json(&more, "via", r->via, r->method, err);
-    if (code == 0)
-        code = add_json(&more, "split", r->split, r->method, err);
-    if (code == 0)
-        code = add_json(&more, "collect", r->collect, r->method, err);
-    if (code == 0)
-        p->more = buf_take(&more);
-    buf_done(&more);
-    return code;
+    buf_puts(&more, r->pad ? ",\"pad\":true" : "");
+    buf_puts(&more, r->positional ? ",\"positional\":true" : "");
+    buf_puts(&more, r->by_reference ? ",\"keep\":true" : "");
+    buf_puts(&more, r->pin ? ",\"pin\":true" : "");
+    if (add_json(&more, "via", r->via, r->method, err) < 0 || add_json(&more, "split", r->split, r->method, err) < 0 ||
+        add_json(&more, "collect", r->collect, r->method, err) < 0)
+        return err->code;
+    p->more = buf_take(&more);
+    return 0;
 }
 
 static int fill(const struct cadre_client *c, struct pending *p, const cadre_client_request *r, struct err *err)

@@ -92,12 +92,11 @@ static char *new_room(cadre_client *c, size_t len, struct err *err)
 static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
                        void **ret, size_t *ret_len, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct safetensors_tensor *sorted = arena_array(&a, n, sizeof *sorted);
     struct batch read;
-    struct scatter s;
+    _cleanup_(scatter_done) struct scatter s = SCATTER_INIT;
     char *out = NULL;
-    scatter_init(&s);
     int r = write_head(tensors, n, c, columns, meta, sorted, &s, err);
     size_t len = s.own.len;
     for (size_t i = 0; i < n && r == 0; i++)
@@ -114,8 +113,6 @@ static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, 
     else if (r < 0)
         free(TAKE_PTR(out));
     *ret = out;
-    scatter_done(&s);
-    arena_done(&a);
     return r;
 }
 
@@ -183,9 +180,8 @@ static int find_tensor(cadre_client_json doc, const char *name, struct arena *a,
 cadre_client_code cadre_client_batch_tensor(cadre_client_json batch, const char *name, cadre_client_tensor *ret,
                                             cadre_client_error *error)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     int r = find_tensor(batch, name, &a, ret, &err);
-    arena_done(&a);
     return r < 0 ? fault_return(error, &err) : CADRE_CLIENT_OK;
 }

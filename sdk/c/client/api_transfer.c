@@ -171,19 +171,14 @@ static void end_step(struct transfer *t, take_fn take_result)
 // Of one rank. The first one of all says which contacts can be used, if the others have the same.
 static void take_begun(struct transfer *t, enum side side, cadre_client_json result)
 {
-    struct arena a = ARENA_INIT;
-    struct json *root;
-    struct err ignored = ERR_INIT;
-    const char *contacts = json_parse(result.text, result.len, NULL, &a, &root, &ignored) == 0
-                               ? json_str(json_get(root, "contacts"), &a)
-                               : NULL;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const char *contacts = json_str(json_get(json_read(result.text, result.len, &a), "contacts"), &a);
     bool is_first = !t->worlds[SOURCE] && !t->worlds[TARGET];
     if (is_first)
         snprintf(t->contacts, sizeof t->contacts, "%s", contacts ? contacts : "");
     else if (!contacts || !str_eq(contacts, t->contacts))
         t->contacts[0] = '\0';
     t->worlds[side]++;
-    arena_done(&a);
 }
 
 static void take_world(struct transfer *t, enum side side, cadre_client_json result)
@@ -206,20 +201,16 @@ static void take_problems(struct transfer *t, const struct json *list, struct ar
 
 static void take_moved(struct transfer *t, enum side side, cadre_client_json result)
 {
-    struct arena a = ARENA_INIT;
-    struct json *root;
-    struct err ignored = ERR_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const struct json *root = json_read(result.text, result.len, &a);
     int64_t bytes = 0, direct = 0;
-    if (json_parse(result.text, result.len, NULL, &a, &root, &ignored) == 0) {
-        take_problems(t, json_get(root, "problems"), &a);
-        if (side == TARGET && json_i64(json_get(root, "bytes"), &bytes)) {
-            (void)json_i64(json_get(root, "direct"), &direct);
-            t->bytes += (uint64_t)bytes;
-            t->direct += (uint64_t)direct;
-            t->arrived++;
-        }
+    take_problems(t, json_get(root, "problems"), &a);
+    if (side == TARGET && json_i64(json_get(root, "bytes"), &bytes)) {
+        (void)json_i64(json_get(root, "direct"), &direct);
+        t->bytes += (uint64_t)bytes;
+        t->direct += (uint64_t)direct;
+        t->arrived++;
     }
-    arena_done(&a);
 }
 
 static void begin(struct transfer *t)
@@ -261,11 +252,10 @@ static void move(struct transfer *t)
     bool good = true;
     begin_step(t, t->worlds[SOURCE] + t->worlds[TARGET]);
     for (int side = TARGET; side >= SOURCE; side--) { // where all meet, comes first
-        struct json_writer w;
+        _cleanup_(writer_done) struct json_writer w;
         write_args(t, (enum side)side, &w);
         for (size_t rank = 0; good && rank < t->worlds[side]; rank++)
             good = start(t, (enum side)side, (int64_t)rank, buf_str(&w.buf));
-        writer_done(&w);
     }
     end_step(t, take_moved);
 }

@@ -20,8 +20,7 @@ static bool blank_only(const cadre_client_json *j)
 // Their length, and the bytes where `out` is not NULL.
 static size_t write_bodies(const struct arguments *a, char *out)
 {
-    struct scatter s;
-    scatter_init(&s);
+    _cleanup_(scatter_done) struct scatter s = SCATTER_INIT;
     struct scatter_source *sources = xcalloc(a->n, sizeof *sources);
     body_list_begin(&s, (uint32_t)a->n);
     for (size_t i = 0; i < a->n; i++) {
@@ -33,7 +32,6 @@ static size_t write_bodies(const struct arguments *a, char *out)
     if (out)
         scatter_gather(&s, sources, out);
     size_t len = s.len;
-    scatter_done(&s);
     free(sources);
     return len;
 }

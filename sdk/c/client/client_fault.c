@@ -3,26 +3,15 @@
 
 #include "common/base/json.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+// The interface has no name for ERR_NOMEM, which only workers send.
 static cadre_client_code code_of(const char *name)
 {
-#define X(n, number, text) \
-    if (str_eq(name, #n))  \
-        return (cadre_client_code)(number);
-    ERR_CODES(X)
-#undef X
-    return CADRE_CLIENT_FAILED;
-}
-
-// The interface has no name for this one, which only workers send.
-static cadre_client_code public_code_of(const char *name)
-{
-    int code = (int)code_of(name);
-    return code == -ERR_NOMEM ? CADRE_CLIENT_FAILED : (cadre_client_code)code;
+    int code = err_find(name);
+    return code && code != ERR_NOMEM ? (cadre_client_code)-code : CADRE_CLIENT_FAILED;
 }
 
 const char *cadre_client_code_name(cadre_client_code code)
@@ -81,14 +70,14 @@ static void get_number(const struct json *object, const char *member, int32_t *r
 
 void fault_decode(cadre_client_error *ret, const char *body, size_t len)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct json *root = NULL;
     char *name = NULL;
     if (json_parse_values(body, len, 1, &a, &root, &err) == 0)
         name = json_str(json_get(root, "code"), &a);
     if (name) {
-        fault_init(ret, public_code_of(name), name);
+        fault_init(ret, code_of(name), name);
         get_text(root, "message", &a, ret->message, sizeof ret->message);
         get_text(root, "pod", &a, ret->pod, sizeof ret->pod);
         get_text(root, "node", &a, ret->node, sizeof ret->node);
@@ -100,11 +89,10 @@ void fault_decode(cadre_client_error *ret, const char *body, size_t len)
         fault_init(ret, CADRE_CLIENT_INTERNAL, "INTERNAL");
         snprintf(ret->message, sizeof ret->message, "the proxy sent an error that cannot be read (%zu bytes)", len);
     }
-    const struct json *again = json_get(root, "idempotent"), *ran = json_get(root, "ran");
-    ret->idempotent = again && again->type == JSON_BOOL && again->text[0] == 't';
+    const struct json *ran = json_get(root, "ran");
+    ret->idempotent = json_is_true(json_get(root, "idempotent"));
     bool unsent = ran && ran->type == JSON_BOOL && ran->text[0] == 'f';
     ret->may_have_run = !unsent && may_have_run(ret);
-    arena_done(&a);
 }
 
 cadre_client_code fault_return(cadre_client_error *error, const struct err *err)

@@ -2,15 +2,13 @@
 #include "sdk/c/client/client_printed.h"
 
 #include "common/base/json.h"
+#include "common/base/mem.h"
 
 void printed_tell(const struct settings *s, const char *body, size_t len)
 {
-    struct arena a = ARENA_INIT;
-    struct err ignored = ERR_INIT;
-    struct json *root = NULL;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
+    const struct json *root = json_read(body, len, &a);
     int64_t dropped = 0;
-    if (json_parse(body, len, NULL, &a, &root, &ignored) < 0)
-        root = NULL;
     const char *group = json_str(json_get(root, "group"), &a);
     json_i64(json_get(root, "dropped"), &dropped);
     cadre_client_output line = {.group = group ? group : "", .ranks = "", .dropped = (uint64_t)dropped};
@@ -24,5 +22,4 @@ void printed_tell(const struct settings *s, const char *body, size_t len)
         if (text && s->on_output) // it may close nothing, but the client may be ending
             s->on_output(s->ctx, &line);
     }
-    arena_done(&a);
 }

@@ -31,10 +31,9 @@ int settings_copy_sized(void *to, size_t size, const void *from, const char *wha
 // The content, to be freed.
 static char *read_file(const char *path, const char *what, size_t max, struct err *err)
 {
-    struct buf text = BUF_INIT(max);
+    _cleanup_(buf_done) struct buf text = BUF_INIT(max);
     if (file_read(path, &text, err) == 0)
         return buf_take(&text);
-    buf_done(&text);
     err_set(err, err->code == ERR_LIMIT ? ERR_LIMIT : ERR_IO, "%s: %.500s", what, err->msg);
     return NULL;
 }

@@ -134,9 +134,8 @@ static void send_hello(struct uplink *u, const char *token)
 {
     const struct settings *s = u->config.settings;
     const struct record_header h = {.type = RECORD_HELLO, .rank = RECORD_GROUP};
-    struct json_writer w;
+    _cleanup_(writer_done) struct json_writer w = WRITER_INIT;
     struct err err = ERR_INIT;
-    writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_str(&w, "role", "controller");
     writer_i64(&w, "version", PROTOCOL_VERSION);
@@ -149,7 +148,6 @@ static void send_hello(struct uplink *u, const char *token)
     writer_object_end(&w);
     if (uplink_send_copy(u, &h, buf_str(&w.buf), w.buf.len, &err) < 0)
         hang_up(u, FRAME_CLOSE_INTERNAL, &err);
-    writer_done(&w);
 }
 
 static void on_open(void *ctx, const char *subprotocol)
@@ -177,19 +175,14 @@ static void take_limits(struct uplink *u, const struct json *welcome)
 
 static int take_welcome(struct uplink *u, const struct record *r, struct err *err)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     if (u->state != UPLINK_DIALING)
         return err_set(err, ERR_PROTO, "a second WELCOME");
     if (json_parse(r->body, r->len, NULL, &a, &root, err) < 0)
-        err_wrap(err, "WELCOME");
-    else
-        take_limits(u, root);
-    if (!err->code)
-        begin_sharing(u, root);
-    arena_done(&a);
-    if (err->code)
-        return err->code;
+        return err_wrap(err, "WELCOME");
+    take_limits(u, root);
+    begin_sharing(u, root);
     loop_timer_disarm(u->timer);
     u->state = UPLINK_UP;
     u->up_since_ms = now_ms();

@@ -492,14 +492,12 @@ static void what_a_look_finds_itself_is_followed_by_the_hooks(void **state)
     struct caller c = {loop, fds[0], 0, .due = true};
     struct loop_poll *poll = loop_poll_new(loop, fds[0], hear_late, &c);
     struct loop_hook *hook = loop_hook_new(loop, ask, &c);
-    struct loop_look *look = loop_look_new(loop, hear, &c);
+    loop_hook_look(hook, hear);
     assert_int_equal(pthread_create(&other, NULL, pong, &fds[1]), 0);
     loop_poll_set(poll, LOOP_READ, &err);
     loop_run(loop);
     assert_int_equal(c.rounds, ROUNDS);
     assert_int_equal(pthread_join(other, NULL), 0);
-    loop_look_free(look);
-    loop_look_free(NULL);
     loop_hook_free(hook);
     loop_poll_free(poll);
     loop_run_once(loop, 0);

@@ -4,6 +4,7 @@
 
 #include "common/base/buf.h"
 #include "operator/agents/agents.h"
+#include "tests/unit/clock_fake.h"
 
 enum { CONNECTIONS = 3 };
 

@@ -4,6 +4,7 @@
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "tests/unit/clock_fake.h"
 
 #include <stdio.h>
 #include <string.h>

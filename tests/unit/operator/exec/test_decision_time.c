@@ -4,6 +4,7 @@
 
 #include "common/base/log.h"
 #include "operator/reconcile/gang_pods.h"
+#include "tests/unit/clock_fake.h"
 #include "tests/unit/support/placement_builder.h"
 
 #include <setjmp.h>

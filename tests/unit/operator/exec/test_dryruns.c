@@ -2,6 +2,7 @@
 #include "operator/exec/dryruns.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

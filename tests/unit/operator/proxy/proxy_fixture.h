@@ -5,6 +5,7 @@
 
 #include "operator/proxy/router.h"
 #include "operator/proxy/session.h"
+#include "tests/unit/clock_fake.h"
 
 #define FIXTURE_UID "uid-1"
 

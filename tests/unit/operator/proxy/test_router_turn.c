@@ -4,6 +4,7 @@
 #include "operator/proxy/router.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/clock_fake.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>

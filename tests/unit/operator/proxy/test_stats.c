@@ -2,6 +2,7 @@
 // What the proxy knows of calls that were made: by method, by rank, and as metrics.
 #include "common/base/json.h"
 #include "operator/proxy/stats_report.h"
+#include "tests/unit/clock_fake.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>

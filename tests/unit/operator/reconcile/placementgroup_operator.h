@@ -6,6 +6,7 @@
 
 #include "operator/exec/decision_time.h"
 #include "operator/exec/observations.h"
+#include "tests/unit/clock_fake.h"
 #include "tests/unit/operator/reconcile/gang_world.h"
 
 struct plg_operator {

@@ -2,6 +2,7 @@
 #include "operator/runtime/workqueue.h"
 
 #include "common/base/rand.h"
+#include "tests/unit/clock_fake.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
