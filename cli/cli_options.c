@@ -105,10 +105,9 @@ static int set_mode(const struct options *o, const char *text, const char *(*nam
             return -1;
         }
     }
-    struct buf names = BUF_INIT(1024);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(1024);
     list(&names);
     int r = wrong(o, "there is no mode %s; there are %s", text, buf_str(&names));
-    buf_done(&names);
     return r;
 }
 
@@ -135,7 +134,7 @@ static int set_output(struct parse *p, const char *text)
 // A single value is the only argument by position.
 static int check_json(const struct options *o, const char *text, enum json_type *ret)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
     struct err err = ERR_INIT;
     int r = -1;
@@ -145,7 +144,6 @@ static int check_json(const struct options *o, const char *text, enum json_type 
         r = wrong(o, "the argument %.200s is not JSON: %s%s", text, err.msg,
                   strpbrk(text, "[{\"") ? "" : "; a string needs quotes: '\"text\"'");
     }
-    arena_done(&a);
     return r;
 }
 

@@ -24,7 +24,7 @@ struct kubectl_args kubectl_args(const struct options *o, ...)
 
 int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err)
 {
-    struct buf said = BUF_INIT(MESSAGE_MAX);
+    _cleanup_(buf_done) struct buf said = BUF_INIT(MESSAGE_MAX);
     int status = process_capture(args->argv, out, &said, err);
     if (status > 0) {
         const char *text = buf_str(&said);
@@ -34,7 +34,6 @@ int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *er
         err_set(err, strstr(text, "(NotFound)") ? ERR_NOT_FOUND : ERR_INTERNAL, "%.*s", len ? (int)len : 100,
                 len ? text : "kubectl failed and did not say why");
     }
-    buf_done(&said);
     return err->code;
 }
 
@@ -42,7 +41,7 @@ char *kubectl_namespace(const struct options *o, struct err *err)
 {
     if (o->ns)
         return xstrdup(o->ns);
-    struct buf out = BUF_INIT(NAME_MAX_LEN);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(NAME_MAX_LEN);
     const struct kubectl_args args =
         kubectl_args(o, "config", "view", "--minify", "--output", "jsonpath={..namespace}", NULL);
     char *ns = NULL;
@@ -50,6 +49,5 @@ char *kubectl_namespace(const struct options *o, struct err *err)
         ns = xstrdup(out.len ? buf_str(&out) : "default");
     else if (err->code == ERR_INTERNAL) // it ran, and has nothing to go to
         err_wrap(err, "there is no local run of %s, and kubectl knows no cluster", o->group ? o->group : "a group");
-    buf_done(&out);
     return ns;
 }

@@ -23,7 +23,7 @@ static int follow(const struct options *o)
     r.timeout_ms = TIMEOUT_MS;
     int status = proxy_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
     while (status == 0 && !process_interrupted() && !ferror(stdout))
-        proxy_linger(&c, TIMEOUT_MS);
+        proxy_linger((struct proxy *[]){&c}, 1, TIMEOUT_MS);
     proxy_close(&c);
     return process_interrupted() ? 128 + process_interrupted() : status;
 }

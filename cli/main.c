@@ -11,36 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int run(const struct options *o)
+static int print_version(const struct options *o)
 {
-    switch (o->verb) {
-    case VERB_CALL:
-        return verb_call(o);
-    case VERB_INFO:
-        return verb_info(o);
-    case VERB_KILL:
-        return verb_kill(o);
-    case VERB_STACK:
-        return verb_stack(o);
-    case VERB_TOP:
-        return verb_top(o);
-    case VERB_PUT:
-        return verb_put(o);
-    case VERB_GET:
-        return verb_get(o);
-    case VERB_FREE:
-        return verb_free(o);
-    case VERB_WHY:
-        return verb_why(o);
-    case VERB_LOGS:
-        return verb_logs(o);
-    case VERB_CA:
-        return verb_ca(o);
-    default:
-        printf("kubectl-cadre %s\n", CADRE_VERSION);
-        return 0;
-    }
+    (void)o;
+    printf("kubectl-cadre %s\n", CADRE_VERSION);
+    return 0;
 }
+
+static int (*const verbs[VERB_COUNT])(const struct options *o) = {
+    [VERB_CALL] = verb_call, [VERB_INFO] = verb_request, [VERB_KILL] = verb_request, [VERB_STACK] = verb_stack,
+    [VERB_TOP] = verb_top,   [VERB_PUT] = verb_request,  [VERB_GET] = verb_request,  [VERB_FREE] = verb_request,
+    [VERB_WHY] = verb_why,   [VERB_LOGS] = verb_logs,    [VERB_CA] = verb_ca,        [VERB_VERSION] = print_version,
+};
 
 int main(int argc, char **argv)
 {
@@ -51,7 +33,7 @@ int main(int argc, char **argv)
     int status = options_parse(argc, argv, &o);
     if (status < 0) {
         process_catch_signals();
-        status = run(&o);
+        status = verbs[o.verb](&o);
     }
     options_done(&o);
     return fflush(stdout) == 0 ? status : report_unwritten(errno);

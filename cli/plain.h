@@ -6,5 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-void plain_putc(FILE *out, char c);
 void plain_print(FILE *out, const char *text, size_t len);
+// On one line: a blank after each comma and colon, none elsewhere, and a newline at the end.
+void plain_print_json(FILE *out, const char *text, size_t len);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/print_result.h"
 
-#include "cli/json_text.h"
+#include "cli/plain.h"
 #include "cli/report.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 static void print_rank(int64_t rank, cadre_client_json result)
 {
     printf("%lld: ", (long long)rank);
-    json_text_print(stdout, result.text, result.len);
+    plain_print_json(stdout, result.text, result.len);
 }
 
 // A batch goes into a file as it is, to whatever reads safetensors; a terminal can do nothing with it.
@@ -31,7 +31,7 @@ int result_print(const struct options *o, const struct proxy *c)
     if (cadre_client_content_of(list) != CADRE_CLIENT_CONTENT_JSON)
         return print_bytes(list);
     if (o->output != OUTPUT_RANKS)
-        json_text_print(stdout, list.text, list.len);
+        plain_print_json(stdout, list.text, list.len);
     else if (c->rank >= 0)
         print_rank(c->rank, list);
     else

@@ -32,7 +32,7 @@ enum {
 
 static int request_token(struct proxy *c, const struct options *o, struct err *err)
 {
-    struct buf out = BUF_INIT(TOKEN_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(TOKEN_MAX);
     const char *account = o->service_account ? o->service_account : CLI_ACCOUNT;
     const char *ns = o->service_account ? c->ns : o->operator_ns;
     const struct kubectl_args args =
@@ -44,7 +44,6 @@ static int request_token(struct proxy *c, const struct options *o, struct err *e
         err_wrap(err, "a token of ServiceAccount %s/%s is needed to call (others: --service-account, --token)", ns,
                  account);
     }
-    buf_done(&out);
     return err->code;
 }
 
@@ -84,11 +83,12 @@ static void on_output(void *ctx, const cadre_client_output *line)
     fflush(c->lines);
 }
 
-void proxy_linger(struct proxy *c, int64_t ms)
+void proxy_linger(struct proxy *const *list, size_t n, int64_t ms)
 {
     int64_t end = clock_mono_ms(&clock_system) + ms;
     while (clock_mono_ms(&clock_system) < end && !process_interrupted()) {
-        cadre_client_process(c->client);
+        for (size_t i = 0; i < n; i++)
+            cadre_client_process(list[i]->client);
         usleep(LINGER_STEP_US);
     }
 }
@@ -229,7 +229,7 @@ int proxy_with(const struct options *o, int (*use)(const struct options *o, stru
     int status = use(o, &c, ctx);
     if (o->logs) {
         fflush(stdout);
-        proxy_linger(&c, LAST_LINES_MS);
+        proxy_linger((struct proxy *[]){&c}, 1, LAST_LINES_MS);
     }
     proxy_close(&c);
     return status;

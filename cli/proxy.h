@@ -43,5 +43,5 @@ int proxy_with(const struct options *o, int (*use)(const struct options *o, stru
 int proxy_run(const struct options *o, const cadre_client_request *request,
               int (*show)(const struct options *o, const struct proxy *c));
 
-// The connection goes on without a call, until so much time has passed or a signal comes.
-void proxy_linger(struct proxy *c, int64_t ms);
+// The connections go on without a call, until so much time has passed or a signal comes.
+void proxy_linger(struct proxy *const *list, size_t n, int64_t ms);

@@ -7,17 +7,14 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     ANSWER_MS = 10 * 1000, // nothing is waited for there: it comes at once, or not
     SEEK_MS = 10 * 1000,   // for all that are missing
     TRIES = 16,            // for each of them: with two replicas one in 65,000 looks misses one
     TRIES_AGAIN = 2,       // of one that was not met before
-    LINGER_STEP_US = 20 * 1000,
 };
 
 enum met { MET_NEW, MET_KNOWN, MET_NOBODY };
@@ -204,16 +201,6 @@ void survey_done(struct survey *s)
         forget(&s->answers[i]);
     arena_done(&s->arena);
     *s = (struct survey){.arena = ARENA_INIT};
-}
-
-void surveyor_linger(struct surveyor *by, int64_t ms)
-{
-    int64_t end = clock_mono_ms(&clock_system) + ms;
-    while (clock_mono_ms(&clock_system) < end && !process_interrupted()) {
-        for (size_t i = 0; i < by->n_links; i++)
-            cadre_client_process(by->links[i]->client);
-        usleep(LINGER_STEP_US);
-    }
 }
 
 void surveyor_done(struct surveyor *by)

@@ -46,5 +46,4 @@ bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
 void survey_done(struct survey *s);
 const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer
 
-void surveyor_linger(struct surveyor *by, int64_t ms); // as proxy_linger(), with all connections
 void surveyor_done(struct surveyor *by);

@@ -2,6 +2,7 @@
 #include "cli/tunnel.h"
 
 #include "cli/kubectl.h"
+#include "common/base/file.h"
 #include "common/base/mem.h"
 
 #include <errno.h>
@@ -107,8 +108,7 @@ void tunnel_close(struct tunnel *t)
 {
     if (t->pid > 0)
         process_end(t->pid);
-    if (t->err_fd >= 0)
-        close(t->err_fd);
+    file_close(&t->err_fd);
     if (t->dir[0]) {
         unlink(path_of(t));
         rmdir(t->dir);

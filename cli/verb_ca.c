@@ -12,7 +12,7 @@ enum { PEM_MAX = 1 << 20 };
 // The API server's answer, which proves who the operator is: a user of the kubeconfig trusts it.
 int verb_ca(const struct options *o)
 {
-    struct buf out = BUF_INIT(PEM_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(PEM_MAX);
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *path =
         xasprintf("/api/v1/namespaces/%s/services/https:cadre-operator:9443/proxy/v1/ca", o->operator_ns);
@@ -22,6 +22,5 @@ int verb_ca(const struct options *o)
         status = report_err(&err);
     else
         fwrite(buf_str(&out), 1, out.len, stdout);
-    buf_done(&out);
     return status;
 }

@@ -40,9 +40,8 @@ static int by_name(const void *pa, const void *pb)
 // What kubectl prints for this; NULL: an error.
 static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
-    struct buf out = BUF_INIT(OBJECTS_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
     cJSON *root = kubectl_run(args, &out, err) == 0 ? document_read(&out, err) : NULL;
-    buf_done(&out);
     return root;
 }
 
@@ -89,7 +88,7 @@ static void choose_lines(struct logs *l, bool shared)
 // A group without pods of its own runs in those of PlacementGroups. False: it has none there either.
 static bool select_placementgroups(struct logs *l, const cJSON *group)
 {
-    struct buf names = BUF_INIT(SELECTOR_MAX);
+    _cleanup_(buf_done) struct buf names = BUF_INIT(SELECTOR_MAX);
     const cJSON *pool;
     cJSON_ArrayForEach(pool, document_get(document_get(document_get(group, "spec"), "placement"), "groups")) {
         const char *name = document_str(pool, "name");
@@ -102,7 +101,6 @@ static bool select_placementgroups(struct logs *l, const cJSON *group)
         l->selector = xasprintf("cadre.dev/group in (%s)", buf_str(&names));
         choose_lines(l, true);
     }
-    buf_done(&names);
     return some;
 }
 

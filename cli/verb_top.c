@@ -53,12 +53,11 @@ static int find_groups(struct top *t, struct err *err)
         return add_names(t, o->group);
     if (t->proxy.server)
         return err_set(err, ERR_INVALID, "the name of the group is missing; it can be left out only with kubectl");
-    struct buf out = BUF_INIT(NAMES_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(NAMES_MAX);
     const struct kubectl_args args = kubectl_args(o, "get", "workergroups.cadre.dev", "--namespace", t->proxy.ns,
                                                   "--output", "jsonpath={.items[*].metadata.name}", NULL);
     if (kubectl_run(&args, &out, err) == 0)
         add_names(t, buf_str(&out));
-    buf_done(&out);
     if (!err->code && !t->n)
         err_set(err, ERR_NOT_FOUND, "there are no WorkerGroups in namespace %s", t->proxy.ns);
     return err->code;
@@ -66,7 +65,7 @@ static int find_groups(struct top *t, struct err *err)
 
 static bool pass_time(struct top *t)
 {
-    surveyor_linger(&t->by, t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS);
+    proxy_linger(t->by.links, t->by.n_links, t->o->interval_ms ? t->o->interval_ms : INTERVAL_MS);
     return !process_interrupted();
 }
 

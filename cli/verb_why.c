@@ -19,11 +19,10 @@ enum { OBJECTS_MAX = 64 << 20 };
 // What kubectl prints for this; NULL: it fails.
 static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
-    struct buf out = BUF_INIT(OBJECTS_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
     cJSON *d = NULL;
     if (kubectl_run(args, &out, err) == 0 && !(d = document_read(&out, err)))
         err_wrap(err, "what kubectl printed");
-    buf_done(&out);
     return d;
 }
 
@@ -94,10 +93,9 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
         kubectl_args(o, "get", "events", "--namespace", ns, "--field-selector", fields, "--output", "json", NULL);
     events = get(&of_events, &ignored);
     const struct explain_input in = {group, pods, events, .now_ms = clock_wall_ms(&clock_system)};
-    struct buf out = BUF_INIT(OBJECTS_MAX);
+    _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
     explain(&in, &out);
     plain_print(stdout, buf_str(&out), out.len);
-    buf_done(&out);
     return 0;
 }
 
@@ -115,13 +113,12 @@ static void tell_local(const struct options *o, struct err *err)
 
 int verb_why(const struct options *o)
 {
-    struct arena a = ARENA_INIT;
+    _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     _cleanup_(free_p) char *ns = kubectl_namespace(o, &err);
     if (ns)
         tell(o, ns, &a, &err);
     if (err.code)
         tell_local(o, &err);
-    arena_done(&a);
     return err.code ? report_err(&err) : 0;
 }

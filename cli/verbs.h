@@ -5,13 +5,9 @@
 #include "cli/cli_options.h"
 
 int verb_call(const struct options *o);
-int verb_info(const struct options *o);
-int verb_kill(const struct options *o);
+int verb_request(const struct options *o); // info, kill, put, get and free
 int verb_stack(const struct options *o);
 int verb_top(const struct options *o);
-int verb_put(const struct options *o);
-int verb_get(const struct options *o);
-int verb_free(const struct options *o);
 int verb_why(const struct options *o);
 int verb_logs(const struct options *o);
 int verb_ca(const struct options *o);

@@ -2,7 +2,7 @@
 // What `kubectl cadre why` says, from the objects of tests/golden/why.
 #include "cli/cli_options.h"
 #include "cli/explain.h"
-#include "cli/json_text.h"
+#include "cli/plain.h"
 #include "common/base/mem.h"
 #include "common/base/rfc3339.h"
 #include "tests/unit/support/golden.h"
@@ -63,7 +63,7 @@ static void json_for_people_has_blanks(void **state)
     size_t size = 0;
     static const char in[] = "[1,{\"a\" :\"x,\\\":y\",\n \"b\":[]}]";
     FILE *out = open_memstream(&text, &size);
-    json_text_print(out, in, sizeof in - 1);
+    plain_print_json(out, in, sizeof in - 1);
     fclose(out);
     assert_string_equal(text, "[1, {\"a\": \"x,\\\":y\", \"b\": []}]\n");
     free(text);

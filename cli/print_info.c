@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/print_info.h"
+
 #include "cli/document.h"
-#include "cli/json_text.h"
 #include "cli/plain.h"
-#include "cli/proxy.h"
 #include "cli/report.h"
-#include "cli/verbs.h"
 
 #include "common/base/mem.h"
 
@@ -124,19 +123,12 @@ static int print_info(const struct buf *result, struct err *err)
     return 0;
 }
 
-static int show(const struct options *o, const struct proxy *c)
+int info_print(const struct options *o, const struct proxy *c)
 {
     struct err err = ERR_INIT;
     if (o->output == OUTPUT_JSON)
-        json_text_print(stdout, buf_str(&c->result), c->result.len);
+        plain_print_json(stdout, buf_str(&c->result), c->result.len);
     else if (print_info(&c->result, &err) < 0)
         return report_err(&err);
     return 0;
-}
-
-int verb_info(const struct options *o)
-{
-    cadre_client_request r = o->request;
-    r.method = "group.info";
-    return proxy_run(o, &r, show);
 }
