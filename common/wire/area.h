@@ -13,7 +13,7 @@ struct area {
     int fd;      // with which others may open it
     const char *base;
     size_t size;
-    char *own; // of another process's: the same once more, to be written to (pool.h); NULL = none
+    char *own; // of another process's: the same once more, to be written to (memory.h); NULL = none
     // A blob is not needed any more; NULL: nobody wants to know. `tag` is what it was made with.
     void (*give)(struct area *a, const char *data, uint32_t tag);
     void (*end)(struct area *a); // nobody refers to it: unmaps it, and frees the struct

@@ -2,19 +2,24 @@
 #include "common/ws/memory.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define VIEW_MAX ((size_t)4 << 30)
 
 struct memory {
     struct area area;
     struct pool *pool;
-};
-
-struct view {
-    struct area area;
-    struct pool_view view;
 };
 
 static void give(struct area *a, const char *data, uint32_t tag)
@@ -68,33 +73,74 @@ struct blob *memory_blob(struct memory *m, size_t len)
     return data ? memory_adopt(m, data, len) : NULL;
 }
 
+// What other processes have
+
 static void end_view(struct area *a)
 {
-    struct view *v = CONTAINER_OF(a, struct view, area);
-    pool_view_close(&v->view);
-    free(v);
+    munmap((void *)a->base, a->size);
+    if (a->own)
+        munmap(a->own, a->size);
+    close(a->fd);
+    free(a);
+}
+
+static int check(int fd, size_t size, struct err *err)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
+        return err_set(err, ERR_PROTO, "shared memory must be a memfd that is sealed against shrinking and growing");
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 || (size_t)st.st_size != size || !size ||
+        size > VIEW_MAX)
+        return err_set(err, ERR_PROTO, "shared memory of %lld bytes was said to have %zu; at most %zu",
+                       (long long)st.st_size, size, VIEW_MAX);
+    return 0;
+}
+
+static char *map_own(int fd, size_t size)
+{
+    void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    return own == MAP_FAILED ? NULL : own;
+}
+
+static int open_memfd(pid_t pid, int fd, struct err *err)
+{
+    char path[64], target[64];
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+    ssize_t n = readlink(path, target, sizeof target - 1);
+    target[MAX(n, (ssize_t)0)] = '\0';
+    if (n >= 0 && !str_starts(target, "/memfd:")) // what else there is may be dangerous to open
+        return err_set(err, ERR_PROTO, "descriptor %d of process %ld is not a memfd", fd, (long)pid);
+    int own = n < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    return own < 0 ? err_set(err, ERR_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno)) : own;
 }
 
 struct area *memory_open(pid_t pid, int fd, size_t size, bool own, struct err *err)
 {
-    struct pool_view view;
-    if (pool_view_open(&view, pid, fd, size, own, err) < 0)
+    int opened = open_memfd(pid, fd, err);
+    if (opened < 0)
         return NULL;
-    struct view *v = xmalloc(sizeof *v);
-    *v = (struct view){.view = view,
-                       .area = {.fd = view.fd, .base = view.base, .size = view.size, .own = view.own, .end = end_view}};
-    area_init(&v->area);
-    return &v->area;
+    void *base = check(opened, size, err) == 0 ? mmap(NULL, size, PROT_READ, MAP_SHARED, opened, 0) : MAP_FAILED;
+    if (base == MAP_FAILED) {
+        if (!err->code)
+            err_set(err, ERR_UNAVAILABLE, "cannot map shared memory of %zu bytes: %s", size, strerror(errno));
+        close(opened);
+        return NULL;
+    }
+    struct area *a = xmalloc(sizeof *a);
+    *a = (struct area){
+        .fd = opened, .base = base, .size = size, .own = own ? map_own(opened, size) : NULL, .end = end_view};
+    area_init(a);
+    return a;
 }
 
 bool memory_reaches(pid_t pid, int64_t fd)
 {
-    struct pool_view view;
     struct err ignored = ERR_INIT;
-    if (pid <= 0 || fd < 0 || fd > INT_MAX || pool_view_open(&view, pid, (int)fd, MEMORY_PROBE, false, &ignored) < 0)
-        return false;
-    pool_view_close(&view);
-    return true;
+    struct area *a =
+        pid > 0 && fd >= 0 && fd <= INT_MAX ? memory_open(pid, (int)fd, MEMORY_PROBE, false, &ignored) : NULL;
+    area_unref(a);
+    return a;
 }
 
 pid_t memory_peer(int socket_fd)

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/ws/pool.h"
 
+#include "common/base/file.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -36,8 +34,7 @@ struct pool *pool_new(size_t size, struct err *err)
         base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED) {
         err_set(err, ERR_UNAVAILABLE, "no shared memory of %zu bytes: %s", size, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+        file_close(&fd);
         return NULL;
     }
     struct pool *p = xcalloc(1, sizeof *p + steps * sizeof *p->taken);
@@ -103,11 +100,6 @@ int pool_fd(const struct pool *p)
     return p->fd;
 }
 
-size_t pool_size(const struct pool *p)
-{
-    return p->size;
-}
-
 const char *pool_base(const struct pool *p)
 {
     return p->base;
@@ -119,63 +111,4 @@ size_t pool_used(struct pool *p)
     size_t used = p->used;
     pthread_mutex_unlock(&p->lock);
     return used;
-}
-
-// Views
-
-static int check(int fd, size_t size, struct err *err)
-{
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW))
-        return err_set(err, ERR_PROTO, "shared memory must be a memfd that is sealed against shrinking and growing");
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < 0 || (size_t)st.st_size != size || !size ||
-        size > POOL_VIEW_MAX)
-        return err_set(err, ERR_PROTO, "shared memory of %lld bytes was said to have %zu; at most %zu",
-                       (long long)st.st_size, size, POOL_VIEW_MAX);
-    return 0;
-}
-
-static char *map_own(int fd, size_t size)
-{
-    void *own = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-    return own == MAP_FAILED ? NULL : own;
-}
-
-int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, bool own, struct err *err)
-{
-    char path[64], target[64];
-    *v = (struct pool_view){.fd = -1};
-    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
-    ssize_t n = readlink(path, target, sizeof target - 1);
-    target[MAX(n, (ssize_t)0)] = '\0';
-    if (n >= 0 && !str_starts(target, "/memfd:")) // what else there is may be dangerous to open
-        return err_set(err, ERR_PROTO, "descriptor %d of process %ld is not a memfd", fd, (long)pid);
-    v->fd = n < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (v->fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno));
-    int r = check(v->fd, size, err);
-    void *base = r == 0 ? mmap(NULL, size, PROT_READ, MAP_SHARED, v->fd, 0) : MAP_FAILED;
-    if (r == 0 && base == MAP_FAILED)
-        r = err_set(err, ERR_UNAVAILABLE, "cannot map shared memory of %zu bytes: %s", size, strerror(errno));
-    if (r < 0) {
-        close(v->fd);
-        v->fd = -1;
-        return r;
-    }
-    v->base = base;
-    v->own = own ? map_own(v->fd, size) : NULL;
-    v->size = size;
-    return 0;
-}
-
-void pool_view_close(struct pool_view *v)
-{
-    if (v->fd < 0)
-        return;
-    munmap((void *)v->base, v->size);
-    if (v->own)
-        munmap(v->own, v->size);
-    close(v->fd);
-    *v = (struct pool_view){.fd = -1};
 }

@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 #define POOL_STEP ((size_t)64 << 10) // what is handed out is a multiple of that, and begins at one
 
@@ -23,21 +22,5 @@ void *pool_take(struct pool *p, size_t len);
 void pool_give(struct pool *p, const void *data);
 
 int pool_fd(const struct pool *p);
-size_t pool_size(const struct pool *p);
 const char *pool_base(const struct pool *p);
 size_t pool_used(struct pool *p); // bytes that are taken
-
-// A pool of another process, to be read only.
-struct pool_view {
-    const char *base;
-    char *own; // the same once more, to be written to: that process does not see it, and a page that is written to
-               // shows no more what that process writes; NULL = none
-    size_t size;
-    int fd;
-};
-
-// Its descriptor `fd`. own: sets v->own, if the kernel has room. ERR_UNAVAILABLE: it cannot be opened here; ERR_PROTO:
-// it is no memory of that size, at most POOL_VIEW_MAX, which can neither shrink nor grow.
-#define POOL_VIEW_MAX ((size_t)4 << 30)
-int pool_view_open(struct pool_view *v, pid_t pid, int fd, size_t size, bool own, struct err *err);
-void pool_view_close(struct pool_view *v);

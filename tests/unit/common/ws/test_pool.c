@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "common/base/rand.h"
+#include "common/ws/memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,26 +91,24 @@ static void another_process_reads_what_is_written(void **state)
 {
     (void)state;
     struct pool *p = pool_of(STEPS);
-    struct pool_view v;
     struct err err = ERR_INIT;
-    assert_int_equal(pool_view_open(&v, getpid(), pool_fd(p), pool_size(p), false, &err), 0);
+    struct area *a = memory_open(getpid(), pool_fd(p), STEPS * POOL_STEP, false, &err);
+    assert_non_null(a);
     char *data = pool_take(p, 100);
     memcpy(data, "hello", 6);
-    assert_string_equal(v.base + (data - pool_base(p)), "hello");
+    assert_string_equal(a->base + (data - pool_base(p)), "hello");
     pool_free(p); // who has mapped it keeps it
-    assert_string_equal(v.base, "hello");
-    pool_view_close(&v);
-    pool_view_close(&v);
+    assert_string_equal(a->base, "hello");
+    area_unref(a);
 }
 
 static void refused(int fd, size_t size, int code, const char *why)
 {
-    struct pool_view v;
     struct err err = ERR_INIT;
-    assert_int_equal(pool_view_open(&v, getpid(), fd, size, false, &err), code);
+    assert_null(memory_open(getpid(), fd, size, false, &err));
+    assert_int_equal(err.code, code);
     if (!strstr(err.msg, why))
         fail_msg("%s", err.msg);
-    pool_view_close(&v);
 }
 
 // It could be truncated, and a reader would then die of SIGBUS.
