@@ -4,8 +4,9 @@
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "common/wire/sha1.h"
 
+#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,32 +23,18 @@ struct head {
     size_t n;
 };
 
-static void base64(const uint8_t *in, size_t len, char *out)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-    for (; len; in += 3, out += 4) {
-        unsigned v = (unsigned)in[0] << 16 | (len > 1 ? (unsigned)in[1] << 8 : 0) | (len > 2 ? in[2] : 0);
-        out[0] = digits[v >> 18];
-        out[1] = digits[v >> 12 & 63];
-        out[2] = digits[len > 1 ? v >> 6 & 63 : 64];
-        out[3] = digits[len > 2 ? v & 63 : 64];
-        len -= MIN(len, 3);
-    }
-    *out = '\0';
-}
-
 void handshake_key(const uint8_t nonce[16], char out[HANDSHAKE_KEY_SIZE])
 {
-    base64(nonce, 16, out);
+    EVP_EncodeBlock((unsigned char *)out, nonce, 16);
 }
 
 void handshake_accept(const char *key, char out[HANDSHAKE_ACCEPT_SIZE])
 {
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-    uint8_t digest[SHA1_SIZE];
+    uint8_t digest[SHA_DIGEST_LENGTH] = {0};
     _cleanup_(free_p) char *text = xasprintf("%s%s", key, guid);
-    sha1(text, strlen(text), digest);
-    base64(digest, sizeof digest, out);
+    SHA1((const unsigned char *)text, strlen(text), digest); // it proves nothing; the protocol requires it
+    EVP_EncodeBlock((unsigned char *)out, digest, sizeof digest);
 }
 
 size_t handshake_head_len(const char *data, size_t len)
@@ -65,12 +52,17 @@ static bool is_field_text(const char *s)
     return true;
 }
 
-static int write_field(struct buf *out, const char *name, const char *value, struct err *err)
+// Those that have a value.
+static int write_fields(struct buf *out, const struct handshake_header *fields, size_t n, struct err *err)
 {
-    if (!is_field_text(value))
-        return err_set(err, ERR_INVALID, "the value of header %s has a control character", name);
-    return buf_printf(out, "%s: %s\r\n", name, value) < 0 ? err_set(err, ERR_LIMIT, "the request's head is too long")
-                                                          : 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct handshake_header *f = &fields[i];
+        if (f->value && !is_field_text(f->value))
+            return err_set(err, ERR_INVALID, "the value of header %s has a control character", f->name);
+        if (f->value && buf_printf(out, "%s: %s\r\n", f->name, f->value) < 0)
+            return err_set(err, ERR_LIMIT, "the request's head is too long");
+    }
+    return 0;
 }
 
 const struct handshake_header *handshake_headers_copy(const struct handshake_header *from, size_t n)
@@ -95,22 +87,13 @@ int handshake_request_write(struct buf *out, const struct handshake_request *req
     if (request->path[0] != '/' || !is_field_text(request->path) || strchr(request->path, ' '))
         return err_set(err, ERR_INVALID, "the path \"%s\" does not begin with / or has blanks", request->path);
     buf_printf(out, "GET %s HTTP/1.1\r\n", request->path);
-    int r = write_field(out, "Host", request->host, err);
-    if (r == 0)
-        r = write_field(out, "Upgrade", "websocket", err);
-    if (r == 0)
-        r = write_field(out, "Connection", "Upgrade", err);
-    if (r == 0)
-        r = write_field(out, "Sec-WebSocket-Version", "13", err);
-    if (r == 0)
-        r = write_field(out, "Sec-WebSocket-Key", key, err);
-    if (r == 0 && request->subprotocols)
-        r = write_field(out, "Sec-WebSocket-Protocol", request->subprotocols, err);
-    for (size_t i = 0; i < request->n_headers && r == 0; i++)
-        r = write_field(out, request->headers[i].name, request->headers[i].value, err);
-    if (r == 0 && buf_puts(out, "\r\n") < 0)
-        r = err_set(err, ERR_LIMIT, "the request's head is over %zu bytes", out->cap);
-    return r;
+    const struct handshake_header fixed[] = {
+        {"Host", request->host},         {"Upgrade", "websocket"},   {"Connection", "Upgrade"},
+        {"Sec-WebSocket-Version", "13"}, {"Sec-WebSocket-Key", key}, {"Sec-WebSocket-Protocol", request->subprotocols}};
+    if (write_fields(out, fixed, ARRAY_LEN(fixed), err) < 0 ||
+        write_fields(out, request->headers, request->n_headers, err) < 0)
+        return err->code;
+    return buf_puts(out, "\r\n") < 0 ? err_set(err, ERR_LIMIT, "the request's head is over %zu bytes", out->cap) : 0;
 }
 
 static bool is_token_char(char c)
@@ -233,11 +216,7 @@ static int code_of(int status)
 // An API server in between answers with a Status, a JSON object. NULL: it is none.
 static const char *status_message(const char *body, size_t len, struct arena *a)
 {
-    struct json *root;
-    struct err err = ERR_INIT;
-    if (!len || *body != '{' || json_parse(body, len, NULL, a, &root, &err) < 0)
-        return NULL;
-    return json_str(json_get(root, "message"), a);
+    return len && *body == '{' ? json_str(json_get(json_read(body, len, a), "message"), a) : NULL;
 }
 
 // An answer that is not 101: in the words of the server.

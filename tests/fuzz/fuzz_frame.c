@@ -4,7 +4,6 @@
 #include "common/base/mem.h"
 #include "common/wire/frame.h"
 #include "common/wire/handshake.h"
-#include "common/wire/sha1.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
 #include "common/wire/handshake.h"
 
 #include "common/base/mem.h"
-#include "common/wire/sha1.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,22 +14,6 @@
 
 #define KEY "dGhlIHNhbXBsZSBub25jZQ==" // RFC 6455, 1.3
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-
-static void sha1_gives_the_published_digests(void **state) // FIPS 180, and lengths around a block
-{
-    (void)state;
-    uint8_t out[SHA1_SIZE];
-    char a[200];
-    sha1("abc", 3, out);
-    assert_memory_equal(out, "\xa9\x99\x3e\x36\x47\x06\x81\x6a\xba\x3e\x25\x71\x78\x50\xc2\x6c\x9c\xd0\xd8\x9d", 20);
-    sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, out);
-    assert_memory_equal(out, "\x84\x98\x3e\x44\x1c\x3b\xd2\x6e\xba\xae\x4a\xa1\xf9\x51\x29\xe5\xe5\x46\x70\xf1", 20);
-    sha1("", 0, out);
-    assert_memory_equal(out, "\xda\x39\xa3\xee\x5e\x6b\x4b\x0d\x32\x55\xbf\xef\x95\x60\x18\x90\xaf\xd8\x07\x09", 20);
-    memset(a, 'a', sizeof a);
-    sha1(a, 64, out);
-    assert_memory_equal(out, "\x00\x98\xba\x82\x4b\x5c\x16\x42\x7b\xd7\xa1\x12\x2a\x5a\x44\x2a\x25\xec\x64\x4d", 20);
-}
 
 static void the_example_of_the_rfc_holds(void **state)
 {
@@ -186,7 +169,6 @@ static void a_head_ends_at_the_empty_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sha1_gives_the_published_digests),
         cmocka_unit_test(the_example_of_the_rfc_holds),
         cmocka_unit_test(a_request_asks_for_what_was_said),
         cmocka_unit_test(a_value_cannot_smuggle_in_a_header),
