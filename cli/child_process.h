@@ -5,7 +5,6 @@
 #include "common/base/buf.h"
 #include "common/base/err.h"
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 void process_catch_signals(void);

@@ -6,7 +6,6 @@
 #include "cli/document.h"
 #include "common/base/arena.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

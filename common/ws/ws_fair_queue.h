@@ -6,7 +6,6 @@
 #include "common/base/list.h"
 #include "common/base/map.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #define WS_QUANTUM ((size_t)64 << 10) // bytes of an owner of weight 1 that are read before the next owner's

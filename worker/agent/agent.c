@@ -12,7 +12,6 @@
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     SWEEP_MS = 20, // between two looks at what is left when the last process is gone

@@ -3,12 +3,10 @@
 // lines that come too fast are dropped and counted. No process slows down because of it.
 #pragma once
 
-#include "common/base/buf.h"
 #include "common/base/json_writer.h"
 #include "common/base/list.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 
 enum {
     LISTEN_GROUPS_MAX = 64,

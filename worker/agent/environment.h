@@ -5,8 +5,6 @@
 
 #include "worker/agent/gpus.h"
 
-#include <stdint.h>
-
 struct environment_var {
     const char *name, *value;
 };

@@ -7,7 +7,6 @@
 #include "common/base/str.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>

@@ -3,7 +3,6 @@
 // forked from the group's template, where there is one that can, or else started by itself.
 #pragma once
 
-#include "common/base/buf.h"
 #include "worker/agent/rank_process.h"
 #include "worker/agent/template.h"
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 static int ready(int fd, short events, int64_t until)

@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sysexits.h>
 #include <unistd.h>
 

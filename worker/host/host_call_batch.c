@@ -6,7 +6,6 @@
 #include "common/base/str.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 8 };

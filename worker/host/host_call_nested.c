@@ -10,7 +10,6 @@
 
 #include <inttypes.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/eventfd.h>
 
 static cadre_result failed(struct cadre_call *c, const cadre_client_error *e)

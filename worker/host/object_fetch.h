@@ -8,7 +8,6 @@
 #include "worker/host/region.h"
 
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdint.h>
 
 // The latter is less than OBJECT_SERVER_SILENT_MS.
