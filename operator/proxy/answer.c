@@ -2,9 +2,18 @@
 #include "operator/proxy/answer.h"
 
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/join.h"
 
 #include <string.h>
+
+uint32_t answer_count(const struct call *c)
+{
+    return c->plan ? c->plan->d.n_keep : c->n;
+}
+
+const struct call_slot *answer_slot(const struct call *c, uint32_t i)
+{
+    return &c->slots[c->plan ? c->plan->d.keep[i] - c->req.first : i];
+}
 
 int answer_no_room(const struct call *c, struct err *err)
 {
@@ -80,6 +89,18 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     return 0;
 }
 
+int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *own, const struct record_part *sources,
+                        struct err *err)
+{
+    struct record_part *parts = router_parts(c->router, doc->n_parts);
+    for (size_t i = 0; i < doc->n_parts; i++) {
+        const struct scatter_part *p = &doc->parts[i];
+        const struct record_part in = p->source == SCATTER_OWN ? (struct record_part){own} : sources[p->source];
+        parts[i] = (struct record_part){in.blob, in.offset + p->offset, p->len};
+    }
+    return answer_send(c, parts, doc->n_parts, err);
+}
+
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err)
 {
     struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
@@ -134,30 +155,10 @@ void answer_streamed(struct call *c)
     c->router->n_results++;
 }
 
-// Holding, and going on
-
-// What finds no room is said with a later result_flow(): without its GO a sender would hold what it has for ever.
-static void pause_result(struct call_slot *slot, bool pause)
+void answer_pause(struct call_slot *slot, bool pause)
 {
     if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
         slot->paused = pause;
-}
-
-static size_t result_waiting(const struct call *c, const struct call_slot *slot)
-{
-    return c->answer.join ? join_waits(c, slot->member->rank) : record_stream_waits(&c->answer.stream);
-}
-
-bool answer_flow(struct call *c)
-{
-    bool paused = false;
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        if (slot->passes && slot->member && call_turns(c, slot->paused, result_waiting(c, slot)))
-            pause_result(slot, !slot->paused);
-        paused = paused || slot->paused;
-    }
-    return paused;
 }
 
 bool answer_abort(struct call *c)
@@ -167,7 +168,7 @@ bool answer_abort(struct call *c)
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
         if (slot->paused && slot->member)
-            pause_result(slot, false);
+            answer_pause(slot, false);
         paused = paused || (slot->paused && slot->member);
     }
     return paused;
@@ -178,5 +179,4 @@ void answer_done(struct call *c)
     for (uint32_t i = 0; i < c->n; i++)
         blob_unref(TAKE_PTR(c->slots[i].blob));
     blob_unref(TAKE_PTR(c->answer.gathered));
-    join_free(c);
 }

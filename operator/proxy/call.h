@@ -39,7 +39,6 @@ struct split_stream;
 struct args_rest;
 struct preparation;
 struct join;
-struct collection;
 
 // The arguments of a call (args.h). They are dropped once they are sent or the call is answered.
 struct args {
@@ -57,11 +56,10 @@ struct args {
 
 // What there is of its answer (answer.h), until its client has it.
 struct answer {
-    struct record_stream stream;   // of a single rank, or joined, on its way to the client
-    struct join *join;             // of results that are joined as they come; NULL = none has come so
-    struct blob *gathered;         // results that came in a reader's input, one behind the other
-    struct collection *collection; // of long ones that are being joined (collect.h)
-    size_t parked;                 // bytes of results that wait for those of other ranks
+    struct record_stream stream; // of a single rank, or joined, on its way to the client
+    struct join *join;           // of results that are joined; NULL = not yet
+    struct blob *gathered;       // results that came in a reader's input, one behind the other
+    size_t parked;               // bytes of results that wait for those of other ranks
 };
 
 struct call {

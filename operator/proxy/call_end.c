@@ -3,9 +3,9 @@
 
 #include "operator/proxy/answer.h"
 #include "operator/proxy/args.h"
-#include "operator/proxy/collect.h"
 #include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
+#include "operator/proxy/join.h"
 #include "operator/proxy/remote_object.h"
 #include "operator/proxy/task.h"
 #include "operator/proxy/tenant.h"
@@ -36,7 +36,7 @@ void call_settle(struct call *c)
     tenant_no_deadline(c->tenant, &c->deadline);
     if (c->req.keep)
         object_discard_all(c);
-    collect_forget(c);
+    join_free(c);
     answer_done(c);
     dispatch_plan_free(TAKE_PTR(c->plan));
     c->group = NULL;

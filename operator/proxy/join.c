@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
 #include "common/wire/batch_join.h"
+#include "operator/proxy/answer.h"
 #include "operator/proxy/dispatch_plan.h"
 #include "operator/proxy/job.h"
 
@@ -37,7 +38,7 @@ struct join {
     size_t cells;
     size_t each; // rows that each rank was given, where some of them are padding; else 0
     uint32_t n, begun;
-    bool started, whole; // whole: sources are put together, nothing goes out yet
+    bool started, whole; // whole: sources are put together, and all goes out at the end
     bool in_order;       // stretches of each source follow each other as they lie in it
     struct scatter doc;  // what is to be sent: stretches of the sources in turn
     struct blob *own;
@@ -220,15 +221,20 @@ static int check_length(const struct source *s, bool last, struct err *err)
                    last ? "" : "more than ", last ? s->got : len, len);
 }
 
+void join_open(struct call *c)
+{
+    if (c->answer.join)
+        return;
+    c->answer.join = join_new(c);
+    if (list_empty(&c->flowing)) // it goes on with what the caller reads
+        list_append(&c->router->flowing, &c->flowing);
+}
+
 int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err)
 {
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
-    if (!c->answer.join) {
-        c->answer.join = join_new(c);
-        if (list_empty(&c->flowing)) // it goes on with what the caller reads
-            list_append(&c->router->flowing, &c->flowing);
-    }
+    join_open(c);
     struct join *j = c->answer.join;
     struct source *s = source_of(c, rank);
     bool first = !s->begun;
@@ -272,7 +278,8 @@ static int make_whole(struct join *j, struct err *err)
         struct source *s = &j->sources[i];
         for (size_t k = s->next; k < s->n && s->begun && r == 0; k++)
             r = append(j, s, &s->parts[k], err);
-        drop_all(s);
+        if (s->begun) // else it lies in its slot
+            drop_all(s);
     }
     return r;
 }
@@ -362,7 +369,7 @@ static int finish_start(struct join *j, struct err *err)
         if (s->begun && check_length(s, s->complete, err) < 0)
             r = unfit(j, s->rank, err);
     }
-    return r < 0 || j->in_order ? r : make_whole(j, err);
+    return r < 0 || (j->in_order && j->begun) ? r : make_whole(j, err);
 }
 
 static int start(const struct call *c, struct join *j, struct err *err)
@@ -428,19 +435,19 @@ static int pump(struct call *c, struct err *err)
     return MIN(r, 0);
 }
 
-// As if they had come so.
-static void give_whole(struct call *c)
+static int send_whole(struct call *c, struct err *err)
 {
     struct join *j = c->answer.join;
+    struct record_part *sources = arena_array(&j->memory, j->n, sizeof *sources);
     for (uint32_t i = 0; i < j->n; i++) {
-        struct call_slot *slot = &c->slots[c->plan->d.keep[i]];
-        if (!j->sources[i].all)
-            continue;
-        slot->blob = TAKE_PTR(j->sources[i].all);
-        slot->offset = 0;
-        slot->len = slot->blob->len;
+        const struct source *s = &j->sources[i];
+        if (s->all)
+            sources[i] = (struct record_part){s->all, 0, s->all->len};
+        else if (s->next < s->n)
+            sources[i] = s->parts[s->next];
     }
-    join_free(c);
+    int r = answer_send_scatter(c, &j->doc, j->own, sources, err);
+    return r < 0 ? r : JOIN_ANSWERED;
 }
 
 static size_t all_waits(const struct join *j)
@@ -464,11 +471,9 @@ int join_advance(struct call *c, struct err *err)
     call_parks(c, all_waits(j));
     if (c->left || !j->started || j->working)
         return JOIN_GOES_ON;
-    if (j->whole) {
-        give_whole(c);
-        return JOIN_WHOLE;
-    }
-    return j->part < j->doc.n_parts ? JOIN_GOES_ON : JOIN_SENT;
+    if (j->whole)
+        return send_whole(c, err);
+    return j->part < j->doc.n_parts ? JOIN_GOES_ON : JOIN_STREAMED;
 }
 
 size_t join_waits(const struct call *c, uint32_t rank)

@@ -2,8 +2,8 @@
 // Joins results that are batches while they arrive. The joined document has one tensor after the other, and for each
 // tensor the rows of one rank after the other. The ranks therefore take turns. A rank whose turn has not come is told
 // to pause (answer.h) when a window of its result has arrived. The joined head is sent when all heads have arrived, the
-// end when all ranks have answered. If the results have their tensors in different orders, they are joined as a whole
-// instead.
+// end when all ranks have answered. Results that are whole, or have their tensors in different orders, are joined when
+// all ranks have answered.
 #pragma once
 
 #include "operator/proxy/call.h"
@@ -11,12 +11,13 @@
 // Whether a RESULT of this rank that begins with `piece` can be joined as it comes. False: more of it has to
 // be there before, *want bytes or all (0).
 bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want);
+void join_open(struct call *c); // results are joined from now on, or all of them lie in the slots
 // What has come of it, the first time with all of its head; `last`: that was all. ERR_INVALID and ERR_LIMIT.
 int join_add(struct call_slot *slot, const struct record_part *part, bool last, struct err *err);
 enum join_progress {
-    JOIN_GOES_ON, // more has to come, or to be read
-    JOIN_SENT,    // all of the answer has been queued
-    JOIN_WHOLE,   // the results lie in the slots, to be collected: they cannot be joined as they come
+    JOIN_GOES_ON,  // more has to come, or to be read
+    JOIN_STREAMED, // all of the answer has been queued as it came ...
+    JOIN_ANSWERED, // ... or at once
 };
 // Sends what can go now. An enum join_progress, or an error for the client. The join goes with its end.
 int join_advance(struct call *c, struct err *err);

@@ -119,51 +119,28 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
     return err->code;
 }
 
-static int says_nothing(const struct call *c, uint32_t rank, struct err *err)
-{
-    return err_set(err, ERR_INTERNAL,
-                   "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the operator?",
-                   rank, c->req.method);
-}
-
-static void init_ref(const struct call *c, struct ref *r, enum ref_form form, uint32_t n, struct ref_part *parts)
-{
-    *r = (struct ref){.form = form, .n = n, .parts = parts};
-    snprintf(r->uid, sizeof r->uid, "%s", c->group->uid);
-}
-
-int object_single(struct call *c, struct member *m, const struct call_body *body, struct err *err)
-{
-    struct ref_part part = {.rank = m->rank, .attempt = m->attempt};
-    struct ref ref;
-    init_ref(c, &ref, REF_ONE, 1, &part);
-    if (!read_kept(body->data, body->len, &part))
-        return says_nothing(c, m->rank, err);
-    int r = answer(c, m->rank, &ref, err);
-    if (r < 0) // its slot has ended
-        send_free(m, part.id, c->req.pin);
-    return r;
-}
-
 static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, struct err *err)
 {
-    const struct dispatch_plan *d = c->plan;
-    struct ref ref;
-    init_ref(c, &ref, d && d->d.join ? REF_JOINED : REF_LIST, n, parts);
+    struct ref ref = {.n = n, .parts = parts};
+    ref.form = c->req.single ? REF_ONE : c->plan && c->plan->d.join ? REF_JOINED : REF_LIST;
+    snprintf(ref.uid, sizeof ref.uid, "%s", c->group->uid);
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t rank = d ? d->d.keep[i] : c->req.first + i;
-        const struct call_slot *slot = &c->slots[rank - c->req.first];
+        const struct call_slot *slot = answer_slot(c, i);
+        uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
         const struct member *m = registered(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
         if (!read_kept(bytes_of(c, slot), slot->len, &parts[i]))
-            return says_nothing(c, rank, err);
+            return err_set(err, ERR_INTERNAL,
+                           "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the "
+                           "operator?",
+                           rank, c->req.method);
     }
-    return answer(c, RECORD_GROUP, &ref, err);
+    return answer(c, c->req.single ? c->req.first : RECORD_GROUP, &ref, err);
 }
 
 int object_collect(struct call *c, struct err *err)
 {
-    uint32_t n = c->plan ? c->plan->d.n_keep : c->n;
+    uint32_t n = answer_count(c);
     if (n == 0 || n > REF_PARTS_MAX)
         return err_set(err, ERR_LIMIT,
                        "%s() ran, but its results are kept by %u ranks, and a reference has 1 to %d parts",

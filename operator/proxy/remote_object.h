@@ -16,9 +16,9 @@ enum { OBJECT_SESSION_PARTS = 65536 }; // that a session may have made and not f
 int object_begin(struct session *s, struct record *rec, struct call_head *head, struct record_call *parts,
                  struct blob **ret, struct err *err);
 
-// Sends the reference to what ranks have kept of their results, or one has. ERR_LIMIT, ERR_INTERNAL.
+// Sends the reference to what ranks have kept of their results, as they have said it: that lies in the slots.
+// ERR_LIMIT, ERR_INTERNAL.
 int object_collect(struct call *c, struct err *err);
-int object_single(struct call *c, struct member *m, const struct call_body *body, struct err *err);
 // What nobody will have a reference to is freed.
 void object_discard(struct member *m, const char *body, size_t len, bool pinned);
 void object_discard_all(struct call *c);

@@ -22,16 +22,6 @@ static void end(struct call *c, int r, const struct err *err)
         call_settle(c);
 }
 
-static void collect_all(struct call *c)
-{
-    struct err err = ERR_INIT;
-    int r = collect(c, &err);
-    if (r != COLLECT_LATER)
-        end(c, r, &err);
-    else if (list_empty(&c->flowing))
-        list_append(&c->router->flowing, &c->flowing);
-}
-
 // False: the call is answered, and may be gone.
 static bool advance(struct call *c)
 {
@@ -39,26 +29,46 @@ static bool advance(struct call *c)
     int r = join_advance(c, &err);
     if (r == JOIN_GOES_ON)
         return true;
-    if (r == JOIN_WHOLE) {
-        collect_all(c);
-        return false;
-    }
-    if (r == JOIN_SENT)
+    if (r == JOIN_STREAMED)
         answer_streamed(c);
     end(c, r, &err);
     return false;
 }
 
-void call_flow(struct call *c)
+static void collect_all(struct call *c)
 {
-    if (c->answer.collection) {
-        collect_all(c);
+    struct err err = ERR_INIT;
+    if (c->plan && c->plan->d.join && !collect_is_nothing(c)) {
+        join_open(c);
+        (void)advance(c);
         return;
     }
+    int r = collect(c, &err);
+    end(c, r, &err);
+}
+
+static bool pause_results(struct call *c)
+{
+    bool paused = false;
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct call_slot *slot = &c->slots[i];
+        bool passes = slot->passes && slot->member;
+        size_t waits = !passes          ? 0
+                       : c->answer.join ? join_waits(c, slot->member->rank)
+                                        : record_stream_waits(&c->answer.stream);
+        if (passes && call_turns(c, slot->paused, waits))
+            answer_pause(slot, !slot->paused);
+        paused = paused || slot->paused;
+    }
+    return paused;
+}
+
+void call_flow(struct call *c)
+{
     if (c->answer.join && !advance(c))
         return;
     args_flow(c);
-    bool paused = answer_flow(c);
+    bool paused = pause_results(c);
     if (!paused && !c->args.paused && !c->answer.join)
         list_remove(&c->flowing);
     else if (list_empty(&c->flowing))
@@ -71,13 +81,6 @@ static void collect_more(struct call *c)
         (void)advance(c);
     else if (c->left == 0)
         collect_all(c);
-}
-
-static void take_kept(struct call *c, struct member *m, const struct call_body *body)
-{
-    struct err err = ERR_INIT;
-    int r = object_single(c, m, body, &err);
-    end(c, r, &err);
 }
 
 static void collect_kept(struct call *c)
@@ -126,9 +129,7 @@ void result_whole(struct call_slot *slot, const struct call_body *body)
     } else if (c->req.quiet) {
         if (c->left == 0)
             send_end(c);
-    } else if (c->req.single && kept) {
-        take_kept(c, m, body);
-    } else if (c->req.single) {
+    } else if (c->req.single && !kept) {
         send_single(c, rank, body);
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         call_settle(c);
