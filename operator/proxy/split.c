@@ -38,10 +38,22 @@ static int wrong_count(const struct splitting *p, const char *what, uint32_t fou
                    more ? "more than " : "", found, p->s->n);
 }
 
-static int no_room(const struct splitting *p, struct err *err)
+int split_no_room(const char *method, struct err *err)
 {
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
-                   p->o->of->method);
+                   method);
+}
+
+int split_too_many_heads(const char *method, uint32_t n, struct err *err)
+{
+    return err_set(err, ERR_LIMIT,
+                   "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns", method,
+                   n, SPLIT_MADE_MAX);
+}
+
+static int no_room(const struct splitting *p, struct err *err)
+{
+    return split_no_room(p->o->of->method, err);
 }
 
 // Parts
@@ -228,19 +240,12 @@ static int split_elements(const struct splitting *p, struct err *err)
 
 // Rows
 
-static int too_many_heads(const struct splitting *p, struct err *err)
-{
-    return err_set(err, ERR_LIMIT,
-                   "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns",
-                   p->o->of->method, p->s->n, SPLIT_MADE_MAX);
-}
-
 static int add_piece(const struct splitting *p, uint32_t i, const struct scatter *doc, struct err *err)
 {
     struct split *s = p->s;
     size_t first = s->n_parts, base = s->made->len;
     if (doc->own.len > SPLIT_MADE_MAX - base)
-        return too_many_heads(p, err);
+        return split_too_many_heads(p->o->of->method, s->n, err);
     if (!put(s->made, doc->own.data, doc->own.len))
         return no_room(p, err);
     for (size_t k = 0; k < doc->n_parts; k++) {

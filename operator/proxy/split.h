@@ -53,3 +53,5 @@ struct split {
 int split_make(const struct split_order *o, const struct call_body *body, const struct record_call *parts,
                struct split *ret, struct err *err);
 void split_done(struct split *s);
+int split_no_room(const char *method, struct err *err); // the message of ERR_LIMIT
+int split_too_many_heads(const char *method, uint32_t n, struct err *err);

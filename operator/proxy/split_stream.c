@@ -26,12 +26,6 @@ struct split_stream {
     size_t charged;
 };
 
-static int no_room(const char *method, struct err *err)
-{
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments: too many calls of this client wait already",
-                   method);
-}
-
 // Who gets which piece
 
 static void sort_ranks(const struct dispatch *d, struct split_stream *s)
@@ -68,11 +62,9 @@ static int make_head(const char *method, struct split_stream *s, uint32_t i, str
     int r = batch_slice(&s->batch, i * s->each, s->each, &a, &doc, err);
     size_t len = doc.own.len;
     if (r == 0 && len > SPLIT_MADE_MAX - s->heads->len)
-        r = err_set(err, ERR_LIMIT,
-                    "%s(): the heads of its %u pieces take more than %zu bytes; send fewer tensors or columns", method,
-                    s->n, SPLIT_MADE_MAX);
+        r = split_too_many_heads(method, s->n, err);
     if (r == 0 && !blob_reserve(s->heads, len))
-        r = no_room(method, err);
+        r = split_no_room(method, err);
     if (r == 0) {
         fiber_copy(s->heads->data + s->heads->len, doc.own.data, len);
         s->heads->len += len;
@@ -134,7 +126,7 @@ bool split_stream_ready(const struct record_call *args, size_t *ret_head, size_t
 static int charge(const char *method, struct split_stream *s, struct err *err)
 {
     if (!quota_charge(s->quota, s->memory.used - s->charged))
-        return no_room(method, err);
+        return split_no_room(method, err);
     s->charged = s->memory.used;
     return 0;
 }
