@@ -2,7 +2,6 @@
 #include "operator/proxy/group_change.h"
 
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +12,12 @@ static const char *const methods[] = {
     [GROUP_CHANGE_CAPACITY] = "group.capacity",
 };
 
-enum group_change_kind group_change_kind_of(const struct call_head *head)
+enum group_change_kind group_change_kind_of(const char *method, size_t len)
 {
     for (size_t i = GROUP_CHANGE_NONE + 1; i < ARRAY_LEN(methods); i++)
-        if (call_head_method_is(head, methods[i]))
+        if (strlen(methods[i]) == len && memcmp(methods[i], method, len) == 0)
             return (enum group_change_kind)i;
     return GROUP_CHANGE_NONE;
-}
-
-bool group_change_method(const char *name)
-{
-    for (size_t i = GROUP_CHANGE_NONE + 1; i < ARRAY_LEN(methods); i++)
-        if (str_eq(name, methods[i]))
-            return true;
-    return false;
 }
 
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,

@@ -4,7 +4,6 @@
 // the session has ended.
 #pragma once
 
-#include "common/wire/call_head.h"
 #include "common/wire/record.h"
 #include "operator/proxy/session_state.h"
 
@@ -29,8 +28,7 @@ struct group_change {
     struct list of_session; // in the session's until it is answered
 };
 
-enum group_change_kind group_change_kind_of(const struct call_head *head); // GROUP_CHANGE_NONE: a call of workers
-bool group_change_method(const char *name);                                // it is the name of one
+enum group_change_kind group_change_kind_of(const char *method, size_t len); // GROUP_CHANGE_NONE: a call of workers
 // ERR_THROTTLED, ERR_LIMIT
 int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t id, const char *args, size_t len,
                        struct err *err);

@@ -7,7 +7,6 @@
 #include "common/wire/batch.h"
 #include "common/wire/body_list.h"
 #include "operator/proxy/call_failure.h"
-#include "operator/proxy/group_change.h"
 #include "operator/proxy/jsonrpc_call.h"
 #include "operator/proxy/tenant.h"
 
@@ -250,37 +249,21 @@ static bool look(struct jsonrpc *j)
 
 // Requests
 
-static void submit(struct jsonrpc *j, const char *id, struct record *r)
-{
-    struct err err = ERR_INIT;
-    r->h.call = entry_new(j, id)->call;
-    if (!id[0])
-        r->h.flags = RECORD_QUIET;
-    int got = session_record(j->session, r, UINT64_MAX, &err);
-    assert(got == 0); // the id is new
-    (void)got;
-    blob_unref(r->blob);
-}
-
 static void do_call(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
 {
     struct err err = ERR_INIT;
     struct record r = {.seq = 1};
-    if (jsonrpc_call_encode(method, params, j->trace, j->message.blob, j->session->quota, &r, &err) < 0)
+    if (jsonrpc_call_encode(method, params, j->trace, j->message.blob, j->session->quota, &r, &err) < 0) {
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
-    else
-        submit(j, id, &r);
-}
-
-// What the operator does and no worker.
-static void do_group_change(struct jsonrpc *j, const char *id, const char *method, const struct json *params)
-{
-    struct err err = ERR_INIT;
-    struct record r = {.seq = 1};
-    if (jsonrpc_group_change_encode(method, params, j->message.blob, j->session->quota, &r, &err) < 0)
-        refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
-    else
-        submit(j, id, &r);
+        return;
+    }
+    r.h.call = entry_new(j, id)->call;
+    if (!id[0])
+        r.h.flags = RECORD_QUIET;
+    int got = session_record(j->session, &r, UINT64_MAX, &err);
+    assert(got == 0); // the id is new
+    (void)got;
+    blob_unref(r.blob);
 }
 
 static const struct json *member(const struct json *v, const char *name) // may be null
@@ -341,8 +324,6 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
         do_call(j, id, method, params);
     else if (str_eq(method, "group.cancel"))
         do_cancel(j, id, params);
-    else if (group_change_method(method))
-        do_group_change(j, id, method, params);
     else
         refuse(j, id, NO_METHOD,
                "there is no method %.100s; there are group.call, group.info, group.stats, group.output, group.kill, "

@@ -4,11 +4,13 @@
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/wire/mode.h"
+#include "operator/proxy/group_change.h"
 #include "operator/proxy/jsonrpc_message.h"
 
 #include <string.h>
 
-enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16, ASK = 32 };
+// CHANGE: what the operator does itself. Its params are its arguments.
+enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16, ASK = 32, CHANGE = 64 };
 
 static const struct {
     const char *method;
@@ -56,7 +58,7 @@ static unsigned kind_of(const char *method)
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)
         if (strcmp(methods[i].method, method) == 0)
             return methods[i].kind;
-    return 0;
+    return group_change_kind_of(method, strlen(method)) ? CHANGE : 0;
 }
 
 bool jsonrpc_call_is(const char *method)
@@ -179,20 +181,6 @@ static int encode(const char *head, size_t head_len, const struct json *args, st
     return 0;
 }
 
-int jsonrpc_group_change_encode(const char *method, const struct json *params, struct blob *message,
-                                struct quota *quota, struct record *ret, struct err *err)
-{
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "method", method);
-    writer_object_end(&w);
-    ret->h = (struct record_header){.type = RECORD_CALL, .rank = RECORD_GROUP};
-    int r = encode(w.buf.data, w.buf.len, params, message, quota, ret, err);
-    writer_done(&w);
-    return r;
-}
-
 static int check_args(const struct params *p, const struct json *args, struct err *err)
 {
     const char *name = p->per_rank ? "perRank" : p->kind == CALL ? "args" : p->kind == PUT ? "value" : "ref";
@@ -210,7 +198,11 @@ int jsonrpc_call_encode(const char *method, const struct json *params, const cha
                         struct quota *quota, struct record *ret, struct err *err)
 {
     struct params p = {.kind = kind_of(method), .rpc = method};
-    int r = read_params(params, &p, err);
+    int r = 0;
+    if (p.kind == CHANGE)
+        p.args = params;
+    else
+        r = read_params(params, &p, err);
     if (r == 0)
         r = read_header(&p, &ret->h, err);
     const struct json *args = p.per_rank ? p.per_rank : p.args;

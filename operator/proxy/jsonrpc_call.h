@@ -5,7 +5,8 @@
 #include "common/base/json.h"
 #include "common/wire/record_reader.h"
 
-// group.call, group.info, group.stats, group.output, group.kill, object.put, object.get, object.pin, object.free
+// group.call, group.info, group.stats, group.output, group.kill, object.put, object.get, object.pin, object.free, and
+// what the operator does itself (group_change.h).
 bool jsonrpc_call_is(const char *method);
 // Sets header (but for the id of the call), body and blob, which the caller unrefs. `params` may be NULL: none.
 // ERR_INVALID, or ERR_LIMIT where the quota is used up. Arguments that lie in `message` (which may be NULL) stay there,
@@ -13,6 +14,3 @@ bool jsonrpc_call_is(const char *method);
 // `trace`: the traceparent where params have none; "" = none.
 int jsonrpc_call_encode(const char *method, const struct json *params, const char *trace, struct blob *message,
                         struct quota *quota, struct record *ret, struct err *err);
-// The same of what is done by the operator itself (group_change.h): the params are its arguments.
-int jsonrpc_group_change_encode(const char *method, const struct json *params, struct blob *message,
-                                struct quota *quota, struct record *ret, struct err *err);

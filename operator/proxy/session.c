@@ -329,7 +329,7 @@ static int begin(struct session *s, const struct record *given, uint64_t unfinis
                 "this version does not support arguments in parts; send a list with one element per rank");
     else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
              call_head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
-        enum group_change_kind kind = group_change_kind_of(&head);
+        enum group_change_kind kind = group_change_kind_of(head.method, head.method_len);
         if (kind && piece)
             return ROUTER_COLLECT;
         if (kind && group_change_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
