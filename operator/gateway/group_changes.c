@@ -37,23 +37,22 @@ static void run(struct gateway *g, struct group_change *e)
     carry_out[e->kind](p->ctx, &what, on_done, e);
 }
 
-static void order_kill(struct gateway *g, struct kill *k, const struct kill_order *order)
+static void order_kill(struct gateway *g, struct kill *k)
 {
     const struct gateway_config *config = &g->config;
     struct err err = ERR_INIT;
-    int r = config->kill ? config->kill(config->ctx, order->group_uid, order->attempt, order->rank, &err)
+    int r = config->kill ? config->kill(config->ctx, k->group->uid, k->attempt, k->rank, &err)
                          : err_set(&err, ERR_UNAVAILABLE, "agents cannot connect here");
     if (r == 0)
         return;
-    err_wrap(&err, "rank %u of %s cannot be killed", order->rank, order->key);
+    err_wrap(&err, "rank %u of %s cannot be killed", k->rank, k->group->key);
     kill_refuse(k, &err);
 }
 
 void group_changes_run(struct gateway *g)
 {
-    struct kill_order order;
-    for (struct kill *k; (k = kill_next(&g->router, &order));)
-        order_kill(g, k, &order);
+    for (struct kill *k; (k = kill_next(&g->router));)
+        order_kill(g, k);
     for (struct group_change *e; (e = router_group_change(&g->router));)
         run(g, e);
 }

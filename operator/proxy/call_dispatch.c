@@ -467,7 +467,8 @@ static bool is_ready(struct call *c)
     return !delivery_awaited(c);
 }
 
-void call_resubmit(struct call *c)
+// One that waits; afterwards it may still wait.
+static void call_resubmit(struct call *c)
 {
     struct call_start start = {.err = ERR_INIT};
     bool queued = c->state == CALL_QUEUED;
@@ -502,4 +503,42 @@ void call_resubmit(struct call *c)
         return;
     }
     send_kept(c);
+}
+
+// Until one has to wait. False: work is over.
+static bool release_queue(const struct group *g, const struct session *s, unsigned *work)
+{
+    for (const struct list *first; (first = wait_queue_first(g, s)); --*work) {
+        if (*work == 0)
+            return false;
+        call_resubmit(CONTAINER_OF(first, struct call, link));
+        if (wait_queue_first(g, s) == first)
+            return true;
+    }
+    return true;
+}
+
+static bool release_waiting(const struct group *g, unsigned *work)
+{
+    LIST_FOREACH(l, &g->waiting)
+        if (!release_queue(g, CONTAINER_OF(l, struct wait_queue, of_group)->session, work))
+            return false;
+    return true;
+}
+
+static bool release_tasks(struct group *g, unsigned *work)
+{
+    for (size_t i = 0; i <= MEMBER_LANES_MAX; i++)
+        for (const struct list *l = NULL; !list_empty(&g->tasks[i]) && l != g->tasks[i].next; --*work) {
+            if (*work == 0)
+                return false;
+            l = g->tasks[i].next;
+            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link)); // still the first: none has a slot
+        }
+    return true;
+}
+
+bool calls_release(struct group *g, unsigned *work)
+{
+    return release_waiting(g, work) && release_tasks(g, work);
 }

@@ -6,7 +6,9 @@
 
 // Sends it, lets it wait or fails it.
 void call_submit(struct call *c, const struct call_body *body);
-void call_resubmit(struct call *c); // one that waits; afterwards it may still wait
+// Sends calls of this group that waited for it or for a slot, when they need not wait any longer: at most *work of
+// them, which it subtracts. False: more may be ready.
+bool calls_release(struct group *g, unsigned *work);
 // What is decided of a call before it is made, by the first piece of its body.
 struct call_start {
     int verdict;  // enum verdict; negative: it fails, with `err`

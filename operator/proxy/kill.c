@@ -106,14 +106,10 @@ struct kill *kill_find(const struct session *s, uint32_t id)
     return NULL;
 }
 
-struct kill *kill_next(struct router *r, struct kill_order *ret)
+struct kill *kill_next(struct router *r)
 {
     struct list *l = list_pop(&r->kills);
-    if (!l)
-        return NULL;
-    struct kill *k = CONTAINER_OF(l, struct kill, link);
-    *ret = (struct kill_order){k->group->uid, k->group->key, k->attempt, k->rank};
-    return k;
+    return l ? CONTAINER_OF(l, struct kill, link) : NULL;
 }
 
 // Ends
@@ -154,20 +150,11 @@ void kill_ended(struct group *g, uint32_t rank, uint32_t attempt)
     }
 }
 
-void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt)
+void kills_outdated(struct group *g, uint32_t rank, uint32_t attempt)
 {
     LIST_FOREACH(l, &g->kills) {
         struct kill *k = CONTAINER_OF(l, struct kill, of_group);
-        if (k->rank == rank && k->newest < attempt)
-            answer(k);
-    }
-}
-
-void kill_outdated(struct group *g)
-{
-    LIST_FOREACH(l, &g->kills) {
-        struct kill *k = CONTAINER_OF(l, struct kill, of_group);
-        if (k->newest < g->oldest)
+        if ((rank == RECORD_GROUP || k->rank == rank) && k->newest < attempt)
             answer(k);
     }
 }

@@ -21,16 +21,10 @@ struct kill { // until it is answered
     int64_t timeout_ms;
     uint32_t id; // that the client gave it
     uint32_t rank;
-    uint32_t attempt; // of the process to be killed, 0 = any ...
+    uint32_t attempt; // of the process to be killed, 0 = none is connected: whichever there is ...
     uint32_t oldest;  // ... and whose end is the answer, or a later one's end ...
     uint32_t newest;  // ... or that only later ones than this can be there
     char trace[TRACEPARENT_LEN + 1];
-};
-
-struct kill_order { // strings are the group's
-    const char *group_uid, *key;
-    uint32_t attempt; // of the process; 0 = none is connected: whichever there is
-    uint32_t rank;
 };
 
 bool kill_is(const struct call_head *head);
@@ -44,15 +38,15 @@ void kills_abandon(struct session *s); // the session ends; an agent that was to
 
 // For the owner of the router: the next kill that an agent is to be told of; NULL = none. It is answered when the
 // process has ended or the agent has refused. Its deadline may pass earlier and free it, so do not keep the pointer.
-struct kill *kill_next(struct router *r, struct kill_order *ret);
+struct kill *kill_next(struct router *r);
 void kill_refuse(struct kill *k, const struct err *why); // at once: there is no agent to be told
 // The agent has refused later. Answers all kills of that rank.
 void router_kill_refused(struct router *r, const char *group_uid, uint32_t rank, const char *why);
 
-// For the router: the process of this rank and attempt has ended; those of older attempts than this are gone.
+// For the router: the process of this rank and attempt has ended; those of the rank (RECORD_GROUP: of all) of older
+// attempts than this are gone.
 void kill_ended(struct group *g, uint32_t rank, uint32_t attempt);
-void kill_replaced(struct group *g, uint32_t rank, uint32_t attempt);
-void kill_outdated(struct group *g);    // those of attempts that are over
+void kills_outdated(struct group *g, uint32_t rank, uint32_t attempt);
 void kills_group_ends(struct group *g); // it was deleted
 // Answers at most `work` kills whose deadline has passed.
 void kills_tick(struct router *r, int64_t now_ms, unsigned work);

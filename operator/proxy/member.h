@@ -65,6 +65,7 @@ struct member {
     struct list of_group; // in its list of members
     struct list recount;  // in its list of those whose calls have become more or fewer (ranking.h) ...
     size_t place;         // ... where it has this place
+    bool registered;      // it has its place in the group (proxy_group.h)
     uint32_t attempt, rank;
     const char *pod, *node;       // in the arena
     const char *address, *secret; // likewise

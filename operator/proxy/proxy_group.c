@@ -33,7 +33,7 @@ struct group *group_new(const char *uid, const char *ns, const char *name, struc
         list_init(&g->tasks[i]);
     list_init(&g->members);
     g->ranking = xmalloc(sizeof *g->ranking);
-    ranking_init(g->ranking, &g->members, group_registered);
+    ranking_init(g->ranking, &g->members);
     return g;
 }
 
@@ -116,7 +116,7 @@ int group_meshes(const struct group *g, struct arena *a, const struct grid **ret
     const struct member *first = NULL;
     LIST_FOREACH(l, &g->members) {
         const struct member *m = CONTAINER_OF(l, struct member, of_group);
-        if (!group_registered(m))
+        if (!m->registered)
             continue;
         first = first ? first : m;
         if (!same_meshes(first, m))
@@ -190,6 +190,7 @@ void group_join(struct group *g, struct member *m)
 {
     assert(!g->ranks[m->rank].member && !m->group);
     g->ranks[m->rank].member = m;
+    m->registered = true;
     g->n_connected++;
     g->attempt = MAX(g->attempt, m->attempt);
     m->group = g;
@@ -200,16 +201,12 @@ void group_join(struct group *g, struct member *m)
     ranking_stale(g->ranking);
 }
 
-bool group_registered(const struct member *m)
-{
-    return m->group && m->rank < m->group->world && m->group->ranks[m->rank].member == m;
-}
-
 void group_leave(struct member *m)
 {
-    if (!group_registered(m))
+    if (!m->registered)
         return;
     m->group->ranks[m->rank].member = NULL;
+    m->registered = false;
     m->group->n_connected--;
     ranking_stale(m->group->ranking);
 }
@@ -218,7 +215,7 @@ void group_leave(struct member *m)
 const struct member *group_first(const struct group *g)
 {
     LIST_FOREACH(l, &g->members)
-        if (group_registered(CONTAINER_OF(l, struct member, of_group)))
+        if (CONTAINER_OF(l, struct member, of_group)->registered)
             return CONTAINER_OF(l, struct member, of_group);
     return NULL;
 }

@@ -83,7 +83,6 @@ int group_admits(const struct group *g, const struct member *m, struct err *err)
 struct group *group_bootstrap(struct group *g, bool *ret_new);
 void group_join(struct group *g, struct member *m); // the place must be free
 void group_leave(struct member *m);                 // gives its place back, if it has one; still refers to the group
-bool group_registered(const struct member *m);      // it has its place
 
 const struct member *group_first(const struct group *g);               // that is connected; NULL = none
 void group_gpus_set(struct group *g, uint32_t rank, const char *json); // "" = none

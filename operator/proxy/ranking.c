@@ -5,9 +5,9 @@
 
 #define BUSY UINT32_MAX // no slot is free
 
-void ranking_init(struct ranking *r, const struct list *members, bool (*connected)(const struct member *m))
+void ranking_init(struct ranking *r, const struct list *members)
 {
-    *r = (struct ranking){.members = members, .connected = connected, .stale = true};
+    *r = (struct ranking){.members = members, .stale = true};
     list_init(&r->changed);
 }
 
@@ -32,7 +32,7 @@ void ranking_stale(struct ranking *r)
 
 void ranking_changed(struct ranking *r, struct member *m)
 {
-    if (!r->stale && r->connected(m) && list_empty(&m->recount))
+    if (!r->stale && m->registered && list_empty(&m->recount))
         list_append(&r->changed, &m->recount);
 }
 
@@ -47,7 +47,7 @@ static void list_members(struct ranking *r)
     r->n = 0;
     LIST_FOREACH(l, r->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
-        if (!r->connected(m))
+        if (!m->registered)
             continue;
         if (r->n == r->room) {
             r->room = MAX(2 * r->room, (size_t)8);

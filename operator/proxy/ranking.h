@@ -9,7 +9,6 @@
 
 struct ranking {
     const struct list *members; // of the group
-    bool (*connected)(const struct member *m);
     // private
     struct member **by_rank;                // the connected ones
     size_t n, size;                         // how many; leaves of a tree: a power of 2
@@ -19,7 +18,7 @@ struct ranking {
     struct list changed;                    // members whose counts have changed
 };
 
-void ranking_init(struct ranking *r, const struct list *members, bool (*connected)(const struct member *m));
+void ranking_init(struct ranking *r, const struct list *members);
 void ranking_done(struct ranking *r);
 void ranking_stale(struct ranking *r);                     // a member has come or gone
 void ranking_changed(struct ranking *r, struct member *m); // its calls have become more or fewer; it may have gone

@@ -180,7 +180,7 @@ int request_resolve(struct request *q, const struct group *g, const struct sessi
     if (r == VERDICT_GO)
         r = pick_ranks(q, g, queued, err);
     // Per client and rank calls run in the order sent: none passes an earlier one that waits.
-    return r >= 0 && r != VERDICT_WAIT && s && wait_queue_exists(g, s) ? VERDICT_WAIT : r;
+    return r >= 0 && r != VERDICT_WAIT && s && wait_queue_first(g, s) ? VERDICT_WAIT : r;
 }
 
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out)

@@ -2,13 +2,13 @@
 #include "operator/proxy/router.h"
 
 #include "common/base/last_words.h"
+#include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/group_change.h"
 #include "operator/proxy/job.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/place_answer.h"
-#include "operator/proxy/release.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/session.h"
 #include "operator/proxy/tenant.h"
@@ -218,7 +218,7 @@ static void expel_outdated(struct router *r, struct group *g, bool all)
 {
     LIST_FOREACH(l, &g->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
-        if (group_registered(m) && (all || m->attempt < g->oldest))
+        if (m->registered && (all || m->attempt < g->oldest))
             expel(r, m, "was ended by a restart of its group", ERR_CONFLICT, "this attempt of the group is over");
     }
 }
@@ -250,7 +250,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
     update_group(r, g, f);
     if (g->bootstrap)
         update_group(r, g->bootstrap, f);
-    kill_outdated(g);
+    kills_outdated(g, RECORD_GROUP, g->oldest);
 }
 
 static void remove_group(struct router *r, struct group *g)
@@ -338,7 +338,7 @@ static void note_exit(struct router *r, struct group *g, uint32_t attempt, uint3
         struct member *m = CONTAINER_OF(l, struct member, of_group);
         if (m->rank != rank || m->attempt != attempt)
             continue;
-        bool registered = group_registered(m);
+        bool registered = m->registered;
         fail_exited(r, m, end); // the end of one that is gone
         if (registered)
             expel(r, m, "exited", ERR_GONE, "the agent has reported the end of this process");
@@ -420,7 +420,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     peer_changed(&m->peer);
     group_join(g, m);
     if (!m->awaits)
-        kill_replaced(g, m->rank, m->attempt);
+        kills_outdated(g, m->rank, m->attempt);
     look_again(r, g);
     *ret = m;
     return 0;

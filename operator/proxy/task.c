@@ -56,7 +56,7 @@ static uint32_t all_slots(const struct group *g, uint8_t lane)
     uint32_t slots = 0;
     LIST_FOREACH(l, &g->members) {
         struct member *m = CONTAINER_OF(l, struct member, of_group);
-        slots += group_registered(m) ? member_lane(m, lane)->limit : 0;
+        slots += m->registered ? member_lane(m, lane)->limit : 0;
     }
     return slots;
 }

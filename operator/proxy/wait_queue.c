@@ -23,15 +23,6 @@ static struct wait_queue *get(struct group *g, struct session *s)
     return q;
 }
 
-static void free_if_over(struct wait_queue *q)
-{
-    if (q->held || !list_empty(&q->calls))
-        return;
-    list_remove(&q->of_group);
-    idmap_del(&q->session->waits, q->group->serial);
-    free(q);
-}
-
 struct wait_queue *wait_queue_add(struct group *g, struct session *s, struct list *call)
 {
     struct wait_queue *q = get(g, s);
@@ -45,27 +36,15 @@ void wait_queue_leave(struct wait_queue *q, struct list *call)
     list_remove(call);
     if (first && !list_empty(&q->calls)) // the next one may not have to wait
         tenant_look_again(q->session->tenant, q->group);
-    free_if_over(q);
+    if (!list_empty(&q->calls))
+        return;
+    list_remove(&q->of_group);
+    idmap_del(&q->session->waits, q->group->serial);
+    free(q);
 }
 
 const struct list *wait_queue_first(const struct group *g, const struct session *s)
 {
     const struct wait_queue *q = find(g, s);
-    return q && !list_empty(&q->calls) ? q->calls.next : NULL;
-}
-
-bool wait_queue_exists(const struct group *g, const struct session *s)
-{
-    return find(g, s) != NULL;
-}
-
-void wait_queue_hold(struct wait_queue *q)
-{
-    q->held = true;
-}
-
-void wait_queue_let_go(struct wait_queue *q)
-{
-    q->held = false;
-    free_if_over(q);
+    return q ? q->calls.next : NULL;
 }
