@@ -73,11 +73,6 @@ static int agent_record(struct connection *c, const struct record *rec, struct e
     return agents_record(c->gateway->config.agents, l->agent, rec, err);
 }
 
-static void agent_changed(struct connection *c, struct peer *p)
-{
-    (void)c, (void)p; // the router does not know it
-}
-
 static void agent_end(struct connection *c)
 {
     struct agent_link *l = TAKE_PTR(c->self);
@@ -88,7 +83,7 @@ static void agent_end(struct connection *c)
     free(l);
 }
 
-static const struct role role = {.name = "agent", .record = agent_record, .changed = agent_changed, .end = agent_end};
+static const struct role role = {.name = "agent", .record = agent_record, .end = agent_end};
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -111,7 +106,7 @@ int agent_upgrade(struct connection *c, struct err *err)
     struct arena a = ARENA_INIT;
     struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
-    if (str_empty(c->token))
+    if (str_empty(c->token) || !authority->pod)
         return 0; // a worker process
     int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
     if (r == 0)
@@ -127,7 +122,7 @@ static int identify(struct connection *c, struct arena *a, struct agent_identity
     struct pod_claims claims = {0};
     if (str_empty(c->token))
         return err_set(err, ERR_UNAUTHORIZED, "an agent shows its pod's token: Authorization: Bearer ...");
-    if (!config->agents || !config->pod)
+    if (!config->agents || !config->pod || !config->authority->pod)
         return err_set(err, ERR_FORBIDDEN, "agents cannot connect here");
     int r = config->authority->pod(config->authority->ctx, c->token, a, &claims, err);
     *ret_expires_ms = claims.expires_ms;

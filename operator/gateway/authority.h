@@ -41,13 +41,14 @@ struct authority {
     // (create workergroups/code, or create workergroups, which is to choose what their pods run)? Answers once, later
     // or at once (inside the call; then it returns 0), unless canceled. token NULL: of a peer that needs none.
     uint64_t (*client)(void *ctx, const char *token, const char *ns, authority_done_fn done, void *done_ctx);
-    void (*cancel)(void *ctx, uint64_t id);
+    void (*cancel)(void *ctx, uint64_t id); // may be NULL where every answer comes at once
     // Which pod's token is this? ERR_UNAUTHORIZED; ERR_UNAVAILABLE: cannot be told now, the peer shall come again.
+    // NULL: there are no pods.
     int (*pod)(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err);
     // ERR_UNAUTHORIZED: forged or of another cluster. Whether it was used before is the gateway's to know. NULL: there
-    // are no tickets, worker processes are who they say; the two below give NULL then.
+    // are no tickets, worker processes are who they say.
     int (*ticket)(void *ctx, const char *text, struct ticket *ret, struct err *err);
-    // Deterministic: the same ticket gives the same text.
+    // Deterministic: the same ticket gives the same text. May be NULL where there are no tickets.
     const char *(*ticket_text)(void *ctx, const struct ticket *t, struct arena *a);
     // The secret that the processes of the ticket's attempt share, as hex; NULL = none.
     const char *(*peer_secret)(void *ctx, const struct ticket *t, struct arena *a);

@@ -38,7 +38,7 @@ void connection_go_if_done(struct connection *c)
 static void on_changed(struct outlet *o, struct peer *p)
 {
     struct connection *c = CONTAINER_OF(o, struct connection, outlet);
-    if (c->role)
+    if (c->role && c->role->changed)
         c->role->changed(c, p);
     connection_go_if_done(c);
 }
@@ -381,26 +381,32 @@ void connection_go_on(struct connection *c)
         c->role->after(c);
 }
 
-void connection_data(struct connection *c, const char *data, size_t len, bool end)
+void connection_data(void *gateway, struct ws_session *ws, const char *data, size_t len, bool end)
 {
-    take_in_turn(c, &(struct input){.data = data, .len = len, .end = end});
+    (void)gateway;
+    take_in_turn(ws_session_user(ws), &(struct input){.data = data, .len = len, .end = end});
 }
 
-char *connection_place(struct connection *c, size_t *ret_room)
+char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room)
 {
+    struct connection *c = ws_session_user(ws);
+    (void)gateway;
     return c->state == CONNECTION_SERVED && !c->json && list_empty(&c->unread)
                ? record_reader_place(&c->reader, ret_room)
                : NULL;
 }
 
-void connection_message(struct connection *c, const struct ws_message *m)
+void connection_message(void *gateway, struct ws_session *ws, const struct ws_message *m)
 {
-    ws_session_worked(c->ws, m->len, RECORD_BYTES);
-    take_in_turn(c, &(struct input){m->text, true, m->data, m->len, m->blob});
+    (void)gateway;
+    ws_session_worked(ws, m->len, RECORD_BYTES);
+    take_in_turn(ws_session_user(ws), &(struct input){m->text, true, m->data, m->len, m->blob});
 }
 
-void connection_drained(struct connection *c)
+void connection_drained(void *gateway, struct ws_session *ws)
 {
+    struct connection *c = ws_session_user(ws);
+    (void)gateway;
     if (c->role && c->role->after)
         c->role->after(c);
     connection_go_if_done(c);
@@ -439,8 +445,10 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
 
 // The end
 
-void connection_closed(struct connection *c, unsigned code, const char *reason)
+void connection_closed(void *gateway, struct ws_session *ws, unsigned code, const char *reason)
 {
+    struct connection *c = ws_session_user(ws);
+    (void)gateway;
     c->lost = code == FRAME_CLOSE_ABNORMAL;
     c->done = c->state == CONNECTION_SERVED && code == FRAME_CLOSE_NORMAL;
     log_debug("disconnected", "who", c->name, "peer", c->address, "code", log_i64(code), "reason", reason, NULL);

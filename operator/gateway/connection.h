@@ -35,7 +35,7 @@ struct role {
     bool (*works)(
         const struct connection *c);     // it is in the middle of something that after() goes on with; may be NULL
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
-    void (*changed)(struct connection *c, struct peer *p); // by the router
+    void (*changed)(struct connection *c, struct peer *p); // by the router; NULL = it does not know it
     void (*end)(struct connection *c);
     bool (*idle)(const struct connection *c); // it waits for no answer; NULL = it is there for others, who may
 };
@@ -76,15 +76,17 @@ struct connection {
 // For greeting.h: of a handshake. A HELLO has at most so many bytes.
 struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
                                   size_t max_hello, connection_greet *greet);
-void connection_data(struct connection *c, const char *data, size_t len, bool end);
-char *connection_place(struct connection *c, size_t *ret_room); // for the next bytes of data; NULL = none
-void connection_message(struct connection *c, const struct ws_message *m);
-void connection_drained(struct connection *c);
-void connection_closed(struct connection *c, unsigned code, const char *reason); // frees it
 void connection_free(struct connection *c);
 void connection_drain(struct connection *c);      // this replica stops: it is told, or goes if it is not served yet
 void connection_go_if_done(struct connection *c); // where no new calls are taken any more, and none is open
 void connection_goodbye(struct connection *c);    // it goes now
+
+// As the callbacks of ws_server_config.
+void connection_data(void *gateway, struct ws_session *ws, const char *data, size_t len, bool end);
+char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room);
+void connection_message(void *gateway, struct ws_session *ws, const struct ws_message *m);
+void connection_drained(void *gateway, struct ws_session *ws);
+void connection_closed(void *gateway, struct ws_session *ws, unsigned code, const char *reason); // frees it
 
 // For the roles. The connection goes on with what is unread, if there was anything. `quota` pays for what has come in
 // part, and outlives the role.

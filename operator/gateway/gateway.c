@@ -14,59 +14,6 @@
 
 #include <stdlib.h>
 
-// What the server tells
-
-static int on_upgrade(void *ctx, struct ws_session *ws, struct ws_request *r, struct err *err)
-{
-    return greeting_upgrade(ctx, ws, r, err);
-}
-
-static void on_open(void *ctx, struct ws_session *ws)
-{
-    (void)ctx;
-    greeting_open(ws_session_user(ws));
-}
-
-static void on_data(void *ctx, struct ws_session *ws, const char *data, size_t len, bool end)
-{
-    (void)ctx;
-    connection_data(ws_session_user(ws), data, len, end);
-}
-
-static char *on_place(void *ctx, struct ws_session *ws, size_t *ret_room)
-{
-    (void)ctx;
-    return connection_place(ws_session_user(ws), ret_room);
-}
-
-static void on_message(void *ctx, struct ws_session *ws, const struct ws_message *m)
-{
-    (void)ctx;
-    connection_message(ws_session_user(ws), m);
-}
-
-static void on_drained(void *ctx, struct ws_session *ws)
-{
-    (void)ctx;
-    connection_drained(ws_session_user(ws));
-}
-
-static void on_close(void *ctx, struct ws_session *ws, unsigned code, const char *reason)
-{
-    (void)ctx;
-    connection_closed(ws_session_user(ws), code, reason);
-}
-
-static int on_head(void *ctx, struct ws_request *r)
-{
-    return post_head(ctx, r);
-}
-
-static void on_http(void *ctx, struct ws_request *r)
-{
-    post_whole(ctx, r);
-}
-
 // The router
 
 static void arm_timer(struct gateway *g)
@@ -247,15 +194,15 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .quota = g->router.bytes, // one budget for what comes in, what waits and what goes out
         .max_body = c->max_post,
         .ping_ms = c->ping_ms,
-        .on_upgrade = on_upgrade,
-        .on_open = on_open,
-        .on_data = on_data,
-        .on_place = on_place,
-        .on_message = on_message,
-        .on_drained = on_drained,
-        .on_close = on_close,
-        .on_head = on_head,
-        .on_http = on_http,
+        .on_upgrade = greeting_upgrade,
+        .on_open = greeting_open,
+        .on_data = connection_data,
+        .on_place = connection_place,
+        .on_message = connection_message,
+        .on_drained = connection_drained,
+        .on_close = connection_closed,
+        .on_head = post_head,
+        .on_http = post_whole,
         .ctx = g,
     };
     return ws_server_new(g->loop, &sc, err);

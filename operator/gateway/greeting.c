@@ -66,8 +66,9 @@ static int check_upgrade(const struct gateway *g, const struct target *t, const 
     return 0;
 }
 
-int greeting_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err)
+int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err)
 {
+    struct gateway *g = gateway;
     struct target target;
     const char *token = admission_token(g, r);
     int code = target_parse(ws_request_path(r), &target, err);
@@ -101,10 +102,12 @@ static void on_hello_late(struct alarm *a)
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
-void greeting_open(struct connection *c)
+void greeting_open(void *gateway, struct ws_session *ws)
 {
+    struct connection *c = ws_session_user(ws);
+    (void)gateway;
     struct err err = ERR_INIT;
-    c->json = str_eq(ws_session_subprotocol(c->ws), RECORD_SUBPROTOCOL_JSON);
+    c->json = str_eq(ws_session_subprotocol(ws), RECORD_SUBPROTOCOL_JSON);
     c->state = CONNECTION_GREETED;
     alarm_set(&c->alarm, &c->gateway->alarms, c->gateway->config.hello_ms, on_hello_late);
     if (c->target.kind == TARGET_CALLS) {

@@ -4,5 +4,6 @@
 
 #include "operator/gateway/connection.h"
 
-int greeting_upgrade(struct gateway *g, struct ws_session *ws, struct ws_request *r, struct err *err);
-void greeting_open(struct connection *c);
+// As the callbacks of ws_server_config.
+int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err);
+void greeting_open(void *gateway, struct ws_session *ws);

@@ -239,8 +239,9 @@ static struct post *post_new(struct gateway *g, struct ws_request *r, const stru
 }
 
 // Nobody sends us a body who may not call: it would take the room of those who may.
-int post_head(struct gateway *g, struct ws_request *r)
+int post_head(void *gateway, struct ws_request *r)
 {
+    struct gateway *g = gateway;
     struct target target;
     struct err err = ERR_INIT;
     const char *token = admission_token(g, r);
@@ -272,11 +273,11 @@ static void get(struct gateway *g, struct ws_request *r)
     refuse(g, r, &err);
 }
 
-void post_whole(struct gateway *g, struct ws_request *r)
+void post_whole(void *gateway, struct ws_request *r)
 {
     struct post *p = ws_request_owner(r);
     if (!p) {
-        get(g, r);
+        get(gateway, r);
         return;
     }
     p->whole = true;

@@ -4,8 +4,9 @@
 
 #include "operator/gateway/gateway_state.h"
 
-int post_head(struct gateway *g, struct ws_request *r); // as ws_server_config's on_head
-void post_whole(struct gateway *g, struct ws_request *r);
+// As on_head and on_http of ws_server_config.
+int post_head(void *gateway, struct ws_request *r);
+void post_whole(void *gateway, struct ws_request *r);
 void posts_go_on(struct gateway *g);          // those that waited for another turn of the loop
 void posts_stop(struct gateway *g, bool all); // answers all that wait with 503
 void posts_free(struct gateway *g);           // without answers

@@ -37,19 +37,13 @@ static int replica_record(struct connection *c, const struct record *rec, struct
     return 0;
 }
 
-static void replica_changed(struct connection *c, struct peer *p)
-{
-    (void)c, (void)p; // the router does not know it
-}
-
 static void replica_end(struct connection *c)
 {
     if (c->self)
         replica_reports_leave(c->gateway->config.reports, TAKE_PTR(c->self));
 }
 
-static const struct role role = {
-    .name = "replica", .record = replica_record, .changed = replica_changed, .end = replica_end};
+static const struct role role = {.name = "replica", .record = replica_record, .end = replica_end};
 
 static int check_proof(const struct connection *c, const struct hello *h, struct err *err)
 {

@@ -215,7 +215,8 @@ static const char *welcome(struct connection *c, const struct ticket *t, struct 
     if (group)
         hello_group(group, t->attempt, &w);
     writer_str_set(&w, "peerSecret", authority->peer_secret(authority->ctx, t, a));
-    writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
+    if (authority->ticket)
+        writer_str_set(&w, "ticket", authority->ticket_text(authority->ctx, &next, a));
     writer_i64(&w, "maxBody", (int64_t)g->config.max_body);
     connection_share(c, &w);
     writer_object_end(&w);

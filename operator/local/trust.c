@@ -29,23 +29,6 @@ static uint64_t trust(void *ctx, const char *token, const char *ns, authority_do
     return 0;
 }
 
-static void cancel(void *ctx, uint64_t id)
-{
-    (void)ctx, (void)id; // it has answered at once
-}
-
-static int no_pod(void *ctx, const char *token, struct arena *a, struct pod_claims *ret, struct err *err)
-{
-    (void)ctx, (void)token, (void)a, (void)ret;
-    return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
-}
-
-static const char *no_ticket(void *ctx, const struct ticket *t, struct arena *a)
-{
-    (void)ctx, (void)t, (void)a;
-    return NULL;
-}
-
 // What the processes of an attempt share, so that they can tell each other from others on this machine.
 static const char *secret(void *ctx, const struct ticket *t, struct arena *a)
 {
@@ -58,11 +41,5 @@ static const char *secret(void *ctx, const struct ticket *t, struct arena *a)
 
 struct authority trust_authority(const char *token)
 {
-    return (struct authority){.open = true,
-                              .ctx = (void *)token,
-                              .client = trust,
-                              .cancel = cancel,
-                              .pod = no_pod,
-                              .ticket_text = no_ticket,
-                              .peer_secret = secret};
+    return (struct authority){.open = true, .ctx = (void *)token, .client = trust, .peer_secret = secret};
 }
