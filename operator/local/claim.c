@@ -156,7 +156,10 @@ int claim_gpus(const struct workergroup *g, const char *const *gpus, struct aren
         add_processes(g, first, n, &processes, a);
         first += n;
     }
-    *ret = (struct claimed_gpus){arena_strdup(a, buf_str(&list)), arena_strdup(a, buf_str(&processes))};
+    const struct worker_spec *w = &g->spec.worker;
+    *ret = (struct claimed_gpus){arena_strdup(a, buf_str(&list)), arena_strdup(a, buf_str(&processes)),
+                                 w->gpu_visibility == GPU_VISIBILITY_OWN ||
+                                     (w->gpu_visibility == GPU_VISIBILITY_DEFAULT && w->module)};
     buf_done(&list);
     buf_done(&processes);
     return r;

@@ -25,7 +25,8 @@ int claim_bundles(const struct workergroup *g, const struct placementgroup *cons
 
 struct claimed_gpus {
     const char *list;         // all of the group, as CUDA_VISIBLE_DEVICES has them: "0,1,4"
-    const char *of_processes; // which of these are whose, counted from 0: "0;1;2"
+    const char *of_processes; // which of these are whose, counted from 0, as cadre-agent run --process-gpus: "0;1;2"
+    bool own;                 // each process sees only its own
 };
 
 // `gpus`: of each replica (struct nodes_assignment). ERR_INVALID: it has fewer than one of its processes asks for.

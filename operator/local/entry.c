@@ -79,20 +79,15 @@ static int find_place(struct entry *e, const struct workergroup *g, struct err *
 
 static int place_group(struct entry *e, struct err *err)
 {
-    const struct workergroup *g = local_group_spec(e->group);
-    const struct worker_spec *w = &g->spec.worker;
+    const struct workergroup *g = e->group->manifest.group;
     struct claimed_gpus claimed;
     int r = find_place(e, g, err);
     if (r < 0)
         return r;
     e->placed = true;
     r = claim_gpus(g, e->assignment.gpus, &e->arena, &claimed, err);
-    const struct local_gpus gpus = {.list = e->of->gpus ? claimed.list : NULL,
-                                    .of_processes = claimed.of_processes,
-                                    .own = w->gpu_visibility == GPU_VISIBILITY_OWN ||
-                                           (w->gpu_visibility == GPU_VISIBILITY_DEFAULT && w->module)};
     if (r == 0)
-        r = local_group_start(e->group, &gpus, err);
+        r = local_group_start(e->group, e->of->gpus ? &claimed : NULL, err);
     if (r < 0)
         nodes_leave(e->of->nodes, e->uid);
     return r;
@@ -136,10 +131,10 @@ void entries_place_waiting(struct entries *es)
 bool entry_runs(const struct entry *e)
 {
     if (e->group)
-        return local_group_runs(e->group);
+        return e->group->agent;
     LIST_FOREACH(l, &e->of->list) {
         const struct entry *user = CONTAINER_OF(l, struct entry, link);
-        if (uses(user, e) && local_group_runs(user->group))
+        if (uses(user, e) && user->group->agent)
             return true;
     }
     return false;
@@ -150,7 +145,7 @@ static void stop_users(const struct entry *placement)
     _cleanup_(free_p) char *why = xasprintf("its PlacementGroup %s was deleted", placement->name);
     LIST_FOREACH(l, &placement->of->list) {
         const struct entry *e = CONTAINER_OF(l, struct entry, link);
-        if (uses(e, placement) && !local_group_stopped(e->group))
+        if (uses(e, placement) && !e->group->asked)
             local_group_stop(e->group, why);
     }
 }
@@ -163,7 +158,7 @@ void entry_delete(struct entry *e)
     loop_timer_disarm(e->abandoned);
     if (!e->group)
         stop_users(e);
-    else if (!local_group_stopped(e->group))
+    else if (!e->group->asked)
         local_group_stop(e->group, "it was deleted");
     if (entry_runs(e))
         return;

@@ -7,7 +7,6 @@
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "operator/local/agent_control.h"
-#include "operator/local/restart.h"
 #include "operator/proxy/kill.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/reference.h"
@@ -28,48 +27,12 @@
 
 enum { FIRST_ATTEMPT = 1, FIRST_WORDS = 13 };
 
-struct exit_note { // the first process of an attempt that failed, the others were ended for it
-    uint32_t attempt, rank;
-    int code;    // 0 = none is known
-    char *words; // its last ones; NULL = none
-};
-
-struct local_group {
-    struct local_run run;
-    struct manifest manifest;
-    char *ns, *name;
-    char *prefix; // of lines that it prints
-    int processes;
-    const char **command;
-    struct output *output;          // passes what the agent prints on
-    struct output_process *printed; // by the agent that runs, or ran last; NULL = none has
-    struct agent_control *control;
-    struct loop_timer *again;
-    struct restarts restarts;
-    uint32_t attempt;
-    struct exit_note failed;
-    char *refusal; // of calls, once the processes have ended for good
-    char *status;  // what it waits for
-    char *gpus;    // NULL = whatever there is
-    char *process_gpus;
-    bool gpus_own;
-    bool served;     // a process has connected, so there may be callers, and more may come
-    bool asked;      // to stop
-    bool anew;       // once its agent has ended
-    bool over;       // its agent was told to end, for there is no further attempt
-    bool changed;    // its agent was started for what ran before
-    const char *why; // there is none; NULL: it has ended well
-    char uid[32];
-    pid_t agent; // 0 = has ended
-    int exit_code;
-};
-
 static void tell_router(struct local_group *g)
 {
     struct group_facts facts = {.uid = g->uid,
                                 .ns = g->ns,
                                 .name = g->name,
-                                .world = (uint32_t)g->processes,
+                                .world = (uint32_t)g->manifest.processes,
                                 .attempt = g->attempt,
                                 .oldest = g->attempt,
                                 .refusal = g->refusal,
@@ -89,8 +52,8 @@ static void enter(const struct local_group *g)
     setenv("CADRE_GROUP_UID", g->uid, 1);
     setenv("GROUP_NAME", g->name, 1);
     setenv("CADRE_NAMESPACE", g->ns, 1);
-    if (g->gpus)
-        setenv("CUDA_VISIBLE_DEVICES", g->gpus, 1);
+    if (g->gpus.list)
+        setenv("CUDA_VISIBLE_DEVICES", g->gpus.list, 1);
     prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
     setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
     for (const char **e = g->manifest.environment; e && *e; e++)
@@ -105,9 +68,9 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
 {
     char processes[16], attempt[16], fd[16];
     size_t n = 0, k = 0;
-    while (g->command[n])
+    while (g->manifest.command[n])
         n++;
-    snprintf(processes, sizeof processes, "%d", g->processes);
+    snprintf(processes, sizeof processes, "%d", g->manifest.processes);
     snprintf(attempt, sizeof attempt, "%u", (unsigned)g->attempt);
     snprintf(fd, sizeof fd, "%d", control);
     fcntl(control, F_SETFD, 0);
@@ -115,16 +78,16 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
     const char *const always[] = {g->run.agent, "run", "--processes", processes, "--attempt", attempt, "--control", fd};
     for (; k < ARRAY_LEN(always); k++)
         first[k] = always[k];
-    if (g->gpus) {
+    if (g->gpus.list) {
         first[k++] = "--gpu-visibility";
-        first[k++] = g->gpus_own ? "own" : "all";
+        first[k++] = g->gpus.own ? "own" : "all";
         first[k++] = "--process-gpus";
-        first[k++] = g->process_gpus;
+        first[k++] = g->gpus.of_processes;
     }
     first[k++] = "--";
     const char **argv = xcalloc(k + n + 1, sizeof *argv);
     memcpy(argv, first, k * sizeof *argv);
-    memcpy(argv + k, g->command, n * sizeof *argv);
+    memcpy(argv + k, g->manifest.command, n * sizeof *argv);
     enter(g);
     execvp(argv[0], (char **)argv);
     fprintf(stderr, "cadre-local: cannot run %s: %s; set its path with --agent\n", argv[0], strerror(errno));
@@ -313,25 +276,13 @@ void local_group_reap(struct local_group *g)
         end(g, g->why);
 }
 
-static const char **copy_command(const char *const *command)
+int local_group_change(struct local_group *g, const struct manifest *manifest, struct err *err)
 {
-    size_t n = 0;
-    while (command[n])
-        n++;
-    const char **ret = xcalloc(n + 1, sizeof *ret);
-    memcpy(ret, command, n * sizeof *ret);
-    return ret;
-}
-
-int local_group_change(struct local_group *g, const struct local_job *job, struct err *err)
-{
-    if (job->processes != g->processes)
-        return err_set(err, ERR_INVALID, "%s has %d ranks, and a restart does not make them %d", g->name, g->processes,
-                       job->processes);
+    if (manifest->processes != g->manifest.processes)
+        return err_set(err, ERR_INVALID, "%s has %d ranks, and a restart does not make them %d", g->name,
+                       g->manifest.processes, manifest->processes);
     manifest_done(&g->manifest);
-    g->manifest = job->manifest;
-    free(g->command);
-    g->command = copy_command(job->command);
+    g->manifest = *manifest;
     g->changed = true;
     return 0;
 }
@@ -368,17 +319,16 @@ bool local_group_stop(struct local_group *g, const char *why)
 
 // From one end to the other
 
-struct local_group *local_group_new(const struct local_run *run, const struct local_job *job)
+struct local_group *local_group_new(const struct local_run *run, const char *ns, const char *name,
+                                    const struct manifest *manifest)
 {
     struct local_group *g = xcalloc(1, sizeof *g);
     struct rand rand;
     *g = (struct local_group){.run = *run,
-                              .manifest = job->manifest,
-                              .ns = xstrdup(job->ns),
-                              .name = xstrdup(job->name),
-                              .prefix = run->several ? xasprintf("%s ", job->name) : xstrdup(""),
-                              .processes = job->processes,
-                              .command = copy_command(job->command),
+                              .manifest = *manifest,
+                              .ns = xstrdup(ns),
+                              .name = xstrdup(name),
+                              .prefix = run->several ? xasprintf("%s ", name) : xstrdup(""),
                               .attempt = FIRST_ATTEMPT};
     rand_seed_system(&rand);
     g->restarts.seed = rand_u64(&rand);
@@ -389,6 +339,15 @@ struct local_group *local_group_new(const struct local_run *run, const struct lo
     g->again = loop_timer_new(run->loop, on_again, g);
     tell_router(g);
     return g;
+}
+
+static void set_gpus(struct local_group *g, const struct claimed_gpus *gpus)
+{
+    free((char *)g->gpus.list);
+    free((char *)g->gpus.of_processes);
+    g->gpus = (struct claimed_gpus){0};
+    if (gpus && gpus->list)
+        g->gpus = (struct claimed_gpus){xstrdup(gpus->list), xstrdup(gpus->of_processes), gpus->own};
 }
 
 void local_group_free(struct local_group *g)
@@ -402,27 +361,19 @@ void local_group_free(struct local_group *g)
     agent_control_free(g->control);
     loop_timer_free(g->again);
     manifest_done(&g->manifest);
-    free(g->command);
     free(g->failed.words);
     free(g->refusal);
     free(g->status);
-    free(g->gpus);
-    free(g->process_gpus);
+    set_gpus(g, NULL);
     free(g->ns);
     free(g->name);
     free(g->prefix);
     free(g);
 }
 
-int local_group_start(struct local_group *g, const struct local_gpus *gpus, struct err *err)
+int local_group_start(struct local_group *g, const struct claimed_gpus *gpus, struct err *err)
 {
-    if (gpus && gpus->list) {
-        free(g->gpus);
-        free(g->process_gpus);
-        g->gpus = xstrdup(gpus->list);
-        g->process_gpus = xstrdup(gpus->of_processes);
-        g->gpus_own = gpus->own;
-    }
+    set_gpus(g, gpus);
     if (g->status) {
         free(TAKE_PTR(g->status));
         tell_router(g);
@@ -437,41 +388,6 @@ void local_group_waits(struct local_group *g, const char *why)
     free(g->status);
     g->status = xstrdup(why);
     tell_router(g);
-}
-
-const char *local_group_uid(const struct local_group *g)
-{
-    return g->uid;
-}
-
-const struct workergroup *local_group_spec(const struct local_group *g)
-{
-    return g->manifest.group;
-}
-
-int local_group_exit_code(const struct local_group *g)
-{
-    return g->exit_code;
-}
-
-bool local_group_stopped(const struct local_group *g)
-{
-    return g->asked;
-}
-
-bool local_group_served(const struct local_group *g)
-{
-    return g->served;
-}
-
-bool local_group_runs(const struct local_group *g)
-{
-    return g->agent != 0;
-}
-
-void local_group_joined(struct local_group *g)
-{
-    g->served = true;
 }
 
 int local_group_kill(struct local_group *g, uint32_t attempt, uint32_t rank, struct err *err)

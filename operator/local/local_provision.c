@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/local_provision.h"
 
+#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object_decode.h"
 #include "operator/local/entry.h"
 #include "operator/reconcile/bundles.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct local_provision {
 static void on_ended(void *ctx, struct local_group *g)
 {
     struct local_provision *d = ctx;
-    nodes_leave(d->entries.nodes, local_group_uid(g));
+    nodes_leave(d->entries.nodes, g->uid);
     entries_place_waiting(&d->entries);
 }
 
@@ -30,17 +30,16 @@ static void on_ended(void *ctx, struct local_group *g)
 
 static void answer(const struct entry *e, provisioner_done_fn done, void *done_ctx)
 {
-    cJSON *group = cJSON_CreateObject();
-    cJSON_AddStringToObject(group, "namespace", e->ns);
-    cJSON_AddStringToObject(group, "name", e->name);
-    cJSON_AddStringToObject(group, "uid", e->uid);
-    cJSON_AddStringToObject(group, "lifetime", e->bound ? "Session" : "Detached");
-    char *text = cJSON_PrintUnformatted(group);
-    if (!text)
-        abort();
-    done(done_ctx, text, strlen(text), &(struct err){0});
-    cJSON_free(text);
-    cJSON_Delete(group);
+    struct json_writer w;
+    writer_init(&w, 0);
+    writer_object(&w, NULL);
+    writer_str(&w, "namespace", e->ns);
+    writer_str(&w, "name", e->name);
+    writer_str(&w, "uid", e->uid);
+    writer_str(&w, "lifetime", e->bound ? "Session" : "Detached");
+    writer_object_end(&w);
+    done(done_ctx, w.buf.data, w.buf.len, &(struct err){0});
+    writer_done(&w);
 }
 
 // The same request again, of a program that has come back or did not hear the answer.
@@ -79,10 +78,9 @@ static int make_group(struct local_provision *d, const struct provision *p, cons
         manifest_done(&manifest);
     if (r < 0)
         return err_wrap(err, "%s", draft->name);
-    const struct local_job job = {p->ns, draft->name, manifest.processes, manifest.command, manifest};
     *ret = entry_new(&d->entries, p, draft);
-    (*ret)->group = local_group_new(&d->run, &job);
-    (*ret)->uid = xstrdup(local_group_uid((*ret)->group));
+    (*ret)->group = local_group_new(&d->run, p->ns, draft->name, &manifest);
+    (*ret)->uid = xstrdup((*ret)->group->uid);
     (*ret)->used = used;
     return 0;
 }
@@ -160,8 +158,7 @@ static int change(const struct local_provision *d, const struct entry *e, const 
     int r = manifest_parse(text, d->map, &manifest, err);
     if (r < 0)
         return err_wrap(err, "%s", e->name);
-    const struct local_job job = {.processes = manifest.processes, .command = manifest.command, .manifest = manifest};
-    r = local_group_change(e->group, &job, err);
+    r = local_group_change(e->group, &manifest, err);
     if (r < 0)
         manifest_done(&manifest);
     return r;
@@ -177,7 +174,7 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     if (draft_read_restart(p->args, &a, &name, &worker, &manifest, &err) == 0 &&
         !(e = entries_find(&d->entries, KIND_WORKERGROUP, p->ns, name)))
         err_set(&err, ERR_NOT_FOUND, "there is no WorkerGroup %s/%.100s in this run", p->ns, name);
-    else if (e && (d->entries.stopping || local_group_stopped(e->group)))
+    else if (e && (d->entries.stopping || e->group->asked))
         err_set(&err, ERR_UNAVAILABLE, "%s is ending, and starts no more processes", e->name);
     else if (e && (!worker || change(d, e, manifest, &err) == 0))
         entry_start_again(e, &err);
@@ -277,7 +274,7 @@ const char *local_provision_node(const struct local_provision *d, const char *ui
     const struct entry *e = entries_by_uid(&d->entries, uid);
     if (!e || !e->group || !e->placed)
         return NULL;
-    const struct workergroup *g = local_group_spec(e->group);
+    const struct workergroup *g = e->group->manifest.group;
     const uint32_t replica = rank / (uint32_t)g->spec.workers_per_replica;
     return replica < (uint32_t)g->spec.replicas ? e->assignment.nodes[replica] : NULL; // a worker says its rank itself
 }
@@ -292,7 +289,7 @@ void local_provision_stop(struct local_provision *d, bool again)
     d->entries.stopping = true;
     LIST_FOREACH(l, &d->entries.list) {
         struct local_group *g = CONTAINER_OF(l, struct entry, link)->group;
-        if (g && (again || !local_group_stopped(g))) // one that is told twice kills its processes
+        if (g && (again || !g->asked)) // one that is told twice kills its processes
             local_group_stop(g, "its run on this machine is ending");
     }
 }

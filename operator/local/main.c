@@ -48,14 +48,14 @@ static struct local_group *find(const struct local *l, const char *uid)
 {
     if (l->groups)
         return local_provision_find(l->groups, uid);
-    return l->group && str_eq(local_group_uid(l->group), uid) ? l->group : NULL;
+    return l->group && str_eq(l->group->uid, uid) ? l->group : NULL;
 }
 
 static void on_worker(void *ctx, const char *group_uid)
 {
     struct local_group *g = find(ctx, group_uid);
     if (g)
-        local_group_joined(g);
+        g->served = true;
 }
 
 static int kill_rank(void *ctx, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
@@ -95,8 +95,8 @@ static void leave(struct local *l)
 static void on_ended(void *ctx, struct local_group *g)
 {
     struct local *l = ctx;
-    l->exit_code = local_group_exit_code(g);
-    if (l->asked || !local_group_served(g))
+    l->exit_code = g->exit_code;
+    if (l->asked || !g->served)
         leave(l);
     else
         fprintf(stderr, "cadre-local: calls are refused from now on; Ctrl-C ends the run\n");
@@ -225,13 +225,8 @@ static int listen_here(struct local *l, struct err *err)
 
 static int start_group(struct local *l, const struct local_run *run, struct err *err)
 {
-    const struct local_job job = {.ns = l->options.ns,
-                                  .name = l->options.group,
-                                  .processes = l->options.processes,
-                                  .command = (const char *const *)l->options.command,
-                                  .manifest = l->manifest};
+    l->group = local_group_new(run, l->options.ns, l->options.group, &l->manifest);
     l->manifest = (struct manifest){0};
-    l->group = local_group_new(run, &job);
     return local_group_start(l->group, NULL, err);
 }
 
@@ -283,8 +278,8 @@ static int use_manifest(struct local *l, struct err *err)
         const struct meta *m = &l->manifest.group->obj.meta;
         o->group = m->name;
         o->ns = o->ns ? o->ns : m->ns && *m->ns ? m->ns : NULL;
-        o->processes = l->manifest.processes;
-        o->command = (char **)l->manifest.command;
+    } else {
+        l->manifest = (struct manifest){.processes = o->processes, .command = (const char **)o->command};
     }
     o->group = o->group ? o->group : "local";
     o->ns = o->ns ? o->ns : "default";

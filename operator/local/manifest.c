@@ -45,6 +45,7 @@ static int add_list(struct words *w, const char *const *list, size_t n, struct e
     return r;
 }
 
+// What has no value here is left to the caller's environment.
 static int add_variable(struct words *w, const char *name, const char *value, struct arena *a, struct err *err)
 {
     return value ? words_add(w, arena_printf(a, "%s=%s", name, value), err) : 0;
