@@ -466,6 +466,16 @@ bool json_str_is(const struct json *v, const char *s)
     return str_eq(json_str(v, &a), s);
 }
 
+bool json_is_true(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && *v->text == 't';
+}
+
+bool json_is_false(const struct json *v)
+{
+    return v && v->type == JSON_BOOL && *v->text == 'f';
+}
+
 char *json_str(const struct json *v, struct arena *a)
 {
     size_t len;
@@ -494,11 +504,6 @@ bool json_i64(const struct json *v, int64_t *ret)
     memcpy(digits, v->text, v->len);
     digits[v->len] = '\0';
     return str_to_i64(digits, ret);
-}
-
-bool json_is_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && *v->text == 't';
 }
 
 const struct json *json_read(const char *text, size_t len, struct arena *a)

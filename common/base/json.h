@@ -48,12 +48,13 @@ bool json_key_is(const struct json *v, const char *name);
 // NULL).
 const struct json *json_get(const struct json *v, const char *name);
 bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL
+bool json_is_true(const struct json *v);               // false for NULL, and for all that is no boolean
+bool json_is_false(const struct json *v);              // likewise
 char *json_str(const struct json *v, struct arena *a); // content of a string; NULL for anything else
 // The same, with its length: it may have U+0000.
 char *json_text(const struct json *v, struct arena *a, size_t *ret_len);
 // True for an integer in range; 1.0 and 1e0 are none.
 bool json_i64(const struct json *v, int64_t *ret);
-bool json_is_true(const struct json *v); // false for NULL
 
 // A document where it does not matter what is wrong with it: NULL where it is none.
 const struct json *json_read(const char *text, size_t len, struct arena *a);

@@ -122,6 +122,17 @@ bool str_utf8_valid(const char *s, size_t n)
     return true;
 }
 
+char *str_hex(const void *bytes, size_t n, char *out)
+{
+    const uint8_t *in = bytes;
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = "0123456789abcdef"[in[i] >> 4];
+        out[2 * i + 1] = "0123456789abcdef"[in[i] & 15];
+    }
+    out[2 * n] = '\0';
+    return out;
+}
+
 uint64_t str_hash(const char *s, size_t n)
 {
     uint64_t h = 0xcbf29ce484222325u;

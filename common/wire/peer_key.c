@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/wire/peer_key.h"
 
+#include "common/base/str.h"
+
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -18,11 +20,7 @@ void peer_key(const char *secret, const char *text, char out[PEER_KEY_SIZE])
                    strlen(text), mac, sizeof mac, &n) ||
         n != sizeof mac)
         abort(); // no memory: SHA-256 itself is always there
-    for (size_t i = 0; i < sizeof mac; i++) {
-        out[2 * i] = "0123456789abcdef"[mac[i] >> 4];
-        out[2 * i + 1] = "0123456789abcdef"[mac[i] & 15];
-    }
-    out[2 * MAC_SIZE] = '\0';
+    str_hex(mac, sizeof mac, out);
 }
 
 bool peer_key_good(const char *secret, const char *text, const char *key, size_t len)

@@ -76,8 +76,7 @@ static void read_exit(const struct reader *r, const struct json *from, struct ag
     p->state = AGENT_PROCESS_EXITED;
     p->exit_code = read_number(r, from, "exitCode", INT32_MIN, INT32_MAX, true);
     p->signal = read_number(r, from, "signal", 0, INT32_MAX, false);
-    const struct json *oom = json_get(from, "outOfMemory");
-    p->oom = oom && oom->type == JSON_BOOL && oom->text[0] == 't';
+    p->oom = json_is_true(json_get(from, "outOfMemory"));
     p->message = read_text(r, from, "message");
     p->last_lines = read_text(r, from, "lastLines");
 }

@@ -156,11 +156,6 @@ struct said {
     size_t n_pods, n_groups;
 };
 
-static bool is_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && v->len == 4;
-}
-
 static bool is_uid(const char *uid)
 {
     return !str_empty(uid) && strlen(uid) <= REPORT_GROUP_MAX;
@@ -172,8 +167,8 @@ static bool read_pod(const struct json *v, struct arena *a, struct said_pod *ret
         .uid = json_str(json_get(v, "pod"), a),
         .ns = json_str(json_get(v, "namespace"), a),
         .owner = json_str(json_get(v, "owner"), a),
-        .shared = is_true(json_get(v, "shared")),
-        .gone = is_true(json_get(v, "gone")),
+        .shared = json_is_true(json_get(v, "shared")),
+        .gone = json_is_true(json_get(v, "gone")),
     };
     return is_uid(ret->uid) && (ret->gone || (!str_empty(ret->ns) && !str_empty(ret->owner)));
 }
@@ -218,7 +213,7 @@ static bool is_list(const struct json *v)
 static int read_said(const struct json *root, struct arena *a, struct said *ret, struct err *err)
 {
     const struct json *pods = json_get(root, "agents"), *groups = json_get(root, "groups");
-    *ret = (struct said){.whole = is_true(json_get(root, "whole"))};
+    *ret = (struct said){.whole = json_is_true(json_get(root, "whole"))};
     if (root->type != JSON_OBJECT || !is_list(pods) || !is_list(groups))
         return err_set(err, ERR_INVALID, "REPORT: \"agents\" and \"groups\" must be lists");
     ret->pods = arena_array(a, json_count(pods), sizeof *ret->pods);

@@ -18,7 +18,6 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
     struct json *root;
     if (json_parse(json, len, bulk, a, &root, err) < 0)
         return err_wrap(err, "HELLO");
-    const struct json *output = json_get(root, "output");
     *ret = (struct hello){
         .role = json_str(json_get(root, "role"), a),
         .token = json_str(json_get(root, "token"), a),
@@ -30,7 +29,7 @@ int hello_decode(const char *json, size_t len, struct arena *a, struct hello *re
         .proof = json_str(json_get(root, "proof"), a),
         .rank = number(root, "rank", -1),
         .attempt = number(root, "attempt", -1),
-        .output = output && output->type == JSON_BOOL && output->len == 4,
+        .output = json_is_true(json_get(root, "output")),
     };
     int64_t version = number(root, "version", VERSION);
     if (!ret->role)

@@ -6,6 +6,7 @@
 
 #include "common/base/list.h"
 #include "common/base/map.h"
+#include "common/base/str.h"
 #include "operator/identity/jwt.h"
 #include "operator/identity/review.h"
 #include "operator/kube/inquiry.h"
@@ -85,7 +86,6 @@ struct waiter {
 
 static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE + 1])
 {
-    static const char hex[] = "0123456789abcdef";
     unsigned char hash[HASH_SIZE];
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
     // The NUL between them: no token and namespace together are another token and namespace.
@@ -93,11 +93,7 @@ static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE +
         !EVP_DigestUpdate(ctx, ns, strlen(ns)) || !EVP_DigestFinal_ex(ctx, hash, NULL))
         abort(); // no memory
     EVP_MD_CTX_free(ctx);
-    for (size_t i = 0; i < HASH_SIZE; i++) {
-        ret[2 * i] = hex[hash[i] >> 4];
-        ret[2 * i + 1] = hex[hash[i] & 15];
-    }
-    ret[2 * HASH_SIZE] = '\0';
+    str_hex(hash, HASH_SIZE, ret);
 }
 
 // --- questions

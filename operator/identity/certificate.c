@@ -2,6 +2,7 @@
 #include "operator/identity/certificate.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <arpa/inet.h>
 #include <openssl/bio.h>
@@ -11,7 +12,6 @@
 #include <openssl/rand.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
 
 enum { SERIAL_SIZE = 16, CHAIN_MAX = 16, ID_BYTES = 6 };
 #define HOUR_MS (INT64_C(60) * 60 * 1000)
@@ -266,14 +266,11 @@ const char *certificate_id(const char *pem, struct arena *a)
 {
     _cleanup_(cert_p) X509 *x = read_first(pem);
     unsigned char digest[EVP_MAX_MD_SIZE];
-    char hex[2 * ID_BYTES + 1];
     if (!x || !X509_digest(x, EVP_sha256(), digest, NULL)) {
         ERR_clear_error();
         return NULL;
     }
-    for (int i = 0; i < ID_BYTES; i++)
-        snprintf(hex + 2 * (size_t)i, 3, "%02x", digest[i]);
-    return arena_strdup(a, hex);
+    return str_hex(digest, ID_BYTES, arena_alloc(a, 2 * ID_BYTES + 1));
 }
 
 static int verify_chain(X509 *leaf, STACK_OF(X509) * chain, STACK_OF(X509) * authorities, int64_t now_ms,

@@ -41,11 +41,6 @@ static const struct json *read_status(const char *answer, size_t len, struct are
     return status && status->type == JSON_OBJECT ? status : NULL;
 }
 
-static bool is_true(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && v->text[0] == 't';
-}
-
 static bool lists(const struct json *list, const char *what)
 {
     if (list && list->type == JSON_LIST)
@@ -105,7 +100,7 @@ int review_user(const char *answer, size_t len, const char *audience, struct are
     if (!status)
         return err_set(err, ERR_UNAVAILABLE, "the API server's answer to a TokenReview cannot be read");
     // An API server that knows no audiences answers without them: then the token is for that server, not for us.
-    if (!is_true(json_get(status, "authenticated")) || !lists(json_get(status, "audiences"), audience) ||
+    if (!json_is_true(json_get(status, "authenticated")) || !lists(json_get(status, "audiences"), audience) ||
         str_empty(name)) {
         const char *why = json_str(json_get(status, "error"), a);
         return err_set(err, ERR_UNAUTHORIZED,
@@ -126,7 +121,7 @@ int review_access(const char *answer, size_t len, const char *user, const struct
     int r = 0;
     if (!status) {
         r = err_set(err, ERR_UNAVAILABLE, "the API server's answer to a SubjectAccessReview cannot be read");
-    } else if (!is_true(json_get(status, "allowed")) || is_true(json_get(status, "denied"))) {
+    } else if (!json_is_true(json_get(status, "allowed")) || json_is_true(json_get(status, "denied"))) {
         const char *why = json_str(json_get(status, "reason"), &a);
         if (str_empty(why))
             why = json_str(json_get(status, "evaluationError"), &a);

@@ -2,6 +2,7 @@
 #include "operator/identity/ticket.h"
 
 #include "common/base/buf.h"
+#include "common/base/str.h"
 #include "operator/identity/base64.h"
 
 #include <inttypes.h>
@@ -105,33 +106,23 @@ int ticket_read(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct ti
                            "the agent that starts them");
 }
 
-static const char *hex(const uint8_t *bytes, size_t n, struct arena *a)
-{
-    char *text = arena_alloc(a, 2 * n + 1);
-    for (size_t i = 0; i < n; i++) {
-        text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-        text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-    }
-    return text;
-}
-
 const char *peer_secret(const uint8_t key[INSTALL_KEY_SIZE], const char *group_uid, uint32_t attempt, struct arena *a)
 {
     uint8_t mac[MAC_SIZE];
     make_mac(key, "cadre.dev/peer-secret/v1", arena_printf(a, "%" PRIu32 ".%s", attempt, group_uid), mac);
-    return hex(mac, sizeof mac, a);
+    return str_hex(mac, sizeof mac, arena_alloc(a, 2 * sizeof mac + 1));
 }
 
 const char *replica_proof(const uint8_t key[INSTALL_KEY_SIZE], const char *name, const char *instance, struct arena *a)
 {
     uint8_t mac[MAC_SIZE];
     make_mac(key, "cadre.dev/replica/v1", arena_printf(a, "%s/%s", instance, name), mac);
-    return hex(mac, sizeof mac, a);
+    return str_hex(mac, sizeof mac, arena_alloc(a, 2 * sizeof mac + 1));
 }
 
 const char *install_key_id(const uint8_t key[INSTALL_KEY_SIZE], struct arena *a)
 {
     uint8_t mac[MAC_SIZE];
     make_mac(key, "cadre.dev/install-key-id/v1", "", mac);
-    return hex(mac, ID_SIZE, a);
+    return str_hex(mac, ID_SIZE, arena_alloc(a, 2 * ID_SIZE + 1));
 }

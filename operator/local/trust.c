@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/trust.h"
 
+#include "common/base/str.h"
+
 #include <openssl/crypto.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -11,8 +12,7 @@ bool trust_draw(char ret[TRUST_TOKEN_SIZE])
     unsigned char drawn[(TRUST_TOKEN_SIZE - 1) / 2];
     if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
         return false;
-    for (size_t i = 0; i < sizeof drawn; i++)
-        snprintf(ret + 2 * i, 3, "%02x", drawn[i]);
+    str_hex(drawn, sizeof drawn, ret);
     return true;
 }
 

@@ -90,11 +90,6 @@ static void copy_text(char *out, size_t size, const char *text)
     out[len] = 0;
 }
 
-static bool is_false(const struct json *v)
-{
-    return v && v->type == JSON_BOOL && *v->text == 'f';
-}
-
 void failure_decode(struct failure *f, const char *json, size_t len)
 {
     struct arena a = ARENA_INIT;
@@ -107,7 +102,7 @@ void failure_decode(struct failure *f, const char *json, size_t len)
     if (!str_empty(code) && message) {
         copy_text(f->code, sizeof f->code, code);
         copy_text(f->message, sizeof f->message, message);
-        f->unran = is_false(json_get(root, "ran"));
+        f->unran = json_is_false(json_get(root, "ran"));
         const struct json *cause = json_get(root, "cause");
         f->cause = cause && cause->type == JSON_OBJECT ? cause->text : NULL;
         f->cause_len = cause ? cause->len : 0;

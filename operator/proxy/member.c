@@ -73,8 +73,7 @@ static int read_method(struct member *m, const struct json *v, const char *role,
     if (!ret->dispatch || !ret->execute)
         return err_set(err, ERR_INVALID, "HELLO: method %s has dispatch mode %s and execute mode %s", name,
                        dispatch ? dispatch : "none", execute ? execute : "none");
-    const struct json *idempotent = json_get(v, "idempotent");
-    ret->idempotent = idempotent && idempotent->type == JSON_BOOL && *idempotent->text == 't';
+    ret->idempotent = json_is_true(json_get(v, "idempotent"));
     int r = read_rule(v, a, ret, err);
     return r < 0 ? r : read_lane(m, json_get(v, "concurrency"), role ? role : "", ret, err);
 }
@@ -174,8 +173,7 @@ int member_new(const struct member_identity *id, const char *hello, size_t len, 
     if (r == 0 && json_get(root, "objectPort") && json_i64(json_get(root, "objectPort"), &port) && port > 0 &&
         port <= UINT16_MAX)
         m->object_port = (uint16_t)port;
-    const struct json *code = r < 0 ? NULL : json_get(root, "code");
-    m->takes_code = code && code->type == JSON_BOOL && code->len == 4;
+    m->takes_code = r == 0 && json_is_true(json_get(root, "code"));
     arena_done(&a);
     if (r < 0) {
         member_free(m);

@@ -229,8 +229,7 @@ static bool answer_output(struct session *s, uint32_t id, const struct call_head
         return false;
     if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, &why) < 0)
         err_wrap(&why, "the arguments of %s", OUTPUT_METHOD);
-    const struct json *listen = json_get(args, "listen");
-    if (!why.code && listen && listen->type == JSON_BOOL && listen->len == 5)
+    if (!why.code && json_is_false(json_get(args, "listen")))
         output_unlisten(s, g);
     else if (!why.code)
         output_listen(s, g, &why);

@@ -82,6 +82,21 @@ static void lookups_are_case_sensitive_and_null_is_missing(void **state)
     arena_done(&a);
 }
 
+static void truth_is_that_of_a_boolean(void **state)
+{
+    (void)state;
+    struct arena a = ARENA_INIT;
+    struct json *v;
+    struct err err = ERR_INIT;
+    const char *text = "{\"yes\":true,\"no\":false,\"word\":\"true\",\"one\":1}";
+    assert_int_equal(parse(text, strlen(text), NULL, &a, &v, &err), 0);
+    assert_true(json_is_true(json_get(v, "yes")) && !json_is_false(json_get(v, "yes")));
+    assert_true(json_is_false(json_get(v, "no")) && !json_is_true(json_get(v, "no")));
+    assert_false(json_is_true(json_get(v, "word")) || json_is_true(json_get(v, "one")) || json_is_true(NULL));
+    assert_false(json_is_false(json_get(v, "word")) || json_is_false(json_get(v, "one")) || json_is_false(NULL));
+    arena_done(&a);
+}
+
 static void integers_are_exact_or_refused(void **state)
 {
     (void)state;
@@ -366,6 +381,7 @@ int main(void)
         cmocka_unit_test(what_ends_or_breaks_a_string_is_seen_wherever_it_stands),
         cmocka_unit_test(values_keep_their_text),
         cmocka_unit_test(lookups_are_case_sensitive_and_null_is_missing),
+        cmocka_unit_test(truth_is_that_of_a_boolean),
         cmocka_unit_test(integers_are_exact_or_refused),
         cmocka_unit_test(escapes_are_decoded),
         cmocka_unit_test(long_strings_are_scanned_to_the_byte),

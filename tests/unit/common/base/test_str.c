@@ -25,6 +25,14 @@ static void equality_and_affixes_know_null(void **state)
     assert_true(str_cmp(NULL, "") < 0 && str_cmp("", NULL) > 0 && str_cmp(NULL, NULL) == 0 && str_cmp("a", "b") < 0);
 }
 
+static void bytes_are_two_digits_each(void **state)
+{
+    (void)state;
+    char out[7];
+    assert_string_equal(str_hex("\x00\x9f\xff", 3, out), "009fff");
+    assert_string_equal(str_hex("", 0, out), "");
+}
+
 static void numbers_in_names_compare_as_numbers(void **state)
 {
     (void)state;
@@ -119,9 +127,10 @@ static void the_hash_never_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equality_and_affixes_know_null), cmocka_unit_test(numbers_in_names_compare_as_numbers),
-        cmocka_unit_test(natural_order_is_total),         cmocka_unit_test(integers_are_whole_and_in_range),
-        cmocka_unit_test(utf8_follows_rfc_3629),          cmocka_unit_test(the_hash_never_changes),
+        cmocka_unit_test(equality_and_affixes_know_null),  cmocka_unit_test(numbers_in_names_compare_as_numbers),
+        cmocka_unit_test(bytes_are_two_digits_each),       cmocka_unit_test(natural_order_is_total),
+        cmocka_unit_test(integers_are_whole_and_in_range), cmocka_unit_test(utf8_follows_rfc_3629),
+        cmocka_unit_test(the_hash_never_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
