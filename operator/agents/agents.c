@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IDENTITY_BYTES = 256 };
+
 struct place { // a pod
     char *uid;
     struct agent *agent; // NULL = not connected
@@ -27,9 +29,8 @@ struct place { // a pod
 
 struct agent {
     struct place *place; // NULL: replaced, or its pod is gone
-    char *ns, *group, *group_uid;
-    char *pod, *node; // for metrics; may be NULL
-    bool shared;
+    struct arena memory; // of `id`
+    struct agent_identity id;
     agent_send_fn send;
     void *owner;
     struct list replaced; // in the registry's list
@@ -173,15 +174,22 @@ static void expel(struct agents *a, struct agent *g)
 
 static void tell_changed(const struct agents *a, const struct agent *g, const char *group_uid)
 {
-    if (!g->shared && a->config.changed)
-        a->config.changed(a->config.ctx, g->ns, g->group);
-    if (g->shared && a->config.changed_shared)
-        a->config.changed_shared(a->config.ctx, g->ns, g->group, group_uid);
+    if (!g->id.shared && a->config.changed)
+        a->config.changed(a->config.ctx, g->id.ns, g->id.group);
+    if (g->id.shared && a->config.changed_shared)
+        a->config.changed_shared(a->config.ctx, g->id.ns, g->id.group, group_uid);
+}
+
+// Whether what it says of a group counts.
+static bool speaks_for(const struct agents *a, const struct agent_identity *id, const char *group)
+{
+    bool own = !id->group_uid || str_eq(id->group_uid, group);
+    return own && id->shared ? a->config.shares && a->config.shares(a->config.ctx, id->ns, id->group, group) : own;
 }
 
 static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct report *r)
 {
-    if (id->shared && !(a->config.shares && a->config.shares(a->config.ctx, id->ns, id->group, r->group)))
+    if (!speaks_for(a, id, r->group))
         return;
     for (size_t i = 0; i < r->n_processes && a->config.exited; i++) {
         const struct agent_process *p = &r->processes[i];
@@ -231,12 +239,14 @@ static int learn_hello(struct agents *a, struct place *p, const struct agent_ide
 static struct agent *agent_open(struct agents *a, struct place *p, const struct agent_identity *id)
 {
     struct agent *g = xcalloc(1, sizeof *g);
-    g->ns = xstrdup(id->ns);
-    g->group = xstrdup(id->group);
-    g->group_uid = id->group_uid ? xstrdup(id->group_uid) : NULL;
-    g->pod = id->pod ? xstrdup(id->pod) : NULL;
-    g->node = id->node ? xstrdup(id->node) : NULL;
-    g->shared = id->shared;
+    arena_init(&g->memory, IDENTITY_BYTES);
+    g->id = (struct agent_identity){.ns = arena_strdup(&g->memory, id->ns),
+                                    .group = arena_strdup(&g->memory, id->group),
+                                    .shared = id->shared,
+                                    .pod = arena_strdup(&g->memory, id->pod),
+                                    .pod_uid = p->uid,
+                                    .node = arena_strdup(&g->memory, id->node),
+                                    .group_uid = arena_strdup(&g->memory, id->group_uid)};
     g->place = p;
     list_init(&g->replaced);
     list_init(&g->joined);
@@ -254,7 +264,7 @@ static void tell_listened(const struct agent *g, const char *group_uid, bool on)
 {
     struct json_writer w;
     struct err ignored = ERR_INIT;
-    if (g->group_uid && !str_eq(g->group_uid, group_uid))
+    if (g->id.group_uid && !str_eq(g->id.group_uid, group_uid))
         return;
     writer_init(&w, 0);
     writer_object(&w, NULL);
@@ -289,13 +299,6 @@ void agents_listen(struct agents *a, const char *group_uid, bool on)
     }
 }
 
-// Whether what it says of a group counts.
-static bool speaks_for(const struct agents *a, const struct agent *g, const char *group)
-{
-    bool own = !g->group_uid || str_eq(g->group_uid, group);
-    return own && g->shared ? a->config.shares && a->config.shares(a->config.ctx, g->ns, g->group, group) : own;
-}
-
 // Of the ranks that this agent may speak of.
 static void tell_gpus(const struct agents *a, const struct agent *g)
 {
@@ -304,7 +307,7 @@ static void tell_gpus(const struct agents *a, const struct agent *g)
     for (size_t i = 0; i < d->n && a->config.gpus; i++)
         for (size_t k = 0; k < d->gpus[i].n_ranks; k++) {
             const struct gpu_rank *r = &d->gpus[i].ranks[k];
-            if (speaks_for(a, g, r->group))
+            if (speaks_for(a, &g->id, r->group))
                 a->config.gpus(a->config.ctx, r->group, (uint32_t)r->rank,
                                devices_of_rank(d, r->group, r->rank, &arena));
         }
@@ -359,11 +362,7 @@ void agents_leave(struct agents *a, struct agent *g)
         tell_changed(a, g, NULL);
     }
     list_remove(&g->replaced);
-    free(g->ns);
-    free(g->group);
-    free(g->group_uid);
-    free(g->pod);
-    free(g->node);
+    arena_done(&g->memory);
     free(g);
     a->n_agents--;
 }
@@ -380,16 +379,15 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
 {
     struct arena arena = ARENA_INIT;
     struct report report;
-    const struct agent_identity id = {.ns = g->ns, .group = g->group, .group_uid = g->group_uid, .shared = g->shared};
     int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
     if (r == 0 && report.type == RECORD_REFUSED && report.command == RECORD_KILL) {
-        if (report.group && a->config.kill_refused && speaks_for(a, g, report.group))
+        if (report.group && a->config.kill_refused && speaks_for(a, &g->id, report.group))
             a->config.kill_refused(a->config.ctx, report.group, report.rank, report.error);
         arena_done(&arena);
         return 0;
     }
     if (r == 0 && report.group)
-        r = learn(a, g->place, &id, &report, err);
+        r = learn(a, g->place, &g->id, &report, err);
     else if (r == 0)
         refused_unread(a, g->place, &report);
     if (r == 0)
@@ -404,7 +402,7 @@ static int on_output(struct agents *a, const struct agent *g, const struct recor
     struct arena arena = ARENA_INIT;
     struct printed printed;
     int r = printed_decode(rec->body, rec->len, &arena, &printed, err);
-    if (r == 0 && speaks_for(a, g, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
+    if (r == 0 && speaks_for(a, &g->id, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
         for (size_t i = 0; i < printed.n; i++)
             a->config.printed(a->config.ctx, printed.group, printed.lines[i].rank, printed.lines[i].text,
                               strlen(printed.lines[i].text));
@@ -537,13 +535,10 @@ size_t agents_count(const struct agents *a)
     return a->n_connected;
 }
 
-bool agents_sight(const struct agents *a, const char *pod_uid, struct agent_sight *ret)
+const struct agent_identity *agents_sight(const struct agents *a, const char *pod_uid)
 {
     const struct place *p = map_get(&a->places, pod_uid);
-    if (!p || !p->agent)
-        return false;
-    *ret = (struct agent_sight){p->agent->ns, p->agent->group, p->agent->shared};
-    return true;
+    return p && p->agent ? &p->agent->id : NULL;
 }
 
 void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx)
@@ -561,8 +556,8 @@ static void put_family(const struct agents *a, int family, struct buf *out)
         const struct agent *g = CONTAINER_OF(l, struct agent, joined);
         if ((n += g->place->devices.n) > AGENTS_SERIES_MAX)
             break;
-        snprintf(labels, sizeof labels, "namespace=\"%s\",pod=\"%s\",Hostname=\"%s\"", g->ns, g->pod ? g->pod : "",
-                 g->node ? g->node : "");
+        snprintf(labels, sizeof labels, "namespace=\"%s\",pod=\"%s\",Hostname=\"%s\"", g->id.ns,
+                 g->id.pod ? g->id.pod : "", g->id.node ? g->id.node : "");
         devices_series(&g->place->devices, family, labels, out);
     }
 }

@@ -100,12 +100,8 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
 void agents_listen(struct agents *a, const char *group_uid, bool on);
 // Its WELCOME was sent, before which it takes nothing: it hears to whose output somebody listens.
 void agents_welcomed(const struct agents *a, const struct agent *g);
-// Whose pod it is, if its agent is connected; borrowed until it goes. False: it is not.
-struct agent_sight {
-    const char *ns, *owner; // the object that the pod belongs to
-    bool shared;            // struct agent_identity
-};
-bool agents_sight(const struct agents *a, const char *pod_uid, struct agent_sight *ret);
+// Whose pod it is, if its agent is connected; borrowed until it goes. NULL: it is not.
+const struct agent_identity *agents_sight(const struct agents *a, const char *pod_uid);
 void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx); // that is connected
 void agents_metrics(const struct agents *a, struct buf *out); // of the GPUs in pods of agents that are connected
 size_t agents_count(const struct agents *a);                  // connected now

@@ -73,14 +73,13 @@ static const char *first_of(const struct map *m)
 
 static void write_pod(const struct replica_reporter *l, const char *uid, struct json_writer *w)
 {
-    struct agent_sight sight;
-    bool there = agents_sight(l->config.agents, uid, &sight);
+    const struct agent_identity *id = agents_sight(l->config.agents, uid);
     writer_object(w, NULL);
     writer_str(w, "pod", uid);
-    if (there) {
-        writer_str(w, "namespace", sight.ns);
-        writer_str(w, "owner", sight.owner);
-        if (sight.shared)
+    if (id) {
+        writer_str(w, "namespace", id->ns);
+        writer_str(w, "owner", id->group);
+        if (id->shared)
             writer_bool(w, "shared", true);
     } else {
         writer_bool(w, "gone", true);

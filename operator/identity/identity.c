@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define AUDIENCE "cadre"
+
 struct identity {
     struct access *access;
     struct keyring *keyring;
@@ -20,29 +22,16 @@ static int check_token(void *ctx, const char *token, struct err *err)
     return keyring_check(i->keyring, token, err);
 }
 
-struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options)
+struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct vault_options *options)
 {
     struct identity *i = xcalloc(1, sizeof *i);
-    const char *audience = options->audience ? options->audience : "cadre";
     i->access =
-        access_new(loop, client, &(struct access_options){.audience = audience, .check = check_token, .ctx = i});
-    i->keyring = keyring_new(loop, client,
-                             &(struct keyring_options){.audience = audience,
-                                                       .issuer = options->issuer,
-                                                       .seed = options->seed,
-                                                       .on_error = options->on_error,
-                                                       .ctx = options->ctx});
-    i->vault = vault_new(loop, client,
-                         &(struct vault_options){.ns = options->secret_ns,
-                                                 .name = options->secret_name,
-                                                 .names = options->names,
-                                                 .seed = options->seed + 1,
-                                                 .reread_ms = options->reread_ms,
-                                                 .trusted = options->trusted,
-                                                 .on_keys = options->on_keys,
-                                                 .on_filled = options->on_filled,
-                                                 .on_error = options->on_error,
-                                                 .ctx = options->ctx});
+        access_new(loop, client, &(struct access_options){.audience = AUDIENCE, .check = check_token, .ctx = i});
+    i->keyring = keyring_new(
+        loop, client,
+        &(struct keyring_options){
+            .audience = AUDIENCE, .seed = options->seed + 1, .on_error = options->on_error, .ctx = options->ctx});
+    i->vault = vault_new(loop, client, options);
     return i;
 }
 

@@ -9,23 +9,9 @@
 
 struct identity;
 
-struct identity_options {
-    const char *secret_ns, *secret_name; // the Secret with the keys of the install
-    struct certificate_names names;      // of the operator's endpoint: DNS names and addresses
-    const char *audience;                // NULL = "cadre"
-    const char *issuer;                  // that pods' tokens must name; NULL = any that has the cluster's keys
-    uint64_t seed;
-    int64_t reread_ms;          // of the Secret, as vault.h's
-    bool (*trusted)(void *ctx); // as vault.h's
-    // The keys for TLS and for whom to trust: the first ones, and whenever one has changed.
-    void (*on_keys)(void *ctx, const struct vault_keys *keys);
-    void (*on_filled)(void *ctx, const char *what);     // for the log: keys were put back or made; may be NULL
-    void (*on_error)(void *ctx, const struct err *err); // for the log; what failed is tried again
-    void *ctx;
-};
-
-// The client must outlive it; the options are copied.
-struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct identity_options *options);
+// The client must outlive it; the options are copied. Of the vault's, the seed, on_error and ctx serve the keyring,
+// too.
+struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
 // Not from inside a callback. Who still waits for an answer is not called.
 void identity_free(struct identity *i);
 // The Secret may have changed: it is read now.

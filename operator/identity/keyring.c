@@ -20,7 +20,7 @@ struct keyring {
     struct loop *loop;
     struct kube_client *client;
     struct keyring_options options;
-    char *audience, *issuer;
+    char *audience;
     struct jwks *keys; // NULL: none yet
     struct loop_timer *timer;
     struct inquiry *inquiry;
@@ -84,7 +84,6 @@ struct keyring *keyring_new(struct loop *loop, struct kube_client *client, const
     k->client = client;
     *o = *options;
     k->audience = xstrdup(options->audience);
-    k->issuer = options->issuer ? xstrdup(options->issuer) : NULL;
     o->refresh_ms = o->refresh_ms ? o->refresh_ms : REFRESH_MS;
     o->retry_ms = o->retry_ms ? o->retry_ms : RETRY_MS;
     o->retry_max_ms = o->retry_max_ms ? o->retry_max_ms : RETRY_MAX_MS;
@@ -103,7 +102,6 @@ void keyring_free(struct keyring *k)
     loop_timer_free(k->timer);
     jwks_free(k->keys);
     free(k->audience);
-    free(k->issuer);
     free(k);
 }
 
@@ -131,7 +129,7 @@ int keyring_pod(struct keyring *k, const char *token, struct arena *a, struct po
         return err_set(err, ERR_UNAVAILABLE,
                        "the keys that sign this cluster's tokens have not been read yet: try again%s%.400s",
                        k->failures ? "; " : "", k->failures ? k->why.msg : "");
-    const struct jwt_rules rules = {k->audience, k->issuer, loop_wall_ms(k->loop)};
+    const struct jwt_rules rules = {.audience = k->audience, .now_ms = loop_wall_ms(k->loop)};
     int r = jwt_verify(k->keys, token, &rules, a, ret, err);
     return r == ERR_NOT_FOUND ? unknown_key(k, err) : r;
 }

@@ -10,7 +10,6 @@ struct keyring;
 
 struct keyring_options {
     const char *audience;
-    const char *issuer;             // that tokens must name; NULL = any that has the keys
     int64_t refresh_ms;             // 0 = an hour
     int64_t retry_ms, retry_max_ms; // after a failure, doubling; 0 = a second, 5 s
     int64_t gap_ms;                 // unknown keys are asked for at most so often, 0 = 10 s

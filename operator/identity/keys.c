@@ -27,12 +27,25 @@ static int entry(const struct json *data, const char *name, struct arena *a, con
     return *ret_bytes ? 0 : err_set(err, ERR_INVALID, "%s is not base64", name);
 }
 
-static int text_entry(const struct json *data, const char *name, struct arena *a, const char **ret, struct err *err)
+static const struct {
+    const char *name;
+    size_t offset;
+} texts[] = {{"ca.crt", offsetof(struct keys, ca_cert)},
+             {"ca.key", offsetof(struct keys, ca_key)},
+             {"tls.crt", offsetof(struct keys, cert)},
+             {"tls.key", offsetof(struct keys, key)}};
+
+static const char *text_of(const struct keys *k, size_t i)
+{
+    return *(const char *const *)((const char *)k + texts[i].offset);
+}
+
+static int text_entry(const struct json *data, size_t i, struct arena *a, struct keys *ret, struct err *err)
 {
     const uint8_t *bytes;
     size_t len;
-    int r = entry(data, name, a, &bytes, &len, err);
-    *ret = (const char *)bytes;
+    int r = entry(data, texts[i].name, a, &bytes, &len, err);
+    *(const char **)((char *)ret + texts[i].offset) = (const char *)bytes;
     return r;
 }
 
@@ -84,14 +97,8 @@ int keys_decode(const char *secret, size_t len, struct arena *a, struct keys *re
     int r = str_empty(ret->resource_version) ? err_set(err, ERR_INVALID, "no resourceVersion") : 0;
     if (r == 0)
         r = install_entry(data, a, ret, err);
-    if (r == 0)
-        r = text_entry(data, "ca.crt", a, &ret->ca_cert, err);
-    if (r == 0)
-        r = text_entry(data, "ca.key", a, &ret->ca_key, err);
-    if (r == 0)
-        r = text_entry(data, "tls.crt", a, &ret->cert, err);
-    if (r == 0)
-        r = text_entry(data, "tls.key", a, &ret->key, err);
+    for (size_t i = 0; i < ARRAY_LEN(texts) && r == 0; i++)
+        r = text_entry(data, i, a, ret, err);
     return r;
 }
 
@@ -192,17 +199,12 @@ static int check_theirs(const struct keys *k, int64_t now_ms, struct err *err)
     return 0;
 }
 
-static void write_entry(struct json_writer *w, const char *name, const char *before, const char *after, struct arena *a)
-{
-    if (!str_eq(before, after))
-        writer_str(w, name, base64_encode(BASE64_STANDARD, after, strlen(after), a));
-}
-
 bool keys_equal(const struct keys *a, const struct keys *b)
 {
-    return a->has_install == b->has_install && memcmp(a->install, b->install, INSTALL_KEY_SIZE) == 0 &&
-           str_eq(a->ca_cert, b->ca_cert) && str_eq(a->ca_key, b->ca_key) && str_eq(a->cert, b->cert) &&
-           str_eq(a->key, b->key);
+    bool equal = a->has_install == b->has_install && memcmp(a->install, b->install, INSTALL_KEY_SIZE) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(texts) && equal; i++)
+        equal = str_eq(text_of(a, i), text_of(b, i));
+    return equal;
 }
 
 // NULL if both are the same.
@@ -219,10 +221,11 @@ static const char *patch_of(const struct keys *before, const struct keys *after,
     writer_object(&w, "data");
     if (!before->has_install)
         writer_str(&w, "install.key", base64_encode(BASE64_STANDARD, after->install, INSTALL_KEY_SIZE, a));
-    write_entry(&w, "ca.crt", before->ca_cert, after->ca_cert, a);
-    write_entry(&w, "ca.key", before->ca_key, after->ca_key, a);
-    write_entry(&w, "tls.crt", before->cert, after->cert, a);
-    write_entry(&w, "tls.key", before->key, after->key, a);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *text = text_of(after, i);
+        if (!str_eq(text_of(before, i), text))
+            writer_str(&w, texts[i].name, base64_encode(BASE64_STANDARD, text, strlen(text), a));
+    }
     writer_object_end(&w);
     writer_object_end(&w);
     return writer_finish(&w, a);
@@ -256,20 +259,12 @@ bool keys_trusted(const struct keys *k)
 const char *keys_put_back(const struct keys *before, const struct keys *memory, const struct keys *after,
                           struct arena *a)
 {
-    const struct {
-        const char *name;
-        bool back;
-    } entries[] = {
-        {"install.key", !before->has_install},
-        {"ca.crt", !before->ca_cert && str_eq(after->ca_cert, memory->ca_cert)},
-        {"ca.key", !before->ca_key && after->ca_key && str_eq(after->ca_key, memory->ca_key)},
-        {"tls.crt", !before->cert && str_eq(after->cert, memory->cert)},
-        {"tls.key", !before->key && str_eq(after->key, memory->key)},
-    };
-    const char *names = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(entries); i++)
-        if (entries[i].back)
-            names = names ? arena_printf(a, "%s, %s", names, entries[i].name) : entries[i].name;
+    const char *names = before->has_install ? NULL : "install.key";
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        const char *now = text_of(after, i);
+        if (!text_of(before, i) && now && str_eq(now, text_of(memory, i)))
+            names = names ? arena_printf(a, "%s, %s", names, texts[i].name) : texts[i].name;
+    }
     return names;
 }
 

@@ -168,9 +168,8 @@ static void on_shared_changed(void *ctx, const char *ns, const char *placementgr
 static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
 {
     struct binding *b = ctx;
-    struct agent_sight own;
     b->o.seen(b->o.ctx);
-    if (agents_sight(b->agents, pod_uid, &own))
+    if (agents_sight(b->agents, pod_uid))
         return;
     if (shared)
         on_shared_changed(b, ns, owner, NULL);
@@ -345,9 +344,9 @@ static struct identity *start_identity(struct binding *b)
     char *full = xasprintf("%s.cluster.local", b->host), *shorter = xstrdup(b->host);
     shorter[strcspn(shorter, ".")] = '\0';
     const char *const names[] = {b->host, full, shorter, "localhost"};
-    const struct identity_options io = {
-        .secret_ns = b->o.ns,
-        .secret_name = b->o.options->keys_secret,
+    const struct vault_options io = {
+        .ns = b->o.ns,
+        .name = b->o.options->keys_secret,
         .names = {names, ARRAY_LEN(names)},
         .seed = b->o.seed,
         .trusted = pods_trust,

@@ -100,12 +100,12 @@ static int setup(void **state)
     t.secret = "{\"metadata\":{\"resourceVersion\":\"1\"}}";
     fakeapi_handler(t.f->api, serve, NULL);
     t.identity = identity_new(t.f->loop, fixture_client(t.f),
-                              &(struct identity_options){.secret_ns = "cadre-system",
-                                                         .secret_name = "cadre-keys",
-                                                         .names = {dns, ARRAY_LEN(dns)},
-                                                         .reread_ms = 20,
-                                                         .on_keys = on_keys,
-                                                         .on_error = on_error});
+                              &(struct vault_options){.ns = "cadre-system",
+                                                      .name = "cadre-keys",
+                                                      .names = {dns, ARRAY_LEN(dns)},
+                                                      .reread_ms = 20,
+                                                      .on_keys = on_keys,
+                                                      .on_error = on_error});
     t.authority = identity_authority(t.identity);
     return 0;
 }
