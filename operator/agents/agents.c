@@ -11,6 +11,7 @@
 #include "operator/agents/printed.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,17 +263,13 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
 // Of its own group, or of whichever may run in a pod that is shared: an agent passes over what it has not.
 static void tell_listened(const struct agent *g, const char *group_uid, bool on)
 {
-    struct json_writer w;
+    struct arena a = ARENA_INIT;
     struct err ignored = ERR_INIT;
     if (g->id.group_uid && !str_eq(g->id.group_uid, group_uid))
         return;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "group", group_uid);
-    writer_bool(&w, "listen", on);
-    writer_object_end(&w);
-    (void)g->send(g->owner, RECORD_OUTPUT, buf_str(&w.buf), w.buf.len, &ignored); // what does not fit closes it
-    writer_done(&w);
+    const char *body = json_print(&a, on ? "{'group':%s,'listen':true}" : "{'group':%s,'listen':false}", group_uid);
+    (void)g->send(g->owner, RECORD_OUTPUT, body, strlen(body), &ignored); // what does not fit closes it
+    arena_done(&a);
 }
 
 void agents_welcomed(const struct agents *a, const struct agent *g)
@@ -491,26 +488,22 @@ int agents_command(struct agents *a, const char *pod_uid, const char *group_uid,
     return 0;
 }
 
-void agents_write_kill(struct json_writer *w, const char *group_uid, uint32_t attempt, uint32_t rank)
+char *agents_kill_body(const char *group_uid, uint32_t attempt, uint32_t rank, struct arena *a)
 {
-    writer_object(w, NULL);
-    writer_str(w, "group", group_uid);
-    writer_i64(w, "attempt", attempt);
-    writer_i64(w, "rank", rank);
-    writer_object_end(w);
+    return json_print(a, "{'group':%s,'attempt':%" PRId64 ",'rank':%" PRId64 "}", group_uid, (int64_t)attempt,
+                      (int64_t)rank);
 }
 
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
                 struct err *err)
 {
     const struct place *p = map_get(&a->places, pod_uid);
-    struct json_writer w;
+    struct arena arena = ARENA_INIT;
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of its pod is not connected to this replica; try again");
-    writer_init(&w, 0);
-    agents_write_kill(&w, group_uid, attempt, rank);
-    int r = p->agent->send(p->agent->owner, RECORD_KILL, buf_str(&w.buf), w.buf.len, err);
-    writer_done(&w);
+    const char *order = agents_kill_body(group_uid, attempt, rank, &arena);
+    int r = p->agent->send(p->agent->owner, RECORD_KILL, order, strlen(order), err);
+    arena_done(&arena);
     return r;
 }
 

@@ -90,8 +90,7 @@ size_t agents_running(const struct agents *a, const char *group_uid);
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err);
 // The body of a KILL.
-struct json_writer;
-void agents_write_kill(struct json_writer *w, const char *group_uid, uint32_t attempt, uint32_t rank);
+char *agents_kill_body(const char *group_uid, uint32_t attempt, uint32_t rank, struct arena *a);
 // Ends a process of that attempt at once (0: whichever there is); its EXITED follows, or kill_refused(). No part of
 // what decides about the group: facts do not show it. Errors as of agents_command().
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,

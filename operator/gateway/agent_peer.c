@@ -7,8 +7,10 @@
 #include "operator/gateway/archives.h"
 #include "operator/gateway/worker_peer.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 
@@ -129,17 +131,10 @@ static int identify(struct connection *c, struct arena *a, struct agent_identity
     return r < 0 ? r : config->pod(config->ctx, &claims, a, ret, &link->heartbeat_ms, err);
 }
 
-static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct err *err)
+static int send_welcome(struct connection *c, int64_t heartbeat_ms, struct arena *a, struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_i64(&w, "version", 1);
-    writer_i64(&w, "heartbeatMs", heartbeat_ms);
-    writer_object_end(&w);
-    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
-    writer_done(&w);
-    return r;
+    const char *welcome = json_print(a, "{'version':1,'heartbeatMs':%" PRId64 "}", heartbeat_ms);
+    return connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
 }
 
 int agent_greet(struct connection *c, const struct record *rec, struct err *err)
@@ -156,7 +151,7 @@ int agent_greet(struct connection *c, const struct record *rec, struct err *err)
     if (r == 0)
         archivist_begin(&l->archivist, c, id.ns);
     if (r == 0 && ((r = archivist_learn(&l->archivist, rec->body, rec->len, err)) < 0 ||
-                   (r = send_welcome(c, l->heartbeat_ms, err)) < 0)) {
+                   (r = send_welcome(c, l->heartbeat_ms, &a, err)) < 0)) {
         archivist_end(&l->archivist);
         agents_leave(g->config.agents, l->agent);
     }

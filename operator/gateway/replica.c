@@ -4,6 +4,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/str.h"
 
+#include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
 #include <string.h>
@@ -67,16 +68,11 @@ static int check_proof(const struct connection *c, const struct hello *h, struct
 static int send_welcome(struct connection *c, struct err *err)
 {
     const struct gateway_config *config = &c->gateway->config;
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_i64(&w, "version", 1);
-    writer_str(&w, "replica", config->replica);
-    writer_str(&w, "instance", config->instance);
-    writer_i64(&w, "heartbeatMs", REPLICA_BEAT_MS);
-    writer_object_end(&w);
-    int r = connection_send(c, RECORD_WELCOME, buf_str(&w.buf), w.buf.len, err);
-    writer_done(&w);
+    struct arena a = ARENA_INIT;
+    const char *welcome = json_print(&a, "{'version':1,'replica':%s,'instance':%s,'heartbeatMs':%" PRId64 "}",
+                                     config->replica, config->instance, (int64_t)REPLICA_BEAT_MS);
+    int r = connection_send(c, RECORD_WELCOME, welcome, strlen(welcome), err);
+    arena_done(&a);
     return r;
 }
 

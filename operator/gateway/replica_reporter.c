@@ -13,7 +13,9 @@
 #include "operator/agents/replica_reports.h"
 #include "operator/gateway/replica.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     DEBOUNCE_MS = 200,
@@ -74,31 +76,17 @@ static const char *first_of(const struct map *m)
 static void write_pod(const struct replica_reporter *l, const char *uid, struct json_writer *w)
 {
     const struct agent_identity *id = agents_sight(l->config.agents, uid);
-    writer_object(w, NULL);
-    writer_str(w, "pod", uid);
-    if (id) {
-        writer_str(w, "namespace", id->ns);
-        writer_str(w, "owner", id->group);
-        if (id->shared)
-            writer_bool(w, "shared", true);
-    } else {
-        writer_bool(w, "gone", true);
-    }
-    writer_object_end(w);
+    if (!id)
+        writer_print(w, NULL, "{'pod':%s,'gone':true}", uid);
+    else if (id->shared)
+        writer_print(w, NULL, "{'pod':%s,'namespace':%s,'owner':%s,'shared':true}", uid, id->ns, id->group);
+    else
+        writer_print(w, NULL, "{'pod':%s,'namespace':%s,'owner':%s}", uid, id->ns, id->group);
 }
 
 static uint32_t attempt_of(const struct group *g, uint32_t rank)
 {
     return rank < g->world && g->ranks[rank].member ? g->ranks[rank].member->attempt : 0;
-}
-
-static void write_range(struct json_writer *w, uint32_t attempt, uint32_t first, uint32_t last)
-{
-    writer_list(w, NULL);
-    writer_i64(w, NULL, attempt);
-    writer_i64(w, NULL, first);
-    writer_i64(w, NULL, last);
-    writer_list_end(w);
 }
 
 static void write_group(const struct replica_reporter *l, const char *uid, struct json_writer *w)
@@ -116,7 +104,7 @@ static void write_group(const struct replica_reporter *l, const char *uid, struc
             last++;
         if (!attempt)
             continue;
-        write_range(w, attempt, first, last);
+        writer_print(w, NULL, "[%" PRId64 ",%" PRId64 ",%" PRId64 "]", (int64_t)attempt, (int64_t)first, (int64_t)last);
         n++;
     }
     writer_list_end(w);
@@ -158,13 +146,11 @@ static void drop(struct link *k, const struct err *err)
         ws_replicas_look_soon(l->replicas);
 }
 
-static void send(struct link *k, enum record_type type, struct json_writer *w)
+static void send(struct link *k, enum record_type type, const char *body, size_t len)
 {
     const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
     struct err err = ERR_INIT;
-    int r = ws_client_record_copy(k->client, &h, buf_str(&w->buf), w->buf.len, &err);
-    writer_done(w);
-    if (r < 0)
+    if (ws_client_record_copy(k->client, &h, body, len, &err) < 0)
         drop(k, &err);
 }
 
@@ -183,7 +169,8 @@ static void tell(struct link *k)
     if (ws_client_queued(k->client) < WS_LOW_MARK) {
         writer_init(&w, 0);
         write_news(k, &w);
-        send(k, RECORD_REPORT, &w);
+        send(k, RECORD_REPORT, w.buf.data, w.buf.len);
+        writer_done(&w);
     }
     if (news_any(&k->news))
         tell_later(k->reporter);
@@ -199,12 +186,8 @@ static void on_timer(void *ctx)
 static void on_beat(void *ctx)
 {
     struct link *k = ctx;
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_object_end(&w);
     loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
-    send(k, RECORD_HEARTBEAT, &w);
+    send(k, RECORD_HEARTBEAT, "{}", 2);
 }
 
 static void add_pod(void *ctx, const char *uid)
@@ -269,17 +252,12 @@ static void on_open(void *ctx, const char *subprotocol)
 {
     struct link *k = ctx;
     const struct replica_reporter *l = k->reporter;
-    struct json_writer w;
+    struct arena a = ARENA_INIT;
     (void)subprotocol;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "role", "replica");
-    writer_i64(&w, "version", 1);
-    writer_str(&w, "replica", l->name);
-    writer_str(&w, "instance", l->instance);
-    writer_str(&w, "proof", l->proof);
-    writer_object_end(&w);
-    send(k, RECORD_HELLO, &w);
+    const char *hello = json_print(&a, "{'role':'replica','version':1,'replica':%s,'instance':%s,'proof':%s}", l->name,
+                                   l->instance, l->proof);
+    send(k, RECORD_HELLO, hello, strlen(hello));
+    arena_done(&a);
 }
 
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *err)

@@ -276,19 +276,6 @@ const char *keys_id(const struct keys *k, struct arena *a)
 
 const char *keys_secret(const char *name, const char *metadata, struct arena *a)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "apiVersion", "v1");
-    writer_str(&w, "kind", "Secret");
-    if (metadata) {
-        writer_raw(&w, "metadata", metadata, strlen(metadata));
-    } else {
-        writer_object(&w, "metadata");
-        writer_str(&w, "name", name);
-        writer_object_end(&w);
-    }
-    writer_str(&w, "type", "Opaque");
-    writer_object_end(&w);
-    return writer_finish(&w, a);
+    return json_print(a, "{'apiVersion':'v1','kind':'Secret','metadata':%-s,'type':'Opaque'}",
+                      metadata ? metadata : json_print(a, "{'name':%s}", name));
 }

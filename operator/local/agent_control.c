@@ -9,6 +9,7 @@
 #include "worker/agent/control.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -101,15 +102,13 @@ void agent_control_drain(struct agent_control *r)
     let_go(r);
 }
 
-// Frees the writer.
-static int tell(struct agent_control *r, enum record_type type, struct json_writer *w, struct err *err)
+static int tell(struct agent_control *r, enum record_type type, const char *body, struct err *err)
 {
     char packet[512];
-    const struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
-    size_t len = RECORD_HEADER_SIZE + MIN(w->buf.len, sizeof packet - RECORD_HEADER_SIZE);
+    const struct record_header h = {.len = (uint32_t)strlen(body), .type = (uint8_t)type, .rank = RECORD_GROUP};
+    size_t len = RECORD_HEADER_SIZE + MIN(h.len, sizeof packet - RECORD_HEADER_SIZE);
     record_header_encode(packet, &h);
-    memcpy(packet + RECORD_HEADER_SIZE, w->buf.data, len - RECORD_HEADER_SIZE);
-    writer_done(w);
+    memcpy(packet + RECORD_HEADER_SIZE, body, len - RECORD_HEADER_SIZE);
     if (r->fd < 0)
         return err_set(err, ERR_UNAVAILABLE, "no processes run now");
     if (send(r->fd, packet, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len)
@@ -120,16 +119,12 @@ static int tell(struct agent_control *r, enum record_type type, struct json_writ
 static int tell_attempt(struct agent_control *r, enum record_type type, const char *group_uid, uint32_t attempt,
                         struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "group", group_uid);
-    writer_i64(&w, "attempt", attempt);
-    writer_i64(&w, "graceMs", GRACE_MS);
-    if (type == RECORD_STOP)
-        writer_bool(&w, "end", true);
-    writer_object_end(&w);
-    return tell(r, type, &w, err);
+    struct arena a = ARENA_INIT;
+    const char *body = json_print(&a, "{'group':%s,'attempt':%" PRId64 ",'graceMs':%" PRId64 "%-s}", group_uid,
+                                  (int64_t)attempt, (int64_t)GRACE_MS, type == RECORD_STOP ? ",\"end\":true" : "");
+    int code = tell(r, type, body, err);
+    arena_done(&a);
+    return code;
 }
 
 int agent_control_prepare(struct agent_control *r, const char *group_uid, uint32_t attempt, struct err *err)
@@ -144,8 +139,8 @@ int agent_control_end(struct agent_control *r, const char *group_uid, uint32_t a
 
 int agent_control_kill(struct agent_control *r, const char *group_uid, uint32_t attempt, uint32_t rank, struct err *err)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    agents_write_kill(&w, group_uid, attempt, rank);
-    return tell(r, RECORD_KILL, &w, err);
+    struct arena a = ARENA_INIT;
+    int code = tell(r, RECORD_KILL, agents_kill_body(group_uid, attempt, rank, &a), err);
+    arena_done(&a);
+    return code;
 }

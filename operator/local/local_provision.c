@@ -30,16 +30,11 @@ static void on_ended(void *ctx, struct local_group *g)
 
 static void answer(const struct entry *e, provisioner_done_fn done, void *done_ctx)
 {
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_object(&w, NULL);
-    writer_str(&w, "namespace", e->ns);
-    writer_str(&w, "name", e->name);
-    writer_str(&w, "uid", e->uid);
-    writer_str(&w, "lifetime", e->bound ? "Session" : "Detached");
-    writer_object_end(&w);
-    done(done_ctx, w.buf.data, w.buf.len, &(struct err){0});
-    writer_done(&w);
+    struct arena a = ARENA_INIT;
+    const char *json = json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", e->ns, e->name, e->uid,
+                                  e->bound ? "Session" : "Detached");
+    done(done_ctx, json, strlen(json), &(struct err){0});
+    arena_done(&a);
 }
 
 // The same request again, of a program that has come back or did not hear the answer.

@@ -7,6 +7,7 @@
 #include "operator/proxy/ranking.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,12 +265,9 @@ static void info_methods(const struct member *of, const struct member_role *role
             writer_raw(w, "split", m->split, strlen(m->split));
         if (m->collect)
             writer_raw(w, "collect", m->collect, strlen(m->collect));
-        if (m->lane) {
-            writer_object(w, "concurrency");
-            writer_str(w, "group", of->lanes[m->lane].group);
-            writer_i64(w, "limit", of->lanes[m->lane].limit);
-            writer_object_end(w);
-        }
+        if (m->lane)
+            writer_print(w, "concurrency", "{'group':%s,'limit':%" PRId64 "}", of->lanes[m->lane].group,
+                         (int64_t)of->lanes[m->lane].limit);
         writer_object_end(w);
     }
     writer_list_end(w);

@@ -32,12 +32,8 @@ static int by_blame(const void *pa, const void *pb)
 
 static void write_rank(const struct stats_rank *r, uint32_t rank, struct json_writer *w)
 {
-    writer_object(w, NULL);
-    writer_i64(w, "rank", rank);
-    writer_i64(w, "last", (int64_t)r->last);
-    writer_i64(w, "behindMicros", (int64_t)r->behind_us);
-    writer_i64(w, "errors", (int64_t)r->errors);
-    writer_object_end(w);
+    writer_print(w, NULL, "{'rank':%" PRId64 ",'last':%" PRId64 ",'behindMicros':%" PRId64 ",'errors':%" PRId64 "}",
+                 (int64_t)rank, (int64_t)r->last, (int64_t)r->behind_us, (int64_t)r->errors);
 }
 
 static void write_ranks(const struct stats *s, const struct stats_method *m, struct json_writer *w)

@@ -3,6 +3,8 @@
 
 #include "operator/proxy/proxy_group.h"
 
+#include <inttypes.h>
+
 #define BYTES_MAX ((int64_t)1 << 48) // of a rank: the sum over 32,767 ranks fits into an int64_t
 
 int transfer_progress_take(struct member *m, const struct record *rec, struct err *err)
@@ -40,13 +42,9 @@ void transfer_progress_write(const struct group *g, struct json_writer *w)
         if (!slowest || is_behind(&m->transfer, &slowest->transfer))
             slowest = m;
     }
-    if (!slowest)
-        return;
-    writer_object(w, "transfer");
-    writer_i64(w, "done", done);
-    writer_i64(w, "bytes", bytes);
-    writer_i64(w, "ranks", ranks);
-    writer_i64(w, "complete", complete);
-    writer_i64(w, "slowest", slowest->rank);
-    writer_object_end(w);
+    if (slowest)
+        writer_print(w, "transfer",
+                     "{'done':%" PRId64 ",'bytes':%" PRId64 ",'ranks':%" PRId64 ",'complete':%" PRId64
+                     ",'slowest':%" PRId64 "}",
+                     done, bytes, ranks, complete, (int64_t)slowest->rank);
 }
