@@ -136,7 +136,7 @@ void replica_reports_alive(struct replica_reports *s, struct reporting_replica *
     g->heard_ms = mono_ms(s);
 }
 
-// A record: read as a whole, then taken
+// A record: checked as a whole, then taken
 
 struct said_pod {
     const char *uid, *ns, *owner;
@@ -147,13 +147,6 @@ struct said_group {
     const char *uid;
     struct range *ranges;
     size_t n;
-};
-
-struct said {
-    bool whole;
-    struct said_pod *pods;
-    struct said_group *groups;
-    size_t n_pods, n_groups;
 };
 
 static bool is_uid(const char *uid)
@@ -210,24 +203,27 @@ static bool is_list(const struct json *v)
     return !v || v->type == JSON_LIST;
 }
 
-static int read_said(const struct json *root, struct arena *a, struct said *ret, struct err *err)
+static int check(const struct reporting_replica *g, const struct json *root, struct arena *a, struct err *err)
 {
     const struct json *pods = json_get(root, "agents"), *groups = json_get(root, "groups");
-    *ret = (struct said){.whole = json_is_true(json_get(root, "whole"))};
+    struct said_pod pod;
+    struct said_group group;
     if (root->type != JSON_OBJECT || !is_list(pods) || !is_list(groups))
         return err_set(err, ERR_INVALID, "REPORT: \"agents\" and \"groups\" must be lists");
-    ret->pods = arena_array(a, json_count(pods), sizeof *ret->pods);
-    ret->groups = arena_array(a, json_count(groups), sizeof *ret->groups);
     JSON_FOREACH(item, pods)
-        if (!read_pod(item, a, &ret->pods[ret->n_pods++]))
+        if (!read_pod(item, a, &pod))
             return err_set(err, ERR_INVALID,
                            "REPORT: an agent has \"pod\", and \"namespace\" and \"owner\", or \"gone\"");
     JSON_FOREACH(item, groups)
-        if (!read_group(item, a, &ret->groups[ret->n_groups++]))
+        if (!read_group(item, a, &group))
             return err_set(err, ERR_INVALID,
                            "REPORT: a group has \"group\" and \"ranks\", a list of at most %d "
                            "[attempt, first, last]",
                            REPLICA_REPORT_RANGES_MAX);
+    bool whole = json_is_true(json_get(root, "whole"));
+    if ((whole ? 0 : g->pods.used) + json_count(pods) > REPLICA_REPORT_ITEMS_MAX ||
+        (whole ? 0 : g->groups.used) + json_count(groups) > REPLICA_REPORT_ITEMS_MAX)
+        return err_set(err, ERR_LIMIT, "REPORT: more than %d pods or groups", REPLICA_REPORT_ITEMS_MAX);
     return 0;
 }
 
@@ -255,12 +251,18 @@ static void take_group(struct replica_reports *s, struct reporting_replica *g, c
     set_group(s, g, said->uid, now);
 }
 
-static int check_room(const struct reporting_replica *g, const struct said *said, struct err *err)
+static void take(struct replica_reports *s, struct reporting_replica *g, const struct json *root, struct arena *a)
 {
-    size_t pods = said->whole ? 0 : g->pods.used, groups = said->whole ? 0 : g->groups.used;
-    if (pods + said->n_pods > REPLICA_REPORT_ITEMS_MAX || groups + said->n_groups > REPLICA_REPORT_ITEMS_MAX)
-        return err_set(err, ERR_LIMIT, "REPORT: more than %d pods or groups", REPLICA_REPORT_ITEMS_MAX);
-    return 0;
+    struct said_pod pod;
+    struct said_group group;
+    if (json_is_true(json_get(root, "whole")))
+        forget_all(s, g);
+    JSON_FOREACH(item, json_get(root, "agents"))
+        if (read_pod(item, a, &pod))
+            take_pod(s, g, &pod);
+    JSON_FOREACH(item, json_get(root, "groups"))
+        if (read_group(item, a, &group))
+            take_group(s, g, &group);
 }
 
 int replica_reports_take(struct replica_reports *s, struct reporting_replica *g, const char *body, size_t len,
@@ -268,7 +270,6 @@ int replica_reports_take(struct replica_reports *s, struct reporting_replica *g,
 {
     struct arena a = ARENA_INIT;
     struct json *root;
-    struct said said;
     replica_reports_alive(s, g);
     if (len > REPLICA_REPORT_BODY_MAX)
         return err_set(err, ERR_LIMIT, "REPORT: more than %d bytes", REPLICA_REPORT_BODY_MAX);
@@ -276,15 +277,9 @@ int replica_reports_take(struct replica_reports *s, struct reporting_replica *g,
     if (r < 0)
         err_wrap(err, "REPORT");
     if (r == 0)
-        r = read_said(root, &a, &said, err);
+        r = check(g, root, &a, err);
     if (r == 0)
-        r = check_room(g, &said, err);
-    if (r == 0 && said.whole)
-        forget_all(s, g);
-    for (size_t i = 0; r == 0 && i < said.n_pods; i++)
-        take_pod(s, g, &said.pods[i]);
-    for (size_t i = 0; r == 0 && i < said.n_groups; i++)
-        take_group(s, g, &said.groups[i]);
+        take(s, g, root, &a);
     arena_done(&a);
     return r;
 }
