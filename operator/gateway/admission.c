@@ -8,14 +8,18 @@
 #include <string.h>
 #include <strings.h>
 
+static void stop_waiting(struct admission *a)
+{
+    a->gateway->counters.pending -= a->pending;
+    a->pending = false;
+    alarm_clear(&a->alarm, &a->gateway->alarms);
+}
+
 static void settle(struct admission *a, const struct err *err)
 {
     a->settled = true;
     a->err = *err;
-    if (a->pending)
-        a->gateway->counters.pending--;
-    a->pending = false;
-    alarm_clear(&a->alarm, &a->gateway->alarms);
+    stop_waiting(a);
     if (!a->asking)
         a->then(a);
 }
@@ -63,20 +67,13 @@ void admission_ask(struct admission *a, struct gateway *g, const char *token, co
         alarm_set(&a->alarm, &g->alarms, g->config.authorise_ms, on_late);
 }
 
-static void cancel(struct admission *a)
-{
-    if (!a->pending)
-        return;
-    const struct authority *authority = a->gateway->config.authority;
-    authority->cancel(authority->ctx, a->id);
-    alarm_clear(&a->alarm, &a->gateway->alarms);
-    a->gateway->counters.pending--;
-    a->pending = false;
-}
-
 void admission_done(struct admission *a)
 {
-    cancel(a);
+    if (a->pending) {
+        const struct authority *authority = a->gateway->config.authority;
+        authority->cancel(authority->ctx, a->id);
+        stop_waiting(a);
+    }
     free(TAKE_PTR(a->subject));
     free(TAKE_PTR(a->user));
 }

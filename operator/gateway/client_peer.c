@@ -67,6 +67,15 @@ static void close_as_told(struct connection *c, const struct peer *p)
     connection_close(c, p->close_code == ERR_LIMIT ? FRAME_CLOSE_TRY_LATER : gateway_close_code(p->close_code), &err);
 }
 
+static void serve_as(struct connection *c, const struct role *role, void *self, struct session *s)
+{
+    s->code = c->admission.code;
+    c->gateway->counters.clients++;
+    c->payer = quota_ref(s->tenant->quota);
+    connection_owner(c, c->target.ns);
+    connection_serve(c, role, self, s->quota);
+}
+
 // cadre.v1
 
 static int records_record(struct connection *c, const struct record *rec, struct err *err)
@@ -153,13 +162,9 @@ static void serve_records(struct connection *c)
         return;
     }
     struct session *s = session_new(&c->gateway->router, c->target.ns, group, ws_session_records(c->ws), &c->outlet);
-    s->code = c->admission.code;
-    c->gateway->counters.clients++;
     if (c->output)
         session_listen(s);
-    c->payer = quota_ref(s->tenant->quota);
-    connection_owner(c, c->target.ns);
-    connection_serve(c, &records_role, s, s->quota);
+    serve_as(c, &records_role, s, s);
 }
 
 // cadre.v1.json
@@ -243,11 +248,7 @@ static void serve_text(struct connection *c)
     const char *group = c->target.group[0] ? c->target.group : NULL;
     struct jsonrpc *j = xcalloc(1, sizeof *j);
     jsonrpc_init(j, &c->gateway->router, c->target.ns, group, c->gateway->config.max_queue, &c->outlet);
-    j->session->code = c->admission.code;
-    c->gateway->counters.clients++;
-    c->payer = quota_ref(j->session->tenant->quota);
-    connection_owner(c, c->target.ns);
-    connection_serve(c, &text_role, j, j->session->quota);
+    serve_as(c, &text_role, j, j->session);
 }
 
 // Getting in

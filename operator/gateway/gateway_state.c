@@ -3,47 +3,37 @@
 
 #include "common/base/json_writer.h"
 #include "common/base/log.h"
+#include "common/base/mem.h"
 
 enum { LOG_REFUSALS_A_SECOND = 10, RETRY_AFTER_MS = 1000 };
 
+static const struct answer {
+    int code, status;
+    unsigned close;
+} answers[] = {{ERR_UNAUTHORIZED, 401, FRAME_CLOSE_POLICY}, {ERR_FORBIDDEN, 403, FRAME_CLOSE_POLICY},
+               {ERR_CONFLICT, 403, FRAME_CLOSE_POLICY},     {ERR_NOT_FOUND, 404, FRAME_CLOSE_POLICY},
+               {ERR_THROTTLED, 429, FRAME_CLOSE_TRY_LATER}, {ERR_UNAVAILABLE, 503, FRAME_CLOSE_TRY_LATER},
+               {ERR_TIMEOUT, 503, FRAME_CLOSE_TRY_LATER},   {ERR_INTERNAL, 500, FRAME_CLOSE_INTERNAL},
+               {ERR_PROTO, 400, FRAME_CLOSE_PROTOCOL},      {ERR_LIMIT, 400, FRAME_CLOSE_TOO_BIG},
+               {ERR_INVALID, 400, FRAME_CLOSE_POLICY}};
+
+// What is not among them is answered as the last one is.
+static const struct answer *answer_to(int code)
+{
+    size_t i = 0;
+    while (i < ARRAY_LEN(answers) - 1 && answers[i].code != code)
+        i++;
+    return &answers[i];
+}
+
 int gateway_http_status(int code)
 {
-    switch (code) {
-    case ERR_UNAUTHORIZED:
-        return 401;
-    case ERR_FORBIDDEN:
-    case ERR_CONFLICT:
-        return 403;
-    case ERR_NOT_FOUND:
-        return 404;
-    case ERR_THROTTLED:
-        return 429;
-    case ERR_UNAVAILABLE:
-    case ERR_TIMEOUT:
-        return 503;
-    case ERR_INTERNAL:
-        return 500;
-    default:
-        return 400;
-    }
+    return answer_to(code)->status;
 }
 
 unsigned gateway_close_code(int code)
 {
-    switch (code) {
-    case ERR_UNAVAILABLE:
-    case ERR_TIMEOUT:
-    case ERR_THROTTLED:
-        return FRAME_CLOSE_TRY_LATER;
-    case ERR_PROTO:
-        return FRAME_CLOSE_PROTOCOL;
-    case ERR_LIMIT:
-        return FRAME_CLOSE_TOO_BIG;
-    case ERR_INTERNAL:
-        return FRAME_CLOSE_INTERNAL;
-    default:
-        return FRAME_CLOSE_POLICY;
-    }
+    return answer_to(code)->close;
 }
 
 void gateway_error_body(const struct err *err, struct buf *out)
