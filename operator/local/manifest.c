@@ -17,51 +17,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
+enum { FILE_MAX = 1024 * 1024, PROCESSES_MAX = 1024 };
 
-struct words { // of a command or an environment
-    const char **items;
-    size_t n;
-};
-
-static int words_add(struct words *w, const char *word, struct err *err)
+static void add_list(const char **to, size_t *n, const char *const *list, size_t n_list)
 {
-    if (w->n == WORDS_MAX)
-        return err_set(err, ERR_LIMIT, "more than %d arguments or variables", WORDS_MAX);
-    w->items[w->n++] = word;
-    return 0;
+    for (size_t i = 0; i < n_list; i++)
+        to[(*n)++] = list[i];
 }
 
-static struct words words_new(struct arena *a)
+static const char **compose_command(const struct launch *l, const struct container *c, struct arena *a)
 {
-    return (struct words){arena_array(a, WORDS_MAX + 1, sizeof(char *)), 0};
-}
-
-static int add_list(struct words *w, const char *const *list, size_t n, struct err *err)
-{
-    int r = 0;
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = words_add(w, list[i], err);
-    return r;
-}
-
-// What has no value here is left to the caller's environment.
-static int add_variable(struct words *w, const char *name, const char *value, struct arena *a, struct err *err)
-{
-    return value ? words_add(w, arena_printf(a, "%s=%s", name, value), err) : 0;
-}
-
-static int compose_command(const struct launch *l, const struct container *c, struct arena *a, struct manifest *ret,
-                           struct err *err)
-{
-    struct words w = words_new(a);
-    int r = add_list(&w, l->command, l->n_command, err);
-    if (r == 0 && !l->n_command)
-        r = add_list(&w, c->command, c->n_command, err);
-    if (r == 0 && !l->n_command)
-        r = add_list(&w, c->args, c->n_args, err);
-    ret->command = w.items;
-    return r;
+    const char **words = arena_array(a, l->n_command + c->n_command + c->n_args + 1, sizeof *words);
+    size_t n = 0;
+    add_list(words, &n, l->command, l->n_command);
+    if (!n) {
+        add_list(words, &n, c->command, c->n_command);
+        add_list(words, &n, c->args, c->n_args);
+    }
+    return words;
 }
 
 // The path of the image as the one here.
@@ -73,17 +46,22 @@ static const char *mapped(const char *path, const char *map, struct arena *a)
                                                                        : path;
 }
 
-static int compose_environment(const struct launch *l, const struct container *c, struct arena *a, struct manifest *ret,
-                               struct err *err)
+// What has no value here is left to the caller's environment.
+static void add_variable(const char **to, size_t *n, const char *name, const char *value, struct arena *a)
 {
-    struct words w = words_new(a);
-    int r = 0;
-    for (size_t i = 0; i < c->n_env && r == 0; i++)
-        r = add_variable(&w, c->env[i].name, c->env[i].value, a, err);
-    for (size_t i = 0; i < l->n_env && r == 0; i++)
-        r = add_variable(&w, l->env[i].name, l->env[i].value, a, err);
-    ret->environment = w.items;
-    return r;
+    if (value)
+        to[(*n)++] = arena_printf(a, "%s=%s", name, value);
+}
+
+static const char **compose_environment(const struct launch *l, const struct container *c, struct arena *a)
+{
+    const char **variables = arena_array(a, c->n_env + l->n_env + 1, sizeof *variables);
+    size_t n = 0;
+    for (size_t i = 0; i < c->n_env; i++)
+        add_variable(variables, &n, c->env[i].name, c->env[i].value, a);
+    for (size_t i = 0; i < l->n_env; i++)
+        add_variable(variables, &n, l->env[i].name, l->env[i].value, a);
+    return variables;
 }
 
 // Said here once, where it can be mended, and not by every rank in every attempt.
@@ -109,10 +87,8 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
                     (long long)processes, PROCESSES_MAX);
     worker.module = mapped(worker.module, map, a);
     launch_of(&worker, a, &launch);
-    if (r == 0)
-        r = compose_command(&launch, &container, a, ret, err);
-    if (r == 0)
-        r = compose_environment(&launch, &container, a, ret, err);
+    ret->command = compose_command(&launch, &container, a);
+    ret->environment = compose_environment(&launch, &container, a);
     ret->processes = (int)processes;
     ret->working_dir = mapped(worker.working_dir, map, a);
     return r < 0 ? r : check_module(ret, worker.module, err);
