@@ -31,3 +31,18 @@ int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, s
 // One report a group. At most `max` of them.
 int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct report **ret, size_t *ret_n,
                         struct err *err);
+
+struct printed_line {
+    uint32_t rank;
+    const char *text;
+};
+
+struct printed { // all in the arena
+    const char *group;
+    struct printed_line *lines;
+    size_t n;
+    size_t dropped; // lines that were not sent
+};
+
+// OUTPUT: {"group": UID, "lines": [[RANK, "text"], ...], "dropped": N}. ERR_INVALID; ERR_LIMIT: it is nested too deep.
+int report_decode_output(const char *body, size_t len, struct arena *a, struct printed *ret, struct err *err);

@@ -8,7 +8,6 @@
 #include "common/base/str.h"
 #include "operator/agents/devices.h"
 #include "operator/agents/known.h"
-#include "operator/agents/printed.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -398,7 +397,7 @@ static int on_output(struct agents *a, const struct agent *g, const struct recor
 {
     struct arena arena = ARENA_INIT;
     struct printed printed;
-    int r = printed_decode(rec->body, rec->len, &arena, &printed, err);
+    int r = report_decode_output(rec->body, rec->len, &arena, &printed, err);
     if (r == 0 && speaks_for(a, &g->id, printed.group) && a->config.printed && map_has(&a->listened, printed.group)) {
         for (size_t i = 0; i < printed.n; i++)
             a->config.printed(a->config.ctx, printed.group, printed.lines[i].rank, printed.lines[i].text,

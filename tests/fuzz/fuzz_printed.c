@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines that ranks have printed, as an agent sends them.
-#include "operator/agents/printed.h"
+#include "operator/agents/agent_report.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct printed p;
-    if (printed_decode((const char *)data, size, &a, &p, &err) < 0) {
+    if (report_decode_output((const char *)data, size, &a, &p, &err) < 0) {
         must((err.code == ERR_INVALID || err.code == ERR_LIMIT) && err.msg[0]);
     } else {
         must(p.group && p.n <= size);
