@@ -45,19 +45,9 @@ void identity_free(struct identity *i)
     free(i);
 }
 
-void identity_look(struct identity *i)
+struct vault *identity_vault(const struct identity *i)
 {
-    vault_look(i->vault);
-}
-
-void identity_stop(struct identity *i)
-{
-    vault_stop(i->vault);
-}
-
-bool identity_idle(const struct identity *i)
-{
-    return vault_idle(i->vault);
+    return i->vault;
 }
 
 // --- what the gateway asks

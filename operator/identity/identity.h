@@ -14,11 +14,8 @@ struct identity;
 struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
 // Not from inside a callback. Who still waits for an answer is not called.
 void identity_free(struct identity *i);
-// The Secret may have changed: it is read now.
-void identity_look(struct identity *i);
+// For its owner: to look at the Secret, and to stop.
+struct vault *identity_vault(const struct identity *i);
 // The API server answers again after errors: what could not be read is asked for at once.
 void identity_hurry(struct identity *i);
-// Before the process ends: the Secret is looked at once more, and filled again where keys are gone. 2 s at most.
-void identity_stop(struct identity *i);
-bool identity_idle(const struct identity *i);            // after that: it is over
 struct authority identity_authority(struct identity *i); // of use as long as the identity is

@@ -364,7 +364,7 @@ static struct identity *start_identity(struct binding *b)
 static void on_secret(void *ctx)
 {
     const struct binding *b = ctx;
-    identity_look(b->identity);
+    vault_look(identity_vault(b->identity));
 }
 
 // Both would create the pods of the same groups, and delete each other's. One for all namespaces leaves those alone in
@@ -492,12 +492,12 @@ void binding_attach(struct binding *b, struct group_controller *groups)
 void binding_stop(struct binding *b)
 {
     gateway_stop(b->gateway);
-    identity_stop(b->identity);
+    vault_stop(identity_vault(b->identity));
 }
 
 bool binding_idle(const struct binding *b)
 {
-    return gateway_idle(b->gateway) && identity_idle(b->identity);
+    return gateway_idle(b->gateway) && vault_idle(identity_vault(b->identity));
 }
 
 void binding_hurry(struct binding *b)
