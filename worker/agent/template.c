@@ -199,7 +199,7 @@ static void on_idle_timer(void *ctx)
 static int listen_to_it(struct template *t, struct err *err)
 {
     t->poll = loop_poll_read(t->config.loop, t->fd, on_said, t, err);
-    return err->code;
+    return t->poll ? 0 : err->code;
 }
 
 static int start(struct template *t, const struct template_source *s, struct err *err)
@@ -358,7 +358,7 @@ static int listen_to(struct birth *b, struct err *err)
         file_close(&b->passed[i]);
     b->asked = true;
     b->poll = loop_poll_read(b->template->config.loop, b->fd, on_born, b, err);
-    return err->code;
+    return b->poll ? 0 : err->code;
 }
 
 // All that wait, in one packet: the template forks them in one go.
