@@ -12,7 +12,6 @@
 
 // What a strategy requires of the domains of a gang. The planner knows nothing else about strategies. To add one, add a
 // row to the table in search.c, and its name to operator/api/workergroup.h.
-#pragma once
 struct strategy_traits {
     bool together; // all bundles in one domain, or wait
     bool distinct; // no two bundles in one domain, or wait
