@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/api/pod_constraints.h"
 
+#include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/json_table.h"
 #include "operator/api/pod_requests.h"
@@ -29,18 +30,10 @@ struct constraints_view {
 #define TERM(member) offsetof(struct term_item, member)
 #define VIEW(member) offsetof(struct constraints_view, member)
 
-static const char *const ops[] = {[MATCH_IN] = "In",
-                                  [MATCH_NOT_IN] = "NotIn",
-                                  [MATCH_EXISTS] = "Exists",
-                                  [MATCH_NOT_EXISTS] = "DoesNotExist",
-                                  [MATCH_GT] = "Gt",
-                                  [MATCH_LT] = "Lt",
-                                  NULL};
-
 // clang-format off
 static const struct json_table match_table = JSON_TABLE(struct match,
     {"key", J_STRING, MATCH(key), .required = true},
-    {"operator", J_ENUM, MATCH(op), .names = ops, .open_enum = true, .missing = MATCH_UNKNOWN, .required = true},
+    {"operator", J_STRING, MATCH(op_name), .required = true},
     {"values", J_STRINGS, MATCH(values), .offset_n = MATCH(n_values)});
 static const struct json_table term_table = JSON_TABLE(struct term_item,
     {"matchExpressions", J_LIST, TERM(labels), .offset_n = TERM(n_labels), .table = &match_table},
@@ -70,7 +63,7 @@ static const char *term_pin(const struct term_item *t)
 {
     for (size_t i = 0; i < t->n_fields; i++) {
         const struct match *m = &t->fields[i];
-        if (str_eq(m->key, "metadata.name") && m->op == MATCH_IN && m->n_values == 1)
+        if (str_eq(m->key, "metadata.name") && str_eq(m->op_name, "In") && m->n_values == 1)
             return m->values[0];
     }
     return NULL;
@@ -94,6 +87,23 @@ int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **
     return r;
 }
 
+static int op_convert(struct match *m, struct err *err)
+{
+    static const char *const names[] = {
+        [MATCH_IN] = "In", [MATCH_NOT_IN] = "NotIn", [MATCH_EXISTS] = "Exists", [MATCH_NOT_EXISTS] = "DoesNotExist",
+        [MATCH_GT] = "Gt", [MATCH_LT] = "Lt"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (str_eq(m->op_name, names[i])) {
+            m->op = (enum match_op)i;
+            return 0;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "spec.affinity.nodeAffinity: unknown operator \"%.32s\" for \"%.64s\"; known are In, NotIn, Exists, "
+                   "DoesNotExist, Gt and Lt",
+                   m->op_name, m->key);
+}
+
 static int terms_convert(const struct constraints_view *v, struct arena *a, struct pod_constraints *ret,
                          struct err *err)
 {
@@ -108,12 +118,9 @@ static int terms_convert(const struct constraints_view *v, struct arena *a, stru
             struct match *m = &to->matches[to->n];
             *m = field ? from->fields[to->n - from->n_labels] : from->labels[to->n];
             m->field = field;
-            if (m->op == MATCH_UNKNOWN)
-                return err_set(
-                    err, ERR_INVALID,
-                    "spec.affinity.nodeAffinity: unknown operator for \"%.64s\"; known are In, NotIn, Exists, "
-                    "DoesNotExist, Gt and Lt",
-                    m->key);
+            int r = op_convert(m, err);
+            if (r < 0)
+                return r;
         }
     }
     return 0;

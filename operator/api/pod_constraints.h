@@ -7,11 +7,12 @@
 
 struct json;
 
-enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT, MATCH_UNKNOWN };
+enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
 
 struct match {
     const char *key; // a label, or "metadata.name" where `field`
     bool field;
+    const char *op_name; // as the pod has it
     enum match_op op;
     const char **values;
     size_t n_values;

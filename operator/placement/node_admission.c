@@ -75,8 +75,6 @@ static bool match_holds(const struct match *m, const struct node *n)
     case MATCH_GT:
     case MATCH_LT:
         return value && compares(value, m);
-    case MATCH_UNKNOWN:
-        break;
     }
     return false;
 }

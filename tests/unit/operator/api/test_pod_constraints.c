@@ -102,7 +102,7 @@ static void what_cannot_be_planned_is_refused(void **state)
         {"{\"spec\":{\"nodeSelector\":{\"a\":1}}}", "Pod: spec.nodeSelector[\"a\"]: expected string, got 1"},
         {"{\"spec\":{\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":"
          "{\"nodeSelectorTerms\":[{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Like\"}]}]}}}}}",
-         "Pod: spec.affinity.nodeAffinity: unknown operator for \"a\"; known are In, NotIn, Exists, "
+         "Pod: spec.affinity.nodeAffinity: unknown operator \"Like\" for \"a\"; known are In, NotIn, Exists, "
          "DoesNotExist, Gt and Lt"},
         {"{\"spec\":{\"containers\":[{\"name\":\"a\",\"resources\":{\"requests\":{\"cpu\":\"x\"}}}]}}",
          "Pod: spec.containers[0].resources.requests[\"cpu\"]: expected quantity, got \"x\""},
