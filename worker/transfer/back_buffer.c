@@ -25,7 +25,7 @@ struct back_buffer {
     size_t n;
     char *small; // of all rooms of the host that have no mapping of their own
     size_t small_len, page;
-    bool may_swap;
+    bool may_swap, abandoned;
 };
 
 struct back_buffer *back_buffer_new(bool swaps)
@@ -54,7 +54,7 @@ static void drop(struct back_buffer *s)
     if (s->small_len)
         munmap(s->small, s->small_len);
     free(s->rooms);
-    *s = (struct back_buffer){.page = s->page, .may_swap = s->may_swap};
+    *s = (struct back_buffer){.page = s->page, .may_swap = s->may_swap, .abandoned = s->abandoned};
 }
 
 void back_buffer_free(struct back_buffer *s)
@@ -244,4 +244,30 @@ void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
         if (r->block.on_device)
             device_free(b->gpu->device, TAKE_PTR(r->at));
     }
+}
+
+// If it fails, the memory stays as it is.
+static void bar(void *at, size_t len)
+{
+    (void)mmap(at, len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void back_buffer_abandon(struct back_buffer *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct room *r = &s->rooms[i];
+        if (r->swaps)
+            bar(page_of(s, r->at), mapped_len(s, r->at, r->block.len));
+        r->swaps = false;
+    }
+    if (s->small_len)
+        bar(s->small, s->small_len);
+    s->small_len = 0;
+    s->abandoned = true;
+    drop(s);
+}
+
+bool back_buffer_was_abandoned(const struct back_buffer *s)
+{
+    return s->abandoned;
 }

@@ -26,3 +26,7 @@ void *back_buffer_at(const struct back_buffer *s, size_t i);
 int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err);
 // The kernel may take the memory of the host back, until the next back_buffer_lay(). Memory of the device is freed.
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b);
+// Another process may write to the room at any time. So nothing is ever again at its addresses, and the next transfer
+// gets a new room. Blocks of the device have rested before.
+void back_buffer_abandon(struct back_buffer *s);
+bool back_buffer_was_abandoned(const struct back_buffer *s); // then nobody should be allowed to write to it again

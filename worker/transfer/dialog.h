@@ -5,9 +5,11 @@
 //   member -> center     HELLO     u64 hash of its side, its place, and of rank 0 of a group: the side
 //   center -> member     ALL       u32 length of the senders' side, that, u32 length of the receivers' side, that, the
 //                                  places of all members
-//   receiver -> center   NEEDS     a byte for each sender: 1 = it needs a connection to it
-//   center -> member     GO        u32 witness (a member), the NEEDS of all receivers
+//   receiver -> center   NEEDS     how it gets what it needs from each sender (routes.h)
+//   center -> member     GO        the NEEDS of all receivers, and who is the witness
 //   receiver -> center   WAITS     u32 member that gives it nothing, others = nobody; in the second half of its time
+//   sender -> center     WROTE     u32 receiver, u64 bytes that it has written to its memory, all ones = it cannot
+//   center -> receiver   WROTE     u32 sender, u64 bytes
 //   receiver -> center   READY     it has all of its weights
 //   member -> center     FAILED    u32 code, text: it gives up
 //   center -> witness    PROPOSE   to take them
@@ -38,6 +40,7 @@ enum dialog_kind {
     DIALOG_DECISION,
     DIALOG_OVER,
     DIALOG_AGAIN, // also in place of what was said before it, without a body
+    DIALOG_WROTE,
 };
 
 struct dialog {

@@ -2,14 +2,12 @@
 #include "worker/transfer/local_sender.h"
 
 #include "common/base/mem.h"
+#include "worker/transfer/window_view.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 // A piece of the other memory costs about as much time as GAP bytes. So short runs that lie closer together are read
 // with what is between them, and picked out here.
@@ -23,12 +21,8 @@ struct local_sender_room {
 };
 
 struct local_sender {
-    pid_t pid;
-    int process; // a pidfd
-    uint64_t window, word[2];
-    struct window_block *blocks;
+    struct window_view view;
     struct device_mapping *mappings; // of blocks on its GPU
-    size_t n;
     const struct blocks *to;
     bool any_on_device;             // of `to`
     struct local_sender_room *room; // borrowed
@@ -39,32 +33,11 @@ struct local_sender_room *local_sender_room_new(void)
     return xmalloc(sizeof(struct local_sender_room)); // memory that nothing is written to costs no page fault
 }
 
-static int read_at(const struct local_sender *n, uint64_t at, void *out, size_t len)
-{
-    struct iovec here = {out, len}, there = {(void *)(uintptr_t)at, len};
-    return process_vm_readv(n->pid, &here, 1, &there, 1, 0) == (ssize_t)len ? 0 : ERR_GONE;
-}
-
-static int read_lease(struct local_sender *n, size_t blocks, struct err *err)
-{
-    struct window head;
-    if (read_at(n, n->window, &head, sizeof head) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "its memory cannot be read: %s", strerror(errno));
-    if (memcmp(head.word, n->word, sizeof n->word) != 0 || head.n != blocks)
-        return err_set(err, ERR_UNAVAILABLE, "process %d is another one", (int)n->pid);
-    n->blocks = xcalloc(blocks + 1, sizeof *n->blocks);
-    n->mappings = xcalloc(blocks + 1, sizeof *n->mappings);
-    n->n = blocks;
-    if (blocks && read_at(n, n->window + sizeof head, n->blocks, blocks * sizeof *n->blocks) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "its memory cannot be read: %s", strerror(errno));
-    return 0;
-}
-
 static int open_handles(struct local_sender *n, const bool *wanted, struct err *err)
 {
     int r = 0;
-    for (size_t i = 0; r == 0 && i < n->n; i++) {
-        const struct window_block *b = &n->blocks[i];
+    for (size_t i = 0; r == 0 && i < n->view.n; i++) {
+        const struct window_block *b = &n->view.blocks[i];
         if (!wanted[i] || b->kind == WINDOW_MEMORY)
             continue;
         if (b->kind != WINDOW_HANDLE || !n->to->gpu)
@@ -74,29 +47,17 @@ static int open_handles(struct local_sender *n, const bool *wanted, struct err *
     return r;
 }
 
-static bool is_near(const struct window_place *where, const struct window_place *here)
-{
-    static const char nowhere[WINDOW_HOST_SIZE];
-    return where->window && memcmp(where->host, here->host, sizeof here->host) == 0 && where->pids == here->pids &&
-           memcmp(where->host, nowhere, sizeof nowhere) != 0;
-}
-
 int local_sender_new(const struct window_place *where, const struct window_place *here, const bool *wanted,
                      size_t blocks, const struct blocks *to, struct local_sender_room *room, struct local_sender **ret,
                      struct err *err)
 {
-    *ret = NULL;
-    if (!is_near(where, here))
-        return err_set(err, ERR_UNAVAILABLE, "it is not in this machine and container");
     struct local_sender *n = xcalloc(1, sizeof *n);
-    n->pid = (pid_t)where->pid;
-    n->window = where->window;
+    *ret = NULL;
     n->to = to;
     n->room = room;
     n->any_on_device = blocks_any_on_device(to);
-    memcpy(n->word, where->word, sizeof n->word);
-    n->process = (int)syscall(SYS_pidfd_open, n->pid, 0);
-    int r = n->process < 0 ? err_set(err, ERR_UNAVAILABLE, "%s", strerror(errno)) : read_lease(n, blocks, err);
+    n->mappings = xcalloc(blocks + 1, sizeof *n->mappings);
+    int r = window_view_open(&n->view, where, here, blocks, err);
     if (r == 0)
         r = open_handles(n, wanted, err);
     if (r < 0) {
@@ -109,7 +70,7 @@ int local_sender_new(const struct window_place *where, const struct window_place
 
 static void close_handles(struct local_sender *n)
 {
-    for (size_t i = 0; i < n->n && n->to->gpu; i++)
+    for (size_t i = 0; i < n->view.n && n->to->gpu; i++)
         device_unimport(n->to->gpu->device, &n->mappings[i]);
 }
 
@@ -117,11 +78,9 @@ void local_sender_free(struct local_sender *n)
 {
     if (!n)
         return;
-    if (n->process >= 0)
-        close(n->process);
     close_handles(n);
+    window_view_close(&n->view);
     free(n->mappings);
-    free(n->blocks);
     free(n);
 }
 
@@ -158,7 +117,7 @@ static void add(struct local_sender *n, const struct transfer_chunk *k)
 {
     const struct block *block = &n->to->list[k->destination];
     char *to = (char *)block->data + k->to;
-    uint64_t at = n->blocks[k->source].at + k->from;
+    uint64_t at = n->view.blocks[k->source].at + k->from;
     if (!block->on_device && joins_last(n, at, to)) {
         n->room->here[n->room->n_pieces - 1].iov_len += k->len;
         n->room->there[n->room->n_pieces - 1].iov_len += k->len;
@@ -184,7 +143,7 @@ static int read_pieces(struct local_sender *n, struct err *err)
     size_t len = 0;
     for (size_t i = 0; i < n->room->n_pieces; i++)
         len += n->room->here[i].iov_len;
-    ssize_t got = process_vm_readv(n->pid, n->room->here, n->room->n_pieces, n->room->there, n->room->n_pieces, 0);
+    ssize_t got = process_vm_readv(n->view.pid, n->room->here, n->room->n_pieces, n->room->there, n->room->n_pieces, 0);
     if (got != (ssize_t)len)
         return err_set(err, ERR_GONE, "reading its memory: %s", got < 0 ? strerror(errno) : "a part is not there");
     return blocks_put(n->to, n->room->picks, n->room->n_picks, err);
@@ -209,7 +168,7 @@ int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t 
     n->room->n_pieces = n->room->n_picks = n->room->n_spans = 0;
     while (r == 0 && c->left > until && has_room(n) &&
            transfer_cursor_next(c, n->any_on_device ? SPAN_MAX : c->left - until, &k)) {
-        if (n->blocks[k.source].kind == WINDOW_MEMORY)
+        if (n->view.blocks[k.source].kind == WINDOW_MEMORY)
             add(n, &k);
         else
             r = copy_chunk(n, &k, err);
@@ -217,13 +176,15 @@ int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t 
     return r == 0 && n->room->n_pieces ? read_pieces(n, err) : r;
 }
 
+bool local_sender_is_there(const struct local_sender *n)
+{
+    return window_view_is_there(&n->view);
+}
+
 int local_sender_end(struct local_sender *n, struct err *err)
 {
-    uint64_t word[2] = {0};
-    struct pollfd p = {.fd = n->process, .events = POLLIN}; // readable when it has ended
     int r = blocks_settle(n->to, err);
-    if (r == 0 && (read_at(n, n->window, word, sizeof word) < 0 || memcmp(word, n->word, sizeof word) != 0 ||
-                   poll(&p, 1, 0) != 0))
+    if (r == 0 && !local_sender_is_there(n))
         r = err_set(err, ERR_GONE, "it has ended, or given up");
     close_handles(n);
     return r;

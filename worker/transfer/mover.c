@@ -4,13 +4,15 @@
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "worker/transfer/flow.h"
+#include "worker/transfer/local_receiver.h"
 #include "worker/transfer/local_sender.h"
 #include "worker/transfer/relay_link.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DIRECT_STEP = 8 << 20, LEAVE_MS = 1000 };
+enum { DIRECT_STEP = 8 << 20, LEAVE_MS = 1000, LEAVE_LOOK_US = 2000, TELL_BYTES = 64 << 20 };
+enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks, and bytes of one
 
 struct peer { // a rank that this one gets something from, or gives something to
     bool gives, relays;
@@ -19,10 +21,13 @@ struct peer { // a rank that this one gets something from, or gives something to
     const char *name;
     int64_t moved_ms; // when it has given something
     uint64_t bytes;
-    struct transfer_cursor cursor;     // of what is read directly, or what others read
-    struct local_sender *local_sender; // NULL = not read directly
-    struct flow *flow;                 // NULL = none yet
-    struct relay_link link;            // of a relay, this rank or the other
+    struct transfer_cursor cursor;         // of what is read directly, or what others read
+    struct local_sender *local_sender;     // NULL = its memory cannot be read
+    bool writes;                           // of a sender, which need not be read: to this rank's memory
+    struct local_receiver *local_receiver; // NULL = this rank does not write to its memory
+    uint64_t told;                         // of what was written directly
+    struct flow *flow;                     // NULL = none yet
+    struct relay_link link;                // of a relay, this rank or the other
     int fd;
     bool over;
 };
@@ -37,7 +42,7 @@ struct mover {
     size_t turn; // the peer that is read directly now
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
-    struct window *window;          // of one that relays
+    struct window *window;          // of one that relays, or is written to
 };
 
 static void begin(const struct mover *m, const struct peer *p, struct transfer_cursor *c)
@@ -46,12 +51,12 @@ static void begin(const struct mover *m, const struct peer *p, struct transfer_c
     transfer_cursor_init(c, o->from, o->to, o->plan, p->gives ? m->own : p->number, p->gives ? p->number : o->rank);
 }
 
-// Which blocks of a sender or a relay it gets anything from.
+// Which of the n blocks of the other rank anything comes from, or goes to.
 static bool *find_wanted(const struct peer *p, size_t n)
 {
     bool *wanted = xcalloc(n + 1, sizeof *wanted);
     for (size_t i = 0; i < p->cursor.n; i++)
-        wanted[p->cursor.pieces[i].source] = true;
+        wanted[p->gives ? p->cursor.pieces[i].destination : p->cursor.pieces[i].source] = true;
     return wanted;
 }
 
@@ -91,8 +96,34 @@ static void add_sources(struct mover *m)
         if (p && !p->relays)
             look_into(m, p, &m->config.places[i]);
     }
-    m->turn = m->n ? m->config.rank % m->n : 0; // receivers begin with different senders
     atomic_store(&m->config.progress->total, total);
+}
+
+// The side whose memory is the other one's pays for each run of its bytes (local_receiver.h). The first chunks show it.
+static bool costs_less_written(const struct mover *m, const struct peer *p)
+{
+    struct transfer_cursor c;
+    struct transfer_chunk k, last = {.len = 0};
+    size_t chunks = 0, read = 0, written = 0;
+    begin(m, p, &c);
+    for (; chunks < LOOK_AT && transfer_cursor_next(&c, c.left, &k); chunks++) {
+        read += !chunks || k.source != last.source || k.from != last.from + last.len;
+        written += !chunks || k.destination != last.destination || k.to != last.to + last.len;
+        last = k;
+    }
+    return read > 2 * written && p->bytes - c.left >= chunks * SHORT;
+}
+
+// A relay reads: it passes on each piece as soon as that is there.
+static bool let_senders_write(struct mover *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->n && m->config.shows && !blocks_any_on_device(m->config.blocks); i++) {
+        struct peer *p = &m->peers[i];
+        p->writes = p->local_sender && !p->relays && costs_less_written(m, p);
+        any = any || p->writes;
+    }
+    return any;
 }
 
 struct mover *mover_new(const struct mover_config *config)
@@ -111,9 +142,13 @@ struct mover *mover_new(const struct mover_config *config)
     if (!config->sends)
         add_sources(m);
     size_t sources = m->n;
+    m->turn = sources ? config->rank % sources : 0; // receivers begin with different senders
     for (uint32_t i = 0; i < m->n_to; i++)
         m->takers[i] = add_peer(m, true, i, !config->sends);
-    if (!config->sends && m->n > sources && config->shows)
+    if (config->sends)
+        m->turn = m->n ? config->rank % m->n : 0;
+    bool relays = m->n > sources;
+    if (!config->sends && config->shows && (relays || let_senders_write(m)))
         m->window = window_new(config->blocks);
     return m;
 }
@@ -144,6 +179,7 @@ void mover_free(struct mover *m)
         return;
     for (size_t i = 0; i < m->n; i++) {
         local_sender_free(m->peers[i].local_sender);
+        local_receiver_free(m->peers[i].local_receiver);
         flow_free(m->peers[i].flow);
         if (!m->peers[i].gives)
             hang_up(&m->peers[i]);
@@ -159,10 +195,84 @@ void mover_free(struct mover *m)
     free(m);
 }
 
-bool mover_needs(const struct mover *m, uint32_t sender)
+enum mover_way mover_way(const struct mover *m, uint32_t sender)
 {
     const struct peer *p = m->sources[sender];
-    return p && !p->local_sender;
+    if (p && !p->local_sender)
+        return MOVER_CONNECTS;
+    return p && p->writes ? MOVER_IS_WRITTEN : MOVER_READS;
+}
+
+void mover_show(const struct mover *m, struct window_place *ret)
+{
+    *ret = *m->config.here;
+    if (m->window)
+        window_show(m->window, ret);
+}
+
+// What is written directly
+
+int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err)
+{
+    const struct mover_config *o = &m->config;
+    struct peer *p = m->takers[receiver];
+    if (!p || blocks_any_on_device(o->blocks))
+        return err_set(err, ERR_UNAVAILABLE, "there is nothing to be written");
+    _cleanup_(free_p) bool *wanted = find_wanted(p, o->to->n);
+    return local_receiver_new(where, o->here, wanted, o->to->n, o->blocks, &p->local_receiver, err);
+}
+
+bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        struct peer *p = &m->peers[i];
+        uint64_t bytes = p->bytes - p->cursor.left;
+        if (!p->local_receiver || (p->over ? p->told == bytes : bytes - p->told < TELL_BYTES))
+            continue;
+        *ret_receiver = p->number;
+        *ret_bytes = p->told = bytes;
+        return true;
+    }
+    return false;
+}
+
+void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
+{
+    struct peer *p = m->sources[sender];
+    if (!p || !p->writes || p->over || bytes <= p->told)
+        return;
+    if (bytes > p->bytes) {
+        p->writes = false;
+        return;
+    }
+    atomic_fetch_add(&m->config.progress->done, bytes - p->told);
+    p->told = bytes;
+    p->moved_ms = clock_mono_ms(&clock_system);
+    p->over = bytes == p->bytes;
+    if (p->over) {
+        p->cursor.i = p->cursor.n;
+        p->cursor.left = 0;
+    }
+}
+
+static bool may_still_write(const struct mover *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const struct peer *p = &m->peers[i];
+        if (p->writes && !p->over && local_sender_is_there(p->local_sender))
+            return true;
+    }
+    return false;
+}
+
+// Senders look for the window before they write.
+bool mover_leave(struct mover *m)
+{
+    int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS;
+    window_end(TAKE_PTR(m->window));
+    while (may_still_write(m) && clock_mono_ms(&clock_system) < until)
+        usleep(LEAVE_LOOK_US);
+    return !may_still_write(m);
 }
 
 // Connections
@@ -276,9 +386,10 @@ static int run_connection(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int read_directly(struct peer *p, struct err *err)
+static int move_directly(struct peer *p, struct err *err)
 {
-    int r = local_sender_read(p->local_sender, &p->cursor, DIRECT_STEP, err);
+    int r = p->gives ? local_receiver_write(p->local_receiver, &p->cursor, DIRECT_STEP, err)
+                     : local_sender_read(p->local_sender, &p->cursor, DIRECT_STEP, err);
     p->over = r == 0 && !p->cursor.left;
     return r;
 }
@@ -286,7 +397,7 @@ static int read_directly(struct peer *p, struct err *err)
 static int step_peer(struct mover *m, struct peer *p, bool directly, struct err *err)
 {
     uint64_t before = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
-    int r = directly ? read_directly(p, err) : run_connection(m, p, err);
+    int r = directly ? move_directly(p, err) : run_connection(m, p, err);
     uint64_t left = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
     if (!p->gives)
         atomic_fetch_add(&m->config.progress->done, before - left);
@@ -295,12 +406,13 @@ static int step_peer(struct mover *m, struct peer *p, bool directly, struct err 
     return r < 0 ? err_wrap(err, "%s", p->name) : 0;
 }
 
-// What is read directly is read one rank after the other, beginning with the turn. NULL = nothing can be read now.
+// One rank after the other, beginning with the turn. NULL = nothing can be read or written directly now.
 static struct peer *next_direct(struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[(m->turn + i) % m->n];
-        if (p->local_sender && p->cursor.i < p->cursor.until)
+        bool direct = p->gives ? p->local_receiver != NULL : p->local_sender && !p->writes;
+        if (direct && p->cursor.i < p->cursor.until)
             return p;
     }
     return NULL;
@@ -315,8 +427,10 @@ static bool is_connected(const struct peer *p)
 static bool is_over(const struct mover *m)
 {
     bool over = true;
-    for (size_t i = 0; i < m->n; i++)
-        over = over && (m->peers[i].over || (m->config.sends ? !m->peers[i].flow : m->peers[i].gives));
+    for (size_t i = 0; i < m->n; i++) {
+        const struct peer *p = &m->peers[i];
+        over = over && (p->over || (m->config.sends ? !p->flow && !p->local_receiver : p->gives));
+    }
     return over;
 }
 
@@ -361,7 +475,7 @@ int mover_waits_for(const struct mover *m)
     const struct peer *longest = NULL;
     for (size_t i = 0; i < m->n; i++) {
         const struct peer *p = &m->peers[i];
-        if (!p->gives && is_connected(p) && (!longest || p->moved_ms < longest->moved_ms))
+        if (!p->gives && (is_connected(p) || (p->writes && !p->over)) && (!longest || p->moved_ms < longest->moved_ms))
             longest = p;
     }
     return longest ? longest->member : -1;

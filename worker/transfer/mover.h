@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves what one rank sends, receives or relays by a plan: reads the memory of senders and relays in the same machine,
-// and has connections to the others.
+// Moves what one rank sends, receives or relays by a plan. A receiver reads the memory of senders and relays in the
+// same machine, or a sender writes to its memory where that costs less, and there are connections to the others.
 #pragma once
 
 #include "common/transfer/transfer_plan.h"
@@ -20,7 +20,7 @@ struct mover_config {
     const struct transfer_plan *plan;
     uint32_t rank; // of this process, in its side
     bool sends;
-    bool shows;                        // of a receiver: those that it relays to may read its memory
+    bool shows;                        // of a receiver: others may read its memory, and write to its room
     const struct blocks *blocks;       // of this rank: to be sent, or the room for what comes
     const struct window_place *places; // of the senders, for a receiver
     const struct window_place *here;
@@ -28,13 +28,28 @@ struct mover_config {
     struct mover_progress *progress; // of a receiver: a sender does not see what is read directly
 };
 
+enum mover_way {     // that the bytes of a sender go
+    MOVER_READS = 0, // the receiver reads its memory, or gets nothing from it
+    MOVER_CONNECTS = 1,
+    MOVER_IS_WRITTEN = 2, // the sender writes to the memory of the receiver
+};
+
+#define MOVER_CANNOT_WRITE UINT64_MAX // in place of bytes: the receiver is to read
+
 struct mover;
 
 // Of a receiver: it has looked into the memory of all senders that it gets anything from.
 struct mover *mover_new(const struct mover_config *config);
-void mover_free(struct mover *m); // closes its connections; accepts NULL
-// Whether this receiver needs a connection to a sender.
-bool mover_needs(const struct mover *m, uint32_t sender);
+void mover_free(struct mover *m);                                 // closes its connections; accepts NULL
+enum mover_way mover_way(const struct mover *m, uint32_t sender); // of a receiver
+// Of a receiver: where senders write to, in its place.
+void mover_show(const struct mover *m, struct window_place *ret);
+// Of a sender: it is to write to the memory of this receiver. ERR_UNAVAILABLE: it cannot.
+int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err);
+// Of a sender: what to tell a receiver, of bytes that were written until now. False: nothing new.
+bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes);
+// Of a receiver, which was told that.
+void mover_written(struct mover *m, uint32_t sender, uint64_t bytes);
 // From a sender or a relay (as in a plan) to this rank, or from this rank to a receiver. They take the descriptor.
 void mover_connect_from(struct mover *m, uint32_t source, int fd);
 int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err);
@@ -46,8 +61,10 @@ int mover_step(struct mover *m, struct err *err);
 bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n);
 // Of a receiver, when all is moved: whether all that was read was good, and is there. ERR_GONE.
 int mover_end(struct mover *m, struct err *err);
-// Of a receiver: who of those that it gets something from over a connection has given it nothing for longest, by the
-// place of its name. -1: it waits for none of them.
+// Of a receiver: who of those that it gets something from over a connection, or who write to its memory, has given it
+// nothing for longest, by the place of its name. -1: it waits for none of them.
 int mover_waits_for(const struct mover *m);
-// Of a receiver: bytes that were read out of memory, or came over connections.
+// Of a receiver: no sender writes to its memory from now on. False: one that stands still may do so at any time.
+bool mover_leave(struct mover *m);
+// Of a receiver: bytes that were moved from memory to memory, or came over connections.
 uint64_t mover_bytes(const struct mover *m, bool direct);

@@ -25,6 +25,7 @@ void participant_init(struct participant *p, const struct participant_config *co
     *p = (struct participant){.config = *config, .witness = -1};
     dialog_init(&p->dialog, n);
     p->said = xcalloc((size_t)n, sizeof *p->said);
+    p->wrote = xcalloc((size_t)config->n_senders + 1, sizeof *p->wrote);
     p->until = clock_mono_ms(&clock_system) + config->limit_ms;
     commit_center_init(&p->center, config->n_receivers);
     commit_receiver_init(&p->receiver, false);
@@ -39,6 +40,7 @@ void participant_done(struct participant *p)
         free(p->said[i].needs);
     }
     free(p->said);
+    free(p->wrote);
     free(p->all);
     free(p->go);
 }
@@ -130,6 +132,19 @@ void participant_waits_for(struct participant *p, int member)
     own->waits_for = other;
     le_put_u32(body, (uint32_t)member);
     dialog_say(&p->dialog, 0, DIALOG_WAITS, body, sizeof body);
+}
+
+static void say_wrote(struct participant *p, int to, int about, uint64_t bytes)
+{
+    char body[12];
+    le_put_u32(body, (uint32_t)about);
+    le_put_u64(body + 4, bytes);
+    dialog_say(&p->dialog, to, DIALOG_WROTE, body, sizeof body);
+}
+
+void participant_wrote(struct participant *p, int receiver, uint64_t bytes)
+{
+    say_wrote(p, 0, receiver, bytes);
 }
 
 void participant_ready(struct participant *p)
@@ -245,6 +260,23 @@ static enum commit_decision read_decision(struct participant *p, const struct di
     return decision == COMMIT_TAKE ? COMMIT_TAKE : COMMIT_KEEP;
 }
 
+static void keep_wrote(struct participant *p, uint32_t sender, uint64_t bytes)
+{
+    if (sender < (uint32_t)p->config.n_senders)
+        p->wrote[sender] = bytes;
+}
+
+// From a sender, for this receiver or another one.
+static void pass_wrote(struct participant *p, const struct dialog_event *e)
+{
+    uint32_t receiver = le_get_u32(e->body);
+    uint64_t bytes = le_get_u64(e->body + 4);
+    if (receiver == 0)
+        keep_wrote(p, (uint32_t)(e->member - p->config.n_receivers), bytes);
+    else if (receiver < (uint32_t)p->config.n_receivers)
+        say_wrote(p, (int)receiver, e->member - p->config.n_receivers, bytes);
+}
+
 static void tell_center(struct participant *p, struct dialog_event *e)
 {
     struct participant_said *said = &p->said[e->member];
@@ -259,6 +291,8 @@ static void tell_center(struct participant *p, struct dialog_event *e)
     } else if (e->kind == DIALOG_WAITS && e->len == 4) {
         uint32_t other = le_get_u32(e->body);
         said->waits_for = other < (uint32_t)p->dialog.n ? p->config.names[other] : NULL;
+    } else if (e->kind == DIALOG_WROTE && e->len == 12 && e->member >= p->config.n_receivers) {
+        pass_wrote(p, e);
     } else if (e->kind == DIALOG_READY && !said->ready && e->member < p->config.n_receivers) {
         said->ready = true;
         follow_center(p, commit_center_ready(&p->center, p->witness >= 0));
@@ -272,6 +306,8 @@ static void tell_receiver(struct participant *p, struct dialog_event *e)
     if (e->kind == DIALOG_DECISION) {
         commit_receiver_told(&p->receiver, read_decision(p, e));
         p->decided = p->receiver.decision;
+    } else if (e->kind == DIALOG_WROTE && e->len == 12 && e->member == 0) {
+        keep_wrote(p, le_get_u32(e->body), le_get_u64(e->body + 4));
     } else if (e->kind == DIALOG_LOST && e->member == 0) {
         follow_receiver(p, commit_receiver_center_lost(&p->receiver));
         if (p->decided == COMMIT_KEEP)

@@ -39,7 +39,8 @@ struct participant {
     struct dialog dialog;
     struct participant_said *said; // of the center and the witness: of each member, itself included
     int n_hello, n_needs;
-    char *all, *go; // of the others: what the center has said; NULL = not yet
+    uint64_t *wrote; // of a receiver: bytes that each sender has written to its memory, as it has said
+    char *all, *go;  // of the others: what the center has said; NULL = not yet
     size_t all_len, go_len;
     int witness; // a member; -1 = none
     enum commit_decision decided;
@@ -66,9 +67,10 @@ bool participant_may_be_asked(
 // Takes in what others have said; waits for that for so many ms at most, and only as long as none of the other
 // descriptors is ready. Then looks whether it was canceled, and whether the time is over.
 void participant_attend(struct participant *p, struct pollfd *others, size_t n_others, int timeout_ms);
-void participant_witness(struct participant *p, int witness);          // from now on it can decide
-void participant_waits_for(struct participant *p, int member);         // of a receiver; -1 = nobody
-void participant_ready(struct participant *p);                         // a receiver has all of its weights
+void participant_witness(struct participant *p, int witness);                // from now on it can decide
+void participant_waits_for(struct participant *p, int member);               // of a receiver; -1 = nobody
+void participant_wrote(struct participant *p, int receiver, uint64_t bytes); // of a sender
+void participant_ready(struct participant *p);                               // a receiver has all of its weights
 void participant_report(struct participant *p, const struct err *err); // it cannot go on, and the center is to decide
 void participant_over(struct participant *p); // a receiver has heard the decision; its connections stay
 void participant_fail(struct participant *p, const struct err *err); // likewise; it keeps the old weights, and leaves

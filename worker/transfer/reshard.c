@@ -5,6 +5,7 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/transfer/transfer_plan.h"
+#include "worker/transfer/routes.h"
 #include "worker/transfer/transfer_fault.h"
 
 #include <stdlib.h>
@@ -221,6 +222,12 @@ static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
 
 // Connections
 
+// A sender may have stood still, and may go on at any time: this receiver reads by itself from then on.
+static bool was_abandoned(const struct run *r)
+{
+    return participant_is_receiver(&r->participant) && back_buffer_was_abandoned(r->c->back_buffer);
+}
+
 static int make_mover(struct run *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
@@ -241,29 +248,13 @@ static int make_mover(struct run *r, struct err *err)
                                                 .plan = &r->plan,
                                                 .rank = rank_of(r),
                                                 .sends = !receives,
-                                                .shows = r->c->direct,
+                                                .shows = r->c->direct && !was_abandoned(r),
                                                 .blocks = &r->ends,
                                                 .places = r->places + p->n_receivers,
                                                 .here = &r->here,
                                                 .names = p->names,
                                                 .progress = r->c->progress});
     return 0;
-}
-
-static void say_needs(struct run *r)
-{
-    const struct participant_config *p = &r->c->participant;
-    char *needs = xcalloc((size_t)p->n_senders, 1);
-    for (int i = 0; i < p->n_senders; i++)
-        needs[i] = mover_needs(r->mover, (uint32_t)i);
-    if (p->index) {
-        dialog_say(&r->participant.dialog, 0, DIALOG_NEEDS, needs, (size_t)p->n_senders);
-        free(needs);
-    } else {
-        r->participant.said[0].needs = needs;
-        r->participant.said[0].needs_len = (size_t)p->n_senders;
-        r->participant.n_needs++;
-    }
 }
 
 // A sender on another machine than the center, if there is one: both shall not be lost together.
@@ -274,44 +265,6 @@ static int choose_witness(const struct run *r)
         if (memcmp(r->places[i].host, r->places[0].host, WINDOW_HOST_SIZE) != 0)
             return i;
     return p->n_receivers;
-}
-
-static int say_go(struct run *r, struct err *err)
-{
-    struct participant *p = &r->participant;
-    size_t senders = (size_t)r->c->participant.n_senders, receivers = (size_t)r->c->participant.n_receivers;
-    p->go_len = 4 + senders * receivers;
-    p->go = xcalloc(1, p->go_len);
-    le_put_u32(p->go, (uint32_t)choose_witness(r));
-    for (size_t i = 0; i < receivers; i++) {
-        if (p->said[i].needs_len != senders)
-            return err_set(err, ERR_PROTO, "%s says nonsense", r->c->participant.names[i]);
-        memcpy(p->go + 4 + i * senders, p->said[i].needs, senders);
-    }
-    for (int i = 1; i < p->dialog.n; i++)
-        dialog_say(&p->dialog, i, DIALOG_GO, p->go, p->go_len);
-    return 0;
-}
-
-static int agree_on_connections(struct run *r, struct err *err)
-{
-    struct participant *p = &r->participant;
-    if (participant_is_receiver(p))
-        say_needs(r);
-    while (is_open(r) && (participant_is_center(p) ? p->n_needs < r->c->participant.n_receivers : !p->go))
-        participant_attend(p, NULL, 0, PARTICIPANT_SLICE_MS);
-    if (!is_open(r))
-        return 0;
-    if (participant_is_center(p) && say_go(r, err) < 0)
-        return err->code;
-    if (p->go_len != 4 + (size_t)r->c->participant.n_senders * (size_t)r->c->participant.n_receivers)
-        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
-    return 0;
-}
-
-static bool needs(const struct run *r, int receiver, int sender)
-{
-    return r->participant.go[4 + (size_t)receiver * (size_t)r->c->participant.n_senders + (size_t)sender];
 }
 
 static struct reshard_rendezvous rendezvous(struct run *r, int number, int n)
@@ -341,24 +294,35 @@ static int receive_receivers(struct run *r, struct err *err)
     int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0;
     _cleanup_(free_p) int *who = xcalloc((size_t)receivers, sizeof *who);
     for (int i = 0; i < receivers; i++)
-        if (needs(r, i, own))
+        if (routes_way(&r->participant, i, own) == MOVER_CONNECTS)
             who[n++] = i;
     return receive_joiners(r, 1 + own, who, n, err);
+}
+
+// If this sender cannot, the receiver reads its memory instead.
+static void write_to_receivers(struct run *r)
+{
+    const struct participant_config *p = &r->c->participant;
+    for (int i = 0; i < p->n_receivers; i++) {
+        struct err ignored = ERR_INIT;
+        struct window_place place;
+        if (routes_way(&r->participant, i, (int)rank_of(r)) != MOVER_IS_WRITTEN)
+            continue;
+        routes_place(&r->participant, i, &place);
+        if (mover_write_to(r->mover, (uint32_t)i, &place, &ignored) < 0)
+            participant_wrote(&r->participant, i, MOVER_CANNOT_WRITE);
+    }
 }
 
 static int join_senders(struct run *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int s = 0; s < p->n_senders; s++) {
-        int index = 1, n = 1, link = -1;
-        for (int i = 0; i < p->n_receivers; i++) {
-            index += i < p->index && needs(r, i, s);
-            n += needs(r, i, s);
-        }
-        if (!needs(r, p->index, s))
+        int before, link = -1, n = routes_connected(&r->participant, s, p->index, &before);
+        if (routes_way(&r->participant, p->index, s) != MOVER_CONNECTS)
             continue;
-        const struct reshard_rendezvous m = rendezvous(r, 1 + s, n);
-        int code = r->c->ways.join(r->c->ways.ctx, &m, p->n_receivers + s, index, &link, err);
+        const struct reshard_rendezvous m = rendezvous(r, 1 + s, n + 1);
+        int code = r->c->ways.join(r->c->ways.ctx, &m, p->n_receivers + s, before + 1, &link, err);
         if (code < 0)
             return code;
         mover_connect_from(r->mover, (uint32_t)s, link);
@@ -406,7 +370,7 @@ static int meet_witness(struct run *r, struct err *err)
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
     struct dialog *dialog = &r->participant.dialog;
-    int witness = (int)le_get_u32(r->participant.go), code = 0;
+    int witness = routes_witness(&r->participant), code = 0;
     if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
         return 0;
     if (r->know_each_other) { // of the same processes, so it is the same one as then
@@ -429,13 +393,15 @@ static int meet_witness(struct run *r, struct err *err)
 
 static int connect_all(struct run *r, struct err *err)
 {
-    int code = agree_on_connections(r, err);
+    int code = routes_agree(&r->participant, r->mover, choose_witness(r), err);
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
         code = participant_is_receiver(&r->participant) ? join_senders(r, err) : receive_receivers(r, err);
     if (code == 0 && is_open(r) && participant_is_receiver(&r->participant))
         code = meet_relays(r, err);
+    if (code == 0 && is_open(r) && !participant_is_receiver(&r->participant))
+        write_to_receivers(r);
     return code;
 }
 
@@ -474,7 +440,21 @@ static int be_ready(struct run *r, struct err *err)
     return 0;
 }
 
-static void pull(struct run *r)
+static void hear_of_writes(struct run *r)
+{
+    for (int i = 0; i < r->c->participant.n_senders; i++)
+        mover_written(r->mover, (uint32_t)i, r->participant.wrote[i]);
+}
+
+static void tell_of_writes(struct run *r)
+{
+    uint32_t receiver;
+    uint64_t bytes;
+    while (mover_wrote(r->mover, &receiver, &bytes))
+        participant_wrote(&r->participant, (int)receiver, bytes);
+}
+
+static void receive(struct run *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
@@ -482,6 +462,7 @@ static void pull(struct run *r)
     transfer_fault_at(TRANSFER_FAULT_BEGUN);
     while (is_open(r)) {
         attend_moving(r, false);
+        hear_of_writes(r);
         if (is_open(r))
             moved = mover_step(r->mover, &err);
         participant_waits_for(&r->participant, mover_waits_for(r->mover));
@@ -510,9 +491,12 @@ static void serve(struct run *r)
         attend_moving(r, moved != 0 || !is_open(r));
         if (is_open(r) && moved == 0)
             moved = mover_step(r->mover, &err);
+        tell_of_writes(r);
         if (moved < 0)
             fail_moving(r, &err);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
+        if (!is_open(r)) // nobody reads any more, and receivers may wait for it to write no more
+            window_end(TAKE_PTR(r->window));
     }
 }
 
@@ -523,7 +507,7 @@ static int move(struct run *r, struct reshard_result *ret, struct err *err)
         serve(r);
         return 0;
     }
-    pull(r);
+    receive(r);
     transfer_fault_at(TRANSFER_FAULT_DECIDED);
     if (r->participant.decided == COMMIT_TAKE) {
         participant_over(&r->participant);
@@ -579,9 +563,12 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
     if (code == 0 && is_open(&r))
         code = move(&r, ret, err);
     window_end(r.window); // before this rank changes its weights
+    bool left = !r.mover || mover_leave(r.mover);
     mover_free(r.mover);
     if (receives)
         back_buffer_rest(config->back_buffer, &config->blocks);
+    if (!left)
+        back_buffer_abandon(config->back_buffer);
     if (code == 0)
         code = participant_outcome(&r.participant, err);
     else if (code < 0 && r.participant.code) // what all have heard

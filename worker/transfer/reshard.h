@@ -3,10 +3,11 @@
 // group that sends. Every rank calls it with the same id. It returns when the rank has its new weights, or keeps the
 // old ones: so do all other receivers (common/transfer/commit.h).
 //
-// A receiver reads the memory of senders in the same machine and container. To others it has connections. What no
-// sender in its machine has it may get from another receiver there, which relays it (common/transfer/transfer_plan.h):
-// it reads the memory of that one, or has a connection to it. New weights lie beside the old ones until all receivers
-// have all of theirs (back_buffer.h), so what a relay has received stays where it is as long as others may want it.
+// A receiver reads the memory of senders in the same machine and container, or they write to its memory. To others it
+// has connections. What no sender in its machine has it may get from another receiver there, which relays it
+// (common/transfer/transfer_plan.h): it reads the memory of that one, or has a connection to it. New weights lie beside
+// the old ones until all receivers have all of theirs (back_buffer.h), so what a relay has received stays where it is
+// as long as others may want it.
 #pragma once
 
 #include "common/transfer/transfer_side.h"

@@ -21,9 +21,8 @@ def transfer(source, target, names=None, *, timeout=600):
     names    only these tensors, by default all of both groups
     timeout  seconds, for all of it
 
-    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" were read from memory of other ranks, or of their
-    GPU. Raises Invalid with all that does not fit, and nothing was moved; or an error
-    that says who was lost, or is late.
+    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" went from the memory or GPU of a rank to the next
+    one. Raises Invalid with all that does not fit, and nothing was moved; or an error that says who was lost, or is late.
     """
     if source.client is not target.client:
         raise TypeError(f"transfer({source.name}, {target.name}): both groups must be of one client")

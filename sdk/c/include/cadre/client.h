@@ -338,7 +338,7 @@ typedef struct cadre_client_transferred {
     char version[17]; // of the weights that the receivers have now
     char *problems;   // with CADRE_CLIENT_INVALID: everything that does not match; nothing was moved. The caller frees
                       // it with free(). NULL = nothing
-    uint64_t direct;  // of the bytes: read from memory of other ranks, or of their GPU; the others used connections
+    uint64_t direct;  // of the bytes: from memory to memory, or from GPU to GPU; the others used connections
     uint64_t reserved[7];
 } cadre_client_transferred;
 

@@ -18,6 +18,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 enum { LONG = (5 << 20) + 12345, ROUNDS = 4, PAGE = 4096 };
 
@@ -186,6 +188,43 @@ static void other_threads_never_find_a_hole(void **state)
     munmap(memory, LONG);
 }
 
+static bool is_mapped(const char *at)
+{
+    unsigned char ignored;
+    return mincore((void *)((uintptr_t)at & ~(uintptr_t)(PAGE - 1)), PAGE, &ignored) == 0;
+}
+
+// Somebody may still write there.
+static void nothing_is_ever_again_where_an_abandoned_room_was(void **state)
+{
+    (void)state;
+    char *memory = map(MAP_PRIVATE, LONG), *small = map(MAP_PRIVATE, PAGE);
+    const struct block list[] = {{memory, LONG, false}, {small, PAGE, false}};
+    const struct blocks blocks = {list, 2, NULL};
+    struct back_buffer *s = back_buffer_new(true);
+    struct err err = ERR_INIT;
+    assert_int_equal(back_buffer_lay(s, &blocks, &err), 0);
+    char *rooms[] = {back_buffer_at(s, 0), back_buffer_at(s, 1)};
+    assert_false(back_buffer_was_abandoned(s));
+    back_buffer_abandon(s);
+    assert_true(back_buffer_was_abandoned(s));
+    for (int i = 0; i < 2; i++) {
+        struct iovec here = {small, 1}, there = {rooms[i], 1};
+        assert_int_equal(process_vm_writev(getpid(), &here, 1, &there, 1, 0), -1);
+        assert_true(is_mapped(rooms[i]));
+    }
+    assert_int_equal(back_buffer_lay(s, &blocks, &err), 0);
+    for (int i = 0; i < 2; i++)
+        assert_ptr_not_equal(back_buffer_at(s, (size_t)i), rooms[i]);
+    memset(back_buffer_at(s, 0), 1, LONG);
+    memset(back_buffer_at(s, 1), 1, PAGE);
+    (void)swap(s);
+    assert_true(all_are(memory, LONG, 1) && all_are(small, PAGE, 1));
+    back_buffer_free(s);
+    munmap(memory, LONG);
+    munmap(small, PAGE);
+}
+
 static void only_private_memory_of_no_file_is_ones_own(void **state)
 {
     (void)state;
@@ -212,6 +251,7 @@ int main(void)
         cmocka_unit_test(many_blocks_and_empty_ones_have_rooms_of_their_own),
         cmocka_unit_test(later_rounds_need_no_page_faults),
         cmocka_unit_test(other_threads_never_find_a_hole),
+        cmocka_unit_test(nothing_is_ever_again_where_an_abandoned_room_was),
         cmocka_unit_test(only_private_memory_of_no_file_is_ones_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,41 @@ static void values_arrive_by_memory_and_by_connections(void **state)
     }
 }
 
+// A sender has rows, and a receiver columns of them, which lie together there. If all have all, a run is as long on
+// both sides.
+static void senders_write_what_lies_apart_here_and_together_there(void **state)
+{
+    (void)state;
+    struct troop_said said[TROOP_MAX];
+    for (int alike = 0; alike < 2; alike++) {
+        struct troop_scene c = troop_plain;
+        uint64_t written = 0, direct = 0;
+        c.alike = alike;
+        troop_run(&c, said);
+        all_have(&c, said, "new", "OK");
+        for (int i = 0; i < c.n_receivers + c.n_senders; i++) {
+            written += said[i].written;
+            direct += said[i].direct;
+        }
+        assert_true(direct > 0);
+        assert_int_equal(written, alike ? 0 : direct);
+    }
+}
+
+static void a_sender_that_may_not_write_is_read(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.refused = true;
+    troop_run(&c, said);
+    all_have(&c, said, "new", "OK");
+    for (int i = 0; i < c.n_receivers; i++)
+        assert_true(said[i].direct > 0);
+    for (int i = 0; i < c.n_senders; i++)
+        assert_int_equal(said[c.n_receivers + i].written, 0);
+}
+
 // The stand-in for the driver keeps what is on GPUs, and its control file, in a folder.
 static void with_stand_in(const struct troop_scene *c, const char *control, struct troop_said *said)
 {
@@ -227,7 +262,7 @@ static void who_is_slow_hears_what_was_decided(void **state)
     (void)state;
     struct troop_scene c = troop_plain;
     struct troop_said said[TROOP_MAX];
-    c.absent = true;
+    c.absent = c.alike = true; // nothing is written
     troop_run(&c, said);
     all_have(&c, said, "new", "OK");
 }
@@ -293,6 +328,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_arrive_by_memory_and_by_connections),
+        cmocka_unit_test(senders_write_what_lies_apart_here_and_together_there),
+        cmocka_unit_test(a_sender_that_may_not_write_is_read),
         cmocka_unit_test(from_gpu_to_gpu_by_handles_or_by_connections),
         cmocka_unit_test(between_gpus_and_memory_of_the_host),
         cmocka_unit_test(a_gpu_without_room_keeps_the_old_weights),

@@ -162,7 +162,7 @@ static void the_dead_is_named_even_if_the_witness_has_not_seen_who_asks(void **s
     struct troop_scene c = troop_plain;
     struct troop_said said[TROOP_MAX];
     (void)state;
-    c.absent = true;
+    c.absent = c.alike = true; // nothing is written
     c.victim = 0;
     c.fault = "moved";
     c.signal = SIGKILL;

@@ -27,6 +27,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,6 +86,36 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
     ssize_t n = __real_sendmsg(fd, m, flags);
     given += n > 0 && is_counted[fd] ? (uint64_t)n : 0;
     return n;
+}
+
+// What is written to the memory of others
+
+static uint64_t written;
+static bool refused;
+
+ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                 unsigned long n_there, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                 unsigned long n_there, unsigned long flags);
+ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                 unsigned long n_there, unsigned long flags)
+{
+    ssize_t n = __real_process_vm_writev(pid, here, n_here, there, n_there, flags);
+    written += n > 0 ? (uint64_t)n : 0;
+    return n;
+}
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                unsigned long n_there, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                unsigned long n_there, unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
+                                unsigned long n_there, unsigned long flags)
+{
+    if (!refused)
+        return __real_process_vm_readv(pid, here, n_here, there, n_there, flags);
+    errno = EPERM;
+    return -1;
 }
 
 // Members meet at sockets that are named after the id of the rendezvous.
@@ -268,12 +299,12 @@ static void report(int out, const struct troop_scene *c, int index, const struct
             (void)copier_download(w->gpu.copier, w->host[i], w->blocks[i].data, w->blocks[i].len, NULL, &ignored);
     if (index < c->n_receivers)
         value_blocks(w, (uint32_t)index, true, &is_new, &is_old);
-    dprintf(out, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
+    dprintf(out, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
             is_new && is_old ? "any"
             : is_new         ? "new"
             : is_old         ? "old"
                              : "MIXED",
-            err_name(code), result->direct, result->sent, given, result->n_problems ? result->problems[0] : "",
+            err_name(code), result->direct, result->sent, given, written, result->n_problems ? result->problems[0] : "",
             code ? err->msg : "");
 }
 
@@ -368,6 +399,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     if (c->again)
         know_each_other(c, index, &config, &w);
     lie = index == c->n_receivers ? c->lie : TROOP_TRUTH;
+    refused = c->refused && index >= c->n_receivers;
     if (index == c->victim)
         setenv("CADRE_TRANSFER_FAULT", fault, 1);
     int code = reshard(&config, &a, &result, &err);
@@ -413,7 +445,7 @@ static void hear(struct troop *t, int i, struct troop_said *ret)
         n++;
     line[n] = '\0';
     if (n) {
-        char *rest = line, *words[5];
+        char *rest = line, *words[6];
         for (size_t k = 0; k < ARRAY_LEN(words); k++)
             words[k] = strsep(&rest, " ");
         ret->died = false;
@@ -422,6 +454,7 @@ static void hear(struct troop *t, int i, struct troop_said *ret)
         ret->direct = strtoull(words[2], NULL, 10);
         ret->sent = strtoull(words[3], NULL, 10);
         ret->given = strtoull(words[4], NULL, 10);
+        ret->written = strtoull(words[5], NULL, 10);
         snprintf(ret->text, sizeof ret->text, "%s", rest);
     }
     close(t->says[i]);

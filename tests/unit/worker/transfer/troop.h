@@ -36,12 +36,14 @@ struct troop_scene {
     uint64_t piece_max;
     bool alike;         // all receivers get all
     enum troop_lie lie; // of the first sender, to the center
+    bool refused;       // senders may not look at the memory of receivers
 };
 
 struct troop_said { // by a member at its end
     char weights[8], code[16], text[TROOP_LINE];
     uint64_t direct, sent;
-    uint64_t given; // bytes that this member has written into the connections of those who came to it for weights
+    uint64_t given;   // bytes that this member has written into the connections of those who came to it for weights
+    uint64_t written; // and to their memory
     bool died;
 };
 
