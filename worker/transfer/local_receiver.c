@@ -30,8 +30,11 @@ int local_receiver_new(const struct window_place *where, const struct window_pla
     *ret = NULL;
     int r = window_view_open(&l->view, where, here, n, err);
     for (size_t i = 0; r == 0 && i < n; i++)
-        if (wanted[i] && l->view.blocks[i].kind != WINDOW_MEMORY)
-            r = err_set(err, ERR_UNAVAILABLE, "its blocks are on a device");
+        if (wanted[i] && l->view.blocks[i].kind != WINDOW_ROOM)
+            r = err_set(err, ERR_UNAVAILABLE, "it shows no room for block %zu", i);
+    // Who may read may write, but for a seccomp profile.
+    if (r == 0 && process_vm_writev(l->view.pid, NULL, 0, NULL, 0, 0) < 0)
+        r = err_set(err, ERR_UNAVAILABLE, "writing to its memory: %s", strerror(errno));
     if (r < 0)
         local_receiver_free(l);
     else

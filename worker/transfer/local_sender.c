@@ -25,6 +25,7 @@ struct local_sender {
     struct device_mapping *mappings; // of blocks on its GPU
     const struct blocks *to;
     bool any_on_device;             // of `to`
+    bool in_memory;                 // the blocks of the sender that are wanted
     struct local_sender_room *room; // borrowed
 };
 
@@ -40,6 +41,7 @@ static int open_handles(struct local_sender *n, const bool *wanted, struct err *
         const struct window_block *b = &n->view.blocks[i];
         if (!wanted[i] || b->kind == WINDOW_MEMORY)
             continue;
+        n->in_memory = false;
         if (b->kind != WINDOW_HANDLE || !n->to->gpu)
             return err_set(err, ERR_UNAVAILABLE, "memory of its GPU cannot be opened here");
         r = device_import(n->to->gpu->device, &b->handle, &n->mappings[i], err);
@@ -56,6 +58,7 @@ int local_sender_new(const struct window_place *where, const struct window_place
     n->to = to;
     n->room = room;
     n->any_on_device = blocks_any_on_device(to);
+    n->in_memory = true;
     n->mappings = xcalloc(blocks + 1, sizeof *n->mappings);
     int r = window_view_open(&n->view, where, here, blocks, err);
     if (r == 0)
@@ -176,15 +179,20 @@ int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t 
     return r == 0 && n->room->n_pieces ? read_pieces(n, err) : r;
 }
 
-bool local_sender_is_there(const struct local_sender *n)
+bool local_sender_in_memory(const struct local_sender *n)
 {
-    return window_view_is_there(&n->view);
+    return n->in_memory;
+}
+
+bool local_sender_may_act(const struct local_sender *n)
+{
+    return window_view_may_act(&n->view);
 }
 
 int local_sender_end(struct local_sender *n, struct err *err)
 {
     int r = blocks_settle(n->to, err);
-    if (r == 0 && !local_sender_is_there(n))
+    if (r == 0 && !window_view_is_there(&n->view))
         r = err_set(err, ERR_GONE, "it has ended, or given up");
     close_handles(n);
     return r;

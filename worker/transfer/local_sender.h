@@ -23,4 +23,5 @@ void local_sender_free(struct local_sender *n); // accepts NULL
 int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t bytes, struct err *err);
 // After the last read: what was read was the other's all the time, and is there. ERR_GONE. Nothing is read any more.
 int local_sender_end(struct local_sender *n, struct err *err);
-bool local_sender_is_there(const struct local_sender *n); // it has neither ended nor left the transfer
+bool local_sender_in_memory(const struct local_sender *n); // all that is wanted is in memory of the host
+bool local_sender_may_act(const struct local_sender *n);   // it has neither ended nor left the transfer

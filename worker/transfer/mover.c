@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { DIRECT_STEP = 8 << 20, LEAVE_MS = 1000, LEAVE_LOOK_US = 2000, TELL_BYTES = 64 << 20 };
+enum { LEAVE_MS = 1000, LEAVE_LOOK_US = 2000 };
 enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks, and bytes of one
+
+const struct mover_sizes mover_sizes = {.step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20};
 
 struct peer { // a rank that this one gets something from, or gives something to
     bool gives, relays;
@@ -25,7 +27,7 @@ struct peer { // a rank that this one gets something from, or gives something to
     struct local_sender *local_sender;     // NULL = its memory cannot be read
     bool writes;                           // of a sender, which need not be read: to this rank's memory
     struct local_receiver *local_receiver; // NULL = this rank does not write to its memory
-    uint64_t told;                         // of what was written directly
+    uint64_t written, told;                // directly, and what the receiver was told of that
     struct flow *flow;                     // NULL = none yet
     struct relay_link link;                // of a relay, this rank or the other
     int fd;
@@ -114,13 +116,14 @@ static bool costs_less_written(const struct mover *m, const struct peer *p)
     return read > 2 * written && p->bytes - c.left >= chunks * SHORT;
 }
 
-// A relay reads: it passes on each piece as soon as that is there.
+// Fewer senders would do the work of more receivers. A relay reads: it passes on each piece as soon as that is there.
 static bool let_senders_write(struct mover *m)
 {
-    bool any = false;
-    for (size_t i = 0; i < m->n && m->config.shows && !blocks_any_on_device(m->config.blocks); i++) {
+    bool may = m->config.shows && m->n_from >= m->n_to && !blocks_any_on_device(m->config.blocks), any = false;
+    for (size_t i = 0; may && i < m->n; i++) {
         struct peer *p = &m->peers[i];
-        p->writes = p->local_sender && !p->relays && costs_less_written(m, p);
+        p->writes = p->local_sender && !p->relays && local_sender_in_memory(p->local_sender) &&
+                    p->bytes >= m->config.sizes->least_written && costs_less_written(m, p);
         any = any || p->writes;
     }
     return any;
@@ -130,6 +133,7 @@ struct mover *mover_new(const struct mover_config *config)
 {
     struct mover *m = xcalloc(1, sizeof *m);
     m->config = *config;
+    m->config.sizes = config->sizes ? config->sizes : &mover_sizes;
     m->n_from = transfer_side_world(config->from);
     m->n_to = transfer_side_world(config->to);
     m->own = config->sends ? config->rank : m->n_from + config->rank;
@@ -147,9 +151,11 @@ struct mover *mover_new(const struct mover_config *config)
         m->takers[i] = add_peer(m, true, i, !config->sends);
     if (config->sends)
         m->turn = m->n ? config->rank % m->n : 0;
-    bool relays = m->n > sources;
-    if (!config->sends && config->shows && (relays || let_senders_write(m)))
+    bool relays = !config->sends && m->n > sources;
+    if (relays && config->shows)
         m->window = window_new(config->blocks);
+    else if (!config->sends && !relays && let_senders_write(m))
+        m->window = window_new_room(config->blocks);
     return m;
 }
 
@@ -212,12 +218,20 @@ void mover_show(const struct mover *m, struct window_place *ret)
 
 // What is written directly
 
+static bool has_connections(const struct mover *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->n; i++)
+        any = any || m->peers[i].fd >= 0;
+    return any;
+}
+
 int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err)
 {
     const struct mover_config *o = &m->config;
     struct peer *p = m->takers[receiver];
-    if (!p || blocks_any_on_device(o->blocks))
-        return err_set(err, ERR_UNAVAILABLE, "there is nothing to be written");
+    if (!p || has_connections(m) || blocks_any_on_device(o->blocks))
+        return err_set(err, ERR_UNAVAILABLE, "this rank has nothing to write, or connections");
     _cleanup_(free_p) bool *wanted = find_wanted(p, o->to->n);
     return local_receiver_new(where, o->here, wanted, o->to->n, o->blocks, &p->local_receiver, err);
 }
@@ -226,11 +240,10 @@ bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 {
     for (size_t i = 0; i < m->n; i++) {
         struct peer *p = &m->peers[i];
-        uint64_t bytes = p->bytes - p->cursor.left;
-        if (!p->local_receiver || (p->over ? p->told == bytes : bytes - p->told < TELL_BYTES))
+        if (!p->local_receiver || (p->over ? p->told == p->bytes : p->written - p->told < m->config.sizes->told))
             continue;
         *ret_receiver = p->number;
-        *ret_bytes = p->told = bytes;
+        *ret_bytes = p->told = p->written;
         return true;
     }
     return false;
@@ -239,14 +252,14 @@ bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
 {
     struct peer *p = m->sources[sender];
-    if (!p || !p->writes || p->over || bytes <= p->told)
+    if (!p || !p->writes || p->over || bytes <= p->written)
         return;
     if (bytes > p->bytes) {
         p->writes = false;
         return;
     }
-    atomic_fetch_add(&m->config.progress->done, bytes - p->told);
-    p->told = bytes;
+    atomic_fetch_add(&m->config.progress->done, bytes - p->written);
+    p->written = bytes;
     p->moved_ms = clock_mono_ms(&clock_system);
     p->over = bytes == p->bytes;
     if (p->over) {
@@ -259,7 +272,7 @@ static bool may_still_write(const struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
         const struct peer *p = &m->peers[i];
-        if (p->writes && !p->over && local_sender_is_there(p->local_sender))
+        if (p->writes && !p->over && local_sender_may_act(p->local_sender))
             return true;
     }
     return false;
@@ -386,10 +399,13 @@ static int run_connection(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int move_directly(struct peer *p, struct err *err)
+static int move_directly(const struct mover *m, struct peer *p, struct err *err)
 {
-    int r = p->gives ? local_receiver_write(p->local_receiver, &p->cursor, DIRECT_STEP, err)
-                     : local_sender_read(p->local_sender, &p->cursor, DIRECT_STEP, err);
+    uint64_t step = m->config.sizes->step;
+    int r = p->gives ? local_receiver_write(p->local_receiver, &p->cursor, step, err)
+                     : local_sender_read(p->local_sender, &p->cursor, step, err);
+    if (r == 0 && p->gives)
+        p->written = p->bytes - p->cursor.left;
     p->over = r == 0 && !p->cursor.left;
     return r;
 }
@@ -397,7 +413,7 @@ static int move_directly(struct peer *p, struct err *err)
 static int step_peer(struct mover *m, struct peer *p, bool directly, struct err *err)
 {
     uint64_t before = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
-    int r = directly ? move_directly(p, err) : run_connection(m, p, err);
+    int r = directly ? move_directly(m, p, err) : run_connection(m, p, err);
     uint64_t left = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
     if (!p->gives)
         atomic_fetch_add(&m->config.progress->done, before - left);

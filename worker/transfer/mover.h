@@ -15,6 +15,14 @@ struct mover_progress {               // other threads read it
     atomic_uint_fast64_t done, total; // bytes
 };
 
+struct mover_sizes {        // in bytes
+    uint64_t step;          // read or written directly at a time
+    uint64_t least_written; // by a sender to a receiver; of less, the messages cost more than reading
+    uint64_t told;          // of what it has written, a sender tells the receiver so often, and at the end
+};
+
+extern const struct mover_sizes mover_sizes;
+
 struct mover_config {
     const struct transfer_side *from, *to;
     const struct transfer_plan *plan;
@@ -26,6 +34,7 @@ struct mover_config {
     const struct window_place *here;
     const char *const *names;        // of the receivers, then of the senders, for messages
     struct mover_progress *progress; // of a receiver: a sender does not see what is read directly
+    const struct mover_sizes *sizes; // NULL = mover_sizes
 };
 
 enum mover_way {     // that the bytes of a sender go
@@ -44,7 +53,8 @@ void mover_free(struct mover *m);                                 // closes its 
 enum mover_way mover_way(const struct mover *m, uint32_t sender); // of a receiver
 // Of a receiver: where senders write to, in its place.
 void mover_show(const struct mover *m, struct window_place *ret);
-// Of a sender: it is to write to the memory of this receiver. ERR_UNAVAILABLE: it cannot.
+// Of a sender that has all its connections: it is to write to the memory of this receiver. ERR_UNAVAILABLE: it cannot,
+// or it has connections, which are slower and shall not wait.
 int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err);
 // Of a sender: what to tell a receiver, of bytes that were written until now. False: nothing new.
 bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes);
@@ -64,7 +74,8 @@ int mover_end(struct mover *m, struct err *err);
 // Of a receiver: who of those that it gets something from over a connection, or who write to its memory, has given it
 // nothing for longest, by the place of its name. -1: it waits for none of them.
 int mover_waits_for(const struct mover *m);
-// Of a receiver: no sender writes to its memory from now on. False: one that stands still may do so at any time.
+// Of a receiver, after the end: no sender writes to its memory from now on. It waits for that, a second at most. False:
+// one that stands still, or has not heard of the end, may do so at any time.
 bool mover_leave(struct mover *m);
 // Of a receiver: bytes that were moved from memory to memory, or came over connections.
 uint64_t mover_bytes(const struct mover *m, bool direct);

@@ -253,7 +253,8 @@ static int make_mover(struct run *r, struct err *err)
                                                 .places = r->places + p->n_receivers,
                                                 .here = &r->here,
                                                 .names = p->names,
-                                                .progress = r->c->progress});
+                                                .progress = r->c->progress,
+                                                .sizes = r->c->sizes});
     return 0;
 }
 
@@ -309,7 +310,7 @@ static void write_to_receivers(struct run *r)
         if (routes_way(&r->participant, i, (int)rank_of(r)) != MOVER_IS_WRITTEN)
             continue;
         routes_place(&r->participant, i, &place);
-        if (mover_write_to(r->mover, (uint32_t)i, &place, &ignored) < 0)
+        if (!window_place_is_same(&place, &r->places[i]) || mover_write_to(r->mover, (uint32_t)i, &place, &ignored) < 0)
             participant_wrote(&r->participant, i, MOVER_CANNOT_WRITE);
     }
 }
@@ -425,7 +426,7 @@ static void attend_moving(struct run *r, bool idle)
     struct pollfd *polled;
     size_t n;
     bool waits = mover_waits(r->mover, &polled, &n);
-    participant_attend(&r->participant, polled, idle ? 0 : n, waits ? PARTICIPANT_SLICE_MS : 0);
+    participant_attend(&r->participant, polled, idle ? 0 : n, waits || idle ? PARTICIPANT_SLICE_MS : 0);
 }
 
 // It has all of its weights, and stays: others may get some of them from it.
@@ -491,9 +492,10 @@ static void serve(struct run *r)
         attend_moving(r, moved != 0 || !is_open(r));
         if (is_open(r) && moved == 0)
             moved = mover_step(r->mover, &err);
-        tell_of_writes(r);
         if (moved < 0)
             fail_moving(r, &err);
+        else
+            tell_of_writes(r);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
         if (!is_open(r)) // nobody reads any more, and receivers may wait for it to write no more
             window_end(TAKE_PTR(r->window));

@@ -42,16 +42,17 @@ struct reshard_config {
     void *stream;                    // of the program, whose work on the GPU comes first; NULL = the default one
     struct back_buffer *back_buffer; // of a receiver
     struct window_place place;       // of this process: window_place()
-    bool direct;                     // others may read the memory of this rank
+    bool direct;                     // others may read the memory of this rank, and write to its room
     const char *groups[2];           // names: the sender's, the receiver's
     struct mover_progress *progress;
+    const struct mover_sizes *sizes; // NULL = mover_sizes
     struct reshard_ways ways;
     struct contacts *contacts; // what is kept there after new weights were taken
     uint64_t known_by;         // of contacts: if they fit, nobody meets at the center or the witness; 0 = they meet
 };
 
 struct reshard_result {
-    uint64_t direct, sent; // bytes that this receiver has read from memory, and got over connections
+    uint64_t direct, sent; // bytes that this receiver got from memory to memory, and over connections
     size_t copied;         // of them, bytes that were copied once more in the end
     const char **problems; // tensors do not match: all that is wrong; nothing was moved
     size_t n_problems;

@@ -52,6 +52,14 @@ struct window *window_new(const struct blocks *b)
     return w;
 }
 
+struct window *window_new_room(const struct blocks *b)
+{
+    struct window *w = window_new(b);
+    for (size_t i = 0; i < b->n; i++)
+        w->blocks[i].kind = WINDOW_ROOM;
+    return w;
+}
+
 void window_end(struct window *w)
 {
     if (!w)
@@ -97,6 +105,11 @@ void window_show(const struct window *w, struct window_place *ret)
 {
     ret->window = (uintptr_t)w;
     memcpy(ret->word, w->word, sizeof ret->word);
+}
+
+bool window_place_is_same(const struct window_place *a, const struct window_place *b)
+{
+    return memcmp(a->host, b->host, sizeof a->host) == 0 && a->pids == b->pids && a->pid == b->pid;
 }
 
 void window_place_write(const struct window_place *p, char out[WINDOW_PLACE_SIZE])

@@ -57,10 +57,24 @@ void window_view_close(struct window_view *v)
     *v = (struct window_view){.process = -1};
 }
 
+static bool has_ended(const struct window_view *v)
+{
+    struct pollfd p = {.fd = v->process, .events = POLLIN};
+    return poll(&p, 1, 0) != 0;
+}
+
 bool window_view_is_there(const struct window_view *v)
 {
     uint64_t word[2] = {0};
-    struct pollfd p = {.fd = v->process, .events = POLLIN}; // readable when it has ended
-    return read_at(v, v->window, word, sizeof word) == 0 && memcmp(word, v->word, sizeof word) == 0 &&
-           poll(&p, 1, 0) == 0;
+    return read_at(v, v->window, word, sizeof word) == 0 && memcmp(word, v->word, sizeof word) == 0 && !has_ended(v);
+}
+
+bool window_view_may_act(const struct window_view *v)
+{
+    uint64_t word[2] = {0};
+    if (has_ended(v))
+        return false;
+    if (read_at(v, v->window, word, sizeof word) == 0)
+        return memcmp(word, v->word, sizeof word) == 0;
+    return errno == ESRCH;
 }

@@ -24,3 +24,6 @@ int window_view_open(struct window_view *v, const struct window_place *where, co
 void window_view_close(struct window_view *v);
 // The process lives, and shows its window: its blocks have not changed until now, and nobody else has its number.
 bool window_view_is_there(const struct window_view *v);
+// It may still read or write what it was shown. False: it has taken its window back, or all its threads have ended. A
+// process that dies may have no memory any more while one of its threads is still in a call of the kernel.
+bool window_view_may_act(const struct window_view *v);

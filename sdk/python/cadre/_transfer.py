@@ -21,8 +21,9 @@ def transfer(source, target, names=None, *, timeout=600):
     names    only these tensors, by default all of both groups
     timeout  seconds, for all of it
 
-    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" went from the memory or GPU of a rank to the next
-    one. Raises Invalid with all that does not fit, and nothing was moved; or an error that says who was lost, or is late.
+    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" went from the memory or GPU of one rank to
+    another one, the rest over connections. Raises Invalid with all that does not fit, and nothing was moved; or an
+    error that says who was lost, or is late.
     """
     if source.client is not target.client:
         raise TypeError(f"transfer({source.name}, {target.name}): both groups must be of one client")

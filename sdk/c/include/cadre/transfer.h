@@ -20,9 +20,9 @@
 //     ...
 //     {CADRE_WEIGHTS_METHOD, CADRE_ONE_TO_ALL, CADRE_EXECUTE_ALL, move, "weights to or from another group"},
 //
-//   A rank reads the memory of ranks in the same pod directly, also from GPU to GPU (CUDA IPC), and has connections to
-//   the others. Its new weights lie beside the old ones until all ranks have theirs. Then the pages change places, or
-//   are copied on the GPU, so addresses stay the same.
+//   A rank reads or writes the memory of ranks in the same pod directly, also from GPU to GPU (CUDA IPC), and has
+//   connections to the others. Its new weights lie beside the old ones until all ranks have theirs. Then the pages
+//   change places, or are copied on the GPU, so addresses stay the same.
 #ifndef CADRE_TRANSFER_H
 #define CADRE_TRANSFER_H
 

@@ -58,7 +58,7 @@ static int setup(void **state)
     assert_int_equal(back_buffer_lay(t.back_buffer, &(struct blocks){&t.taken, 1, NULL}, &err), 0);
     t.room = (struct block){back_buffer_at(t.back_buffer, 0), LEN / 4, false};
     t.to = (struct blocks){&t.room, 1, NULL};
-    t.window = window_new(&t.to);
+    t.window = window_new_room(&t.to);
     window_place(&t.place);
     window_show(t.window, &t.place);
     return 0;
@@ -123,7 +123,7 @@ static void who_comes_late_writes_to_nothing(void **state)
         assert_int_equal(((char *)back_buffer_at(t.back_buffer, 0))[i], 0);
 }
 
-static void what_is_on_a_device_or_elsewhere_is_refused(void **state)
+static void what_is_elsewhere_or_no_room_is_refused(void **state)
 {
     (void)state;
     struct err err = ERR_INIT;
@@ -132,7 +132,7 @@ static void what_is_on_a_device_or_elsewhere_is_refused(void **state)
     assert_int_equal(local_receiver_new(&t.place, &here, &(bool){true}, 1, &t.from, &t.receiver, &err),
                      ERR_UNAVAILABLE);
     assert_null(t.receiver);
-    t.window->blocks[0].kind = WINDOW_HANDLE;
+    t.window->blocks[0].kind = WINDOW_MEMORY;
     assert_int_equal(look(&err), ERR_UNAVAILABLE);
     assert_null(t.receiver);
 }
@@ -143,7 +143,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(each_run_gets_to_its_place, setup, teardown),
         cmocka_unit_test_setup_teardown(who_has_left_gets_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(who_comes_late_writes_to_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_is_on_a_device_or_elsewhere_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_elsewhere_or_no_room_is_refused, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

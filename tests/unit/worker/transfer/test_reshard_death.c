@@ -77,18 +77,30 @@ static void all_or_none_have_new_weights_whoever_dies_at_any_moment(void **state
     victims(SIGKILL, true, false, 3, all);
 }
 
-static void so_it_is_with_two_receivers(void **state)
-{
-    (void)state;
-    victims(SIGKILL, true, false, 2, deciding_of_two);
-}
-
 static void all_or_none_have_new_weights_whoever_stands_still_at_any_moment(void **state)
 {
     (void)state;
     victims(SIGSTOP, true, false, 3, center);
     victims(SIGSTOP, true, false, 3, others_of_three);
     victims(SIGSTOP, false, false, 2, deciding_of_two);
+}
+
+// With as many senders as receivers, senders write.
+static void so_it_is_where_senders_write(void **state)
+{
+    (void)state;
+    victims(SIGKILL, true, false, 2, all);
+    victims(SIGSTOP, true, false, 2, all);
+}
+
+// The witness has bytes left to write, and a receiver does not hear that it keeps the old weights.
+static void a_witness_that_cannot_write_waits_no_longer_than_others(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    c.n_receivers = 2;
+    c.refused = TROOP_NO_SECOND_WRITE;
+    one_victim(SIGSTOP, &c, 1, "begun");
 }
 
 static void so_it_is_with_connections_of_the_last_transfer(void **state)
@@ -162,7 +174,7 @@ static void the_dead_is_named_even_if_the_witness_has_not_seen_who_asks(void **s
     struct troop_scene c = troop_plain;
     struct troop_said said[TROOP_MAX];
     (void)state;
-    c.absent = c.alike = true; // nothing is written
+    c.absent = true;
     c.victim = 0;
     c.fault = "moved";
     c.signal = SIGKILL;
@@ -179,7 +191,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_or_none_have_new_weights_whoever_dies_at_any_moment),
-        cmocka_unit_test(so_it_is_with_two_receivers),
+        cmocka_unit_test(so_it_is_where_senders_write),
+        cmocka_unit_test(a_witness_that_cannot_write_waits_no_longer_than_others),
         cmocka_unit_test(all_or_none_have_new_weights_whoever_stands_still_at_any_moment),
         cmocka_unit_test(so_it_is_with_connections_of_the_last_transfer),
         cmocka_unit_test(so_it_is_with_connections_and_relays),

@@ -91,7 +91,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *m, int flags)
 // What is written to the memory of others
 
 static uint64_t written;
-static bool refused;
+static enum troop_refusal refused;
 
 ssize_t __real_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
                                  unsigned long n_there, unsigned long flags);
@@ -100,6 +100,10 @@ ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned l
 ssize_t __wrap_process_vm_writev(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
                                  unsigned long n_there, unsigned long flags)
 {
+    if (refused == TROOP_NO_WRITE || (refused == TROOP_NO_SECOND_WRITE && written)) {
+        errno = EPERM;
+        return -1;
+    }
     ssize_t n = __real_process_vm_writev(pid, here, n_here, there, n_there, flags);
     written += n > 0 ? (uint64_t)n : 0;
     return n;
@@ -112,7 +116,7 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned lo
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *here, unsigned long n_here, const struct iovec *there,
                                 unsigned long n_there, unsigned long flags)
 {
-    if (!refused)
+    if (refused != TROOP_NO_READ)
         return __real_process_vm_readv(pid, here, n_here, there, n_there, flags);
     errno = EPERM;
     return -1;
@@ -365,6 +369,9 @@ static struct window_place place_of(const struct troop_scene *c, int index)
     return place;
 }
 
+// So that weights of this size take several steps.
+static const struct mover_sizes sizes = {.step = 100 * 1000, .least_written = 1000, .told = 200 * 1000};
+
 static int be_member(const struct troop_scene *c, int index, int out, const char *fault)
 {
     struct weights w;
@@ -394,12 +401,13 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .direct = c->direct,
                                     .groups = {"actor", "rollout"},
                                     .progress = &progress,
+                                    .sizes = &sizes,
                                     .ways = {host, join, (void *)(uintptr_t)c},
                                     .contacts = &contacts};
     if (c->again)
         know_each_other(c, index, &config, &w);
     lie = index == c->n_receivers ? c->lie : TROOP_TRUTH;
-    refused = c->refused && index >= c->n_receivers;
+    refused = index >= c->n_receivers ? c->refused : TROOP_LET;
     if (index == c->victim)
         setenv("CADRE_TRANSFER_FAULT", fault, 1);
     int code = reshard(&config, &a, &result, &err);

@@ -14,6 +14,12 @@ enum {
     TROOP_BYTES = 64 * 4 * 4096 * 4 + 30 * 7 * 8 + 1000 * 2, // of all tensors
 };
 
+enum troop_refusal { // what the kernel does not let them do with the memory of receivers
+    TROOP_LET,
+    TROOP_NO_READ,
+    TROOP_NO_WRITE,
+    TROOP_NO_SECOND_WRITE, // that moves anything
+};
 enum troop_lie { TROOP_TRUTH, TROOP_LIES_ABOUT_SIDE, TROOP_LIES_ABOUT_ERROR };
 
 struct troop_scene {
@@ -34,9 +40,9 @@ struct troop_scene {
     // Letters of the machine and the container of each member; NULL = all are in this one.
     const char *const *places;
     uint64_t piece_max;
-    bool alike;         // all receivers get all
-    enum troop_lie lie; // of the first sender, to the center
-    bool refused;       // senders may not look at the memory of receivers
+    bool alike;                 // all receivers get all
+    enum troop_lie lie;         // of the first sender, to the center
+    enum troop_refusal refused; // to senders
 };
 
 struct troop_said { // by a member at its end
