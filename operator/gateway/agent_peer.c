@@ -108,8 +108,10 @@ int agent_upgrade(struct connection *c, struct err *err)
     struct arena a = ARENA_INIT;
     struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
-    if (str_empty(c->token) || !authority->pod)
+    if (str_empty(c->token))
         return 0; // a worker process
+    if (!authority->pod)
+        return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
     int r = authority->pod(authority->ctx, c->token, &a, &claims, err);
     if (r == 0)
         snprintf(c->name, sizeof c->name, "the agent of pod %s/%s", claims.ns, claims.pod);

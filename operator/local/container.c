@@ -1,56 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/container.h"
 
-#include "operator/api/json_table.h"
-#include "operator/api/resource.h"
+#include "operator/api/quantity.h"
 
-#include <string.h>
+#include <cjson/cJSON.h>
 
-struct one {
-    struct container container;
-    struct resources requests, limits;
-};
+static const cJSON *get(const cJSON *of, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(of, name);
+}
 
-struct template_view {
-    struct one *items;
-    size_t n;
-};
+static int read_words(const cJSON *of, const char *name, struct arena *a, const char ***ret, size_t *ret_n,
+                      struct err *err)
+{
+    const cJSON *list = get(of, name), *word;
+    *ret = arena_array(a, (size_t)cJSON_GetArraySize(list), sizeof **ret);
+    cJSON_ArrayForEach(word, list) {
+        const char *s = cJSON_GetStringValue(word);
+        if (!s)
+            return err_set(err, ERR_INVALID, "spec.template.spec.containers[0].%s must be a list of strings", name);
+        (*ret)[(*ret_n)++] = arena_strdup(a, s);
+    }
+    return 0;
+}
 
-#define VARIABLE(field) offsetof(struct container_variable, field)
-#define ONE(field) offsetof(struct one, field)
+static void read_environment(const cJSON *of, struct arena *a, struct container *ret)
+{
+    const cJSON *list = get(of, "env"), *variable;
+    ret->env = arena_array(a, (size_t)cJSON_GetArraySize(list), sizeof *ret->env);
+    cJSON_ArrayForEach(variable, list) {
+        const char *name = cJSON_GetStringValue(get(variable, "name"));
+        const char *value = cJSON_GetStringValue(get(variable, "value"));
+        if (name && value)
+            ret->env[ret->n_env++] = (struct container_variable){arena_strdup(a, name), arena_strdup(a, value)};
+    }
+}
 
-// clang-format off
-static const struct json_table variable_table = JSON_TABLE(struct container_variable,
-    {"name", J_STRING, VARIABLE(name), .required = true},
-    {"value", J_STRING, VARIABLE(value)});
-static const struct json_table resources_table = JSON_TABLE(struct one,
-    {"requests", J_QUANTITIES, ONE(requests)},
-    {"limits", J_QUANTITIES, ONE(limits)});
-static const struct json_table container_table = JSON_TABLE(struct one,
-    {"command", J_STRINGS, ONE(container.command), ONE(container.n_command)},
-    {"args", J_STRINGS, ONE(container.args), ONE(container.n_args)},
-    {"env", J_LIST, ONE(container.env), ONE(container.n_env), .table = &variable_table},
-    {"resources", J_OBJECT, .table = &resources_table});
-static const struct json_table template_table = JSON_TABLE(struct template_view,
-    {"containers", J_LIST, offsetof(struct template_view, items), offsetof(struct template_view, n),
-     .table = &container_table});
-// clang-format on
+// A quantity may be a string or a number.
+static int64_t read_cpu(const cJSON *of, struct arena *a)
+{
+    const cJSON *resources = get(of, "resources"), *v = get(get(resources, "requests"), "cpu");
+    struct err ignored = ERR_INIT; // the decoder of the template has looked at it
+    int64_t milli = 0;
+    v = v ? v : get(get(resources, "limits"), "cpu");
+    const char *text = cJSON_IsNumber(v) ? arena_printf(a, "%.15g", v->valuedouble) : cJSON_GetStringValue(v);
+    return text && quantity_parse(text, &milli, &ignored) == 0 ? milli : 0;
+}
+
+static int read_containers(const cJSON *list, struct arena *a, struct container *ret, struct err *err)
+{
+    const cJSON *first = cJSON_GetArrayItem(list, 0), *one;
+    int r = read_words(first, "command", a, &ret->command, &ret->n_command, err);
+    if (r == 0)
+        r = read_words(first, "args", a, &ret->args, &ret->n_args, err);
+    read_environment(first, a, ret);
+    cJSON_ArrayForEach(one, list)
+        ret->cpu_milli = amount_add(ret->cpu_milli, read_cpu(one, a));
+    return r;
+}
 
 int container_read(const char *template, struct arena *a, struct container *ret, struct err *err)
 {
-    struct template_view view = {0};
-    struct json *root = NULL;
     *ret = (struct container){0};
     if (!template)
         return 0;
-    int r = json_parse(template, strlen(template), NULL, a, &root, err);
-    if (r == 0)
-        r = json_decode(&template_table, json_get(root, "spec"), "spec.template.spec", &view, a, err);
-    if (r == 0 && view.n)
-        *ret = view.items->container;
-    for (size_t i = 0; i < view.n && r == 0; i++) {
-        int64_t asked = resources_get(&view.items[i].requests, RESOURCE_CPU);
-        ret->cpu_milli = amount_add(ret->cpu_milli, asked ? asked : resources_get(&view.items[i].limits, RESOURCE_CPU));
-    }
+    cJSON *root = cJSON_Parse(template);
+    if (!root)
+        return err_set(err, ERR_INVALID, "spec.template is not JSON");
+    int r = read_containers(get(get(root, "spec"), "containers"), a, ret, err);
+    cJSON_Delete(root);
     return r;
 }

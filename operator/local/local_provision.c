@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/local/local_provision.h"
 
-#include "common/base/json_writer.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object_decode.h"
 #include "operator/local/entry.h"
 #include "operator/reconcile/bundles.h"
 
+#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +30,17 @@ static void on_ended(void *ctx, struct local_group *g)
 
 static void answer(const struct entry *e, provisioner_done_fn done, void *done_ctx)
 {
-    struct arena a = ARENA_INIT;
-    const char *json = json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", e->ns, e->name, e->uid,
-                                  e->bound ? "Session" : "Detached");
-    done(done_ctx, json, strlen(json), &(struct err){0});
-    arena_done(&a);
+    cJSON *group = cJSON_CreateObject();
+    cJSON_AddStringToObject(group, "namespace", e->ns);
+    cJSON_AddStringToObject(group, "name", e->name);
+    cJSON_AddStringToObject(group, "uid", e->uid);
+    cJSON_AddStringToObject(group, "lifetime", e->bound ? "Session" : "Detached");
+    char *text = cJSON_PrintUnformatted(group);
+    if (!text)
+        abort();
+    done(done_ctx, text, strlen(text), &(struct err){0});
+    cJSON_free(text);
+    cJSON_Delete(group);
 }
 
 // The same request again, of a program that has come back or did not hear the answer.

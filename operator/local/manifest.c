@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1024 * 1024, PROCESSES_MAX = 1024 };
+enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
 
 static void add_list(const char **to, size_t *n, const char *const *list, size_t n_list)
 {
@@ -87,6 +87,9 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
                     (long long)processes, PROCESSES_MAX);
     worker.module = mapped(worker.module, map, a);
     launch_of(&worker, a, &launch);
+    size_t words = launch.n_command + container.n_command + container.n_args;
+    if (r == 0 && MAX(words, launch.n_env + container.n_env) > WORDS_MAX)
+        r = err_set(err, ERR_LIMIT, "more than %d arguments or variables", WORDS_MAX);
     ret->command = compose_command(&launch, &container, a);
     ret->environment = compose_environment(&launch, &container, a);
     ret->processes = (int)processes;
