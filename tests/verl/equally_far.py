@@ -45,10 +45,14 @@ def squeezed(line):
 
 
 def only_on_ray(cadre, ray):
-    """Ray prints a line in pieces if it reads the log of a worker while that writes; a piece may get lost, too."""
-    whole = list(map(squeezed, cadre))
+    """Ray prints a line in pieces if it reads the log of a worker while that writes, and may leave out a piece that it has
+    printed before. So a piece is good if Ray has not printed its line as a whole.
+    """
+    whole = set(map(squeezed, cadre))
+    in_pieces = whole - set(map(squeezed, ray))
     for line in dict.fromkeys(ray):
-        if not any(one.startswith(squeezed(line)) or one.endswith(squeezed(line)) for one in whole):
+        text = squeezed(line)
+        if text not in whole and not any(one.startswith(text) or one.endswith(text) for one in in_pieces):
             yield line
 
 

@@ -87,7 +87,8 @@ struct control *control_new(struct loop *loop, struct agent *agent, int fd, stru
     c->poll = loop_poll_read(loop, fd, on_readable, c, err);
     if (c->poll)
         return c;
-    err_set(err, ERR_INVALID, "--control %d: not a socket", fd);
+    if (err->code == 0)
+        err_set(err, ERR_INVALID, "--control %d: not a socket", fd);
     control_free(c);
     return NULL;
 }
