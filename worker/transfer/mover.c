@@ -129,6 +129,14 @@ static bool let_senders_write(struct mover *m)
     return any;
 }
 
+static void open_window(struct mover *m, bool relays)
+{
+    if (relays && m->config.shows)
+        m->window = window_new(m->config.blocks);
+    else if (!relays && let_senders_write(m))
+        m->window = window_new_room(m->config.blocks);
+}
+
 struct mover *mover_new(const struct mover_config *config)
 {
     struct mover *m = xcalloc(1, sizeof *m);
@@ -146,16 +154,12 @@ struct mover *mover_new(const struct mover_config *config)
     if (!config->sends)
         add_sources(m);
     size_t sources = m->n;
-    m->turn = sources ? config->rank % sources : 0; // receivers begin with different senders
     for (uint32_t i = 0; i < m->n_to; i++)
         m->takers[i] = add_peer(m, true, i, !config->sends);
-    if (config->sends)
-        m->turn = m->n ? config->rank % m->n : 0;
-    bool relays = !config->sends && m->n > sources;
-    if (relays && config->shows)
-        m->window = window_new(config->blocks);
-    else if (!config->sends && !relays && let_senders_write(m))
-        m->window = window_new_room(config->blocks);
+    size_t direct = config->sends ? m->n : sources;
+    m->turn = direct ? config->rank % direct : 0; // ranks begin with different ones of the other side
+    if (!config->sends)
+        open_window(m, m->n > sources);
     return m;
 }
 
