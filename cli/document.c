@@ -16,7 +16,8 @@ cJSON *document_read(const struct buf *text, struct err *err)
 
 const cJSON *document_get(const cJSON *of, const char *name)
 {
-    return cJSON_GetObjectItemCaseSensitive(of, name);
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(of, name);
+    return cJSON_IsNull(v) ? NULL : v;
 }
 
 const char *document_str(const cJSON *of, const char *name)

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 cJSON *document_read(const struct buf *text, struct err *err); // NULL: ERR_INVALID. For cJSON_Delete()
-const cJSON *document_get(const cJSON *of, const char *name);  // NULL: no such member, or no object
+const cJSON *document_get(const cJSON *of, const char *name);  // NULL: no such member, it is null, or no object
 const char *document_str(const cJSON *of, const char *name);   // a member; NULL: it is not a string
 int64_t document_i64(const cJSON *of, const char *name);       // a member; 0: it is not an integer
 bool document_integer(const cJSON *v, int64_t *ret); // of a value; false: it is not an integer, *ret is as before

@@ -7,7 +7,8 @@
 
 static const cJSON *get(const cJSON *of, const char *name)
 {
-    return cJSON_GetObjectItemCaseSensitive(of, name);
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(of, name);
+    return cJSON_IsNull(v) ? NULL : v;
 }
 
 static int read_words(const cJSON *of, const char *name, struct arena *a, const char ***ret, size_t *ret_n,

@@ -33,7 +33,7 @@ class Group:
         if pool is not None and getattr(pool, "client", None) is not client:
             raise TypeError(f"Group {name}: pool={pool!r} is not a pool of this client: client.Pool() makes one")
         if pool is None and not client.local and not (what.get("image") or what.get("template")):
-            raise TypeError(f"Group {name} needs image=: pods run one, which has what the ranks need")
+            raise TypeError(f"Group {name} needs image=: the container image of its pods, with python3 and what the ranks need")
         if working_dir is not None or py_modules:
             archive = _archive.pack(working_dir, py_modules, excludes)
         manifest = _manifest.workergroup(name, worker=worker, archive=archive, **what)

@@ -31,6 +31,7 @@ static void members_of_another_type_count_as_missing(void **state)
     assert_int_equal(document_i64(d, "n"), -7);
     assert_null(document_str(d, "n"));
     assert_null(document_str(d, "S"));
+    assert_null(document_get(d, "z"));
     assert_null(document_str(document_get(d, "l"), "s"));
     assert_null(document_str(NULL, "s"));
     assert_int_equal(document_i64(d, "s"), 0);
