@@ -150,7 +150,10 @@ grep -qF "restart 3 in" "$work/err" || fail "not three"
 
 # A worker in Python, and a python3 that does not have the package
 sed 's|module: .*|python: nowhere}|; s|^spec:|spec:\n  restartPolicy: Never|' "$work/acc.yaml" >"$work/python.yaml"
-PYTHONPATH='' run python.yaml
+mkdir "$work/bare"
+printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" >"$work/bare/python3" # without what is installed
+chmod +x "$work/bare/python3"
+PYTHONPATH='' PATH=$work/bare:$PATH run python.yaml
 ended 1 "no package"
 for text in "No module named 'cadre'" "install the wheel cadre-sdk into it; or set PYTHONPATH to sdk/python"; do
     grep -qF "$text" "$work/err" || fail "does not say: $text"
