@@ -2,6 +2,7 @@
 """The weights of this rank for libcadre.so: the structs and functions of cadre/transfer.h."""
 
 import ctypes
+import functools
 from ctypes import POINTER, Structure, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
 from . import _library
@@ -32,6 +33,7 @@ FUNCTIONS = {
 }
 
 
+@functools.cache
 def _function(name):
     result, arguments = FUNCTIONS[name]
     try:
@@ -49,6 +51,7 @@ class Handle:
     def __init__(self):
         self._free = _function("weights_free")
         self._handle = _function("weights_new")()
+        self._told, self._list = None, None  # of the last transfer: mesh and blocks are mostly the same again
 
     def __del__(self):
         if getattr(self, "_handle", None):
@@ -58,14 +61,21 @@ class Handle:
         """Does what the call says, and answers it. blocks: (name, dtype, shape, split, address, size, on_device) of each
         tensor. stream: of CUDA, whose work comes first. The version of the weights that have arrived; None: none have.
         """
-        weights = WeightList(size=ctypes.sizeof(WeightList))
-        weights.mesh, weights.n_mesh = _array(c_uint32, mesh), len(mesh)
-        weights.weights, weights.n = _array(Weight, [self._weight(*b) for b in blocks]), len(blocks)
-        weights.stream = stream
-        result = _function("weights_move")(self._handle, call, ctypes.byref(weights))
+        if (mesh, blocks) != self._told:
+            self._told, self._list = (mesh, blocks), self._list_of(mesh, blocks)
+        self._list.stream = stream
+        result = _function("weights_move")(self._handle, call, ctypes.byref(self._list))
         _function("host_answered")(call, result)
         arrived = result == OK and _function("weights_arrived")(self._handle)
         return _function("weights_version")(self._handle).decode() if arrived else None
+
+    def begin(self, call):
+        """Likewise, for a step in which nothing moves."""
+        _function("host_answered")(call, _function("weights_move")(self._handle, call, None))
+
+    def _list_of(self, mesh, blocks):
+        return WeightList(ctypes.sizeof(WeightList), _array(c_uint32, mesh), len(mesh),
+                          _array(Weight, [self._weight(*b) for b in blocks]), len(blocks))
 
     @staticmethod
     def _weight(name, dtype, shape, split, address, size, on_device):

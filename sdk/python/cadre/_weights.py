@@ -5,7 +5,7 @@ import ctypes
 import math
 
 from . import _method, _moves
-from ._value import DTYPES, OnGpu, Tensor, on_host, room, stream
+from ._value import DTYPES, OnGpu, Tensor, in_place, on_host, room, stream
 from ._value._tensor import module_of
 
 
@@ -63,16 +63,22 @@ class _Block:
     """Where a block of this rank is: in its own memory, or in a copy that is written back if it is to receive."""
 
     def __init__(self, value, sends):
-        self.value, self.copy = value, None
-        t = Tensor.of(value)
-        _check_dtype(t.dtype)
-        self.dtype, self.size = t.dtype, t.data.nbytes
-        self.owner = value
-        self.on_device = type(t.data) is OnGpu and _is_in_a_row(value)
-        self.address = t.data.address if self.on_device else _address_in_place(value)
-        if self.address is None and sends:
-            self.owner, self.address = _readable(t)
-        elif self.address is None:
+        self.value, self.owner, self.copy, self.on_device = value, value, None, False
+        found = in_place(value)
+        if found:
+            self.dtype, self.size, self.address = found
+        else:
+            self._find(Tensor.of(value), sends)
+        _check_dtype(self.dtype)
+
+    def _find(self, tensor, sends):
+        self.dtype, self.size = tensor.dtype, tensor.data.nbytes
+        self.on_device = type(tensor.data) is OnGpu and _is_in_a_row(self.value)
+        if self.on_device:
+            self.address = tensor.data.address
+        elif sends:
+            self.owner, self.address = _readable(tensor)
+        else:
             self.copy = room(max(self.size, 1))
             self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.copy))
 
@@ -93,15 +99,6 @@ class _Block:
 
 def _is_in_a_row(value):
     return module_of(value) != "torch" or value.is_contiguous()
-
-
-def _address_in_place(value):
-    """Of values that lie in memory of the host in a row, and may be written; None: they do not."""
-    if module_of(value) == "torch":
-        return value.data_ptr() if value.device.type == "cpu" and value.is_contiguous() and not value.is_conj() and (
-            not value.is_neg()) else None
-    array = getattr(value, "__array_interface__", None) if module_of(value) == "numpy" else None
-    return array["data"][0] if array and value.flags.c_contiguous and value.flags.writeable else None
 
 
 def _readable(tensor):
@@ -146,7 +143,7 @@ class Weights:
         handle = self._cadre_moves
         call = _method.call.get().handle
         if step.get("step") != "move":
-            handle.move(call, (), ())
+            handle.begin(call)
             return _method.ANSWERED
         names = step.get("names")
         given = self._blocks(None if names is None else set(names))

@@ -13,10 +13,10 @@ from . import _arrays, _batch, _document, _json, _pickle, _proto
 from ._batch import Batch
 from ._gpu import OnGpu, on_host, size, stream
 from ._room import copy, room
-from ._tensor import DTYPES, Tensor
+from ._tensor import DTYPES, Tensor, in_place
 
 __all__ = ["Batch", "Body", "DTYPES", "OnGpu", "Tensor", "copy", "decode", "decode_call", "encode_call", "encode_result",
-           "list_of", "on_host", "room", "size", "stream"]
+           "in_place", "list_of", "on_host", "room", "size", "stream"]
 
 _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 

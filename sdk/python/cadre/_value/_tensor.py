@@ -18,6 +18,9 @@ DTYPES = {"BOOL": (8, "?", "bool"), "F4": (4, None, None), "F6_E2M3": (6, None, 
           "F32": (32, "<f4", "float32"), "C64": (64, "<c8", "complex64"), "F64": (64, "<f8", "float64"),
           "I64": (64, "<i8", "int64"), "U64": (64, "<u8", "uint64")}
 _OF_TORCH = {name: dtype for dtype, (_, _, name) in DTYPES.items() if name}
+# The typestr of an array: "<f4", "|u1", "|b1".
+_OF_TYPESTR = {name if name[0] == "<" else f"|{'b1' if name == '?' else name}": dtype
+               for dtype, (_, name, _) in DTYPES.items() if name}
 # Of ml_dtypes, whose dtypes numpy knows by name only.
 _OF_NUMPY_NAME = {"bfloat16": "BF16", "float8_e5m2": "F8_E5M2", "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0",
                   "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"}
@@ -135,11 +138,26 @@ def flat(view):
 
 def _of_array(array, value, name):
     address, shape, typestr = array
-    kind = next((dtype for dtype, (_, known, _) in DTYPES.items()
-                 if known and typestr in (known, f"|{known}", "|b1" if known == "?" else known)), None)
+    kind = _OF_TYPESTR.get(typestr)
     if kind is None:
         raise TypeError(f"{name} has values of the type {typestr!r}, for which safetensors has no dtype")
     return Tensor(kind, shape, OnGpu(address, math.prod(shape) * DTYPES[kind][0] // 8, value))
+
+
+def in_place(value):
+    """(dtype, size, address) of an array of numpy or a tensor of torch that lies in memory of the host in a row, and may be
+    written. None: it does not, or it is something else.
+    """
+    module = module_of(value)
+    array = getattr(value, "__array_interface__", None) if module == "numpy" else None
+    if array:
+        flags = value.flags
+        dtype = _OF_TYPESTR.get(array["typestr"]) or _OF_NUMPY_NAME.get(value.dtype.name)
+        return (dtype, value.nbytes, array["data"][0]) if dtype and flags.c_contiguous and flags.writeable else None
+    if module != "torch" or not hasattr(value, "data_ptr") or value.device.type != "cpu" or not is_plain_torch(value) or (
+            not value.is_contiguous() or value.is_conj() or value.is_neg()):
+        return None
+    return _OF_TORCH[str(value.dtype).rpartition(".")[2]], value.nbytes, value.data_ptr()
 
 
 def is_plain_numpy(value):
