@@ -17,8 +17,7 @@ enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64 };
 struct room {
     struct block block;
     char *at;
-    bool swaps;  // its own mapping: from the page of `at` to the page of its end
-    char *spare; // another one like it, which gets the old pages; NULL = the block is copied
+    bool swaps; // its own mapping: from the page of `at` to the page of its end
 };
 
 struct back_buffer {
@@ -47,18 +46,11 @@ static size_t mapped_len(const struct back_buffer *s, const char *at, size_t len
     return (size_t)(page_of(s, at + len + s->page - 1) - page_of(s, at));
 }
 
-static void unmap(const struct back_buffer *s, char *at, size_t len)
-{
-    if (at)
-        munmap(page_of(s, at), mapped_len(s, at, len));
-}
-
 static void drop(struct back_buffer *s)
 {
-    for (size_t i = 0; i < s->n; i++) {
-        unmap(s, s->rooms[i].swaps ? s->rooms[i].at : NULL, s->rooms[i].block.len);
-        unmap(s, s->rooms[i].spare, s->rooms[i].block.len);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rooms[i].swaps)
+            munmap(page_of(s, s->rooms[i].at), mapped_len(s, s->rooms[i].at, s->rooms[i].block.len));
     if (s->small_len)
         munmap(s->small, s->small_len);
     free(s->rooms);
@@ -74,11 +66,11 @@ void back_buffer_free(struct back_buffer *s)
 }
 
 // Memory for `len` bytes at an address that is like `like` within a huge page, so that the kernel exchanges whole huge
-// pages; an image may not have them by itself. NULL: there is none.
-static char *map_like(const struct back_buffer *s, const char *like, size_t len)
+// pages. `access`: of mmap(). NULL: there is none.
+static char *map_like(const struct back_buffer *s, const char *like, size_t len, int access)
 {
     size_t offset = (uintptr_t)like & (HUGE_PAGE - 1), size = offset + len + HUGE_PAGE;
-    char *all = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *all = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED)
         return NULL;
     char *begin = (char *)(((uintptr_t)all + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1)), *at = begin + offset;
@@ -87,7 +79,6 @@ static char *map_like(const struct back_buffer *s, const char *like, size_t len)
         munmap(all, (size_t)(first - all));
     if (all + size > end)
         munmap(end, (size_t)(all + size - end));
-    (void)madvise(first, (size_t)(end - first), MADV_HUGEPAGE);
     return at;
 }
 
@@ -103,12 +94,12 @@ static bool is_same(const struct back_buffer *s, const struct blocks *b)
 
 static int lay_long(struct back_buffer *s, struct room *r, struct err *err)
 {
-    r->at = map_like(s, r->block.data, r->block.len);
+    r->at = map_like(s, r->block.data, r->block.len, PROT_READ | PROT_WRITE);
     if (!r->at)
         return err_set(err, ERR_NOMEM, "no memory for %zu bytes of new weights beside the old ones: %s", r->block.len,
                        strerror(errno));
     r->swaps = true;
-    r->spare = map_like(s, r->block.data, r->block.len);
+    (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_HUGEPAGE); // an image may not have them
     return 0;
 }
 
@@ -179,26 +170,35 @@ void *back_buffer_at(const struct back_buffer *s, size_t i)
     return s->rooms[i].at;
 }
 
-// The whole pages of the block change places with those of the room, which is where the spare was afterwards. Other
-// threads never see a hole in the block. False: nothing was changed, and it must be copied.
-static bool swap_pages(struct room *r, char *first, size_t len)
+// The whole pages of the block change places with those of the room, whose address is another one afterwards. Other
+// threads never see a hole in the block. False: nothing was changed, or only the room has: it must be copied.
+static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_t len)
 {
-    const int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP; // the pages move, and leave empty memory behind
     size_t before = (size_t)(first - (char *)r->block.data);
-    char *from = r->at + before, *old = r->spare;
-    if (!old)
+    char *from = r->at + before, *to = map_like(s, r->block.data, r->block.len, PROT_NONE);
+    if (!to)
         return false;
-    if (mremap(first, len, len, how, old + before) == MAP_FAILED) {
-        r->spare = NULL; // it may have a hole, and somebody else's memory there
+    // The old pages go to a new place, and leave empty memory behind.
+    if (mremap(first, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to + before) == MAP_FAILED) {
+        munmap(page_of(s, to), mapped_len(s, to, r->block.len));
         return false;
     }
-    if (mremap(from, len, len, how, first) == MAP_FAILED) {
-        (void)mmap(first, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, first) == MAP_FAILED) {
         memcpy(first, from, len);
+        munmap(page_of(s, to), mapped_len(s, to, r->block.len));
         return true;
     }
-    r->spare = r->at;
-    r->at = old;
+    // What shares a page with something else stays where it is in the block; the room needs memory there again.
+    char *end = to + before + len, *last = page_of(s, to + r->block.len + s->page - 1);
+    if (to + before > page_of(s, to))
+        (void)mprotect(page_of(s, to), s->page, PROT_READ | PROT_WRITE);
+    if (last > end)
+        (void)mprotect(end, s->page, PROT_READ | PROT_WRITE);
+    if (from > page_of(s, r->at))
+        munmap(page_of(s, r->at), s->page);
+    if (page_of(s, r->at + r->block.len + s->page - 1) > from + len)
+        munmap(from + len, s->page);
+    r->at = to;
     return true;
 }
 
@@ -214,7 +214,7 @@ static size_t swap_room(struct back_buffer *s, struct room *r)
     // The ends first: the room goes with its pages.
     memcpy(data, r->at, (size_t)(first - data));
     memcpy(last, r->at + (last - data), (size_t)(end - last));
-    if (swap_pages(r, first, (size_t)(last - first)))
+    if (swap_pages(s, r, first, (size_t)(last - first)))
         return (size_t)(first - data) + (size_t)(end - last);
     memcpy(first, r->at + (first - data), (size_t)(last - first));
     return r->block.len;

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory for new weights beside the old ones. When they are whole, both change places: the pages of long blocks are
 // exchanged, and only what shares a page with something else is copied. So nobody has to be told of a new address, and
-// the old pages are there for the next transfer, which then finds memory that needs no page faults. An exchange is two
-// calls of the kernel: a spare mapping, which has no pages, takes the old ones, and what was the room is the next
-// spare.
+// the old pages are there for the next transfer, which then finds memory that needs no page faults.
 //
 // Pages are exchanged if they are private memory of no file, readable and writable. Shared memory, mapped files and the
 // heap of brk() are copied. Blocks on the device have their room there, which is freed after the transfer.
@@ -13,7 +11,7 @@
 
 enum {
     BACK_BUFFER_SWAP_MIN = 1 << 20, // shorter blocks are copied
-    BACK_BUFFER_SWAPS_MAX = 6144, // each takes four or five of the kernel's 65,530 mappings of a process, eight at most
+    BACK_BUFFER_SWAPS_MAX = 8192,   // each takes up to four of the kernel's 65,530 mappings of a process
 };
 
 struct back_buffer;

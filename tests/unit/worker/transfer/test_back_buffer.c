@@ -14,7 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -154,41 +153,6 @@ static void later_rounds_need_no_page_faults(void **state)
     munmap(memory, LONG);
 }
 
-static int count_mappings(void)
-{
-    int n = 0, c;
-    FILE *f = fopen("/proc/self/maps", "re");
-    while (f && (c = getc(f)) != EOF)
-        n += c == '\n';
-    assert_non_null(f);
-    fclose(f);
-    return n;
-}
-
-// A process may have 65,530 of them.
-static void a_block_takes_at_most_eight_mappings(void **state)
-{
-    (void)state;
-    enum { N = 16, EACH = 4 << 20 };
-    char *memory = map(MAP_PRIVATE, N * EACH);
-    struct block list[N];
-    for (int i = 0; i < N; i++)
-        list[i] = (struct block){memory + i * EACH + 100, EACH - 1000, false};
-    const struct blocks blocks = {list, N, NULL};
-    struct back_buffer *s = back_buffer_new(true);
-    struct err err = ERR_INIT;
-    int before = count_mappings();
-    for (int round = 0; round < 9; round++) {
-        assert_int_equal(back_buffer_lay(s, &blocks, &err), 0);
-        for (int i = 0; i < N; i++)
-            *(char *)back_buffer_at(s, (size_t)i) = 1;
-        assert_true(swap(s) <= (size_t)N * 2 * PAGE);
-        assert_true(count_mappings() - before <= 8 * N);
-    }
-    back_buffer_free(s);
-    munmap(memory, N * EACH);
-}
-
 struct watcher {
     const char *block;
     atomic_bool over;
@@ -286,7 +250,6 @@ int main(void)
         cmocka_unit_test(what_must_not_move_is_copied),
         cmocka_unit_test(many_blocks_and_empty_ones_have_rooms_of_their_own),
         cmocka_unit_test(later_rounds_need_no_page_faults),
-        cmocka_unit_test(a_block_takes_at_most_eight_mappings),
         cmocka_unit_test(other_threads_never_find_a_hole),
         cmocka_unit_test(nothing_is_ever_again_where_an_abandoned_room_was),
         cmocka_unit_test(only_private_memory_of_no_file_is_ones_own),
