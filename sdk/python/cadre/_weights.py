@@ -149,7 +149,7 @@ class Weights:
         given = self._blocks(None if names is None else set(names))
         mesh = next((list(b.mesh.values()) for b in given.values()), ())
         blocks = {name: _Block(b.block, step.get("sends")) for name, b in given.items()}
-        said = [(name, b.dtype, given[name].shape, given[name].row(), b.address, b.size, b.on_device)
+        said = [(name, b.dtype, tuple(given[name].shape), given[name].row(), b.address, b.size, b.on_device)
                 for name, b in blocks.items()]
         version = handle.move(call, mesh, said, stream())
         if version is not None:
