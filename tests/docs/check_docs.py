@@ -196,17 +196,23 @@ def check_documents():
 
 
 def check_architecture():
-    """The two walks name at most twelve files each, which exist. The picture has the states of a call that the code has,
-    and no other; a new call is its beginning."""
+    """The two walks name at most twelve files each, which exist. The picture has the states and the arrows of a call
+    that the code has, and no others; a new call is its beginning, and each state may lead to its end."""
     text, paths = read("docs/architecture.md"), tree()
     for walk in ("## A pod in twelve files", "## A call in twelve files"):
         files = re.findall(r"^\| `([\w/]+\.c)` \|", section(text, walk), re.M)
         check(f"docs/architecture.md: {walk[3:]}", ([] if 6 < len(files) <= 12 else [f"{len(files)} files"]) +
               [f"no {f}" for f in files if f not in paths])
-    drawn = set(re.findall(r"\w+", re.sub(r":.*", "", text.partition("stateDiagram-v2\n")[2].partition("```")[0])))
+    picture = re.sub(r":.*", "", text.partition("stateDiagram-v2\n")[2].partition("```")[0])
+    drawn = set(re.findall(r"\w+", picture))
     states = {state.capitalize() for state in re.findall(r"^    CALL_(\w+),", re.search(
         r"enum call_state \{.*?\};", read("operator/proxy/call.h"), re.S)[0], re.M)} - {"New"}
     check("docs/architecture.md draws every state of a call", difference(states, drawn, "call.h", "the picture"))
+    rows = re.findall(r"\[CALL_(\w+)\] = (.*?),", read("operator/proxy/call.c"))
+    arrows = {f"{now.capitalize()} to {next.capitalize()}" for now, to in rows for next in re.findall(r"TO\((\w+)\)", to)}
+    drawn = {f"{now.replace('[*]', 'New')} to {next}" for now, next in re.findall(r"(\S+) --> (\w+)", picture)}
+    drawn = {arrow for arrow in drawn if not arrow.endswith("Answered")}
+    check("docs/architecture.md draws every arrow between them", difference(arrows, drawn, "call.c", "the picture"))
 
 
 def answers_at_once(script):
