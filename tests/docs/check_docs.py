@@ -111,7 +111,7 @@ def check_modes():
 
     calls, protocol = read("docs/calls.md"), read("docs/protocol.md")
     has("docs/protocol.md numbers", section(protocol, "### Calls"), lambda name, small, n: rf"^\| {n} \| {name} \|")
-    has("docs/protocol.md cuts", section(protocol, "### Pieces"), lambda name, small, n: rf"^\|[^|]*\b(?i:{name})\b[^|]*\|")
+    has("docs/protocol.md splits", section(protocol, "### Pieces"), lambda name, small, n: rf"^\|[^|]*\b(?i:{name})\b[^|]*\|")
     has("docs/calls.md lists", calls, lambda name, small, n: rf"^\| `ALL` \|[^|]*`{name}`")
     has("docs/calls.md draws", section(calls, "### Pictures"), lambda name, small, n: rf"\b{name}\b")
     has("the manual page lists", read("docs/man/kubectl-cadre.1"), lambda name, small, n: rf"^\.BR? {small}\b")

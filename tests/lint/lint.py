@@ -91,9 +91,10 @@ RETIRED = (
     # On the wire the role is still "controller", and verl has a package of that name.
     (r'(?<!group_)(?<!single_)(?<!["a-z])controller(?!\w*\\?"|, agent)', CALLS, "client; a controller is a loop that reconciles"),
     (r"errand", ("",), "group change"),
-    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/"), "the word of the glossary (docs/architecture.md)"),
-    (r"(?<![a-z])deal_|struct deal\b|\bdeals? out\b|\bdealt out\b", ("operator/", "common/", "worker/", "sdk/", "cli/"),
-     "split, or dispatch plan"),
+    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"), "the word of the glossary (docs/architecture.md)"),
+    (r"(?i)(?<![a-z])deal_|struct deal\b|dealing out|(?<![a-z])deal(?:s|t)?[ _](?:[a-z]+[ _])?out(?![a-z])", ("",),
+     "split, distribute, or dispatch plan"),
+    (r"(?i)(?<![a-z])cut(?:s|ting)?[_ ](?:and[_ ]join|batch|columns|meta|pieces|rows|tensors)", ("",), "split"),
     (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", ("operator/", "common/", "worker/", "sdk/"),
      "what it is or does"),
     (r"(?<![a-z])(?:party|neighbor|standby)(?![a-z])", ("worker/transfer/",), "participant, local sender, back buffer"),
@@ -103,7 +104,8 @@ RETIRED = (
     (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
-    (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
+    (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
+     ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )
 
 # Phrases that make a sentence hard to read, in documents, comments and messages. A comment may break inside of one.
@@ -343,6 +345,11 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/proxy/a.c", C_HEAD + "struct errand *e;\nint x = group_seats();\n", ["word", "word"]),
     ("operator/proxy/a.c", C_HEAD + "int proxy_seat_of; // SEAT-free\n", ["word"]),
     ("worker/agent/a.c", C_HEAD + "struct keeper *k;\n", ["word"]),
+    ("tests/unit/operator/gateway/test_a.c", C_HEAD + "struct peer keeper;\n", ["word"]),
+    ("operator/proxy/a.c", C_HEAD + "// Dealing out. It deals them out, and is dealt_out.\n", ["word"] * 3),
+    ("common/loop.c", C_HEAD + "// What was dealt with; a line that is cut and kept.\n", []),
+    ("tests/fuzz/a.c", C_HEAD + "int cut_and_join(void); // cuts rows\n", ["word", "word"]),
+    ("tests/unit/operator/proxy/test_a.c", C_HEAD + "#define STALL_TEST(fn) installs(fn)\n", ["word"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),
