@@ -104,6 +104,7 @@ RETIRED = (
     (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
+    (r"(?i)reservation", ("",), "PlacementGroup, or bundles"),
     (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
      ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )
@@ -348,6 +349,7 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("tests/unit/operator/gateway/test_a.c", C_HEAD + "struct peer keeper;\n", ["word"]),
     ("operator/proxy/a.c", C_HEAD + "// Dealing out. It deals them out, and is dealt_out.\n", ["word"] * 3),
     ("common/loop.c", C_HEAD + "// What was dealt with; a line that is cut and kept.\n", []),
+    ("bench/a.c", C_HEAD + "int reservations; // of a Reservation\n", ["word", "word"]),
     ("tests/fuzz/a.c", C_HEAD + "int cut_and_join(void); // cuts rows\n", ["word", "word"]),
     ("tests/unit/operator/proxy/test_a.c", C_HEAD + "#define STALL_TEST(fn) installs(fn)\n", ["word"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
