@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatch and execute modes: the one table of them, which cadre/worker.h, cadre/client.h, the other languages and
 // Cadre itself read. docs/calls.md has a picture of each, docs/protocol.md says exactly who gets what. A new mode
-// touches six files: a row here, its rule in common/wire/dispatch.c (if none fits), a test in tests/unit/common/wire/
-// test_dispatch.c, and its name or picture in docs/calls.md, docs/protocol.md and docs/man/kubectl-cadre.1.
+// is a row here, its rule in common/wire/dispatch.c (if none fits) with a test in tests/unit/common/wire/
+// test_dispatch.c, and its picture in docs/calls.md. The lists in docs/calls.md, docs/protocol.md and
+// docs/man/kubectl-cadre.1 must have the modes of this table, and no others: tests/docs/check_docs.py compares them.
 #ifndef CADRE_MODES_H
 #define CADRE_MODES_H
 
