@@ -2,7 +2,7 @@
 // group.stats of some groups, from every replica of the operator: each replica knows only the calls of its own clients.
 //
 // We cannot choose the replica of a connection: the API server takes any, and naming one needs rights to its pod that
-// callers do not have. The survey therefore connects until it has reached all replicas that the answers name. With
+// clients do not have. The survey therefore connects until it has reached all replicas that the answers name. With
 // --server, it tries the addresses of the name in turn.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One long batch: cut for the ranks of a group, echoed, and joined.
+// One long batch: split for the ranks of a group, echoed, and joined.
 #pragma once
 
 #include <stddef.h>

@@ -292,7 +292,7 @@ static void measure_idle(void)
     }
 }
 
-// Cut, echoed and joined; beside it the same number of bytes there and back through the bare relay.
+// Split, echoed and joined; beside it the same number of bytes there and back through the bare relay.
 static void measure_batch(void)
 {
     const size_t bytes = (size_t)1 << 30;

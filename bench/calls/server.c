@@ -36,7 +36,7 @@ static uint64_t admit(void *ctx, const char *token, const char *ns, authority_do
 {
     struct err err = ERR_INIT;
     (void)ctx, (void)token, (void)ns;
-    done(done_ctx, &(struct caller){.name = "bench"}, 0, &err);
+    done(done_ctx, &(struct client_user){.name = "bench"}, 0, &err);
     return 0;
 }
 

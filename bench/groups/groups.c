@@ -4,9 +4,9 @@
 #include "bench/groups/contest.h"
 #include "bench/groups/floor.h"
 #include "bench/groups/parts.h"
+#include "bench/groups/placementgroups.h"
 #include "bench/groups/raw.h"
 #include "bench/groups/report.h"
-#include "bench/groups/reservations.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -19,13 +19,13 @@ enum { IN_FLIGHT = 32, WAIT_S = 300, CREATES = 1000, RESTART_SETTLES_MS = 1500 }
 
 struct settings {
     const char *kubeconfig, *operator_kubeconfig, *program, *log, *ns, *noise_kubeconfig;
-    int64_t noise_rate, noise_at_once, port, singles, pairs, thousands, restarts, starts, creates, reservations,
-        kiloreservations, parts, reservation_parts;
+    int64_t noise_rate, noise_at_once, port, singles, pairs, thousands, restarts, starts, creates, placementgroups,
+        kiloplacementgroups, parts, placementgroup_parts;
 };
 
 struct results {
     struct contest single, hundred, thousand;
-    struct reservations reserved_hundred, reserved_thousand;
+    struct placementgroups reserved_hundred, reserved_thousand;
     struct samples start_empty, start_full;
     struct samples restart_floor, restart_alone, restart_among;
     struct samples raw, made; // microseconds a pod
@@ -169,8 +169,8 @@ static void run(struct bench *b, const struct settings *s, struct results *r)
     if (s->restarts || s->starts)
         among(b, s, r->present, &r->restart_among, &r->start_full);
     creates(b, s->creates, &r->raw, &r->made);
-    reservations_run(b, 100, 1, (int)s->reservations, &r->reserved_hundred);
-    reservations_run(b, 1000, 3, (int)s->kiloreservations, &r->reserved_thousand);
+    placementgroups_run(b, 100, 1, (int)s->placementgroups, &r->reserved_hundred);
+    placementgroups_run(b, 1000, 3, (int)s->kiloplacementgroups, &r->reserved_thousand);
 }
 
 // --- the table
@@ -243,8 +243,8 @@ static void report(const struct bench *b, const struct results *r)
     report_contest("1,000 groups of 8", &r->thousand, 1.3);
     report_cpu(b, "1,000 groups of 8", &r->thousand);
     report_pairs("create only, our client (floor: raw connections)", "us/pod", &r->raw, &r->made, 1.2);
-    reservations_report(b, "100 PlacementGroups of 1", 100, &r->reserved_hundred, 1.5);
-    reservations_report(b, "1,000 PlacementGroups of 3", 1000, &r->reserved_thousand, 1.3);
+    placementgroups_report(b, "100 PlacementGroups of 1", 100, &r->reserved_hundred, 1.5);
+    placementgroups_report(b, "1,000 PlacementGroups of 3", 1000, &r->reserved_thousand, 1.3);
     report_median("restart of the same pods by the benchmark", "ms", &r->restart_floor, 0);
     report_median("restart of a group by new pods, alone", "ms", &r->restart_alone, 150);
     snprintf(line, sizeof line, "restart of a group by new pods, among %d groups", r->present);
@@ -282,11 +282,12 @@ static _Noreturn void usage(int code)
         "  --restarts N            of one group, alone and among others; default: 6\n"
         "  --starts N              of the operator, in an empty and in a full cluster; default: 3\n"
         "  --creates N             rounds of 1,000 creations; default: 3\n"
-        "  --reservations N        rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
-        "  --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n"
+        "  --placementgroups N     rounds of 100 PlacementGroups of 1 bundle; default: 3\n"
+        "  --kiloplacementgroups N rounds of 1,000 PlacementGroups of 3 bundles; default: 0\n"
         "  --parts N               rounds of what each part of a group costs, without an operator; nothing else\n"
         "                          is measured then; default: 0\n"
-        "  --reservation-parts N   the same of PlacementGroups of 1 bundle, 100 at once; default: 0\n"
+        "  --placementgroup-parts N\n"
+        "                          the same of PlacementGroups of 1 bundle, 100 at once; default: 0\n"
         "  --noise-kubeconfig FILE an account that lists all nodes while PlacementGroups are measured; default: none\n"
         "  --noise-rate N          lists a second; default: 10; 0: without a pause\n"
         "  --noise-at-once N       lists under way at most; default: 32\n");
@@ -324,10 +325,10 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         RESTARTS,
         STARTS,
         CREATIONS,
-        RESERVATIONS,
-        KILORESERVATIONS,
+        PLACEMENTGROUPS,
+        KILOPLACEMENTGROUPS,
         PARTS,
-        RESERVATION_PARTS,
+        PLACEMENTGROUP_PARTS,
         NOISE_RATE,
         NOISE_AT_ONCE,
         COMPONENTS,
@@ -346,11 +347,11 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
         {"restarts", required_argument, NULL, RESTARTS},
         {"starts", required_argument, NULL, STARTS},
         {"creates", required_argument, NULL, CREATIONS},
-        {"reservations", required_argument, NULL, RESERVATIONS},
-        {"kiloreservations", required_argument, NULL, KILORESERVATIONS},
+        {"placementgroups", required_argument, NULL, PLACEMENTGROUPS},
+        {"kiloplacementgroups", required_argument, NULL, KILOPLACEMENTGROUPS},
         {"noise-kubeconfig", required_argument, NULL, NOISE_KUBECONFIG},
         {"parts", required_argument, NULL, PARTS},
-        {"reservation-parts", required_argument, NULL, RESERVATION_PARTS},
+        {"placementgroup-parts", required_argument, NULL, PLACEMENTGROUP_PARTS},
         {"noise-rate", required_argument, NULL, NOISE_RATE},
         {"noise-at-once", required_argument, NULL, NOISE_AT_ONCE},
         {"components", required_argument, NULL, COMPONENTS},
@@ -367,9 +368,9 @@ static void parse(int argc, char **argv, struct settings *s, struct world *w)
                                 [RESTARTS] = &s->restarts,
                                 [STARTS] = &s->starts,
                                 [CREATIONS] = &s->creates,
-                                [RESERVATIONS] = &s->reservations,
-                                [KILORESERVATIONS] = &s->kiloreservations,
-                                [RESERVATION_PARTS] = &s->reservation_parts,
+                                [PLACEMENTGROUPS] = &s->placementgroups,
+                                [KILOPLACEMENTGROUPS] = &s->kiloplacementgroups,
+                                [PLACEMENTGROUP_PARTS] = &s->placementgroup_parts,
                                 [PARTS] = &s->parts,
                                 [NOISE_RATE] = &s->noise_rate,
                                 [NOISE_AT_ONCE] = &s->noise_at_once};
@@ -397,7 +398,7 @@ int main(int argc, char **argv)
                          .restarts = 6,
                          .starts = 3,
                          .creates = 3,
-                         .reservations = 3,
+                         .placementgroups = 3,
                          .noise_rate = 10,
                          .noise_at_once = 32};
     struct bench b = {0};
@@ -405,10 +406,10 @@ int main(int argc, char **argv)
     double load = proc_load();
     parse(argc, argv, &s, &b.world);
     world_open(&b.world, s.kubeconfig, s.ns);
-    if (s.parts || s.reservation_parts) {
+    if (s.parts || s.placementgroup_parts) {
         bench_measure_idle(&b);
         parts_run(&b, (int)s.parts);
-        floor_run(&b, (int)s.reservation_parts);
+        floor_run(&b, (int)s.placementgroup_parts);
         world_close(&b.world);
         return 0;
     }

@@ -8,10 +8,11 @@
 #   --restarts N            of one group, alone and among others (6)
 #   --starts N              of the operator, in an empty and in a full cluster (3)
 #   --creates N             rounds of 1,000 creations (3)
-#   --reservations N        rounds of 100 PlacementGroups of 1 bundle (3)
-#   --kiloreservations N    rounds of 1,000 PlacementGroups of 3 bundles (0)
+#   --placementgroups N     rounds of 100 PlacementGroups of 1 bundle (3)
+#   --kiloplacementgroups N rounds of 1,000 PlacementGroups of 3 bundles (0)
 #   --parts N               rounds of what each part of a group costs, without an operator; nothing else is measured (0)
-#   --reservation-parts N   the same of PlacementGroups of 1 bundle: bare pods, the operator's, objects, all of it (0)
+#   --placementgroup-parts N
+#                         the same of PlacementGroups of 1 bundle: bare pods, the operator's, objects, all of it (0)
 # The operator and bench-groups are built into build/release. BENCH_CLUSTER=NAME uses a cluster that is up, and leaves
 # it up (deploy/devcluster/devcluster --name NAME up --nodes 0 --kwok 1000 --gpus 8).
 # With --noise-rate or --noise-at-once a workload lists all nodes while PlacementGroups are measured;

@@ -19,9 +19,9 @@ static inline bool json_is_space(char c)
 // are. Sixteen at a time, and where one of them is found it is gone to at once: most strings are short.
 static inline const char *json_plain_end(const char *p, const char *end)
 {
-    typedef signed char lanes __attribute__((vector_size(16)));
+    typedef signed char block __attribute__((vector_size(16)));
     for (; end - p >= 16; p += 16) {
-        lanes v;
+        block v;
         char special[16];
         memcpy(&v, p, sizeof v);
         v = (v < 0x20) | (v == '"') | (v == '\\'); // signed: over 0x7f is below 0x20

@@ -181,7 +181,7 @@ static int read_tensors(const char *data, size_t len, bool whole, struct arena *
     int r = whole ? safetensors_read(data, len, a, &b->doc, err) : safetensors_read_head(data, len, a, &b->doc, err);
     if (r == 0 && safetensors_meta_get(&b->doc, BATCH_OBJECT))
         r = err_set(err, ERR_INVALID,
-                    "a pickled object of Python: only workers in Python read it, and it has no rows to cut or to join; "
+                    "a pickled object of Python: only workers in Python read it, and it has no rows to split or join; "
                     "send JSON or a batch");
     if (r == 0)
         r = check_meta(&b->doc, err);
@@ -293,8 +293,8 @@ static void add_columns(const struct batch *b, const struct range *range, struct
 }
 
 // Rows of padding may repeat what is long, so it has a bound of its own.
-static int cut_columns(const struct batch *b, const struct range *range, struct arena *a, const char **ret,
-                       struct err *err)
+static int split_columns(const struct batch *b, const struct range *range, struct arena *a, const char **ret,
+                         struct err *err)
 {
     _cleanup_(scatter_done) struct scatter text = SCATTER_INIT;
     text.own.cap = SAFETENSORS_HEAD_MAX;
@@ -307,26 +307,26 @@ static int cut_columns(const struct batch *b, const struct range *range, struct 
                           SAFETENSORS_HEAD_MAX);
 }
 
-// The metadata of a piece: all of the batch's, with the columns cut.
-static int cut_meta(const struct batch *b, const struct range *range, struct arena *a, struct safetensors_meta **ret,
-                    struct err *err)
+// The metadata of a piece: all of the batch's, with its part of the columns.
+static int split_meta(const struct batch *b, const struct range *range, struct arena *a, struct safetensors_meta **ret,
+                      struct err *err)
 {
     struct safetensors_meta *meta = *ret = arena_array(a, b->doc.n_meta, sizeof *meta);
     int r = 0;
     for (size_t i = 0; i < b->doc.n_meta && r == 0; i++) {
         meta[i] = b->doc.meta[i];
         if (str_eq(meta[i].key, BATCH_COLUMNS))
-            r = cut_columns(b, range, a, &meta[i].value, err);
+            r = split_columns(b, range, a, &meta[i].value, err);
     }
     return r;
 }
 
-static int cut_tensors(const struct batch *b, const struct range *range, struct arena *a, struct scatter *out,
-                       struct err *err)
+static int split_tensors(const struct batch *b, const struct range *range, struct arena *a, struct scatter *out,
+                         struct err *err)
 {
     size_t n = b->doc.n_tensors;
     struct safetensors_meta *meta;
-    if (cut_meta(b, range, a, &meta, err) < 0)
+    if (split_meta(b, range, a, &meta, err) < 0)
         return err->code;
     struct safetensors_tensor *tensors = arena_array(a, n, sizeof *tensors);
     for (size_t i = 0; i < n; i++) {
@@ -348,7 +348,7 @@ int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a
     if (range.again && !b->rows)
         return err_set(err, ERR_INVALID, "a batch without rows cannot be padded");
     if (!b->json)
-        return cut_tensors(b, &range, a, out, err);
+        return split_tensors(b, &range, a, out, err);
     add_columns(b, &range, out);
     return 0;
 }

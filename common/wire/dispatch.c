@@ -101,7 +101,7 @@ static int by_place(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-// Puts ranks that the caller gets the results of into the order of their pieces.
+// Puts ranks that the client gets the results of into the order of their pieces.
 static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
     struct place *places = arena_array(a, d->n_keep, sizeof *places);

@@ -15,7 +15,7 @@ struct dispatch {
     enum mode_pieces form; // WHOLE: one, the arguments as they are; ELEMENTS: one a piece; ROWS: as many for each
     uint32_t n_chunks;     // pieces that the arguments are split into
     const uint32_t *chunk; // of each rank, the number of its piece
-    const uint32_t *keep;  // ranks whose results the caller gets, in this order
+    const uint32_t *keep;  // ranks whose results the client gets, in this order
     uint32_t n_keep;
     bool join; // results that are batches become one batch; else a list
 };
@@ -30,6 +30,6 @@ struct dispatch {
 //                    generation mesh's pp and tp, get one piece; kept is the first of them. With training sizes p, t
 //                    and generation sizes p', t' each replica has p*t / (p'*t') pieces, side by side
 //
-// ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, in words for the caller.
+// ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, in words for the client.
 int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
                   uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);

@@ -21,7 +21,7 @@
 #define RECORD_SUBPROTOCOL "cadre.v1"
 #define RECORD_SUBPROTOCOL_JSON "cadre.v1.json"
 
-// X(name, number, sort). Sorts: S of the session (call id 0), C from the caller, A an answer.
+// X(name, number, sort). Sorts: S of the session (call id 0), C from the client, A an answer.
 #define RECORD_TYPES(X) \
     X(HELLO, 1, S)      \
     X(WELCOME, 2, S)    \
@@ -66,7 +66,7 @@ enum record_flags {
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
     RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
     RECORD_SHARED = 32, // CALL, RESULT: what this record has of the body lies in shared memory (share.h)
-    RECORD_CODE = 64,   // CALL to a worker that asked for it: the caller may have code of its own run here
+    RECORD_CODE = 64,   // CALL to a worker that asked for it: the client may have code of its own run here
 };
 
 // How arguments reach the ranks and results come back; DEFAULT is what the method was registered with. mode.h tells

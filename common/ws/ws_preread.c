@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where connections wait until the first line of their request is there; with TLS, until they begin a handshake.
 // libwebsockets keeps those without a request in lists that it walks for each new one, so thousands that say nothing
-// would stall the loop. Here one of them costs a descriptor and a few bytes, in no list that anybody walks. Who waits
+// would stop the loop. Here one of them costs a descriptor and a few bytes, in no list that anybody walks. Who waits
 // for too long, or takes the place of others, is dropped, oldest first: a client sends its request at once, so those
 // that have been silent longest are the least likely to want something.
 //

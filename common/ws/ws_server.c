@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define READ_SIZE_MIN 16384u // below, connections stall with TLS and flow control
+#define READ_SIZE_MIN 16384u // below, connections stop with TLS and flow control
 #define LWS_READ_SIZE 1024u  // a session of libwebsockets gets what came with its request in pieces of this, no more
 #define SERV_BUF_MIN 16448u  // one TLS record
 #define HEADERS_MAX 20480u   // bytes of a request's headers together

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts its calls. Calls of one caller run in the order in which they were sent, so two increments give 1 and then 2.
+// Counts its calls. Calls of one client run in the order in which they were sent, so two increments give 1 and then 2.
 #include <cadre/worker.h>
 #include <stdlib.h>
 

@@ -41,7 +41,7 @@ void device_free(float *at);                    // accepts NULL
 void device_clear(float *at, size_t n);
 void device_write(float *to, const float *from, size_t n);
 void device_read(float *to, const float *from, size_t n); // waits for what was started
-cadre_result device_finish(cadre_call *call);             // waits, and writes the message for the caller
+cadre_result device_finish(cadre_call *call);             // waits, and writes the message for the client
 
 void device_multiply(const struct product *p);
 void device_tanh(const struct rows *r);      // of out

@@ -64,7 +64,7 @@ static cadre_result get_work(void *self, cadre_call *call)
     return r == CADRE_OK ? cadre_return_json(call, result, len) : r;
 }
 
-// create_child(workerGroup): makes the group of a manifest, as its caller would with group.create.
+// create_child(workerGroup): makes the group of a manifest, as its client would with group.create.
 static cadre_result create_child(void *self, cadre_call *call)
 {
     static const char begin[] = "{\"lifetime\":\"Detached\",\"workerGroup\":";

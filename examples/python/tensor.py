@@ -8,7 +8,7 @@ import cadre
 class Actor:
     @cadre.register(dispatch="DP_COMPUTE_PROTO")
     def add(self, rows):
-        a = rows["a"]  # an array of this rank's own: the caller's is not changed
+        a = rows["a"]  # an array of this rank's own: the client's is not changed
         a += cadre.rank()
         return rows
 

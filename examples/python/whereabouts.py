@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where ranks are, by themselves and by their group, on reservations of two kinds: `python3 whereabouts.py` in this folder.
+"""Where ranks are, by themselves and by their group, on PlacementGroups of two kinds: `python3 whereabouts.py` here.
 Beside examples/whereabouts, which is in C."""
 
 import os

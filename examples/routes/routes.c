@@ -36,7 +36,7 @@ static int64_t weight_of(const cJSON *route)
     return (int64_t)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(route, "weight"));
 }
 
-// Says to the caller which one is wrong, and why. What it asks of a weight keeps out all that a double rounds.
+// Says to the client which one is wrong, and why. What it asks of a weight keeps out all that a double rounds.
 static cadre_result check(cadre_call *call, const cJSON *list, int64_t *ret_weight)
 {
     const cJSON *route;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes the pods of a deleted object at once, to free their room. (The garbage collector would delete them seconds
-// later.) Whatever it cannot delete is left to the garbage collector, which also deletes the Services.
+// Deletes the pods of a deleted object at once, to release their resources. (The garbage collector would delete them
+// seconds later.) Whatever it cannot delete is left to the garbage collector, which also deletes the Services.
 #pragma once
 
 #include "operator/kube/kube_client.h"

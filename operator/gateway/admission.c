@@ -24,7 +24,7 @@ static void settle(struct admission *a, const struct err *err)
         a->then(a);
 }
 
-static void on_answer(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
+static void on_answer(void *ctx, const struct client_user *who, int64_t expires_ms, const struct err *err)
 {
     struct admission *a = ctx;
     if (who && who->name)

@@ -14,8 +14,8 @@ struct admission {
     struct err err;
     int64_t expires_ms; // Unix time, 0 = no end
     char *user;         // whole: two names may differ at the end only; NULL = not known
-    char *subject;      // as in struct caller; NULL = nobody is to be asked
-    bool code;          // as in struct caller
+    char *subject;      // as in struct client_user; NULL = nobody is to be asked
+    bool code;          // as in struct client_user
     // private
     struct gateway *gateway;
     struct alarm alarm;

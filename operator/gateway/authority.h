@@ -22,7 +22,7 @@ struct ticket {
 };
 
 // Whose token it was. Borrowed by the callback.
-struct caller {
+struct client_user {
     const char *name;
     // JSON: the members of a SubjectAccessReview's spec that say who is asking, for further questions about the same
     // person; NULL = there is nobody to ask.
@@ -32,7 +32,7 @@ struct caller {
 
 // err->code 0: allowed until expires_ms (Unix time; 0 = no end), else `who` may be NULL. ERR_UNAUTHORIZED (401),
 // ERR_FORBIDDEN (403), ERR_UNAVAILABLE, ERR_THROTTLED, ERR_TIMEOUT, each with a message for the user.
-typedef void (*authority_done_fn)(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err);
+typedef void (*authority_done_fn)(void *ctx, const struct client_user *who, int64_t expires_ms, const struct err *err);
 
 struct authority {
     bool open; // a local run: a peer on a Unix socket needs no token, its processes connect there and nowhere else

@@ -10,7 +10,7 @@
 
 struct provision {
     const char *ns; // that the client was admitted to
-    struct caller who;
+    struct client_user who;
     const void *lifetime; // names the session; NULL = there is none, what is created has to be detached
     const char *args;     // JSON, not checked
 };

@@ -171,7 +171,7 @@ static void question_tell(struct question *q)
     while (!list_empty(&q->waiters)) {
         struct waiter *first = CONTAINER_OF(q->waiters.next, struct waiter, link), w = *first;
         waiter_free(a, first);
-        w.done(w.ctx, &(struct caller){q->user, q->subject, q->code}, q->expires_ms, &q->err);
+        w.done(w.ctx, &(struct client_user){q->user, q->subject, q->code}, q->expires_ms, &q->err);
     }
     q->telling = false;
     if (map_get(&a->questions, q->key) != q || !question_fresh(q))
@@ -201,7 +201,7 @@ static void question_answer(struct question *q, const struct err *err)
 static void review_right(struct question *q, unsigned right)
 {
     struct arena arena = ARENA_INIT;
-    const struct caller who = {.name = q->user, .subject = q->subject};
+    const struct client_user who = {.name = q->user, .subject = q->subject};
     body_set(q, xstrdup(review_of(&who, &rights[right], q->ns, NULL, &arena)));
     q->review = KIND_SUBJECT_ACCESS_REVIEW;
     q->right = right;
@@ -214,7 +214,7 @@ static void read_token_review(struct question *q, const struct kube_response *re
 {
     struct access *a = q->access;
     struct arena arena = ARENA_INIT;
-    struct caller who;
+    struct client_user who;
     struct err err = ERR_INIT;
     if (review_user(response->body, response->len, a->audience, &arena, &who, &err) < 0) {
         question_answer(q, &err);
@@ -241,7 +241,7 @@ static void read_access_review(struct question *q, const struct kube_response *r
     question_answer(q, &err);
 }
 
-// Whatever the API server holds against us is not the caller's fault.
+// Whatever the API server holds against us is not the client's fault.
 static void review_failed(struct question *q, const struct err *why)
 {
     struct err err = ERR_INIT;
@@ -369,7 +369,7 @@ uint64_t access_ask(struct access *a, const char *token, const char *ns, authori
     make_key(token, ns, key);
     struct question *q = map_get(&a->questions, key);
     if (q && !q->body && question_fresh(q)) {
-        done(ctx, &(struct caller){q->user, q->subject, q->code}, q->expires_ms, &q->err);
+        done(ctx, &(struct client_user){q->user, q->subject, q->code}, q->expires_ms, &q->err);
         return 0;
     }
     if (q && !q->body) {

@@ -57,7 +57,7 @@ static const char *subject_of(const char *name, const struct json *user, struct 
     return arena_strndup(a, object + 1, strlen(object) - 2);
 }
 
-const char *review_of(const struct caller *who, const struct right *right, const char *ns, const char *name,
+const char *review_of(const struct client_user *who, const struct right *right, const char *ns, const char *name,
                       struct arena *a)
 {
     const struct kind_info *kind = kind_info(KIND_SUBJECT_ACCESS_REVIEW);
@@ -77,7 +77,7 @@ const char *review_of(const struct caller *who, const struct right *right, const
                         kind->api_version, kind->kind, who->subject, writer_finish(&w, a));
 }
 
-int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct caller *ret,
+int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct client_user *ret,
                 struct err *err)
 {
     const struct json *status = read_status(answer, len, a), *user = json_get(status, "user");
@@ -94,7 +94,7 @@ int review_user(const char *answer, size_t len, const char *audience, struct are
                        audience, audience, str_empty(why) ? "" : " (the API server says: ", REVIEW_SAYING_MAX,
                        why ? why : "", str_empty(why) ? "" : ")");
     }
-    *ret = (struct caller){name, subject_of(name, user, a)};
+    *ret = (struct client_user){name, subject_of(name, user, a)};
     return 0;
 }
 

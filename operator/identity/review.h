@@ -20,11 +20,11 @@ struct right {
 const char *review_token(const char *token, const char *audience, struct arena *a); // the TokenReview to create
 
 // The answer to it: who it is, in the arena. ERR_UNAUTHORIZED; ERR_UNAVAILABLE: the answer makes no sense.
-int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct caller *ret,
+int review_user(const char *answer, size_t len, const char *audience, struct arena *a, struct client_user *ret,
                 struct err *err);
 
 // The SubjectAccessReview to create. `name`: of the one object that it is about, NULL = any.
-const char *review_of(const struct caller *who, const struct right *right, const char *ns, const char *name,
+const char *review_of(const struct client_user *who, const struct right *right, const char *ns, const char *name,
                       struct arena *a);
 // The answer to that: 0, ERR_FORBIDDEN or ERR_UNAVAILABLE.
 int review_access(const char *answer, size_t len, const char *user, const struct right *right, const char *ns,

@@ -190,7 +190,7 @@ static char *describe_end(const struct local_group *g, const char *why)
     return xasprintf("it failed with exit code %d%s; it is not restarted: %s", g->exit_code, hint(g), why);
 }
 
-// Later callers are told why, if there may be any; a job that nobody calls just ends.
+// Later clients are told why, if there may be any; a job that nobody calls just ends.
 static void end(struct local_group *g, const char *why)
 {
     if (!g->asked) {

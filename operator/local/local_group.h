@@ -32,7 +32,7 @@ struct exit_note { // the first process of an attempt that failed, the others we
 struct local_group {
     char uid[32];
     struct manifest manifest; // what it runs; its `group` is NULL where the command line has said that
-    bool served;              // a process has connected, so there may be callers, and more may come: its owner sets it
+    bool served;              // a process has connected, so there may be clients, and more may come: its owner sets it
     bool asked;               // to stop
     pid_t agent;              // 0 = has ended, and nothing runs
     int exit_code;            // of the process that failed first

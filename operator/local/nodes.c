@@ -17,17 +17,17 @@
 
 enum { GPU_LIST_MAX = 64 * 1024 };
 
-struct tenant {
+struct local_gang {
     struct list link;
     char *uid;
-    int32_t n; // of its gang
+    int32_t n; // of its bundles
 };
 
 struct nodes {
     struct cluster *cluster;
     int n, gpus_each, cpus_each;
-    const struct tenant **gpus; // who has each, n * gpus_each of them; NULL = nobody
-    struct list tenants;
+    const struct local_gang **gpus; // who has each, n * gpus_each of them; NULL = nobody
+    struct list gangs;              // struct local_gang
 };
 
 static void add_node(struct nodes *n, int i)
@@ -52,13 +52,13 @@ struct nodes *nodes_new(int count, int gpus_each, int cpus_each)
     struct nodes *n = xcalloc(1, sizeof *n);
     *n = (struct nodes){.cluster = cluster_new(), .n = count, .gpus_each = gpus_each, .cpus_each = cpus_each};
     n->gpus = xcalloc((size_t)count * (size_t)gpus_each + 1, sizeof *n->gpus);
-    list_init(&n->tenants);
+    list_init(&n->gangs);
     for (int i = 0; i < count; i++)
         add_node(n, i);
     return n;
 }
 
-static void tenant_free(struct tenant *t)
+static void local_gang_free(struct local_gang *t)
 {
     list_remove(&t->link);
     free(t->uid);
@@ -69,8 +69,8 @@ void nodes_free(struct nodes *n)
 {
     if (!n)
         return;
-    LIST_FOREACH(l, &n->tenants)
-        tenant_free(CONTAINER_OF(l, struct tenant, link));
+    LIST_FOREACH(l, &n->gangs)
+        local_gang_free(CONTAINER_OF(l, struct local_gang, link));
     cluster_free(n->cluster);
     free(n->gpus);
     free(n);
@@ -93,7 +93,8 @@ static const char *pod_name(const char *uid, int32_t i, struct arena *a)
 }
 
 // The lowest free ones of its node. The planner has counted them.
-static const char *take_gpus(struct nodes *n, const struct tenant *t, const char *node, int64_t wanted, struct arena *a)
+static const char *take_gpus(struct nodes *n, const struct local_gang *t, const char *node, int64_t wanted,
+                             struct arena *a)
 {
     struct buf list = BUF_INIT(GPU_LIST_MAX);
     int64_t i = 0;
@@ -112,10 +113,10 @@ static const char *take_gpus(struct nodes *n, const struct tenant *t, const char
 static void sit_down(struct nodes *n, const struct nodes_gang *gang, const char **nodes, struct arena *a,
                      struct nodes_assignment *ret)
 {
-    struct tenant *t = xcalloc(1, sizeof *t);
+    struct local_gang *t = xcalloc(1, sizeof *t);
     const char **gpus = arena_array(a, (size_t)gang->n, sizeof *gpus);
-    *t = (struct tenant){.uid = xstrdup(gang->uid), .n = gang->n};
-    list_append(&n->tenants, &t->link);
+    *t = (struct local_gang){.uid = xstrdup(gang->uid), .n = gang->n};
+    list_append(&n->gangs, &t->link);
     for (int32_t i = 0; i < t->n; i++) {
         cluster_assume(n->cluster, NS, pod_name(gang->uid, i, a), nodes[i], gang->needs[i]);
         gpus[i] = take_gpus(n, t, nodes[i], resources_get(gang->needs[i], RESOURCE_GPU) / 1000, a);
@@ -159,8 +160,8 @@ int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a
 void nodes_leave(struct nodes *n, const char *uid)
 {
     struct arena a = ARENA_INIT;
-    LIST_FOREACH(l, &n->tenants) {
-        struct tenant *t = CONTAINER_OF(l, struct tenant, link);
+    LIST_FOREACH(l, &n->gangs) {
+        struct local_gang *t = CONTAINER_OF(l, struct local_gang, link);
         if (!str_eq(t->uid, uid))
             continue;
         for (int i = 0; i < n->n * n->gpus_each; i++)
@@ -168,7 +169,7 @@ void nodes_leave(struct nodes *n, const char *uid)
                 n->gpus[i] = NULL;
         for (int32_t i = 0; i < t->n; i++)
             cluster_unassume(n->cluster, NS, pod_name(uid, i, &a));
-        tenant_free(t);
+        local_gang_free(t);
     }
     arena_done(&a);
 }

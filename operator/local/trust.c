@@ -25,7 +25,7 @@ static uint64_t trust(void *ctx, const char *token, const char *ns, authority_do
     if (token && (len == 0 || strlen(token) != len || CRYPTO_memcmp(token, secret, len) != 0))
         err_set(&err, ERR_UNAUTHORIZED,
                 "this token is not valid for this run: use the token in the file that cadre-local named");
-    done(done_ctx, &(struct caller){.name = "somebody on this machine", .code = true}, 0, &err);
+    done(done_ctx, &(struct client_user){.name = "somebody on this machine", .code = true}, 0, &err);
     return 0;
 }
 

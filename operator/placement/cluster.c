@@ -10,9 +10,9 @@
 #include <string.h>
 
 struct cluster {
-    struct map rooms;    // by node name: of nodes that are there, or that have tenants
-    struct map tenants;  // by "namespace/name"
-    struct room **nodes; // those of the rooms whose node is there, in natural order
+    struct map rooms;     // by node name: of nodes that are there, or that have occupants
+    struct map occupants; // by "namespace/name"
+    struct room **nodes;  // those of the rooms whose node is there, in natural order
     size_t n_nodes, size_nodes;
     struct map holders; // by UID
     int32_t lowest_priority;
@@ -27,7 +27,7 @@ struct cluster *cluster_new(void)
     return c;
 }
 
-static void tenant_free(struct tenant *t)
+static void occupant_free(struct occupant *t)
 {
     if (t->pod)
         object_unref(&t->pod->obj);
@@ -39,14 +39,14 @@ void cluster_free(struct cluster *c)
     if (!c)
         return;
     void *value;
-    for (size_t i = 0; map_next(&c->tenants, &i, NULL, &value);)
-        tenant_free(value);
+    for (size_t i = 0; map_next(&c->occupants, &i, NULL, &value);)
+        occupant_free(value);
     for (size_t i = 0; map_next(&c->rooms, &i, NULL, &value);)
         room_free(value);
     for (size_t i = 0; map_next(&c->holders, &i, NULL, &value);)
         free(value);
     map_done(&c->holders);
-    map_done(&c->tenants);
+    map_done(&c->occupants);
     map_done(&c->rooms);
     free(c->nodes);
     free(c);
@@ -64,7 +64,7 @@ static struct room *room_of(struct cluster *c, const char *name)
 
 static void drop_if_void(struct cluster *c, struct room *r)
 {
-    if (r->node || !list_empty(&r->tenants))
+    if (r->node || !list_empty(&r->occupants))
         return;
     map_del(&c->rooms, r->name);
     room_free(r);
@@ -178,7 +178,7 @@ static struct holder *holder_of(struct cluster *c, const char *uid)
     struct holder *h = map_get(&c->holders, uid);
     if (!h) {
         h = xcalloc(1, sizeof *h);
-        list_init(&h->tenants);
+        list_init(&h->occupants);
         map_set(&c->holders, uid, h);
     }
     return h;
@@ -186,13 +186,13 @@ static struct holder *holder_of(struct cluster *c, const char *uid)
 
 static void holder_describe(struct holder *h)
 {
-    const struct meta *m = &CONTAINER_OF(h->tenants.prev, struct tenant, of_holder)->pod->obj.meta;
+    const struct meta *m = &CONTAINER_OF(h->occupants.prev, struct occupant, of_holder)->pod->obj.meta;
     h->kind = m->owner.kind;
     h->ns = m->ns;
     h->name = m->owner.name;
 }
 
-static void move_in(struct cluster *c, struct tenant *t)
+static void move_in(struct cluster *c, struct occupant *t)
 {
     room_take(t->room, t);
     list_init(&t->of_holder);
@@ -202,12 +202,12 @@ static void move_in(struct cluster *c, struct tenant *t)
     const char *uid = t->pod->obj.meta.owner.uid;
     if (uid) {
         struct holder *h = holder_of(c, uid);
-        list_append(&h->tenants, &t->of_holder);
+        list_append(&h->occupants, &t->of_holder);
         holder_describe(h);
     }
 }
 
-static void move_out(struct cluster *c, struct tenant *t)
+static void move_out(struct cluster *c, struct occupant *t)
 {
     room_give(t->room, t);
     if (!t->pod)
@@ -217,7 +217,7 @@ static void move_out(struct cluster *c, struct tenant *t)
         return;
     struct holder *h = map_get(&c->holders, uid);
     list_remove(&t->of_holder);
-    if (!list_empty(&h->tenants)) {
+    if (!list_empty(&h->occupants)) {
         holder_describe(h);
         return;
     }
@@ -232,29 +232,29 @@ const struct holder *cluster_next_holder(const struct cluster *c, size_t *i)
 }
 
 // Puts `next` (NULL = nobody) in the place of the one that has the key.
-static void replace(struct cluster *c, const char *key, struct tenant *next)
+static void replace(struct cluster *c, const char *key, struct occupant *next)
 {
     if (next)
         move_in(c, next);
-    struct tenant *old = next ? map_set(&c->tenants, key, next) : map_del(&c->tenants, key);
+    struct occupant *old = next ? map_set(&c->occupants, key, next) : map_del(&c->occupants, key);
     if (!old)
         return;
     if (!next || next->room != old->room || !resources_equal(&next->requests, &old->requests))
         c->epoch++;
     move_out(c, old);
     drop_if_void(c, old->room);
-    tenant_free(old);
+    occupant_free(old);
 }
 
 void cluster_set_pod(struct cluster *c, const struct pod *pod)
 {
     _cleanup_(free_p) char *key = pod_key(pod->obj.meta.ns, pod->obj.meta.name);
     const char *node = pod->node ? pod->node : pod->pin;
-    struct tenant *t = NULL;
+    struct occupant *t = NULL;
     if (node && !pod_terminal(pod)) {
         object_ref(&pod->obj);
         t = xcalloc(1, sizeof *t);
-        *t = (struct tenant){.room = room_of(c, node), .pod = pod, .requests = pod->requests};
+        *t = (struct occupant){.room = room_of(c, node), .pod = pod, .requests = pod->requests};
     }
     replace(c, key, t);
 }
@@ -267,7 +267,7 @@ void cluster_del_pod(struct cluster *c, const char *ns, const char *name)
 
 static bool is_watched(const struct cluster *c, const char *key)
 {
-    const struct tenant *t = map_get(&c->tenants, key);
+    const struct occupant *t = map_get(&c->occupants, key);
     return t && t->pod;
 }
 
@@ -278,8 +278,8 @@ void cluster_assume(struct cluster *c, const char *ns, const char *name, const c
     if (is_watched(c, key))
         return;
     size_t size = requests->n * sizeof *requests->items;
-    struct tenant *t = xcalloc(1, sizeof *t + size);
-    *t = (struct tenant){.room = room_of(c, node), .requests = {(struct resource *)(t + 1), requests->n}};
+    struct occupant *t = xcalloc(1, sizeof *t + size);
+    *t = (struct occupant){.room = room_of(c, node), .requests = {(struct resource *)(t + 1), requests->n}};
     if (size)
         memcpy(t->requests.items, requests->items, size);
     replace(c, key, t);

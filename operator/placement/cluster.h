@@ -52,7 +52,7 @@ int64_t cluster_used(const struct cluster *c, const char *node, int resource_id)
 // An object whose pods take room.
 struct holder {
     const char *kind, *ns, *name;
-    struct list tenants; // struct tenant, by `of_holder`
+    struct list occupants; // struct occupant, by `of_holder`
 };
 // The next one, in no order: *i is 0 at first. NULL at the end. Borrowed; valid until the next change.
 const struct holder *cluster_next_holder(const struct cluster *c, size_t *i);

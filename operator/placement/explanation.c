@@ -269,8 +269,8 @@ struct user {
 static int64_t amount_of(const struct holder *h, const bool *qualified, int id)
 {
     int64_t sum = 0;
-    LIST_FOREACH(l, &h->tenants) {
-        const struct tenant *t = CONTAINER_OF(l, struct tenant, of_holder);
+    LIST_FOREACH(l, &h->occupants) {
+        const struct occupant *t = CONTAINER_OF(l, struct occupant, of_holder);
         if (t->room->node && qualified[t->room->number])
             sum = amount_add(sum, resources_get(&t->requests, id));
     }

@@ -35,7 +35,7 @@ static void collect(struct preemption *p, enum leave who)
     for (size_t i = 0; i < s->n_sites; i++) {
         struct victims v = {0};
         struct site *site = &s->sites[i];
-        if (!(site->marks & SITE_HELD) && !list_empty(&site->room->tenants) && admits_any(s, site))
+        if (!(site->marks & SITE_HELD) && !list_empty(&site->room->occupants) && admits_any(s, site))
             victims_of(site->room, who, pod_of_gang(s)->priority, s->gang, s->arena, &v);
         if (!v.n)
             continue;

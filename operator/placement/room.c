@@ -10,7 +10,7 @@ struct room *room_new(const char *name)
 {
     struct room *r = xcalloc(1, sizeof *r);
     r->name = xstrdup(name);
-    list_init(&r->tenants);
+    list_init(&r->occupants);
     return r;
 }
 
@@ -51,13 +51,13 @@ void room_set_node(struct room *r, const struct node *node)
     }
 }
 
-void room_take(struct room *r, struct tenant *t)
+void room_take(struct room *r, struct occupant *t)
 {
     add(r, &t->requests, -1);
-    list_append(&r->tenants, &t->link);
+    list_append(&r->occupants, &t->link);
 }
 
-void room_give(struct room *r, struct tenant *t)
+void room_give(struct room *r, struct occupant *t)
 {
     add(r, &t->requests, 1);
     list_remove(&t->link);

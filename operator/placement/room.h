@@ -9,7 +9,7 @@
 
 // A pod that takes room. A watched one shares its requests with the object that the store holds anyway; an assumed one
 // carries a copy behind itself.
-struct tenant {
+struct occupant {
     struct list link;      // of the room
     struct list of_holder; // of the object that owns it (cluster.h); of its own, if none of ours does
     struct room *room;
@@ -22,7 +22,7 @@ struct room {
     const struct node *node; // a reference; NULL = the node is not there (yet)
     int64_t silent_ms;       // since when it was seen not to be ready; 0 = only its condition says so
     size_t number;           // among the nodes that are there, in natural order
-    struct list tenants;     // struct tenant, counted here
+    struct list occupants;   // struct occupant, counted here
     // Allocatable minus used, by resource id; behind n_free nothing is known, hence 0. Wider than an amount: sums of
     // saturated amounts stay exact, so that what is taken and given back leaves no trace.
     __int128 *free;
@@ -33,8 +33,8 @@ struct room *room_new(const char *name);
 void room_free(struct room *r);
 
 void room_set_node(struct room *r, const struct node *node); // NULL = it is gone
-void room_take(struct room *r, struct tenant *t);            // which moves in
-void room_give(struct room *r, struct tenant *t);            // which moves out; it is the caller's again
+void room_take(struct room *r, struct occupant *t);          // which moves in
+void room_give(struct room *r, struct occupant *t);          // which moves out; it is the caller's again
 
 int64_t room_used(const struct room *r, int resource_id); // saturated
 

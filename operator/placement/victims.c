@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_of(const struct tenant *t, const struct gang *g)
+static bool is_of(const struct occupant *t, const struct gang *g)
 {
     return g->uid && t->pod && str_eq(t->pod->obj.meta.owner.uid, g->uid) && str_eq(t->pod->obj.meta.ns, g->ns);
 }
 
 // What we are about to create ourselves (no pod yet) goes for nobody.
-static bool may_go(const struct tenant *t, enum leave who, int32_t priority)
+static bool may_go(const struct occupant *t, enum leave who, int32_t priority)
 {
     if (!t->pod)
         return false;
@@ -30,7 +30,7 @@ static bool may_go(const struct tenant *t, enum leave who, int32_t priority)
 
 static int by_importance(const void *x, const void *y)
 {
-    const struct pod *a = (*(const struct tenant *const *)x)->pod, *b = (*(const struct tenant *const *)y)->pod;
+    const struct pod *a = (*(const struct occupant *const *)x)->pod, *b = (*(const struct occupant *const *)y)->pod;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
     if (a->obj.meta.created_ms != b->obj.meta.created_ms)
@@ -44,8 +44,8 @@ void victims_of(const struct room *r, enum leave who, int32_t priority, const st
 {
     size_t n = 0;
     *ret = (struct victims){0};
-    LIST_FOREACH(l, &r->tenants) {
-        const struct tenant *t = CONTAINER_OF(l, struct tenant, link);
+    LIST_FOREACH(l, &r->occupants) {
+        const struct occupant *t = CONTAINER_OF(l, struct occupant, link);
         if (!may_go(t, who, priority))
             continue;
         if (is_of(t, gang) && who == LEAVE_LOWER)
@@ -54,13 +54,13 @@ void victims_of(const struct room *r, enum leave who, int32_t priority, const st
     }
     if (!n)
         return;
-    ret->items = arena_array(a, n, sizeof(struct tenant *));
-    LIST_FOREACH(l, &r->tenants) {
-        const struct tenant *t = CONTAINER_OF(l, struct tenant, link);
+    ret->items = arena_array(a, n, sizeof(struct occupant *));
+    LIST_FOREACH(l, &r->occupants) {
+        const struct occupant *t = CONTAINER_OF(l, struct occupant, link);
         if (may_go(t, who, priority) && !is_of(t, gang))
             ret->items[ret->n++] = t;
     }
-    qsort(ret->items, n, sizeof(struct tenant *), by_importance);
+    qsort(ret->items, n, sizeof(struct occupant *), by_importance);
 }
 
 int32_t victims_priority(const struct victims *v, size_t i)
@@ -86,7 +86,7 @@ struct resources victims_minus(const struct victims *v, size_t first, struct are
     return sum;
 }
 
-static bool can_stay(const struct tenant *t, const struct resources *requests, const __int128 *slack)
+static bool can_stay(const struct occupant *t, const struct resources *requests, const __int128 *slack)
 {
     for (size_t i = 0; i < requests->n; i++)
         if (resources_get(&t->requests, requests->items[i].id) > slack[i])
@@ -106,7 +106,7 @@ struct toll victims_toll(const struct room *r, const struct victims *v, size_t f
             slack[i] += resources_get(&v->items[k]->requests, requests->items[i].id);
     }
     for (size_t k = first; k < v->n; k++) {
-        const struct tenant *t = v->items[k];
+        const struct occupant *t = v->items[k];
         if (can_stay(t, requests, slack)) {
             for (size_t i = 0; i < requests->n; i++)
                 slack[i] -= resources_get(&t->requests, requests->items[i].id);

@@ -14,7 +14,7 @@ enum leave {
 };
 
 struct victims {
-    const struct tenant **items; // as kube-scheduler spares them: high priority first, then what was created first
+    const struct occupant **items; // as kube-scheduler spares them: high priority first, then what was created first
     size_t n;
 };
 

@@ -21,7 +21,7 @@ int answer_no_room(const struct call *c, struct err *err)
                    c->req.method, c->group->key);
 }
 
-// What waits for a caller counts as the caller's: another one's results must not fill up the worker that made them.
+// What waits for a client counts as the client's: another one's results must not fill up the worker that made them.
 static bool keep(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;

@@ -24,10 +24,10 @@ struct call_slot {
 
 // What becomes of it, by call_become() alone. docs/architecture.md has the picture.
 enum call_state {
-    CALL_NEW,       // it has come, and nothing was decided
-    CALL_BLOCKED,   // it waits behind a body of its client that has not all come
-    CALL_WAITING,   // for its group
-    CALL_QUEUED,    // for a slot of any rank (task.h)
+    CALL_NEW,     // it has come, and nothing was decided
+    CALL_BLOCKED, // it waits behind a body of its client that has not all come
+    CALL_WAITING, // for its group, for an earlier call of its client that waits, or until its long arguments are ready
+    CALL_QUEUED,  // for a slot of any rank (task.h), then until its long arguments are ready
     CALL_STREAMING, // its ranks have the beginning of it, and more of its arguments is to come
     CALL_RUNNING,   // its ranks have it
     CALL_ANSWERED,  // its client has the answer, or wants none; it stays until each of its ranks has answered

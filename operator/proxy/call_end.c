@@ -58,7 +58,7 @@ void call_fail(struct call *c, const struct failure *f)
     bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
     c->stat.failed = true;
     c->stat.blamed = f->rank;
-    call_abort(c); // the caller may have a part of a result: the error ends it
+    call_abort(c); // the client may have a part of a result: the error ends it
     session_fail(c->session, c->req.id, f, c->req.trace, unsent, c->req.again);
     call_settle(c);
 }

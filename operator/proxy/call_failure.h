@@ -33,7 +33,7 @@ struct failure {
     int exit_code;
     int64_t retry_after_ms; // 0 = not said
     bool unran;             // the rank that says so has not begun to run the call
-    const char *cause;      // an object that the rank sent for its caller, borrowed; NULL = none
+    const char *cause;      // an object that the rank sent for the client, borrowed; NULL = none
     size_t cause_len;
     struct failure_late late;
 };

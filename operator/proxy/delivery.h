@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the ranks of a call get: its arguments, whole or split, where references have what it takes to fetch them. Short
-// arguments are made ready at once. Long ones are a job (job.h): the call waits for its group meanwhile, in front of
+// arguments are made ready at once. Long ones are a job (job.h): the call stays CALL_WAITING meanwhile, in front of
 // the later calls of its client to the same group.
 #pragma once
 
@@ -24,7 +24,7 @@ void delivery_done(struct delivery *d);
 
 // What is to be made ready takes long, and is not.
 bool delivery_is_long(const struct call *c, const struct call_body *body);
-// The call waits for its group, with all of its arguments; it is looked at again once they are ready.
+// The call waits (CALL_WAITING or CALL_QUEUED), with all of its arguments; it is looked at again once they are ready.
 void delivery_prepare(struct call *c);
 // The same of a batch that passes: its head, which is there whole. The rest of it may come meanwhile.
 bool delivery_head_is_long(size_t head);

@@ -33,7 +33,7 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
         return err_set(err, ERR_LIMIT, "a manifest of %zu bytes: at most %d", len, GROUP_CHANGE_ARGS_MAX);
     struct group_change *e = xcalloc(1, sizeof *e);
     *e = (struct group_change){
-        .kind = kind, .session = s, .caller_id = id, .args = memcpy(xcalloc(1, len + 1), args, len)};
+        .kind = kind, .session = s, .client_id = id, .args = memcpy(xcalloc(1, len + 1), args, len)};
     list_append(&s->router->group_changes, &e->link);
     list_append(&s->group_changes, &e->of_session);
     return 0;
@@ -42,7 +42,7 @@ int group_change_begin(struct session *s, enum group_change_kind kind, uint32_t 
 bool group_change_pending(const struct session *s, uint32_t id)
 {
     LIST_FOREACH(l, &s->group_changes)
-        if (CONTAINER_OF(l, struct group_change, of_session)->caller_id == id)
+        if (CONTAINER_OF(l, struct group_change, of_session)->client_id == id)
             return true;
     return false;
 }
@@ -86,7 +86,7 @@ void router_drop_group_changes(struct router *r)
 static void answer(struct group_change *e, uint8_t type, const char *body, size_t len)
 {
     if (e->session)
-        session_copy(e->session, &(struct record_header){.type = type, .call = e->caller_id, .rank = RECORD_GROUP},
+        session_copy(e->session, &(struct record_header){.type = type, .call = e->client_id, .rank = RECORD_GROUP},
                      body, len);
     group_change_free(e);
 }

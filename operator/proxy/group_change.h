@@ -20,7 +20,7 @@ enum { GROUP_CHANGES_MAX = 64, GROUP_CHANGE_ARGS_MAX = 1024 * 1024 }; // of a se
 struct group_change {
     enum group_change_kind kind;
     struct session *session; // NULL once it has ended
-    uint32_t caller_id;
+    uint32_t client_id;
     char *args; // NUL-terminated, as it came: nothing was checked
     // private
     bool begun;             // by the router's owner

@@ -226,7 +226,7 @@ void join_open(struct call *c)
     if (c->answer.join)
         return;
     c->answer.join = join_new(c);
-    if (list_empty(&c->flowing)) // it goes on with what the caller reads
+    if (list_empty(&c->flowing)) // it goes on with what the client reads
         list_append(&c->router->flowing, &c->flowing);
 }
 

@@ -5,7 +5,7 @@
 //                {"name": "foo", "dispatch": "SPLIT", "execute": "ALL", "split": ..., "collect": ...},
 //                {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}, ...],
 //    "meshes": [...],                                                   (grid.h; may be missing)
-//    "code": true,                          (it wants to know which callers may send code; may be missing)
+//    "code": true,                          (it wants to know which clients may send code; may be missing)
 //    "awaits": "2f0c...",              (the archive of code without which it cannot begin, its SHA-256; may be missing)
 //    "objectPort": 41234}                                               (may be missing)
 //
@@ -70,7 +70,7 @@ struct member {
     const char *pod, *node;       // in the arena
     const char *address, *secret; // likewise
     uint16_t object_port;         // where other workers fetch objects; 0 = nowhere
-    bool takes_code;              // from callers with the right to send it
+    bool takes_code;              // from clients with the right to send it
     const char *awaits;           // NULL = nothing; else it is in the bootstrap group (proxy_group.h)
     struct member_role *roles;    // at least one
     size_t n_roles;

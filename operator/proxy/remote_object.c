@@ -111,7 +111,7 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
                 c->req.method, c->group->key);
     } else {
         const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
-        c->req.keep = false; // it is in the caller's hands
+        c->req.keep = false; // it is in the client's hands
         answer_send_copy(c, &h, body.data, body.len);
     }
     buf_done(&text);

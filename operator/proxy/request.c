@@ -75,7 +75,7 @@ static int no_role(const struct request *q, const struct group *g, const struct 
     return err->code;
 }
 
-// The modes that the caller left open are those that the method was registered with.
+// The modes that the client left open are those that the method was registered with.
 static int resolve_modes(struct request *q, const struct group *g, struct err *err)
 {
     const struct member *first = group_first(g);

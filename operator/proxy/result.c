@@ -221,7 +221,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
 }
 
-// Whether the caller is to get it.
+// Whether the client is to get it.
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The proxy without its sockets: which client's call goes to which worker processes, and what comes back. Records and
-// events go in, records come out. No I/O, no callbacks. The owner of the connections
+// events go in, records come out. No I/O. Nothing calls back with news, because what is called could end the session or
+// the member that is being worked on: news waits for router_changed(). Two functions of router_config only answer a
+// question, and change nothing here: how much weight a namespace has, and what the replicas of the operator are called.
+// A job (job.h) calls its own functions, which belong to the proxy: `work` in steps, then `done`, in router_turn().
+//
+// The owner of the connections
 //
 //   - reads records (whole bodies) and passes them to session_record() and member_record(),
 //   - reports events: router_group_set(), router_worker_exited(), router_tick() at the latest after router_wait_ms(),

@@ -21,7 +21,7 @@ struct session {
     struct router *router;
     struct tenant *tenant;            // of its namespace
     char group[GROUP_KEY_SIZE];       // key of the group that calls without one go to; "" = none
-    struct idmap calls;               // not answered yet, by the caller's id
+    struct idmap calls;               // not answered yet, by the client's id
     struct list open;                 // the same, but for ...
     struct list answering;            // ... those a part of whose answer is in the queue, or was
     struct list group_changes, kills; // not answered yet

@@ -258,7 +258,7 @@ static int add_piece(const struct splitting *p, uint32_t i, const struct scatter
     return 0;
 }
 
-static int cut_pieces(const struct splitting *p, const struct batch *b, struct err *err)
+static int split_pieces(const struct splitting *p, const struct batch *b, struct err *err)
 {
     int r = 0;
     for (uint32_t i = 0; i < p->s->n && r == 0; i++) {
@@ -282,7 +282,7 @@ static int split_rows(const struct splitting *p, struct err *err)
     struct batch b;
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
-        r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and cuts it",
+        r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and splits it",
                     mode_dispatch_name(o->dispatch));
     if (r == 0)
         r = batch_read(p->parts->args, p->parts->args_len, &a, &b, err);
@@ -294,7 +294,7 @@ static int split_rows(const struct splitting *p, struct err *err)
         err_wrap(err, "%s()", o->of->method);
     } else {
         s->rows = b.rows;
-        r = cut_pieces(p, &b, err);
+        r = split_pieces(p, &b, err);
     }
     arena_done(&a);
     return r;

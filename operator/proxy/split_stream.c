@@ -182,7 +182,7 @@ void split_stream_free(struct split_stream *s)
     free(s);
 }
 
-// Dealing out
+// The way of the rows to the ranks
 
 // Of the last row, which some pieces get again.
 static void keep_last(struct split_stream *s, const struct record_part *part)

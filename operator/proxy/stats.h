@@ -4,7 +4,7 @@
 // takes constant time and, except for the first call of a method, no memory. Everything is bounded.
 //
 // A duration runs from the arrival of the call to its answer, and includes the wait for a group that is not ready.
-// Bytes are counted as the caller sees them: arguments in, results out.
+// Bytes are counted as the client sees them: arguments in, results out.
 #pragma once
 
 #include "common/base/buf.h"
@@ -69,7 +69,7 @@ void stats_init(struct stats *s, struct stats_common *common);
 void stats_done(struct stats *s);
 void stats_world(struct stats *s, uint32_t world); // its ranks now; what was of others is forgotten
 
-// For names that workers have declared only is one added: those that callers make up take no room.
+// For names that workers have declared only is one added: those that clients make up take no room.
 struct stats_method *stats_find(struct stats *s, const char *role, const char *method); // or `other`
 struct stats_method *stats_add(struct stats *s, const char *role, const char *method);
 

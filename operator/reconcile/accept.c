@@ -103,7 +103,7 @@ static bool judge_template(const char *template_json, struct arena *scratch, str
 }
 
 // On bundles the pods are there before the group: nothing of it can be in their text.
-static bool judge_pooled(const struct workergroup *wg, struct arena *a, struct refusal *ret)
+static bool judge_bundled(const struct workergroup *wg, struct arena *a, struct refusal *ret)
 {
     const struct worker_spec *s = &wg->spec.worker;
     if (wg->spec.template_json)
@@ -125,7 +125,7 @@ bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal 
         return refuse(ret, REASON_NOT_SUPPORTED, what);
     if (wg->spec.n_placement_groups) {
         *ret_facts = (struct template_facts){0};
-        return judge_pooled(wg, a, ret) && judge_agent(wg, ret_facts, a, ret);
+        return judge_bundled(wg, a, ret) && judge_agent(wg, ret_facts, a, ret);
     }
     if (!wg->spec.template_json)
         return refuse(ret, REASON_INVALID_TEMPLATE, "spec.template is missing");

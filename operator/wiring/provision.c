@@ -273,7 +273,7 @@ static void on_reviewed(void *ctx, const struct kube_response *response, const s
         write(o);
 }
 
-static void ask(struct order *o, const struct caller *who)
+static void ask(struct order *o, const struct client_user *who)
 {
     struct arena a = ARENA_INIT;
     const struct request r = {

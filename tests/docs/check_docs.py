@@ -100,21 +100,38 @@ def section(text, heading):
 
 
 def check_modes():
-    """The dispatch modes of the table, in the tables and pictures of the documents."""
-    table = read("sdk/c/include/cadre/modes.h").split("#define CADRE_EXECUTE_MODES(X)")[0]
-    modes = re.findall(r"^    X\((\w+), (\d+)", table, re.M)
-    check("modes.h has modes", [] if len(modes) > 5 else [f"found only {modes}"])
+    """The modes of the table, in the tables, lists and pictures of the documents: all of them, and no others."""
+    table, _, execute = read("sdk/c/include/cadre/modes.h").partition("#define CADRE_EXECUTE_MODES(X)")
+    rows = re.findall(r"^    X\((\w+), (\d+), (\w+), \w+, \w+, (\w+)\)", table, re.M)
+    modes = [row[:2] for row in rows]
+    executes = re.findall(r"^    X\((\w+), (\d+)\)", execute, re.M)
+    check("modes.h has modes", [] if len(modes) > 5 and len(executes) > 2 else [f"found only {modes} {executes}"])
 
     def has(where, text, pattern):
         found = (pattern(name, name.lower().replace("_", "-"), number) for name, number in modes)
         check(f"{where} every dispatch mode", [f"no {p}" for p in found if not re.search(p, text, re.M)])
 
-    calls, protocol = read("docs/calls.md"), read("docs/protocol.md")
-    has("docs/protocol.md numbers", section(protocol, "### Calls"), lambda name, small, n: rf"^\| {n} \| {name} \|")
-    has("docs/protocol.md cuts", section(protocol, "### Pieces"), lambda name, small, n: rf"^\|[^|]*\b(?i:{name})\b[^|]*\|")
+    calls, protocol, manual = read("docs/calls.md"), read("docs/protocol.md"), read("docs/man/kubectl-cadre.1")
+    tables = section(protocol, "### Calls").split("| execute | |")
+
+    def same(where, found, want):
+        check(f"{where} the modes of modes.h", difference({" ".join(m) for m in want}, set(found), "modes.h", "there"))
+
+    numbered = r"^\| ([1-9]\d*) \| (\w+) \|"
+    same("docs/protocol.md numbers", (f"{name} {n}" for n, name in re.findall(numbered, tables[0], re.M)), modes)
+    same("docs/protocol.md numbers as execute modes", (f"{name} {n}" for n, name in re.findall(numbered, tables[1], re.M)), executes)
+    same("docs/protocol.md says as in modes.h what comes of", (
+        f"{name} {'LIST' if result.startswith('a list') else 'JOINED'}"
+        for _, name, result in re.findall(numbered + r"[^|]*\| ([^|]*) \|", tables[0], re.M) if name != "SPLIT"),
+        [(name, result) for name, _, rule, result in rows if rule != "said"])
+    cells = re.findall(r"^\| ([\w, ]+) \|", section(protocol, "### Pieces").partition("| dispatch |")[2], re.M)
+    same("docs/protocol.md splits for", re.findall(r"\w+", ", ".join(cells)), [(name,) for name, _ in modes])
+    for option, names in (("dispatch", [name for name, _ in modes]), ("execute", [name for name, _ in executes])):
+        text = manual.partition(f'.BI \\-\\-{option} " MODE"\n')[2].partition(".TP")[0]
+        same(f"the manual page lists for --{option}", re.findall(r"^\.BR? ([\w-]+)(?: [,.])?$", text, re.M),
+             [(name.lower().replace("_", "-"),) for name in names])
     has("docs/calls.md lists", calls, lambda name, small, n: rf"^\| `ALL` \|[^|]*`{name}`")
     has("docs/calls.md draws", section(calls, "### Pictures"), lambda name, small, n: rf"\b{name}\b")
-    has("the manual page lists", read("docs/man/kubectl-cadre.1"), lambda name, small, n: rf"^\.BR? {small}\b")
 
 
 def documents():
@@ -196,17 +213,23 @@ def check_documents():
 
 
 def check_architecture():
-    """The two walks name at most twelve files each, which exist. The picture has the states of a call that the code has,
-    and no other; a new call is its beginning."""
+    """The two walks name at most twelve files each, which exist. The picture has the states and the arrows of a call
+    that the code has, and no others; a new call is its beginning, and each state may lead to its end."""
     text, paths = read("docs/architecture.md"), tree()
     for walk in ("## A pod in twelve files", "## A call in twelve files"):
         files = re.findall(r"^\| `([\w/]+\.c)` \|", section(text, walk), re.M)
         check(f"docs/architecture.md: {walk[3:]}", ([] if 6 < len(files) <= 12 else [f"{len(files)} files"]) +
               [f"no {f}" for f in files if f not in paths])
-    drawn = set(re.findall(r"\w+", re.sub(r":.*", "", text.partition("stateDiagram-v2\n")[2].partition("```")[0])))
+    picture = re.sub(r":.*", "", text.partition("stateDiagram-v2\n")[2].partition("```")[0])
+    drawn = set(re.findall(r"\w+", picture))
     states = {state.capitalize() for state in re.findall(r"^    CALL_(\w+),", re.search(
         r"enum call_state \{.*?\};", read("operator/proxy/call.h"), re.S)[0], re.M)} - {"New"}
     check("docs/architecture.md draws every state of a call", difference(states, drawn, "call.h", "the picture"))
+    rows = re.findall(r"\[CALL_(\w+)\] = (.*?),", read("operator/proxy/call.c"))
+    arrows = {f"{now.capitalize()} to {next.capitalize()}" for now, to in rows for next in re.findall(r"TO\((\w+)\)", to)}
+    drawn = {f"{now.replace('[*]', 'New')} to {next}" for now, next in re.findall(r"(\S+) --> (\w+)", picture)}
+    drawn = {arrow for arrow in drawn if not arrow.endswith("Answered")}
+    check("docs/architecture.md draws every arrow between them", difference(arrows, drawn, "call.c", "the picture"))
 
 
 def answers_at_once(script):

@@ -73,8 +73,8 @@ address_of() { # POD of a PlacementGroup: as it resolves its own name
 # ---- one pool, two groups -------------------------------------------------------------------------------------------
 
 test_two_groups() {
-    check "kubectl apply -f examples/two-groups-one-pool.yaml" kc apply -f "$suite_root/examples/two-groups-one-pool.yaml"
-    check "S2-2: the reservation becomes Ready" kc wait --for=condition=Ready plg/shared --timeout=60s
+    check "kubectl apply -f examples/two-groups-one-placementgroup.yaml" kc apply -f "$suite_root/examples/two-groups-one-placementgroup.yaml"
+    check "S2-2: the PlacementGroup becomes Ready" kc wait --for=condition=Ready plg/shared --timeout=60s
     check "S2-1: packed: in one pod, on one node" is "shared-plg-0-0=0-3" plg_pods shared
     check "both groups become Ready on it" kc wait --for=condition=Ready --timeout=60s wg/first wg/second
     check "S1-3: four ranks" is "[1, 2, 3, 4]" cadre call first add --per-rank '[1,1,1,1]'
@@ -121,7 +121,7 @@ test_going() {
     kc delete wg second >/dev/null
     check "a group that is deleted: its processes end" eventually 30 is 0 processes_in shared-plg-0-0 second
     check "... the other's run on" is "[1, 2, 3, 4]" cadre call first get_value
-    check "... the reservation stays" is "$uid True/Running" echo "$(plg_uids shared-plg-0-0) $(plg_condition shared Ready)"
+    check "... the PlacementGroup stays" is "$uid True/Running" echo "$(plg_uids shared-plg-0-0) $(plg_condition shared Ready)"
     before=$(date +%s%N)
     tenant_apply third 2 '[{"name": "shared", "bundles": "2-3"}]'
     check "a new one on half of it is Ready" kc wait --for=condition=Ready wg/third --timeout=100s
@@ -152,7 +152,7 @@ both_counts() {
 # ---- split and merged -----------------------------------------------------------------------------------------------
 
 test_split() {
-    check "kubectl apply -f examples/split-pool.yaml" kc apply -f "$suite_root/examples/split-pool.yaml"
+    check "kubectl apply -f examples/split-placementgroup.yaml" kc apply -f "$suite_root/examples/split-placementgroup.yaml"
     check "both groups become Ready" kc wait --for=condition=Ready --timeout=60s wg/attention wg/model
     check "S2-4: the ranks of the one" is "0 1" rank_values attention RANK multi-group-plg-0-0
     check "... and of the other" is "0 1" rank_values model RANK multi-group-plg-0-0
@@ -171,7 +171,7 @@ test_split() {
     check "2f: halves of a pool, and a half of a half" kc wait --for=condition=Ready --timeout=60s wg/lower wg/upper wg/last
     check "... are groups of their own" is "[0, 1] [100, 101] [200]" halves
     kc delete wg lower upper last >/dev/null
-    kc delete -f "$suite_root/examples/split-pool.yaml" --ignore-not-found >/dev/null
+    kc delete -f "$suite_root/examples/split-placementgroup.yaml" --ignore-not-found >/dev/null
     check "nothing is left" eventually 60 plg_gone multi-group
 }
 
@@ -185,23 +185,23 @@ ports() {
 }
 
 test_merged() {
-    check "kubectl apply -f examples/merged-pools.yaml" kc apply -f "$suite_root/examples/merged-pools.yaml"
+    check "kubectl apply -f examples/merged-placementgroups.yaml" kc apply -f "$suite_root/examples/merged-placementgroups.yaml"
     check "the group of eight becomes Ready" kc wait --for=condition=Ready wg/merged --timeout=60s
     check "S1-7: eight ranks" is "[3, 4, 5, 6, 7, 8, 9, 10]" cadre call merged add --per-rank '[3,3,3,3,3,3,3,3]'
     check "S1-9: one for all" is "[13, 14, 15, 16, 17, 18, 19, 20]" cadre call merged add 10
     check "... local ranks" is "0 1 2 3 0 1 2 3" rank_values merged LOCAL_RANK left-plg-0-0 right-plg-0-0
     check "... two nodes of torchrun" is "0 0 0 0 1 1 1 1" rank_values merged NODE_RANK left-plg-0-0 right-plg-0-0
-    check "... a pod of its own for each reservation" matches '3 +yes +1 +left-plg-0-0 +n[12].*4 +yes +1 +right-plg-0-0 +n[12]' \
+    check "... a pod of its own for each PlacementGroup" matches '3 +yes +1 +left-plg-0-0 +n[12].*4 +yes +1 +right-plg-0-0 +n[12]' \
         cadre info merged
     kc delete pod right-plg-0-0 --wait=false >/dev/null
-    check "a pod of the reservation is deleted: it comes again, and the group with it" eventually 90 is "2 True/Running 8" merged_status
+    check "a pod of the PlacementGroup is deleted: it comes again, and the group with it" eventually 90 is "2 True/Running 8" merged_status
     check "... not at the cost of the user's restarts" is 0 group_status merged restartsCountTowardsMax
     check "... which calls reach" eventually 20 is "[0, 1, 2, 3, 4, 5, 6, 7]" cadre call merged get_value
     tenant_apply uneven 6 '[{"name": "left"}, {"name": "right", "bundles": "0-1"}]'
     check "2f: pools of four and of two" eventually 60 is "6 True/Running" echo_status uneven
     check "... each rank with the size of its own pod" is "4 4 4 4 2 2" rank_values uneven LOCAL_WORLD_SIZE left-plg-0-0 right-plg-0-1
     kc delete wg uneven >/dev/null
-    kc delete -f "$suite_root/examples/merged-pools.yaml" >/dev/null
+    kc delete -f "$suite_root/examples/merged-placementgroups.yaml" >/dev/null
     check "nothing is left" eventually 60 plg_gone left
     check "... of the other either" eventually 60 plg_gone right
 }
@@ -251,7 +251,7 @@ trainer_apply() {
         ".spec.worker = {module: \"/modules/ddp.so\", class: \"$2\"}"
 }
 
-# Models on the halves of one reservation; for each a twin, one process that gets the same batches.
+# Models on the halves of one PlacementGroup; for each a twin, one process that gets the same batches.
 test_train() {
     pool_apply ddp 4 '.spec.strategy = "StrictPack" | .spec.bundles[0].resources += {cpu: "250m", memory: "128Mi"}'
     trainer_apply attention Attention 2 0-1
@@ -336,7 +336,7 @@ node_count() { # how many different hosts the ranks of a group are on
 
 test_slots() {
     check "kubectl apply -f examples/reserved-gpus.yaml" kc apply -f "$suite_root/examples/reserved-gpus.yaml"
-    check "three groups become Ready on one reservation" kc wait --for=condition=Ready --timeout=60s wg/trainer wg/watcher wg/loader
+    check "three groups become Ready on one PlacementGroup" kc wait --for=condition=Ready --timeout=60s wg/trainer wg/watcher wg/loader
     check "S0-6: two GPU slots, and one without, on one node" is "slots-plg-0-0=0-2 2" echo \
         "$(plg_pods slots) $(plg_pod slots-plg-0-0 '.spec.containers[0].resources.limits["nvidia.com/gpu"]')"
     check "S2-11: workers see the GPU of their slot" is '["0", "1"]' cadre call trainer visible_gpus
@@ -353,12 +353,12 @@ actors() { # GROUP: what they say, folded where they agree
 }
 
 test_spread() {
-    check "kubectl apply -f examples/spread-pool.yaml" kc apply -f "$suite_root/examples/spread-pool.yaml"
+    check "kubectl apply -f examples/spread-placementgroup.yaml" kc apply -f "$suite_root/examples/spread-placementgroup.yaml"
     check "its group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/apart
     check "S2-1: spread: over both nodes, evenly" is "2 2" plg_layout wide
     check "... as the workers see it" is 2 node_count apart
     check "... ranks follow the nodes" is "0 0 1 1" rank_values apart NODE_RANK wide-plg-0-0 wide-plg-1-0
-    kc delete -f "$suite_root/examples/spread-pool.yaml" >/dev/null
+    kc delete -f "$suite_root/examples/spread-placementgroup.yaml" >/dev/null
     check "nothing is left" eventually 60 plg_gone wide
     pool_apply greedy 9
     check "2f: more GPUs than there are: said before anything is made" eventually 20 says \
@@ -412,7 +412,7 @@ test_ports() {
     kc delete wg rival finder >/dev/null
 }
 
-test_reservation_deleted() {
+test_placementgroup_deleted() {
     tenant_apply slow 1 '[{"name": "pair"}]' '.spec.worker = {command: ["sh", "-c",
         "trap \"echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done"]}'
     check "two groups run" eventually 30 is "True/Running" group_condition slow Ready
@@ -504,7 +504,7 @@ test_slots
 test_spread
 test_waiting
 test_ports
-test_reservation_deleted
+test_placementgroup_deleted
 test_moved
 test_refused_edit
 test_operator_away

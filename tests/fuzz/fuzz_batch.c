@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two results: a byte for the number of pieces, a u16 for the length of the first document, the documents. Each that is
-// a batch is cut into pieces with padding and must come back with all of its rows; both are joined, if they fit.
+// a batch is split into pieces with padding and must come back with all of its rows; both are joined, if they fit.
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
 #include "common/wire/batch_join.h"
@@ -37,7 +37,7 @@ static void same_tensors(const struct batch *b, const struct scatter_source *doc
     }
 }
 
-static void cut_and_join(const struct batch *b, const struct scatter_source *doc, size_t n, struct arena *a)
+static void split_and_join(const struct batch *b, const struct scatter_source *doc, size_t n, struct arena *a)
 {
     struct scatter_source pieces[PIECES];
     struct batch read[PIECES], back;
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int r = batch_read(docs[i].data, docs[i].len, &a, &batches[i], &err);
         must(r == err.code && !r == !err.msg[0]);
         if (r == 0)
-            cut_and_join(&batches[i], &docs[i], data[0] % PIECES + 1u, &a);
+            split_and_join(&batches[i], &docs[i], data[0] % PIECES + 1u, &a);
         good += r == 0;
     }
     if (good == 2)

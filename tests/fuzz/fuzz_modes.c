@@ -143,9 +143,9 @@ static void rank_takes(struct scene *s, const struct record *rec)
     if (rec->h.type != RECORD_CALL)
         return;
     must(record_call_decode(rec->body, rec->len, &call, &err) == 0);
-    bool cut =
+    bool split =
         rec->h.dispatch == RECORD_DP_COMPUTE_PROTO && rec->h.execute == RECORD_ALL && !(rec->h.flags & RECORD_REFS);
-    must(!cut || batch_read(call.args, call.args_len, &a, &b, &err) == 0);
+    must(!split || batch_read(call.args, call.args_len, &a, &b, &err) == 0);
     arena_done(&a);
     const struct scatter_source *result = &s->results[rec->h.rank % 2];
     struct record answer = {.h = {.type = RECORD_RESULT, .call = rec->h.call, .rank = rec->h.rank},

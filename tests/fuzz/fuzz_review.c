@@ -29,7 +29,7 @@ static void read_user(const char *text, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct caller who = {0};
+    struct client_user who = {0};
     int r = review_user(text, len, "cadre", &a, &who, &err);
     must(r == 0 || ((r == ERR_UNAUTHORIZED || r == ERR_UNAVAILABLE) && err.msg[0]));
     must(r != 0 || (who.name && who.name[0] && memmem(text, len, "authenticated", 13) && memmem(text, len, "true", 4)));

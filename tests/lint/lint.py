@@ -91,9 +91,10 @@ RETIRED = (
     # On the wire the role is still "controller", and verl has a package of that name.
     (r'(?<!group_)(?<!single_)(?<!["a-z])controller(?!\w*\\?"|, agent)', CALLS, "client; a controller is a loop that reconciles"),
     (r"errand", ("",), "group change"),
-    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/"), "the word of the glossary (docs/architecture.md)"),
-    (r"(?<![a-z])deal_|struct deal\b|\bdeals? out\b|\bdealt out\b", ("operator/", "common/", "worker/", "sdk/", "cli/"),
-     "split, or dispatch plan"),
+    (r"(?<![a-z])(?:seat(?!-)|berth|crew|census|tenancy|keeper)", ("operator/", "worker/", "tests/unit/operator/", "tests/unit/worker/"), "the word of the glossary (docs/architecture.md)"),
+    (r"(?i)(?<![a-z])deal_|struct deal\b|dealing out|(?<![a-z])deal(?:s|t)?[ _](?:[a-z]+[ _])?out(?![a-z])", ("",),
+     "split, distribute, or dispatch plan"),
+    (r"(?i)(?<![a-z])cut(?:s|ting)?[_ ](?:and[_ ]join|batch|columns|meta|pieces|rows|tensors)", ("",), "split"),
     (r"(?<![a-z])(?:desk|porch|lookout|turnstile|teller|mishap|reins)(?![a-z])", ("operator/", "common/", "worker/", "sdk/"),
      "what it is or does"),
     (r"(?<![a-z])(?:party|neighbor|standby)(?![a-z])", ("worker/transfer/",), "participant, local sender, back buffer"),
@@ -103,7 +104,9 @@ RETIRED = (
     (r"lender|lending|borrower|(?<![a-z])(?:borrow|guest)(?![a-z])", ("worker/",), "object server, object fetch, peer"),
     (r"(?i)lobby", ("docs/", "operator/", "sdk/"), "bootstrap group"),
     (r"(?i)sighting|sighter", ("common/", "docs/", "operator/"), "report"),
-    (r"\bstall(?:s|ed)?\b", ("operator/proxy/", "common/wire/", "worker/host/"), "park, or pause"),
+    (r"(?i)reservation", ("",), "PlacementGroup, or bundles"),
+    (r"(?i)(?<![a-z])stall(?:s|ed)?(?![a-z])",
+     ("operator/proxy/", "common/wire/", "common/ws/", "worker/host/", "tests/unit/operator/proxy/"), "park, or pause"),
 )
 
 # Phrases that make a sentence hard to read, in documents, comments and messages. A comment may break inside of one.
@@ -127,7 +130,6 @@ NOUNS = ("cli/", "common/", "operator/", "sdk/c/client/", "worker/")
 HEADERLESS = re.compile(r"(?:.*/)?main\.c|cli/verb_\w+\.c|sdk/c/client/api\w*\.c|worker/host/(?:communicator|program|transfer)\.c")
 
 MAX_COLUMNS = 120
-MAX_LINES = 600
 C_SUFFIXES = (".c", ".h", ".cc", ".cu")
 CODE_SUFFIXES = C_SUFFIXES + (".sh", ".py")
 PROSE = re.compile(r"\.(?:c|h|cc|cu|sh|py|md|ya?ml|svg|[1-9])$|^Makefile$")  # it is in all of these
@@ -271,8 +273,6 @@ def check(path, text, exists):
     for m in UNFINISHED.finditer(text):
         yield line_of(text, m.start()), "unfinished", f"{m.group(1)}: do it, or open an issue"
     yield from check_phrases(path, text)
-    if path.endswith(CODE_SUFFIXES) and text.count("\n") > MAX_LINES:
-        yield MAX_LINES, "length", f"{text.count(chr(10))} lines, at most {MAX_LINES}: split it by noun"
     if path.endswith(CODE_SUFFIXES) and path != "tests/lint/lint.py":
         yield from check_words(path, text)
     if path.endswith(C_SUFFIXES):
@@ -346,6 +346,12 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/proxy/a.c", C_HEAD + "struct errand *e;\nint x = group_seats();\n", ["word", "word"]),
     ("operator/proxy/a.c", C_HEAD + "int proxy_seat_of; // SEAT-free\n", ["word"]),
     ("worker/agent/a.c", C_HEAD + "struct keeper *k;\n", ["word"]),
+    ("tests/unit/operator/gateway/test_a.c", C_HEAD + "struct peer keeper;\n", ["word"]),
+    ("operator/proxy/a.c", C_HEAD + "// Dealing out. It deals them out, and is dealt_out.\n", ["word"] * 3),
+    ("common/loop.c", C_HEAD + "// What was dealt with; a line that is cut and kept.\n", []),
+    ("bench/a.c", C_HEAD + "int reservations; // of a Reservation\n", ["word", "word"]),
+    ("tests/fuzz/a.c", C_HEAD + "int cut_and_join(void); // cuts rows\n", ["word", "word"]),
+    ("tests/unit/operator/proxy/test_a.c", C_HEAD + "#define STALL_TEST(fn) installs(fn)\n", ["word"]),
     ("operator/novel/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "common/base/err.h"\n', ["layer"]),
     ("examples/x/a.c", C_HEAD + '#include "missing.h"\n', ["layer"]),
@@ -384,7 +390,6 @@ SELF_TEST = [  # (path, text, the rules that must be found, in order)
     ("operator/api/a.c", C_HEAD + "int x; \n", ["blank"]),
     ("operator/api/a.c", C_HEAD + "//" + "x" * MAX_COLUMNS + "\n", ["columns"]),
     ("operator/api/a.c", C_HEAD + "//" + "é" * (MAX_COLUMNS - 2) + "\n", []),
-    ("operator/api/a.c", C_HEAD + "\n" * MAX_LINES, ["length"]),
     ("operator/api/a.h", C_HEAD + "#pragma once\n", []),
     ("operator/api/a.h", C_HEAD + "#ifndef CADRE_API_A_H\n#define CADRE_API_A_H\n#endif\n", ["guard"]),
     ("sdk/c/include/cadre/a.h", C_HEAD + "#ifndef CADRE_A_H\n#define CADRE_A_H\n#endif\n", []),

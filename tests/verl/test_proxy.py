@@ -135,7 +135,7 @@ def test_a_name_that_is_taken(group):
 
 
 @pytest.mark.parametrize("width", [2, LONG // 4])
-def test_rows_that_the_proxy_cuts_and_joins(group, width):
+def test_rows_that_the_proxy_splits_and_joins(group, width):
     data = proto(8, width, step=3)
     before = calls_of(group).get("add", 0)
     out = group.add(data)

@@ -11,6 +11,6 @@
 
 void debug_install(int fd); // -1 = the program lets nobody in
 // args: a list with the text that was typed, which may be empty. Adds what the debugger has said since the last call.
-// `code`: the caller has the right to send code. Waits for nothing. ERR_FORBIDDEN, ERR_INVALID; ERR_LIMIT: the debugger
+// `code`: the client has the right to send code. Waits for nothing. ERR_FORBIDDEN, ERR_INVALID; ERR_LIMIT: the debugger
 // does not read.
 int debug_turn(const char *args, size_t len, bool code, struct buf *out, struct err *err);

@@ -74,7 +74,7 @@ static void serve(struct host *h)
                     .module = &h->module,
                     .awaits = h->awaits,
                     .roles = &h->roles,
-                    .caller = h->caller,
+                    .client = h->client,
                     .executor = h->executor,
                     .objects = h->objects,
                     .rendezvous = h->rendezvous,
@@ -169,7 +169,7 @@ static void take_down(struct host *h)
     rendezvous_free(h->rendezvous);
     progress_free(h->progress);
     executor_free(h->executor);
-    caller_free(h->caller);
+    nested_client_free(h->client);
     rank_device_free(h->device);
     loop_timer_free(h->lost);
     loop_signal_free(h->signals[0]);
@@ -209,7 +209,7 @@ int host_run(struct host *h)
     h->executor = h->pulled ? executor_new_pulled(h->loop, max) : executor_new(h->loop, max);
     if (h->on_begin)
         h->on_begin(h->ctx);
-    h->caller = caller_new(&h->options);
+    h->client = nested_client_new(&h->options);
     h->rendezvous = rendezvous_new(&(struct rendezvous_config){.loop = h->loop,
                                                                .attempt = (uint32_t)h->options.attempt,
                                                                .rank = h->worker.rank,

@@ -3,7 +3,7 @@
 // when told to. Used by cadre-worker, and by programs that run their methods themselves (program.c).
 #pragma once
 
-#include "worker/host/caller.h"
+#include "worker/host/nested_client.h"
 #include "worker/host/proxies.h"
 #include "worker/host/roles.h"
 
@@ -25,7 +25,7 @@ struct host {
     // private, but for the callbacks
     struct loop *loop;
     struct executor *executor;
-    struct caller *caller;
+    struct nested_client *client;
     struct objects *objects;
     struct rank_device *device;
     struct loop_timer *lost; // the GPU is, and so long this process has to end

@@ -74,7 +74,7 @@ cadre_result call_fail_device(struct cadre_call *c, const struct err *err)
     return call_fail(c, r, "%s(): %s", c->method, err->msg);
 }
 
-// To the caller a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
+// To the client a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
 static const char *result_code(const struct cadre_call *c, cadre_result r)
 {
     switch (r) {

@@ -53,7 +53,7 @@ struct cadre_call {
     bool ran;          // the method has begun
     bool failed;       // then `code` and `message` are the answer, else `result`
     const char *code;  // static, or in the arena
-    const char *cause; // of the error: a JSON object for the caller, in the arena; NULL = none
+    const char *cause; // of the error: a JSON object for the client, in the arena; NULL = none
     struct buf result; // empty = null; not where it is in `shared`
     struct pool *pool; // for long results; NULL = they are not shared
     char *shared;      // in the pool, NULL = none
@@ -80,7 +80,7 @@ char *call_take_shared(struct cadre_call *c, size_t *ret_len);
 // ran: the method may have begun.
 void call_encode_error(struct buf *out, const char *code, const char *message, bool ran);
 
-// For the files of host_call_*: the error of a call for its caller. Returns `r`.
+// For the files of host_call_*: the error of a call for its client. Returns `r`.
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 cadre_result call_fail_device(struct cadre_call *c, const struct err *err);

@@ -23,9 +23,9 @@ static cadre_result connect_line(struct cadre_call *c, const char *method)
 {
     struct nested *n = &c->nested;
     cadre_client_error error = {0};
-    if (!n->caller)
+    if (!n->client)
         return call_fail(c, CADRE_ERROR, "%s() cannot call %s(): this worker has no proxy", c->method, method);
-    n->line = n->line ? n->line : caller_line(n->caller, &error);
+    n->line = n->line ? n->line : nested_client_line(n->client, &error);
     if (!n->line)
         return failed(c, &error);
     eventfd_t old;
@@ -37,11 +37,11 @@ static cadre_result connect_line(struct cadre_call *c, const char *method)
 int call_via(const struct cadre_call *c, struct buf *out, struct err *err)
 {
     struct via_place here = {.role = c->nested.role, .method = c->method};
-    caller_where(c->nested.caller, &here.ns, &here.group, &here.rank);
+    nested_client_where(c->nested.client, &here.ns, &here.group, &here.rank);
     return via_add(c->nested.via, c->nested.via_len, &here, out, err);
 }
 
-// No longer than its own caller waits, and not for ever where that one would.
+// No longer than its own client waits, and not for ever where that one would.
 static bool set_timeout(const struct cadre_call *c, int64_t wanted, cadre_client_request *q)
 {
     int64_t left = c->nested.deadline - clock_mono_ms(&clock_system);

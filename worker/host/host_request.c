@@ -189,7 +189,7 @@ static int check_cycle(const struct request_owner *owner, const struct request_w
     struct turn turn = {owner, instance_lane(what->role->instance, what->method->name)};
     struct via_place here;
     struct json *via;
-    if (!head->via || !owner->caller || !caller_where(owner->caller, &here.ns, &here.group, &here.rank) ||
+    if (!head->via || !owner->client || !nested_client_where(owner->client, &here.ns, &here.group, &here.rank) ||
         executor_lane_size(owner->executor, turn.lane) > 1)
         return 0;
     if (json_parse(head->via, head->via_len, NULL, a, &via, err) < 0)
@@ -241,7 +241,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     q->tail = tail ? blob_ref(tail) : NULL;
     list_init(&q->link);
     call_init(&q->call, tail ? tail->data : parts.args, tail ? tail->len : parts.args_len);
-    q->call.nested = (struct nested){.caller = owner->caller,
+    q->call.nested = (struct nested){.client = owner->client,
                                      .rendezvous = owner->objects ? owner->objects->config.rendezvous : NULL,
                                      .progress = owner->objects ? owner->objects->config.progress : NULL,
                                      .role = what.role->name,

@@ -25,8 +25,8 @@ struct request_owner {
     struct loop *loop;
     struct executor *executor;
     struct roles *roles;
-    struct caller *caller;   // for calls that methods make; NULL = they cannot
-    struct objects *objects; // NULL = nothing can be kept or fetched
+    struct nested_client *client; // for calls that methods make; NULL = they cannot
+    struct objects *objects;      // NULL = nothing can be kept or fetched
     // Exactly once a request, unless it is abandoned. `ok`: body of a RESULT, else of an ERROR. It may still run after
     // that (a deadline), but is no more the owner's. May come inside request_start() and request_cancel(). The body may
     // be taken out of its buffer.
@@ -42,7 +42,7 @@ struct request {
     bool quiet;   // for the owner, who sends no result; set before it starts
     bool waits;   // for the owner: it has not been started
     bool ordered; // for the owner: it waits until those whose records came before are whole
-    bool code;    // its caller has the right to send code
+    bool code;    // its client has the right to send code
     // private
     struct request_owner *owner; // NULL: nobody waits for the answer any more
     struct request_what what;

@@ -211,8 +211,8 @@ static void keep_in_order(struct session *s, struct request *q)
     q->waits = true;
 }
 
-// A call whose record came before may still be on its way: then those of the same caller wait. Whether there is one of
-// its caller the proxy knows. What came later of others goes on.
+// A call whose record came before may still be on its way: then those of the same client wait. Whether there is one of
+// its client the proxy knows. What came later of others goes on.
 static void start_requests(struct session *s)
 {
     uint64_t unfinished = record_reader_unfinished(&s->reader);
@@ -526,7 +526,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     s->address = xstrdup(config->address);
     s->loop = loop;
     s->sharing.own = config->own;
-    s->owner = (struct request_owner){loop, config->executor, config->roles, config->caller, config->objects, answer};
+    s->owner = (struct request_owner){loop, config->executor, config->roles, config->client, config->objects, answer};
     list_init(&s->requests);
     downloads_init(&s->downloads, send_download, s);
     struct ws_client *probe = new_client(s, err);

@@ -31,7 +31,7 @@ struct session_config {
     const struct module *module;
     const char *awaits; // as in cadre_host_options
     struct roles *roles;
-    struct caller *caller; // of calls that methods make; NULL = they cannot
+    struct nested_client *client; // of calls that methods make; NULL = they cannot
     struct executor *executor;
     struct objects *objects;       // NULL = it keeps none
     struct rendezvous *rendezvous; // of communicators; NULL = none

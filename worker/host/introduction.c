@@ -2,9 +2,9 @@
 #include "worker/host/introduction.h"
 
 #include "common/wire/ref.h"
-#include "worker/host/caller.h"
 #include "worker/host/code_right.h"
 #include "worker/host/description.h"
+#include "worker/host/nested_client.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,9 +47,9 @@ const char *introduction_welcome(const struct session_config *c, const struct js
 {
     const struct json *group = json_get(welcome, "group");
     const char *secret = json_str(json_get(welcome, "peerSecret"), a);
-    if (c->caller)
-        caller_place(c->caller, json_str(json_get(group, "namespace"), a), json_str(json_get(group, "name"), a),
-                     c->worker->rank);
+    if (c->client)
+        nested_client_place(c->client, json_str(json_get(group, "namespace"), a), json_str(json_get(group, "name"), a),
+                            c->worker->rank);
     if (secret && c->objects)
         objects_secret(c->objects, secret);
     if (c->rendezvous)

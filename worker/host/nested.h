@@ -2,7 +2,7 @@
 // What a call of a method needs to make calls itself. Used by the thread that runs the method, except nested_wake().
 #pragma once
 
-#include "worker/host/caller.h"
+#include "worker/host/nested_client.h"
 
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@ struct progress;
 enum { NESTED_OPEN_MAX = 1024, NESTED_WAIT_MS = 3600 * 1000 };
 
 struct nested {
-    struct caller *caller;         // NULL: this worker cannot call
+    struct nested_client *client;  // NULL: this worker cannot call
     struct rendezvous *rendezvous; // where it meets other ranks; NULL = nowhere
     struct progress *progress;     // of transfers; there is one where there is a rendezvous
     const char *role;              // of the method that runs; NULL = none
@@ -20,9 +20,9 @@ struct nested {
     size_t via_len;
     int64_t deadline; // of its own call, of the monotonic clock; 0 = none
     // private
-    atomic_int wake;          // of the thread's line, plus 1; 0 = it has not waited
-    struct caller_line *line; // NULL: nothing was called
-    uint64_t *open;           // started, and not got
+    atomic_int wake;                 // of the thread's line, plus 1; 0 = it has not waited
+    struct nested_client_line *line; // NULL: nothing was called
+    uint64_t *open;                  // started, and not got
     size_t n_open;
 };
 

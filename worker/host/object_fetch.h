@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fetches an object from the process that has it. It blocks, so only the executor's threads may call it.
 //
-// Values on the owner's device come to the device of this rank, if the caller wants that. From a process of the same
+// Values on the owner's device come to the device of this rank, if the client wants that. From a process of the same
 // place they are copied from device to device; else they come over the connection.
 #pragma once
 

@@ -11,7 +11,7 @@ struct own_answer {
 };
 
 // `head`: of the CALL with this body; what of its arguments lies in shared memory is in `tail` (or NULL). False: it is
-// a call of another method. True and an error: it is refused. `code`: its caller has the right to send code. In any
+// a call of another method. True and an error: it is refused. `code`: its client has the right to send code. In any
 // case call own_answer_done().
 bool own_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,
                struct blob *tail, bool code, struct own_answer *ret, struct err *err);

@@ -353,7 +353,7 @@ CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size)
     _cleanup_(buf_done) struct buf text = BUF_INIT(VIA_MAX);
     struct err err = ERR_INIT;
     int64_t left = call->nested.deadline ? call->nested.deadline - clock_mono_ms(&clock_system) : NESTED_WAIT_MS;
-    if (!call->nested.caller || call_via(call, &text, &err) < 0 || text.len >= size)
+    if (!call->nested.client || call_via(call, &text, &err) < 0 || text.len >= size)
         left = -1;
     else
         snprintf(via, size, "%s", buf_str(&text));

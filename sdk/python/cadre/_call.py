@@ -69,7 +69,7 @@ class Both(NamedTuple):
 
 
 def start(client, method, args, given=None, lazy=0, kwargs=None):
-    """The Future of a call. args: by position; kwargs: by name; given: what of `args` and `per_rank` the caller has named
+    """The Future of a call. args: by position; kwargs: by name; given: what of `args` and `per_rank` the client has named
     instead.
     """
     if kwargs:

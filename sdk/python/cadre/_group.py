@@ -135,7 +135,7 @@ class Group:
 
     def ref(self, text):
         """The Ref of a text that another program got (Ref.text)."""
-        if not str(text).startswith("cadre:"):  # the proxy would take it for JSON of the caller's own
+        if not str(text).startswith("cadre:"):  # the proxy would take it for JSON of the client's own
             raise ValueError(f"{text!r} is not a reference, which begins with cadre: as Ref.text does")
         return Ref(text, self.client, self.name)
 

@@ -14,7 +14,7 @@ ANSWERED = object()  # what a method returns if the C library has answered its c
 class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "concurrency", "limit", "split", "collect",
                                            "idempotent", "at_caller"),
                             defaults=("ONE_TO_ALL", "ALL", True, None, 1, None, None, False, None))):
-    """As register() was told; docs/calls.md explains the modes. at_caller: (split, collect), functions that the caller runs.
+    """As register() was told; docs/calls.md explains the modes. at_caller: (split, collect), functions that the client runs.
     """
 
     __slots__ = ()
@@ -22,12 +22,12 @@ class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "c
 
 def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,
              collect=None, idempotent=False):
-    """Says how a method is called when its caller does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
+    """Says how a method is called when its client does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
 
     dispatch, execute, split, collect   the modes, by name, and rules of pieces (docs/calls.md)
-    dispatch     or a function of one's own, split(group, *args, **named), which the caller runs: it returns the arguments
+    dispatch     or a function of one's own, split(group, *args, **named), which the client runs: it returns the arguments
                  of each rank, a tuple or a dict. Or (split, collect): collect(group, results) makes the result
-    blocking     False: the caller gets a future
+    blocking     False: the client gets a future
     concurrency  the name of a concurrency group, or (name, how many run at a time): they run beside other methods
     idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
     """

@@ -20,7 +20,7 @@ class _Part(NamedTuple):
 
 class Pool:
     """Places for ranks; Client.Pool() reserves them. Rank i of a group on it has bundle i. `a + b` has the bundles of
-    both, split() deals them out; such a pool is a view, and the pools that were made are what is closed.
+    both, split() divides them; such a pool is a view, and the pools that were made are what is closed.
     """
 
     def __init__(self, client, parts, made=()):
@@ -113,9 +113,9 @@ class Pool:
         if sum(sizes) != n:
             raise ValueError(f"the sizes {sizes} have the sum {sum(sizes)}, and there are {n} bundles")
         ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
-        return [self._cut(end - size, end) for size, end in zip(sizes, ends)]
+        return [self._part(end - size, end) for size, end in zip(sizes, ends)]
 
-    def _cut(self, start, end):
+    def _part(self, start, end):
         parts, at = [], 0
         for part in self._parts:
             first, last = max(start, at), min(end, at + part.count)

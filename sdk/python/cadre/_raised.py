@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method raised, on its way to its caller: `cause` in the body of an ERROR (docs/protocol.md)."""
+"""What a method raised, on its way to the client: `cause` in the body of an ERROR (docs/protocol.md)."""
 
 import base64
 import json

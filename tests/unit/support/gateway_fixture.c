@@ -41,8 +41,8 @@ static uint64_t authority_client(void *ctx, const char *token, const char *ns, a
         err_set(&err, ERR_UNAUTHORIZED, "the token is nobody's");
     else if (f->client_code)
         err_set(&err, f->client_code, "alice is asked about again");
-    done(done_ctx, &(struct caller){token, "\"user\":\"alice\"", str_starts(token, "alice, who codes")}, expires_ms,
-         &err);
+    done(done_ctx, &(struct client_user){token, "\"user\":\"alice\"", str_starts(token, "alice, who codes")},
+         expires_ms, &err);
     return 0;
 }
 

@@ -58,7 +58,7 @@ static inline void cadre_comm_options_init(cadre_comm_options *o)
     o->size = sizeof *o;
 }
 
-// Waits for the other members. On anything but CADRE_OK the message for the caller is written, so `return r;` is
+// Waits for the other members. On anything but CADRE_OK the message for the client is written, so `return r;` is
 // enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end makes no sense. CADRE_ERROR names those who did
 // not come. options NULL = all ranks.
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret);

@@ -10,7 +10,7 @@
 //   cadre_host_end()        -> the exit code
 //
 //   Threads: one thread, always the same, pulls lane 0; any number pull another lane, and each of them holds as many
-//   calls as it likes. Calls of a lane come in the order in which each caller sent them. The thread of lane 0 turns the
+//   calls as it likes. Calls of a lane come in the order in which each client sent them. The thread of lane 0 turns the
 //   loop while it waits and methods are brief; when it stays away for more than a few milliseconds, the loop's own
 //   thread does. So the connections live on whatever the program's threads do.
 //
@@ -50,7 +50,7 @@ typedef struct cadre_host_class {
 
 typedef enum cadre_host_code {
     CADRE_HOST_CODE_NONE = 0,  // nobody's
-    CADRE_HOST_CODE_RIGHT = 1, // of callers who may create workergroups/code, as the proxy says of each call
+    CADRE_HOST_CODE_RIGHT = 1, // of clients who may create workergroups/code, as the proxy says of each call
     CADRE_HOST_CODE_ALL = 2,   // of all who may call
 } cadre_host_code;
 
@@ -88,7 +88,7 @@ typedef struct cadre_host_call {
     uint32_t method;  // number in its class
     const char *args; // as cadre_args(), until the call is finished
     size_t args_len;
-    int code;          // its caller may send code (cadre_host_code)
+    int code;          // its client may send code (cadre_host_code)
     size_t values_len; // bytes on the worker's GPU that follow `args`, which is only the head of a batch; 0 = none
     void *own;         // `args` are the program's: it may write to them, and they stay after the call, until
                        // cadre_host_let_go_args(). NULL = they end with the call
@@ -118,7 +118,7 @@ CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t le
 CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_host_part *parts, size_t n,
                                                  void *stream);
 // Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun. `cause`: a JSON
-// object of up to 48 KiB, which the caller gets as it is; NULL = none.
+// object of up to 48 KiB, which the client gets as it is; NULL = none.
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
 // Instead: the call is answered by a function that answers calls of modules, such as cadre_weights_move(), with this
 // result.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dispatch and execute modes: the one table of them, which cadre/worker.h, cadre/client.h, the other languages and
 // Cadre itself read. docs/calls.md has a picture of each, docs/protocol.md says exactly who gets what. A new mode
-// touches six files: a row here, its rule in common/wire/dispatch.c (if none fits), a test in tests/unit/common/wire/
-// test_dispatch.c, and its name or picture in docs/calls.md, docs/protocol.md and docs/man/kubectl-cadre.1.
+// is a row here, its rule in common/wire/dispatch.c (if none fits) with a test in tests/unit/common/wire/
+// test_dispatch.c, and its picture in docs/calls.md. The lists in docs/calls.md, docs/protocol.md and
+// docs/man/kubectl-cadre.1 must have the modes of this table, and no others: tests/docs/check_docs.py compares them.
 #ifndef CADRE_MODES_H
 #define CADRE_MODES_H
 
-// How arguments reach the ranks, and results the caller. X(name, number, rule, pieces, takes, results):
+// How arguments reach the ranks, and results the client. X(name, number, rule, pieces, takes, results):
 //
 //   number   on the wire; they have no gap and do not change
 //   rule     who gets which piece and whose results are kept, in common/wire/dispatch.c: plan_<rule>()
@@ -18,7 +19,7 @@
 #define CADRE_DISPATCH_MODES(X)                                                              \
     /* every rank gets the same arguments */                                                 \
     X(ONE_TO_ALL, 1, same, WHOLE, NOTHING, LIST)                                             \
-    /* the caller gives a list of arguments, one a rank */                                   \
+    /* the client gives a list of arguments, one a rank */                                   \
     X(ALL_TO_ALL, 2, each, ELEMENTS, NOTHING, LIST)                                          \
     /* the same */                                                                           \
     X(DP_COMPUTE, 3, each, ELEMENTS, NOTHING, LIST)                                          \
@@ -38,7 +39,7 @@
 // Which ranks run it. X(name, number).
 #define CADRE_EXECUTE_MODES(X)                                             \
     X(ALL, 1)                                                              \
-    /* only rank 0 runs it; the caller gets a single result, not a list */ \
+    /* only rank 0 runs it; the client gets a single result, not a list */ \
     X(RANK_ZERO, 2)                                                        \
     /* the rank that has the fewest calls; likewise */                     \
     X(ANY, 3)

@@ -70,7 +70,7 @@ typedef struct cadre_weights cadre_weights;
 CADRE_EXPORT cadre_weights *cadre_weights_new(void);
 CADRE_EXPORT void cadre_weights_free(cadre_weights *w); // accepts NULL
 // Does what the client's call says, which may take as long as the transfer, and answers it. Until it returns, nothing
-// else may change the weights. On anything but CADRE_OK the message for the caller is written, so `return r;` is
+// else may change the weights. On anything but CADRE_OK the message for the client is written, so `return r;` is
 // enough.
 CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list);
 // Whether that call has brought new weights; and the transfer that they came by, "" = none.

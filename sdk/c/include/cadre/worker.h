@@ -252,7 +252,7 @@ typedef struct cadre_view {
 // GPU is not there; CADRE_OUT_OF_MEMORY: the GPU has no room; CADRE_CANCELED.
 cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_view *ret);
 // The result is a batch of exactly these tensors, as of cadre_return_blank(), and the method writes their values to
-// ret[i].data, with kernels or copies on the stream. It need not wait for them. If the caller wants a reference
+// ret[i].data, with kernels or copies on the stream. It need not wait for them. If the client wants a reference
 // (`keep`), they stay on the device until the reference is freed. Else they are copied to the host once. Errors as
 // above.
 cadre_result cadre_return_views(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,

@@ -18,7 +18,7 @@ class OnGpu:
     def __getitem__(self, part):
         first, end, step = part.indices(self.nbytes)
         if step != 1:
-            raise ValueError("bytes on a GPU are cut in a row")
+            raise ValueError("bytes on a GPU are sliced without a step")
         return OnGpu(self.address + first, max(end - first, 0), self.owner)
 
     def host(self):

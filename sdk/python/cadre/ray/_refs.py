@@ -149,9 +149,9 @@ class _Part(Promise):
     def __init__(self, whole, i, n, name):
         super().__init__()
         self._whole, self._i, self._n, self._name = whole, i, n, name
-        whole.add_done_callback(self._cut)
+        whole.add_done_callback(self._split)
 
-    def _cut(self):
+    def _split(self):
         value, error = self._whole.outcome()
         if error is None and len(value) != self._n:
             error = ValueError(f"Task {self._name} returned {len(value)} objects, but num_returns={self._n}.")

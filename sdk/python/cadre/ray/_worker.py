@@ -128,7 +128,7 @@ class Actor(_Base):
             raised = _packing.Raised(e, f"{name}.__init__")
             self._end("The actor died because of an error raised in its creation task, " + raised.text)
             print(raised.text, file=sys.stderr, flush=True)
-            os._exit(1)  # callers hear from the directory why it died
+            os._exit(1)  # clients hear from the directory why it died
         self.session.ask("lives", self.id, self.session.said["node"])
 
     def _end(self, why):

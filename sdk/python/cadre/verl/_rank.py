@@ -17,7 +17,7 @@ LEFT, LIKE = "left", "like"  # keys of what stands for a result that is too long
 class Rank(_worker.Actor):
     def __init__(self):
         super().__init__()
-        self.left = {}  # number of a call -> its result, until the caller takes it
+        self.left = {}  # number of a call -> its result, until the client takes it
         self.room = min(_ONE_BYTES, _ALL_BYTES // _method.world_size())
         self.session.said["name"] = self.session.ask("actor", self.id)["name"]
 
@@ -55,7 +55,7 @@ class Rank(_worker.Actor):
 
 
 def _nothing(value):
-    """Of a rank whose result the caller does not want."""
+    """Of a rank whose result the client does not want."""
 
 
 def _of_all(name):

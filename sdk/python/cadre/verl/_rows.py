@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of verl that the proxy can cut and join: rows of dense tensors on CPUs, with columns and meta that JSON gives back
+"""Batches of verl that the proxy can split and join: rows of dense tensors on CPUs, with columns and meta that JSON gives back
 as they were. verl itself splits and joins all others.
 """
 

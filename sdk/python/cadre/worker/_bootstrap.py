@@ -74,11 +74,11 @@ class Bootstrap:
 
     @_method.register(execute="RANK_ZERO")
     def receive(self, sha256, offset, data):
-        """takes the next piece of the archive and returns how much of it is there: bytes from callers that may send code;
+        """takes the next piece of the archive and returns how much of it is there: bytes from clients that may send code;
         None: it comes from another pod, or to another rank of this one"""
         running = _method.call.get()
         if not running.code:
-            raise _errors.Forbidden("the caller may not send code: it needs the right to create workergroups/code, or "
+            raise _errors.Forbidden("the client may not send code: it needs the right to create workergroups/code, or "
                                     "WorkerGroups, in the namespace")
         wanted = self._wanted
         if sha256 != wanted.sha256:

@@ -32,7 +32,7 @@ class Running:
 
     def __init__(self, host, handle, code):
         self.host, self.handle, self.over = host, handle, False
-        self.code = code  # the caller may send code
+        self.code = code  # the client may send code
 
     def canceled(self):
         return self.over or bool(self.host.canceled(self.handle))
@@ -63,7 +63,7 @@ def _shorten(text, limit):
 
 
 def explain(e, method, lost=""):
-    """(name, message) of the error for the caller. The message begins with what a person needs most; lost: why it came."""
+    """(name, message) of the error for the client. The message begins with what a person needs most; lost: why it came."""
     name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
@@ -83,7 +83,7 @@ def explain(e, method, lost=""):
 
 
 def _code():
-    """Whose calls may bring code, as pickles and debuggers do: in a cluster, those of callers with the right to send it. On
+    """Whose calls may bring code, as pickles and debuggers do: in a cluster, those of clients with the right to send it. On
     this machine, everybody who reaches the worker may run code anyway.
     """
     said = os.environ.get("CADRE_TRUST_CALLERS")

@@ -60,7 +60,7 @@ static void a_piece_points_into_the_document(void **state)
     free(d.data);
 }
 
-static void json_batches_are_cut_alike(void **state)
+static void json_batches_are_split_alike(void **state)
 {
     (void)state;
     struct doc d = json_doc("{\"x\" : [1, 2,3 ,4],\"y\":[\"a\",\"b,\",\"c\",[]]}");
@@ -285,7 +285,7 @@ int main(void)
         cmocka_unit_test_teardown(json_is_told_from_safetensors, batch_teardown),
         cmocka_unit_test_teardown(rows_go_where_they_belong, batch_teardown),
         cmocka_unit_test_teardown(a_piece_points_into_the_document, batch_teardown),
-        cmocka_unit_test_teardown(json_batches_are_cut_alike, batch_teardown),
+        cmocka_unit_test_teardown(json_batches_are_split_alike, batch_teardown),
         cmocka_unit_test_teardown(pieces_are_equal, batch_teardown),
         cmocka_unit_test_teardown(padding_repeats_the_last_row_and_is_taken_off, batch_teardown),
         cmocka_unit_test_teardown(padding_that_cannot_be_told_is_refused, batch_teardown),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random batches, whose rows must be found again wherever they were cut and joined, in one go or in steps.
+// Random batches, whose rows must be found again wherever they were split and joined, in one go or in steps.
 #include "common/wire/batch_join.h"
 
 #include "common/base/fiber.h"
@@ -94,7 +94,7 @@ static void values_are_aligned(const struct safetensors *s)
     }
 }
 
-static void cut_and_join(const struct doc *d, size_t n)
+static void split_and_join(const struct doc *d, size_t n)
 {
     struct doc pieces[16], back;
     size_t each, added, rows = d->batch.rows;
@@ -121,7 +121,7 @@ static void cut_and_join(const struct doc *d, size_t n)
         free(pieces[i].data);
 }
 
-static void random_batches_are_the_same_after_cutting_and_joining(void **state)
+static void random_batches_are_the_same_after_splitting_and_joining(void **state)
 {
     (void)state;
     struct rand r;
@@ -129,7 +129,7 @@ static void random_batches_are_the_same_after_cutting_and_joining(void **state)
     for (int round = 0; round < 400; round++) {
         size_t rows = rand_below(&r, 12);
         struct doc d = round % 4 ? random_doc(&r, rows) : random_json(&r, rows);
-        cut_and_join(&d, 1 + rand_below(&r, 8));
+        split_and_join(&d, 1 + rand_below(&r, 8));
         free(d.data);
         arena_done(&batch_memory);
     }
@@ -159,27 +159,27 @@ static void pieces_of_any_size_join(void **state)
     }
 }
 
-struct cutting {
+struct splitting {
     const struct doc *d;
     size_t n;
 };
 
-static void cut_and_join_all(void *ctx)
+static void split_and_join_all(void *ctx)
 {
-    const struct cutting *c = ctx;
-    cut_and_join(c->d, c->n);
+    const struct splitting *c = ctx;
+    split_and_join(c->d, c->n);
 }
 
 // It stops wherever it can.
 static void in_steps(const struct doc *d, size_t n, size_t units)
 {
-    struct cutting c = {d, n};
-    struct fiber *f = fiber_new(cut_and_join_all, &c);
+    struct splitting c = {d, n};
+    struct fiber *f = fiber_new(split_and_join_all, &c);
     while (!fiber_run(f, units))
         ;
 }
 
-static void batches_are_the_same_if_they_are_cut_and_joined_in_steps(void **state)
+static void batches_are_the_same_if_they_are_split_and_joined_in_steps(void **state)
 {
     (void)state;
     struct rand r;
@@ -247,9 +247,9 @@ static void padding_that_is_too_long_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(random_batches_are_the_same_after_cutting_and_joining, batch_teardown),
+        cmocka_unit_test_teardown(random_batches_are_the_same_after_splitting_and_joining, batch_teardown),
         cmocka_unit_test_teardown(pieces_of_any_size_join, batch_teardown),
-        cmocka_unit_test_teardown(batches_are_the_same_if_they_are_cut_and_joined_in_steps, batch_teardown),
+        cmocka_unit_test_teardown(batches_are_the_same_if_they_are_split_and_joined_in_steps, batch_teardown),
         cmocka_unit_test_teardown(a_column_may_be_long, batch_teardown),
         cmocka_unit_test_teardown(there_may_be_so_many_stretches, batch_teardown),
         cmocka_unit_test_teardown(padding_that_is_too_long_is_refused, batch_teardown),

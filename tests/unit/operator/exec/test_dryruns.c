@@ -30,7 +30,7 @@ static struct {
 static const struct object one = {.kind = KIND_WORKERGROUP, .meta = {.ns = "ml", .name = "one"}};
 static const struct object another = {.kind = KIND_WORKERGROUP, .meta = {.ns = "ml", .name = "another"}};
 static const struct object elsewhere = {.kind = KIND_WORKERGROUP, .meta = {.ns = "web", .name = "one"}};
-static const struct object reservation = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "one"}};
+static const struct object placementgroup = {.kind = KIND_PLACEMENTGROUP, .meta = {.ns = "ml", .name = "one"}};
 
 static const struct kube_response yes = {201, POD, sizeof POD - 1};
 static const struct err fine = {0};
@@ -104,7 +104,7 @@ static void but_not_elsewhere_nor_for_other_pods(void **state)
     (void)state;
     tried(&one);
     assert_false(knows(&elsewhere));
-    assert_false(knows(&reservation));
+    assert_false(knows(&placementgroup));
     t.plan.actions[1].hash = HASH + 1;
     assert_false(knows(&another));
     plan_init(&t.plan, &t.arena);
@@ -182,11 +182,11 @@ static void a_request_that_fails_fails_for_all_that_wait(void **state)
 static void what_pods_are_made_with_changes_under_a_trial(void **state)
 {
     (void)state;
-    tried(&reservation);
+    tried(&placementgroup);
     assert_false(joins(&one));
     assert_true(joins(&another));
     dryruns_forget(t.d);
-    assert_false(knows(&reservation));
+    assert_false(knows(&placementgroup));
     dryruns_tell(t.d, &one, HASH, &yes, &fine);
     assert_int_equal(t.alone, 1);
     assert_false(knows(&another));
@@ -214,8 +214,8 @@ static void there_are_not_many_and_none_is_long(void **state)
     assert_false(dryruns_join(t.d, &elsewhere, HASH, on_told, NULL));
     dryruns_tell(t.d, &elsewhere, HASH, &big, &fine);
     assert_true(knows(&another));
-    tried(&reservation);
-    assert_true(knows(&reservation));
+    tried(&placementgroup);
+    assert_true(knows(&placementgroup));
     assert_false(knows(&another)); // the oldest
 }
 

@@ -100,55 +100,55 @@ static void a_piece_goes_from_an_agent_that_has_it_to_the_worker_that_asks(void 
 
 static void nobody_has_it(void **state)
 {
-    struct gateway_peer keeper, worker;
+    struct gateway_peer agent_peer, worker;
     (void)state;
-    agent(&keeper, "pod llama-0-0 uid-0", "");
+    agent(&agent_peer, "pod llama-0-0 uid-0", "");
     waits(&worker, 1);
     sends(&worker, (struct archive_piece){0});
     got(&worker, "ARCHIVE 0 - {\"archive\":\"" SHA256 "\",\"offset\":0,\"missing\":true}\n");
-    gateway_peer_send(&keeper, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{" KEEPS "}");
-    gateway_peer_send(&keeper, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{}"); // nothing is new
-    do {                                                                 // once the heartbeat has been read
+    gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{" KEEPS "}");
+    gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{}"); // nothing is new
+    do {                                                                     // once the heartbeat has been read
         sends(&worker, (struct archive_piece){.offset = 1});
         for (int i = 0; i < 10; i++)
             loop_run_once(f.loop, 1);
-    } while (!gateway_peer_got(&keeper, "ARCHIVE"));
-    got(&keeper, ASKED, 1, 1);
-    gateway_peer_hang_up(&keeper); // before it answers: the worker asks again
+    } while (!gateway_peer_got(&agent_peer, "ARCHIVE"));
+    got(&agent_peer, ASKED, 1, 1);
+    gateway_peer_hang_up(&agent_peer); // before it answers: the worker asks again
     gateway_peer_hang_up(&worker);
 }
 
 static void what_nobody_asked_for_is_thrown_away(void **state)
 {
-    struct gateway_peer keeper, worker;
+    struct gateway_peer agent_peer, worker;
     struct archive_piece piece = {.group = GATEWAY_UID, .rank = 1, .attempt = 1, .data = "early"};
     (void)state;
-    agent(&keeper, "pod llama-0-0 uid-0", KEEPS);
+    agent(&agent_peer, "pod llama-0-0 uid-0", KEEPS);
     waits(&worker, 1);
-    sends(&keeper, piece);
-    sends(&keeper, (struct archive_piece){.group = GATEWAY_UID, .rank = 0, .attempt = 1, .data = "x"}); // not here
-    sends(&keeper, (struct archive_piece){.group = GATEWAY_UID, .rank = 99, .attempt = 1, .data = "x"});
-    sends(&keeper, (struct archive_piece){.group = "nobody", .rank = 1, .attempt = 1, .data = "x"});
-    sends(&keeper, (struct archive_piece){.data = "x"}); // for whom?
+    sends(&agent_peer, piece);
+    sends(&agent_peer, (struct archive_piece){.group = GATEWAY_UID, .rank = 0, .attempt = 1, .data = "x"}); // not here
+    sends(&agent_peer, (struct archive_piece){.group = GATEWAY_UID, .rank = 99, .attempt = 1, .data = "x"});
+    sends(&agent_peer, (struct archive_piece){.group = "nobody", .rank = 1, .attempt = 1, .data = "x"});
+    sends(&agent_peer, (struct archive_piece){.data = "x"}); // for whom?
     sends(&worker, (struct archive_piece){0});
     sends(&worker, (struct archive_piece){.offset = 5}); // one at a time
-    got(&keeper, ASKED, 0, 1);
+    got(&agent_peer, ASKED, 0, 1);
     piece.attempt = 2;
-    sends(&keeper, piece);
+    sends(&agent_peer, piece);
     piece.attempt = 1;
     piece.sha256 = OTHER;
-    sends(&keeper, piece);
+    sends(&agent_peer, piece);
     piece.sha256 = SHA256;
     piece.data = "right";
-    sends(&keeper, piece);
-    sends(&keeper, piece); // again
+    sends(&agent_peer, piece);
+    sends(&agent_peer, piece); // again
     got(&worker, "right\n");
     sends(&worker, (struct archive_piece){.offset = 9});
-    got(&keeper, ASKED, 9, 1);
+    got(&agent_peer, ASKED, 9, 1);
     const char *first = strstr(buf_str(&worker.got), "ARCHIVE");
     assert_null(strstr(first + 1, "ARCHIVE"));
-    assert_null(strstr(buf_str(&keeper.got), "\"offset\":5"));
-    gateway_peer_hang_up(&keeper);
+    assert_null(strstr(buf_str(&agent_peer.got), "\"offset\":5"));
+    gateway_peer_hang_up(&agent_peer);
     gateway_peer_hang_up(&worker);
 }
 
@@ -156,18 +156,18 @@ static void namespaces_give_each_other_nothing(void **state)
 {
     const struct archive_piece piece = {
         .group = GATEWAY_UID, .rank = 1, .attempt = 1, .sha256 = SHA256, .data = "foreign", .len = 7};
-    struct gateway_peer keeper, worker;
+    struct gateway_peer agent_peer, worker;
     (void)state;
-    agent(&keeper, "pod llama-0-0 uid-0", KEEPS);
+    agent(&agent_peer, "pod llama-0-0 uid-0", KEEPS);
     waits(&worker, 1);
     assert_false(archives_ask(f.gateway, "other", &piece));
     sends(&worker, (struct archive_piece){0});
-    got(&keeper, ASKED, 0, 1);
+    got(&agent_peer, ASKED, 0, 1);
     worker_archive_piece(f.gateway, "other", &piece);
-    sends(&keeper, (struct archive_piece){.group = GATEWAY_UID, .rank = 1, .attempt = 1, .data = "own"});
+    sends(&agent_peer, (struct archive_piece){.group = GATEWAY_UID, .rank = 1, .attempt = 1, .data = "own"});
     got(&worker, "own\n");
     assert_false(gateway_peer_got(&worker, "foreign"));
-    gateway_peer_hang_up(&keeper);
+    gateway_peer_hang_up(&agent_peer);
     gateway_peer_hang_up(&worker);
 }
 
@@ -187,20 +187,20 @@ static void who_waits_for_nothing_may_not_ask(void **state)
 static void a_list_that_is_none_closes_the_connection_of_its_agent(void **state)
 {
     static const char *const lists[] = {"{\"archives\":5}", "{\"archives\":[\"a\"]}", "{\"archives\":[1]}"};
-    struct gateway_peer keeper;
+    struct gateway_peer agent_peer;
     (void)state;
     for (size_t i = 0; i < 3; i++) {
-        agent(&keeper, "pod llama-0-0 uid-0", KEEPS);
-        gateway_peer_send(&keeper, RECORD_HEARTBEAT, 0, RECORD_GROUP, lists[i]);
-        GATEWAY_UNTIL(&f, keeper.closed);
-        gateway_peer_hang_up(&keeper);
+        agent(&agent_peer, "pod llama-0-0 uid-0", KEEPS);
+        gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, lists[i]);
+        GATEWAY_UNTIL(&f, agent_peer.closed);
+        gateway_peer_hang_up(&agent_peer);
     }
-    gateway_peer_dial(&keeper, &f, "/v1/connect", "pod llama-0-0 uid-0", NULL);
-    gateway_peer_send(&keeper, RECORD_HELLO, 0, RECORD_GROUP,
+    gateway_peer_dial(&agent_peer, &f, "/v1/connect", "pod llama-0-0 uid-0", NULL);
+    gateway_peer_send(&agent_peer, RECORD_HELLO, 0, RECORD_GROUP,
                       "{\"role\":\"agent\",\"version\":1,\"groups\":[],\"archives\":5}");
-    GATEWAY_UNTIL(&f, keeper.closed);
+    GATEWAY_UNTIL(&f, agent_peer.closed);
     assert_int_equal(agents_count(f.agents), 0);
-    gateway_peer_hang_up(&keeper);
+    gateway_peer_hang_up(&agent_peer);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -267,7 +267,7 @@ static void test_much_before_welcome(void **state)
     for (int i = 0; i < 50; i++)
         loop_run_once(f.loop, 1);
     assert_int_equal(p.got.len, 0); // it is not read meanwhile ...
-    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 25 ")); // ... and nothing is lost
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);

@@ -121,7 +121,7 @@ static void test_late_authority(void **state)
     gateway_client(&q, &f); // others are let in meanwhile
     assert_int_equal(p.got.len, 0);
     assert_int_equal(gateway_fixture_counters(&f).pending, 1);
-    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - {\"namespace\":\"ml\",\"name\":\"llama\""));
     assert_true(str_starts(buf_str(&p.got), "WELCOME"));
     assert_int_equal(gateway_fixture_counters(&f).pending, 0);
@@ -132,7 +132,7 @@ static void test_late_authority(void **state)
     err_set(&err, ERR_FORBIDDEN, "not you");
     gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
     GATEWAY_UNTIL(&f, p.opened);
-    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &err);
+    f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &err);
     gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"not you\"}");
 }
 

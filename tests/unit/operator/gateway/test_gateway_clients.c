@@ -316,7 +316,7 @@ static void test_json_with_late_authority(void **state)
     gateway_peer_dial(&p, &f, "/v1/namespaces/ml", "late", "cadre.v1.json");
     gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.info\",\"params\":{\"group\":\"x\"}}");
     GATEWAY_UNTIL(&f, p.opened && f.late);
-    f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+    f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "there is no WorkerGroup ml/x"));
     gateway_peer_hang_up(&p);
     // Both are offered, the server takes the first: texts, and those need the token with the upgrade.

@@ -158,7 +158,7 @@ static void admit_late(void *ctx)
 {
     struct loop_timer **timer = ctx;
     if (f.late)
-        f.late(f.late_ctx, &(struct caller){.name = "late"}, 0, &(struct err){0});
+        f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
     else
         loop_timer_arm(*timer, 1);
 }

@@ -39,7 +39,7 @@ struct heard {
     uint64_t other;
 };
 
-static void on_done(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
+static void on_done(void *ctx, const struct client_user *who, int64_t expires_ms, const struct err *err)
 {
     struct heard *h = ctx;
     h->calls++;

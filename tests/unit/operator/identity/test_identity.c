@@ -81,7 +81,7 @@ static void on_error(void *ctx, const struct err *err)
     t.err = *err;
 }
 
-static void on_client(void *ctx, const struct caller *who, int64_t expires_ms, const struct err *err)
+static void on_client(void *ctx, const struct client_user *who, int64_t expires_ms, const struct err *err)
 {
     (void)ctx, (void)expires_ms;
     t.answers++;

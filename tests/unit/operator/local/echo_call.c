@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // echo_call ADDRESS NAMESPACE GROUP SECONDS: for so long, but once at the least, rank 0 of the echo module is called
-// with 1 MiB as JSON and batches of 1 and 60 MiB, and the group with one that is cut and joined. Each has to come back
-// as it was. For test_local_memory.sh.
+// with 1 MiB as JSON and batches of 1 and 60 MiB, and the group with one that is split and joined. Each has to
+// come back as it was. For test_local_memory.sh.
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "sdk/c/include/cadre/client.h"

@@ -65,9 +65,9 @@ wait "$pid" && fail "the run has lost its rank"
 pid=''
 
 ranks=4 run --processes 4
-echo "cut and joined:"
+echo "split and joined:"
 rank=
-calls 0.1 2>"$work/echo.err" || fail "cut and joined"
+calls 0.1 2>"$work/echo.err" || fail "split and joined"
 kill -TERM "$pid"
 wait "$pid" || true
 

@@ -129,7 +129,7 @@ static void params_say_who_runs_it_with_what(void **state)
     hears(d, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":6}");
 }
 
-static void batches_of_lists_are_cut_and_joined(void **state)
+static void batches_of_lists_are_split_and_joined(void **state)
 {
     struct world *d = *state;
     static const char first[] = "{\"x\":[1, 2]}", second[] = "{\"x\":[3,3]}";
@@ -470,7 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_call_is_answered_under_its_id_as_it_was_written),
         TEST(params_say_who_runs_it_with_what),
-        TEST(batches_of_lists_are_cut_and_joined),
+        TEST(batches_of_lists_are_split_and_joined),
         TEST(a_batch_of_tensors_is_not_for_text),
         TEST(what_is_wrong_gets_the_code_of_the_standard),
         TEST(the_error_of_a_rank_comes_with_its_place),

@@ -189,7 +189,7 @@ static void lists_for_replicas(void **state)
     crowd_free(w);
 }
 
-// Results of every rank as a list, arguments cut: nothing is taken off it for padding.
+// Results of every rank as a list, arguments split: nothing is taken off it for padding.
 static void metrics_are_a_list(void **state)
 {
     (void)state;

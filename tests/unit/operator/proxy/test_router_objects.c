@@ -234,7 +234,7 @@ static void of_several_ranks_it_is_what_the_call_would_have_given(void **state)
     arena_done(&a);
 }
 
-static void put_takes_one_rank_unless_it_is_dealt_out(void **state)
+static void put_takes_one_rank_unless_it_is_split(void **state)
 {
     struct world *w = *state;
     struct arena a = ARENA_INIT;
@@ -358,7 +358,7 @@ int main(void)
         PROXY_TEST(nor_what_was_freed_before),
         PROXY_TEST(get_goes_to_the_rank_that_has_it),
         PROXY_TEST(of_several_ranks_it_is_what_the_call_would_have_given),
-        PROXY_TEST(put_takes_one_rank_unless_it_is_dealt_out),
+        PROXY_TEST(put_takes_one_rank_unless_it_is_split),
         PROXY_TEST(a_wrong_argument_says_what_is_wanted),
         PROXY_TEST(a_reference_of_an_attempt_that_is_over_is_lost),
         PROXY_TEST(so_is_one_of_a_rank_that_is_not_connected),

@@ -224,13 +224,13 @@ static void a_long_task_waits_for_a_slot(void **state)
 
 int main(void)
 {
-#define STALL_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_empty, world_teardown)
+#define PARKED_TEST(fn) cmocka_unit_test_setup_teardown(fn, setup_empty, world_teardown)
     const struct CMUnitTest tests[] = {
-        STALL_TEST(a_long_call_waits_for_its_group),
-        STALL_TEST(who_sends_on_is_refused_with_what_to_do),
-        STALL_TEST(what_is_whole_by_then_is_a_call_like_any_other),
-        STALL_TEST(what_needs_more_first_gets_it),
-        STALL_TEST(its_end_comes_while_it_waits),
+        PARKED_TEST(a_long_call_waits_for_its_group),
+        PARKED_TEST(who_sends_on_is_refused_with_what_to_do),
+        PARKED_TEST(what_is_whole_by_then_is_a_call_like_any_other),
+        PARKED_TEST(what_needs_more_first_gets_it),
+        PARKED_TEST(its_end_comes_while_it_waits),
         cmocka_unit_test_setup_teardown(a_long_task_waits_for_a_slot, setup, world_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,7 @@ static void an_argument_s_consumer_is_told_where_the_object_is(void **state)
     arena_done(&a);
 }
 
-static void parts_are_dealt_out_to_as_many_ranks(void **state)
+static void parts_are_distributed_to_as_many_ranks(void **state)
 {
     struct world *w = *state;
     struct arena a = ARENA_INIT;
@@ -248,7 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PROXY_TEST(an_argument_s_consumer_is_told_where_the_object_is),
-        PROXY_TEST(parts_are_dealt_out_to_as_many_ranks),
+        PROXY_TEST(parts_are_distributed_to_as_many_ranks),
         PROXY_TEST(what_lies_in_shared_memory_is_looked_at_there),
         PROXY_TEST(a_batch_in_shared_memory_passes_in_one_stretch),
         PROXY_TEST(a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted),

@@ -423,7 +423,7 @@ static char *document(const char *head, const char *values, size_t n_values, siz
 
 #define X8 "{\"x\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}"
 
-static void cut(struct world *w, struct call_pieces *b, const char *values, size_t n)
+static void split_batch(struct world *w, struct call_pieces *b, const char *values, size_t n)
 {
     size_t len;
     char *doc = document(X8, values, n, &len);
@@ -438,7 +438,7 @@ static void a_batch_that_is_too_short_or_too_long_runs_nowhere(void **state)
     struct world *w = *state;
     for (size_t n = 3; n <= 5; n += 2) {
         struct call_pieces b;
-        cut(w, &b, "abcde", n);
+        split_batch(w, &b, "abcde", n);
         for (uint32_t i = 0; i < WORLD; i++)
             assert_null(wire_next(&w->workers[i].wire));
         sends_rest(w, &b);
@@ -462,7 +462,7 @@ static void results_whose_tensors_lie_otherwise_are_joined_all_the_same(void **s
     struct arena a = ARENA_INIT;
     struct batch joined;
     struct err err = ERR_INIT;
-    cut(w, &b, "abcd", 4);
+    split_batch(w, &b, "abcd", 4);
     sends_rest(w, &b);
     for (uint32_t i = 0; i < WORLD; i++) {
         struct wire_record *r = wire_next(&w->workers[i].wire);
@@ -498,7 +498,7 @@ static void a_rank_whose_turn_it_is_not_is_held(void **state)
     struct call_pieces b;
     size_t len;
     char *doc = bytes_document(ROWS, &len);
-    cut(w, &b, "abcd", 4);
+    split_batch(w, &b, "abcd", 4);
     sends_rest(w, &b);
     struct wire_record *calls[WORLD] = {wire_next(&w->workers[0].wire), wire_next(&w->workers[1].wire)};
     assert_int_equal(say(w, 1, calls[1]->h.call, doc, 0, 3 * MIB - 100, false), 0);
@@ -528,7 +528,7 @@ static void long_results_that_come_at_once_are_joined_little_by_little(void **st
     struct call_pieces b;
     size_t len;
     char *doc = bytes_document(ROWS, &len);
-    cut(w, &b, "abcd", 4);
+    split_batch(w, &b, "abcd", 4);
     sends_rest(w, &b);
     struct wire_record *calls[WORLD] = {wire_next(&w->workers[0].wire), wire_next(&w->workers[1].wire)};
     for (uint32_t i = 0; i < WORLD; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lives of one PlacementGroup. First one in good order, in which the operator dies at every write in turn, and a
 // standby takes over that has not seen the last of it. Then many random ones: for a while everything goes wrong that
-// can, then nothing does any more, and the reservation must become what its spec asks for, and stay so without another
-// write.
+// can, then nothing does any more, and the PlacementGroup must become what its spec asks for, and stay so without
+// another write.
 //
 //   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
 #include "tests/unit/operator/reconcile/placementgroup_operator.h"
@@ -101,7 +101,7 @@ static int live_pods(const struct life *l)
     return n;
 }
 
-// NULL: the reservation is what its spec wants, on nodes that have room for all. Else what is missing.
+// NULL: the PlacementGroup is what its spec wants, on nodes that have room for all. Else what is missing.
 static const char *missing(const struct life *l)
 {
     const struct placementgroup *plg = placementgroup_of(l->w.gang);

@@ -463,7 +463,7 @@ class Trainer:
             client.Group(module=program("ACCUMULATOR_SO"), **self.given)
 
 
-class Keeper:
+class ArchiveAgent:
     """What the host of a worker has of other pods: the pieces of an archive, or what else the test says."""
 
     def __init__(self, data, *instead):
@@ -490,33 +490,33 @@ class FromOtherPods(Folder):
         self.wanted = _archive.Wanted(self.sha256, len(self.data), self.root + "/archives")
         self.bootstrap = _bootstrap.Bootstrap(self.wanted)
 
-    def fetch(self, keeper):
-        self.bootstrap._fetch(keeper, threading.Event())
-        return keeper.asked
+    def fetch(self, agent):
+        self.bootstrap._fetch(agent, threading.Event())
+        return agent.asked
 
     def test_it_comes_piece_by_piece(self):
-        self.assertEqual(self.fetch(Keeper(self.data)), list(range(0, len(self.data), 3000)))
+        self.assertEqual(self.fetch(ArchiveAgent(self.data)), list(range(0, len(self.data), 3000)))
         self.assertTrue(os.path.isfile(self.wanted.place + "/working_dir/a"))
 
     def test_no_pod_has_it_or_nobody_answers(self):
         for said in (0, -1):
-            self.assertEqual(self.fetch(Keeper(self.data, said)), [0])
+            self.assertEqual(self.fetch(ArchiveAgent(self.data, said)), [0])
         self.assertFalse(os.path.exists(self.wanted.folder))
 
     def test_a_piece_that_does_not_come_is_asked_for_again(self):
-        self.assertEqual(self.fetch(Keeper(self.data, None, -1, -1))[:5], [0, 3000, 3000, 3000, 6000])
+        self.assertEqual(self.fetch(ArchiveAgent(self.data, None, -1, -1))[:5], [0, 3000, 3000, 3000, 6000])
         self.assertTrue(os.path.isdir(self.wanted.place))
 
     def test_the_pod_that_had_it_goes_and_it_begins_again(self):
-        self.assertEqual(self.fetch(Keeper(self.data, None, 0)), [0, 3000])
+        self.assertEqual(self.fetch(ArchiveAgent(self.data, None, 0)), [0, 3000])
         self.assertFalse(os.path.exists(self.wanted.place))
-        self.fetch(Keeper(self.data))
+        self.fetch(ArchiveAgent(self.data))
         self.assertTrue(os.path.isdir(self.wanted.place))
 
     def test_other_bytes_are_refused_and_it_begins_again(self):
-        self.fetch(Keeper(self.data, b"other"))
+        self.fetch(ArchiveAgent(self.data, b"other"))
         self.assertIn("its SHA-256 is", self.bootstrap.failed)
-        self.fetch(Keeper(self.data))
+        self.fetch(ArchiveAgent(self.data))
         self.assertTrue(os.path.isdir(self.wanted.place))
 
     def test_a_full_disk_is_said(self):
@@ -525,7 +525,7 @@ class FromOtherPods(Folder):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (10000, hard))
         try:
-            self.fetch(Keeper(self.data))
+            self.fetch(ArchiveAgent(self.data))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         self.assertIn("File too large", self.bootstrap.failed)
@@ -536,9 +536,9 @@ class FromOtherPods(Folder):
         token = _method.call.set(call)
         self.addCleanup(_method.call.reset, token)
         self.assertEqual(self.bootstrap.receive(self.sha256, 0, self.data[:10]), 10)
-        self.assertEqual(self.fetch(Keeper(self.data)), [0])  # a program sends it
+        self.assertEqual(self.fetch(ArchiveAgent(self.data)), [0])  # a program sends it
         self.bootstrap._incoming.heard -= 100  # and has gone
-        self.fetch(Keeper(self.data))
+        self.fetch(ArchiveAgent(self.data))
         self.assertTrue(os.path.isdir(self.wanted.place))
         shutil.rmtree(self.wanted.place)
         other = _bootstrap._begin(self.wanted)  # another rank of the pod

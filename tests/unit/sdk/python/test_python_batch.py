@@ -133,11 +133,11 @@ class Echoes(GroupCase):
 
 
 class Actors(GroupCase):
-    """Cut for two ranks, and joined; a rank adds its number to "a"."""
+    """Split for two ranks, and joined; a rank adds its number to "a"."""
 
     module, ranks, of = "TENSOR_SO", 2, "Actor"
 
-    def test_rows_are_dealt_out_and_joined(self):
+    def test_rows_are_split_and_joined(self):
         back = self.group.call("add", cadre.Batch({"a": floats(0, 0, 0, 0)}, columns={"row": [0, 1, 2, 3]}))
         self.assertEqual(back.tensors["a"].data.cast("f").tolist(), [0, 0, 1, 1])
         self.assertEqual(back.columns, {"row": [0, 1, 2, 3]})

@@ -464,7 +464,7 @@ class Dispatching(GroupCase):
         self.assertEqual(self.actor.call("foo_all_to_all", per_rank=[[1, 5], [2, 6], [3, 7], {"x": 4, "y": 8}]),
                          [8, 10, 12, 14])
 
-    def test_what_is_not_dealt_out_is_the_same_for_all(self):
+    def test_what_is_not_split_is_the_same_for_all(self):
         self.assertEqual(self.actor.call("foo_one_to_all", 1, 2), [5, 5, 5, 5])
         self.assertEqual(self.actor.call("foo_rank_zero", 1, 2), 5)
 
@@ -517,7 +517,7 @@ class Echoes(GroupCase):
                        {1, 2})
         self.assertFalse(e.may_have_run)
 
-    def test_lists_by_position_are_dealt_out_as_those_by_name(self):
+    def test_lists_by_position_are_split_as_those_by_name(self):
         for args, result in (([1], [5]), [[1, 5]]), (([[1]], ["a"]), [[[1], "a"]]), ((), [{}]):
             self.assertEqual(self.group.call("echo", *args, dispatch="ALL_TO_ALL"), result)
 

@@ -189,13 +189,13 @@ class ByValue(RunCase):
     def test_classes_of_the_program_are_roles(self):
         class Adder:
             @cadre.register(dispatch=lambda group, x: [(x + r,) for r in range(group.world_size)])
-            def dealt(self, x):
+            def split_by_client(self, x):
                 return x
 
         with cadre.local() as client:
             group = client.Group({"count": Counter, "add": Adder}, replicas=2, init={"count": {"start": 1}})
             self.assertRegex(group.name, "^count-add-")
-            self.assertEqual((group["count"].add(2), group["add"].dealt(5)), ([7, 8], [5, 6]))
+            self.assertEqual((group["count"].add(2), group["add"].split_by_client(5)), ([7, 8], [5, 6]))
             with self.assertRaisesRegex(cadre.NotFound, "count"):
                 group["other"].add(1)
             for wrong in (lambda: group[1], lambda: group["add"]["add"]):

@@ -112,7 +112,7 @@ class Groups(RunCase):
             with self.assertRaises(cadre.NotFound):
                 group.restart()
 
-    def test_functions_of_a_class_deal_arguments_out_and_join_results(self):
+    def test_functions_of_a_class_split_arguments_and_join_results(self):
         sys.path.insert(0, EXAMPLES)
         self.addCleanup(sys.path.remove, EXAMPLES)
         from modes import TestActor

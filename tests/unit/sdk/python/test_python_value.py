@@ -439,7 +439,7 @@ if PACKAGE == "torch":
                              ("pickle", DataProto, [{1}, None]))
             self.assertTrue(torch.equal(back.batch["x"], data.batch["x"]))
 
-        def test_jagged_tensors_are_cut_and_joined(self):
+        def test_jagged_tensors_are_split_and_joined(self):
             import tensordict
             import torch
 

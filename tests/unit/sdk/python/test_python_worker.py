@@ -328,10 +328,10 @@ class Example(GroupCase):
         self.assertEqual(self.group.call("get_value_rank_zero"), 11)
 
 
-class Dealing(GroupCase):
+class ClientSplit(GroupCase):
     """The caller splits what the proxy cannot split, and joins the results."""
 
-    module, ranks = of("dealt"), 2
+    module, ranks = of("client_split"), 2
 
     def setUp(self):
         super().setUp()
@@ -343,7 +343,7 @@ class Dealing(GroupCase):
         self.assertEqual(self.group.call("each", [{1}, {2}], [{3}, {4}]), [{1, 3}, {2, 4}])
         self.assertEqual(self.group.start("each", args={"x": [{1}, {2}], "y": [{3}, {4}]}).result(), [{1, 3}, {2, 4}])
 
-    def test_rows_of_any_objects_are_cut_and_joined(self):
+    def test_rows_of_any_objects_are_split_and_joined(self):
         rows = [{i} for i in range(4)]
         self.assertEqual(self.group.call("rows", rows), [(0, {0}, None), (0, {1}, None), (1, {2}, None), (1, {3}, None)])
         self.assertEqual([row[2] for row in self.group.call("rows", rows, b"more")], [b"more"] * 4)

@@ -77,7 +77,7 @@ table = placement_group_table(pg)
 print(table["name"], table["strategy"], table["state"], len(table["bundles"]))
 print(ray.util.get_placement_group("ray_multi_group_comm") == pg)
 
-# A reservation is one thing, and what an actor asks of it another.
+# A placement group is one thing, and what an actor asks of it another.
 none = Worker.options(scheduling_strategy=PlacementGroupSchedulingStrategy(pg, 0)).remote()
 print(ray.get(none.gpus.remote()))
 try:

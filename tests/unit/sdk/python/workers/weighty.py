@@ -17,7 +17,7 @@ def whole(name):
 
 
 def part(array, dim, i, n):
-    """As torch.chunk() cuts it."""
+    """As torch.chunk() splits it."""
     step = -(-array.shape[dim] // n)
     return numpy.take(array, range(min(i * step, array.shape[dim]), min((i + 1) * step, array.shape[dim])), dim)
 

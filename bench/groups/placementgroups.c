@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/groups/reservations.h"
+#include "bench/groups/placementgroups.h"
 
 #include "bench/groups/report.h"
 #include "common/base/mem.h"
@@ -55,7 +55,7 @@ static double delete_all(struct world *w, const char *prefix, int pods)
     return ms_since(w, w->trial.gone_us);
 }
 
-static void bare(struct bench *b, int groups, int pods, struct reservations *r)
+static void bare(struct bench *b, int groups, int pods, struct placementgroups *r)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
@@ -80,7 +80,7 @@ static double writes(const struct operator_counters *c)
     return c->posts + c->patches + c->deletes;
 }
 
-static void reserved(struct bench *b, int groups, int bundles, struct reservations *r)
+static void reserved(struct bench *b, int groups, int bundles, struct placementgroups *r)
 {
     struct world *w = &b->world;
     char prefix[PREFIX_MAX];
@@ -108,7 +108,7 @@ static void reserved(struct bench *b, int groups, int bundles, struct reservatio
     world_clean(w, prefix);
 }
 
-void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret)
+void placementgroups_run(struct bench *b, int groups, int bundles, int rounds, struct placementgroups *ret)
 {
     for (int i = 0; i < rounds; i++) {
         bare(b, groups, groups * bundles, ret);
@@ -122,7 +122,7 @@ void reservations_run(struct bench *b, int groups, int bundles, int rounds, stru
 }
 
 // Each kind that came to a tenth of a request or more.
-static void report_kinds(const struct reservations *r, int groups)
+static void report_kinds(const struct placementgroups *r, int groups)
 {
     double times = groups * (double)r->both.n;
     struct requests all = {0};
@@ -139,8 +139,8 @@ static void report_kinds(const struct reservations *r, int groups)
     }
 }
 
-void reservations_report(const struct bench *b, const char *size, int groups, const struct reservations *r,
-                         double factor)
+void placementgroups_report(const struct bench *b, const char *size, int groups, const struct placementgroups *r,
+                            double factor)
 {
     char line[96], name[32];
     if (!r->both.n)

@@ -6,7 +6,7 @@
 #include "bench/groups/contest.h"
 #include "bench/groups/requests.h"
 
-struct reservations {                                  // milliseconds, a value a round
+struct placementgroups {                               // milliseconds, a value a round
     struct samples bare_running, bare_gone, bare_both; // both: created and deleted
     struct samples running, ready, gone, both;
     struct samples bare_cpu, cpu; // seconds, of all components
@@ -19,6 +19,6 @@ struct reservations {                                  // milliseconds, a value 
 };
 
 // `bundles` in each, with a pod each.
-void reservations_run(struct bench *b, int groups, int bundles, int rounds, struct reservations *ret);
-void reservations_report(const struct bench *b, const char *size, int groups, const struct reservations *r,
-                         double factor);
+void placementgroups_run(struct bench *b, int groups, int bundles, int rounds, struct placementgroups *ret);
+void placementgroups_report(const struct bench *b, const char *size, int groups, const struct placementgroups *r,
+                            double factor);

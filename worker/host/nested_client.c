@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/host/caller.h"
+#include "worker/host/nested_client.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct caller {
+struct nested_client {
     const struct options *options;
     char url[330];
     pthread_key_t line;
@@ -21,15 +21,15 @@ struct caller {
 
 static void line_free(void *line)
 {
-    struct caller_line *l = line;
+    struct nested_client_line *l = line;
     cadre_client_close(l->client);
     close(l->wake);
     free(l);
 }
 
-struct caller *caller_new(const struct options *o)
+struct nested_client *nested_client_new(const struct options *o)
 {
-    struct caller *c = xcalloc(1, sizeof *c);
+    struct nested_client *c = xcalloc(1, sizeof *c);
     c->options = o;
     if (o->n_connect) {
         const char *address = o->connect[0].address;
@@ -44,7 +44,7 @@ struct caller *caller_new(const struct options *o)
     return c;
 }
 
-void caller_free(struct caller *c)
+void nested_client_free(struct nested_client *c)
 {
     if (!c)
         return;
@@ -55,7 +55,7 @@ void caller_free(struct caller *c)
     free(c);
 }
 
-void caller_place(struct caller *c, const char *ns, const char *group, int rank)
+void nested_client_place(struct nested_client *c, const char *ns, const char *group, int rank)
 {
     pthread_mutex_lock(&c->mutex);
     if (!c->ns && ns && group) { // who it is does not change with the proxy that says so
@@ -66,7 +66,7 @@ void caller_place(struct caller *c, const char *ns, const char *group, int rank)
     pthread_mutex_unlock(&c->mutex);
 }
 
-bool caller_where(struct caller *c, const char **ret_ns, const char **ret_group, int *ret_rank)
+bool nested_client_where(struct nested_client *c, const char **ret_ns, const char **ret_group, int *ret_rank)
 {
     pthread_mutex_lock(&c->mutex);
     *ret_ns = c->ns;
@@ -76,13 +76,13 @@ bool caller_where(struct caller *c, const char **ret_ns, const char **ret_group,
     return *ret_ns != NULL;
 }
 
-static cadre_client *dial(struct caller *c, cadre_client_error *error)
+static cadre_client *dial(struct nested_client *c, cadre_client_error *error)
 {
     cadre_client_options o;
     cadre_client *client = NULL;
     int rank;
     cadre_client_options_init(&o);
-    if (!c->url[0] || !caller_where(c, &o.ns, &o.group, &rank)) {
+    if (!c->url[0] || !nested_client_where(c, &o.ns, &o.group, &rank)) {
         *error = (cadre_client_error){.code = CADRE_CLIENT_UNAVAILABLE, .name = "UNAVAILABLE"};
         snprintf(error->message, sizeof error->message,
                  "the proxy has not said yet which group this worker belongs to");
@@ -90,24 +90,24 @@ static cadre_client *dial(struct caller *c, cadre_client_error *error)
     }
     o.address = c->url;
     o.ca_pem = c->options->ca_pem;
-    if (access(CALLER_TOKEN_FILE, R_OK) == 0)
-        o.token_file = CALLER_TOKEN_FILE;
+    if (access(NESTED_CLIENT_TOKEN_FILE, R_OK) == 0)
+        o.token_file = NESTED_CLIENT_TOKEN_FILE;
     else
         o.token = "none"; // without a cluster the socket is trusted, and any will do
     cadre_client_open(&o, &client, error);
     return client;
 }
 
-struct caller_line *caller_line(struct caller *c, cadre_client_error *error)
+struct nested_client_line *nested_client_line(struct nested_client *c, cadre_client_error *error)
 {
-    struct caller_line *l = pthread_getspecific(c->line);
+    struct nested_client_line *l = pthread_getspecific(c->line);
     if (l)
         return l;
     cadre_client *client = dial(c, error);
     if (!client)
         return NULL;
     l = xcalloc(1, sizeof *l);
-    *l = (struct caller_line){client, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    *l = (struct nested_client_line){client, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (l->wake < 0 || pthread_setspecific(c->line, l) != 0)
         abort(); // no descriptors: nothing else would work either
     return l;

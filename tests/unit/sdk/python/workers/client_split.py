@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods whose arguments only their caller can cut."""
+"""Methods whose arguments only their caller can split."""
 
 import cadre
 
 
-class Dealt:
+class ClientSplit:
     @cadre.register(dispatch="ALL_TO_ALL")
     def each(self, x, y):
         return x | y
