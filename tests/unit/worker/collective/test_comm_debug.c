@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Communicators in debug mode: what members are about to do is compared before anything is sent.
+// Communicators in debug mode: what members are about to do is compared before anything is sent. Over gloo, or over the
+// back end that CADRE_TEST_BACKEND names.
 #include "tests/unit/support/team.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/folder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +14,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -147,5 +150,13 @@ int main(void)
         cmocka_unit_test(who_dies_is_named_at_once),
         cmocka_unit_test(all_members_must_be_in_the_same_mode),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const char *backend = getenv("CADRE_TEST_BACKEND");
+    char folder[64];
+    if (backend)
+        team_backend = backend;
+    folder_new(folder);
+    setenv("GPU_STAND_IN", folder, 1);
+    int r = cmocka_run_group_tests(tests, NULL, NULL);
+    folder_free(folder);
+    return r;
 }
