@@ -14,7 +14,7 @@
 //   that are left, or the restarted group, make a new one.
 //
 //   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members that do not call the same get an error that
-//   names them.
+//   names them; the two ends of a send and its receive likewise. Who sends may get it in a later call.
 #ifndef CADRE_COLLECTIVE_H
 #define CADRE_COLLECTIVE_H
 
