@@ -339,11 +339,11 @@ static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 static void a_member_that_does_not_call_is_named_at_the_limit(void **state)
 {
     (void)state;
-    static const enum kind kinds[] = {ALL_REDUCES, ALL_GATHERS, ALL_TO_ALLS};
-    for (int victim = 0; victim < 3; victim++) {
-        struct trouble t = {kinds[victim], victim};
-        char want[64];
-        snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + victim);
+    static const enum kind kinds[] = {ALL_REDUCES, ALL_GATHERS, ALL_TO_ALLS, BROADCASTS, REDUCE_SCATTERS, BARRIERS};
+    for (int i = 0; i < (int)ARRAY_LEN(kinds); i++) {
+        struct trouble t = {kinds[i], i % 3};
+        char want[80];
+        snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + t.victim);
         hurt(&t, 3, SHORT_LIMIT_MS, 0, want);
     }
     for (enum kind kind = RECEIVES; kind <= SENDS; kind++) {
