@@ -293,17 +293,24 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
     bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
     enum safetensors_dtype found;
-    if (!safetensors_dtype_find(dtype, &found) || safetensors_dtype_bits(found) % 8)
-        return "this type does not exist; the types are those of batches, with elements of whole bytes";
+    if (!safetensors_dtype_find(dtype, &found))
+        return "this type does not exist; the types are those of batches";
+    size_t bits = safetensors_dtype_bits(found);
     op->dtype = found;
-    op->item = safetensors_dtype_bits(found) / 8;
+    if (reduces && bits < 8)
+        return "elements that are smaller than a byte can be moved, but not reduced";
     if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
         return "there is no such reduction";
     if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))
         return pairs ? "the other member must not be this one, and must be from 0 to the size of the communicator"
                      : "there is no such member";
-    if (op->n > SIZE_MAX / op->item / (size_t)c->n)
+    if (op->n > SIZE_MAX / bits / (size_t)c->n)
         return "too many elements";
+    if (op->n * bits % 8)
+        return "the part of a member must be whole bytes: n must be a multiple of 2 for F4, of 4 for F6_E2M3 and "
+               "F6_E3M2";
+    op->item = MAX(bits / 8, (size_t)1);
+    op->n = op->n * bits / 8 / op->item;
     return NULL;
 }
 
@@ -312,6 +319,11 @@ static void run_alone(const struct backend_op *op)
 {
     if (op->in && op->out && op->in != op->out)
         memcpy(op->out, op->in, op->n * op->item);
+}
+
+static size_t count(const struct backend_op *op)
+{
+    return op->n * op->item * 8 / safetensors_dtype_bits((enum safetensors_dtype)op->dtype);
 }
 
 // In words, which are equal where the collectives are.
@@ -323,7 +335,7 @@ static void describe(const struct cadre_comm *c, const struct backend_op *op, ch
                                              [CADRE_MAX] = " with max",
                                              [CADRE_MEAN] = " with mean"};
     bool from = op->kind == BACKEND_BROADCAST;
-    snprintf(out, STAR_WHAT_SIZE, "%s of %zu %s%s%s%s", kinds[op->kind].name, op->n,
+    snprintf(out, STAR_WHAT_SIZE, "%s of %zu %s%s%s%s", kinds[op->kind].name, count(op),
              safetensors_dtype_name((enum safetensors_dtype)op->dtype), op->reduction ? reductions[op->reduction] : "",
              from ? " from " : "", from ? c->names[op->peer] : "");
 }
@@ -345,7 +357,7 @@ static cadre_result compare_pair(struct cadre_comm *c, const struct backend_op *
 {
     char mine[STAR_WHAT_SIZE], theirs[STAR_WHAT_SIZE], reason[STAR_REASON_SIZE];
     struct err late = {.code = ERR_TIMEOUT};
-    snprintf(mine, sizeof mine, "%zu %s", op->n, safetensors_dtype_name((enum safetensors_dtype)op->dtype));
+    snprintf(mine, sizeof mine, "%zu %s", count(op), safetensors_dtype_name((enum safetensors_dtype)op->dtype));
     if (op->kind == BACKEND_SEND) {
         star_tell(c->star, op->peer, mine);
         return CADRE_OK;

@@ -5,7 +5,17 @@
 #include "worker/collective/comm.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/types.h>
+
+// In what a member runs, which has `m`: it ends with 1 where the condition does not hold.
+#define TEAM_CHECK(condition)                                                            \
+    do {                                                                                 \
+        if (!(condition)) {                                                              \
+            fprintf(stderr, "member %d, line %d: %s\n", m->index, __LINE__, #condition); \
+            return 1;                                                                    \
+        }                                                                                \
+    } while (0)
 
 enum { TEAM_MAX = 8, TEAM_LIMIT_MS = 600 * 1000 };
 

@@ -204,6 +204,7 @@ static void a_pair_that_differs_is_an_error_that_names_both_ends(void **state)
             if (from != to)
                 run_pair(&(struct pair){from, to, "F32", 3, false}, "4 F32", "3 F32");
     run_pair(&(struct pair){1, 2, "I32", 4, false}, "4 F32", "4 I32");
+    run_pair(&(struct pair){0, 2, "F4", 32, false}, "4 F32", "32 F4"); // as many bytes
     run_pair(&(struct pair){2, 0, "F32", 0, false}, "4 F32", "0 F32");
     run_pair(&(struct pair){0, 1, "U8", 4, true}, "16777216 U8", "4 U8");
 }
