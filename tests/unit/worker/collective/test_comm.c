@@ -207,35 +207,16 @@ static void one_member_needs_nobody(void **state)
 
 // Trouble
 
-enum kind { ALL_REDUCES, BROADCASTS, ALL_GATHERS, REDUCE_SCATTERS, ALL_TO_ALLS, RECEIVES, SENDS, BARRIERS, KINDS };
-
 // What is sent is more than connections hold: who sends it waits for who takes it.
-static cadre_result call(cadre_comm *c, enum kind kind, int victim)
+static cadre_result call(cadre_comm *c, enum team_kind kind, int victim)
 {
-    static float in[TEAM_MAX * COUNT], out[TEAM_MAX * COUNT];
-    static char much[16 << 20];
-    switch (kind) {
-    case ALL_REDUCES:
-        return cadre_all_reduce(c, "F32", in, out, COUNT, CADRE_SUM);
-    case BROADCASTS:
-        return cadre_broadcast(c, "F32", out, COUNT, victim);
-    case ALL_GATHERS:
-        return cadre_all_gather(c, "F32", in, out, COUNT);
-    case REDUCE_SCATTERS:
-        return cadre_reduce_scatter(c, "F32", in, out, COUNT, CADRE_SUM);
-    case ALL_TO_ALLS:
-        return cadre_all_to_all(c, "F32", in, out, COUNT);
-    case RECEIVES:
-        return cadre_recv(c, "F32", out, COUNT, victim);
-    case SENDS:
-        return cadre_send(c, "U8", much, sizeof much, victim);
-    default:
-        return cadre_barrier(c);
-    }
+    enum { MUCH = 4 << 20 };
+    static float in[MUCH], out[TEAM_MAX * COUNT];
+    return team_call(c, kind, in, out, kind == TEAM_SEND ? MUCH : COUNT, victim);
 }
 
 struct trouble {
-    enum kind kind;
+    enum team_kind kind;
     int victim;
 };
 
@@ -290,7 +271,7 @@ static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, co
             continue;
         team_hear(&t, i, line, sizeof line);
         if (!strstr(line, want))
-            fail_msg("kind %d, victim %d, member %d says: %s", trouble->kind, trouble->victim, i, line);
+            fail_msg("%s, victim %d, member %d says: %s", team_kind_name(trouble->kind), trouble->victim, i, line);
         assert_int_equal(team_wait(&t, i), 0);
     }
     kill(t.pids[trouble->victim], SIGKILL);
@@ -300,19 +281,19 @@ static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, co
 static void a_member_that_dies_fails_the_others_in_every_collective(void **state)
 {
     (void)state;
-    for (enum kind kind = 0; kind < KINDS; kind++) {
+    for (enum team_kind kind = 0; kind < TEAM_KINDS; kind++) {
         struct trouble last = {kind, 3}, first = {kind, 0};
         hurt(&last, 4, TEAM_LIMIT_MS, SIGKILL, "rank 13 was lost");
         hurt(&first, 4, TEAM_LIMIT_MS, SIGKILL, "rank 10 was lost");
     }
 }
 
-static const char *waits_for_12(enum kind kind)
+static const char *waits_for_12(enum team_kind kind)
 {
     switch (kind) {
-    case RECEIVES:
+    case TEAM_RECV:
         return "ms to receive from rank 12: that has not called cadre_send(), is stopped, or cannot be reached";
-    case SENDS:
+    case TEAM_SEND:
         return "ms to send to rank 12: that has not called cadre_recv(), is stopped, or cannot be reached";
     default:
         return "rank 12 does not answer";
@@ -322,7 +303,7 @@ static const char *waits_for_12(enum kind kind)
 static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 {
     (void)state;
-    for (enum kind kind = 0; kind < KINDS; kind++) {
+    for (enum team_kind kind = 0; kind < TEAM_KINDS; kind++) {
         struct trouble t = {kind, 2};
         hurt(&t, 4, SHORT_LIMIT_MS, SIGSTOP, waits_for_12(kind));
     }
@@ -331,14 +312,15 @@ static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 static void a_member_that_does_not_call_is_named_at_the_limit(void **state)
 {
     (void)state;
-    static const enum kind kinds[] = {ALL_REDUCES, ALL_GATHERS, ALL_TO_ALLS, BROADCASTS, REDUCE_SCATTERS, BARRIERS};
+    static const enum team_kind kinds[] = {TEAM_ALL_REDUCE, TEAM_ALL_GATHER,     TEAM_ALL_TO_ALL,
+                                           TEAM_BROADCAST,  TEAM_REDUCE_SCATTER, TEAM_BARRIER};
     for (int i = 0; i < (int)ARRAY_LEN(kinds); i++) {
         struct trouble t = {kinds[i], i % 3};
         char want[80];
         snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + t.victim);
         hurt(&t, 3, SHORT_LIMIT_MS, 0, want);
     }
-    for (enum kind kind = RECEIVES; kind <= SENDS; kind++) {
+    for (enum team_kind kind = TEAM_SEND; kind <= TEAM_RECV; kind++) {
         struct trouble t = {kind, 2};
         hurt(&t, 3, SHORT_LIMIT_MS, 0, waits_for_12(kind));
     }
