@@ -2,9 +2,10 @@
 // bench-collectives [--rounds N] [--members N]: how long the members of a communicator over gloo wait in a collective
 // after one of them was killed.
 //
-// In each round, processes on this machine make a communicator. All but one call an all_reduce, which cannot end, and
-// the one is killed. Measured is the time from the kill until the last of the others has its error. Prints the median,
-// the 99th percentile and the longest, in milliseconds.
+// In each round, processes on this machine make a communicator. All but one call a collective, which cannot end without
+// that one, and that one is killed: of a broadcast the root, of a send the receiver, of a recv the sender. Measured is
+// the time from the kill until the last of the others has its error. Prints a line for each kind of collective: the
+// kind, the median, the 99th percentile and the longest, in milliseconds.
 #include "bench/lib/samples.h"
 #include "common/base/clock.h"
 #include "common/base/mem.h"
@@ -30,26 +31,28 @@ static int64_t now_us(void)
 
 static int wait_in_vain(const struct team_member *m, void *ctx)
 {
+    const enum team_kind *kind = ctx;
     struct err err = ERR_INIT;
     char line[32];
     cadre_comm *c = team_join(m, &err);
-    float *x = xcalloc(COUNT, sizeof *x);
-    (void)ctx;
-    if (!c || cadre_all_reduce(c, "F32", x, x, COUNT, CADRE_SUM) != CADRE_OK) {
+    size_t all = (size_t)m->n * COUNT;
+    float *in = xcalloc(all, sizeof *in), *out = xcalloc(all, sizeof *out);
+    if (!c || cadre_all_reduce(c, "F32", in, out, COUNT, CADRE_SUM) != CADRE_OK) {
         fprintf(stderr, "bench-collectives: %s\n", c ? cadre_comm_error(c) : err.msg);
         return 1;
     }
     team_say(m, "ready");
     if (m->index == VICTIM)
         pause();
-    if (cadre_all_reduce(c, "F32", x, x, COUNT, CADRE_SUM) == CADRE_OK || !strstr(cadre_comm_error(c), "was lost")) {
-        fprintf(stderr, "bench-collectives: member %d: %s\n", m->index, cadre_comm_error(c));
+    if (team_call(c, *kind, in, out, COUNT, VICTIM) == CADRE_OK || !strstr(cadre_comm_error(c), "was lost")) {
+        fprintf(stderr, "bench-collectives: member %d: %s: %s\n", m->index, team_kind_name(*kind), cadre_comm_error(c));
         return 1;
     }
     snprintf(line, sizeof line, "%" PRId64, now_us());
     team_say(m, line);
     cadre_comm_free(c);
-    free(x);
+    free(in);
+    free(out);
     return 0;
 }
 
@@ -64,12 +67,12 @@ static int64_t hear_number(struct team *t, int index)
     exit(1);
 }
 
-static double round_ms(int members)
+static double round_ms(int members, enum team_kind kind)
 {
     struct team t;
     char line[64];
     int64_t last = 0;
-    team_start(&t, members, LIMIT_MS, wait_in_vain, NULL);
+    team_start(&t, members, LIMIT_MS, wait_in_vain, &kind);
     for (int i = 0; i < members; i++)
         team_hear(&t, i, line, sizeof line);
     usleep(SETTLE_US); // until all that call are in the middle of it
@@ -86,7 +89,6 @@ static double round_ms(int members)
 
 int main(int argc, char **argv)
 {
-    struct samples s = {.n = 0};
     int64_t rounds = ROUNDS, members = MEMBERS;
     for (int i = 1; i < argc; i += 2) {
         int64_t *to = str_eq(argv[i], "--rounds") ? &rounds : str_eq(argv[i], "--members") ? &members : NULL;
@@ -99,8 +101,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench-collectives: error: rounds from 1 to %d, members from 2 to %d\n", SAMPLES_MAX, TEAM_MAX);
         return 2;
     }
-    for (int64_t i = 0; i < rounds; i++)
-        samples_add(&s, round_ms((int)members));
-    printf("%.2f %.2f %.2f\n", samples_median(&s), samples_quantile(&s, 0.99), samples_quantile(&s, 1));
+    for (enum team_kind kind = 0; kind < TEAM_KINDS; kind++) {
+        struct samples s = {.n = 0};
+        for (int64_t i = 0; i < rounds; i++)
+            samples_add(&s, round_ms((int)members, kind));
+        printf("%s %.2f %.2f %.2f\n", team_kind_name(kind), samples_median(&s), samples_quantile(&s, 0.99),
+               samples_quantile(&s, 1));
+        fflush(stdout);
+    }
     return 0;
 }

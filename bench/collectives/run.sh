@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# How long the members of a communicator wait in a collective after one of them was killed; prints milliseconds: median,
-# 99th percentile, longest. Then all_reduce beside gloo's own: bytes, milliseconds of Cadre and of gloo; median and
-# quartiles of the ratios; median of the ratios of CPU time. Needs no root.
+# How long the members of a communicator wait in a collective after one of them was killed; prints a line for each kind
+# of collective: milliseconds, median, 99th percentile, longest. Then all_reduce beside gloo's own: bytes, milliseconds
+# of Cadre and of gloo; median and quartiles of the ratios; median of the ratios of CPU time. Needs no root.
 #   bench/collectives/run.sh [--rounds N] [--members N]
 set -euo pipefail
 

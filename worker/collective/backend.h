@@ -25,7 +25,7 @@ enum backend_kind {
 struct backend_op {
     enum backend_kind kind;
     int dtype;       // enum safetensors_dtype
-    size_t item;     // bytes of an element
+    size_t item;     // bytes of an element; 1 where it is smaller, and is only moved: `n` counts bytes then
     const void *in;  // of broadcast, and of recv: NULL
     void *out;       // of send: NULL
     size_t n;        // elements; of each member where there are more

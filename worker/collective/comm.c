@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/collective/comm.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/safetensors.h"
 #include "worker/collective/backend.h"
 #include "worker/collective/star.h"
+#include "worker/collective/star_debug.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -265,10 +267,12 @@ static cadre_result fail(struct cadre_comm *c, const char *what, cadre_result r,
 static void name_other(const struct cadre_comm *c, const struct backend_op *op, struct err *err)
 {
     bool sends = op->kind == BACKEND_SEND;
+    bool passed_on = c->debug && c->index && op->peer;
     err_set(err, ERR_TIMEOUT,
-            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached",
-            c->names[c->index], (long long)op->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
-            sends ? "recv" : "send");
+            "%s waited %lld ms to %s %s: that has not called cadre_%s(), is stopped, or cannot be reached%s%s%s",
+            c->names[c->index], (long long)c->limit_ms, sends ? "send to" : "receive from", c->names[op->peer],
+            sends ? "recv" : "send", passed_on ? "; or " : "", passed_on ? c->names[0] : "",
+            passed_on ? " is stopped, which passes on what the two say in debug mode" : "");
 }
 
 // The back end has failed in what `what` did, which has waited for that operation. The members agree on why.
@@ -289,17 +293,24 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     bool reduces = op->kind == BACKEND_ALL_REDUCE || op->kind == BACKEND_REDUCE_SCATTER;
     bool pairs = op->kind == BACKEND_SEND || op->kind == BACKEND_RECV;
     enum safetensors_dtype found;
-    if (!safetensors_dtype_find(dtype, &found) || safetensors_dtype_bits(found) % 8)
-        return "this type does not exist; the types are those of batches, with elements of whole bytes";
+    if (!safetensors_dtype_find(dtype, &found))
+        return "this type does not exist; the types are those of batches";
+    size_t bits = safetensors_dtype_bits(found);
     op->dtype = found;
-    op->item = safetensors_dtype_bits(found) / 8;
+    if (reduces && bits < 8)
+        return "elements that are smaller than a byte can be moved, but not reduced";
     if (reduces && (op->reduction < CADRE_SUM || op->reduction > CADRE_MEAN))
         return "there is no such reduction";
     if (op->peer < 0 || op->peer >= c->n || (pairs && op->peer == c->index))
         return pairs ? "the other member must not be this one, and must be from 0 to the size of the communicator"
                      : "there is no such member";
-    if (op->n > SIZE_MAX / op->item / (size_t)c->n)
+    if (op->n > SIZE_MAX / bits / (size_t)c->n)
         return "too many elements";
+    if (op->n * bits % 8)
+        return "the part of a member must be whole bytes: n must be a multiple of 2 for F4, of 4 for F6_E2M3 and "
+               "F6_E3M2";
+    op->item = MAX(bits / 8, (size_t)1);
+    op->n = op->n * bits / 8 / op->item;
     return NULL;
 }
 
@@ -308,6 +319,11 @@ static void run_alone(const struct backend_op *op)
 {
     if (op->in && op->out && op->in != op->out)
         memcpy(op->out, op->in, op->n * op->item);
+}
+
+static size_t count(const struct backend_op *op)
+{
+    return op->n * op->item * 8 / safetensors_dtype_bits((enum safetensors_dtype)op->dtype);
 }
 
 // In words, which are equal where the collectives are.
@@ -319,12 +335,12 @@ static void describe(const struct cadre_comm *c, const struct backend_op *op, ch
                                              [CADRE_MAX] = " with max",
                                              [CADRE_MEAN] = " with mean"};
     bool from = op->kind == BACKEND_BROADCAST;
-    snprintf(out, STAR_WHAT_SIZE, "%s of %zu %s%s%s%s", kinds[op->kind].name, op->n,
+    snprintf(out, STAR_WHAT_SIZE, "%s of %zu %s%s%s%s", kinds[op->kind].name, count(op),
              safetensors_dtype_name((enum safetensors_dtype)op->dtype), op->reduction ? reductions[op->reduction] : "",
              from ? " from " : "", from ? c->names[op->peer] : "");
 }
 
-static cadre_result compare(struct cadre_comm *c, const struct backend_op *op)
+static cadre_result compare_all(struct cadre_comm *c, const struct backend_op *op)
 {
     char what[STAR_WHAT_SIZE], reason[STAR_REASON_SIZE];
     describe(c, op, what);
@@ -336,29 +352,55 @@ static cadre_result compare(struct cadre_comm *c, const struct backend_op *op)
     return r < 0 ? fail(c, kinds[op->kind].name, CADRE_ERROR, reason) : CADRE_OK;
 }
 
-static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
+// The receiver compares. The sender does not wait for that, as it may not have to wait for the receiver otherwise.
+static cadre_result compare_pair(struct cadre_comm *c, const struct backend_op *op)
 {
-    char reason[STAR_REASON_SIZE];
-    struct err err = ERR_INIT;
-    const char *why = wrong(c, dtype, op), *name = kinds[op->kind].name;
-    bool collective = kinds[op->kind].collective, compares = c->debug && collective;
-    c->error[0] = '\0';
-    if (why)
-        return fail(c, name, CADRE_INVALID_ARGUMENT, why);
-    if (!c->self) {
-        run_alone(op);
+    char mine[STAR_WHAT_SIZE], theirs[STAR_WHAT_SIZE], reason[STAR_REASON_SIZE];
+    struct err late = {.code = ERR_TIMEOUT};
+    snprintf(mine, sizeof mine, "%zu %s", count(op), safetensors_dtype_name((enum safetensors_dtype)op->dtype));
+    if (op->kind == BACKEND_SEND) {
+        star_tell(c->star, op->peer, mine);
         return CADRE_OK;
     }
-    if (star_broken(c->star, reason))
-        return fail(c, name, CADRE_ERROR, reason);
-    if (!op->n && !compares)
+    int r = star_hear(c->star, op->peer, theirs, c->limit_ms);
+    if (r == ERR_TIMEOUT)
+        return give_up(c, "recv", op, &late);
+    if (r < 0) {
+        (void)star_broken(c->star, reason);
+        return fail(c, "recv", CADRE_ERROR, reason);
+    }
+    if (!*theirs || str_eq(mine, theirs))
         return CADRE_OK;
+    const char *from = c->names[op->peer], *to = c->names[c->index];
+    char differ[STAR_REASON_SIZE];
+    snprintf(differ, sizeof differ, "what %s sends to %s differs: %s: send of %s; %s: recv of %s", from, to, from,
+             theirs, to, mine);
+    star_break(c->star, differ, reason);
+    return fail(c, "recv", CADRE_ERROR, reason);
+}
+
+// It takes from the limit of what follows.
+static cadre_result compare(struct cadre_comm *c, struct backend_op *op)
+{
+    int64_t begin = clock_mono_ms(&clock_system);
+    if (!c->debug)
+        return CADRE_OK;
+    cadre_result r = kinds[op->kind].collective ? compare_all(c, op) : compare_pair(c, op);
+    op->limit_ms = MAX(c->limit_ms - (clock_mono_ms(&clock_system) - begin), (int64_t)1);
+    return r;
+}
+
+static cadre_result run_together(struct cadre_comm *c, struct backend_op *op)
+{
+    struct err err = ERR_INIT;
+    bool collective = kinds[op->kind].collective;
+    const char *name = kinds[op->kind].name;
     op->limit_ms = c->limit_ms;
     if (collective) {
         op->number = ++c->number;
         star_progress(c->star, op->number);
     }
-    if (compares && compare(c, op) != CADRE_OK)
+    if (compare(c, op) != CADRE_OK)
         return CADRE_ERROR;
     if (!op->n)
         return CADRE_OK;
@@ -372,6 +414,22 @@ static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_
         c->last = *op;
     c->unwaited = c->unwaited || collective;
     return r == 0 ? CADRE_OK : give_up(c, name, op, &err);
+}
+
+static cadre_result run(struct cadre_comm *c, const char *dtype, struct backend_op *op)
+{
+    char reason[STAR_REASON_SIZE];
+    const char *why = wrong(c, dtype, op), *name = kinds[op->kind].name;
+    c->error[0] = '\0';
+    if (why)
+        return fail(c, name, CADRE_INVALID_ARGUMENT, why);
+    if (!c->self) {
+        run_alone(op);
+        return CADRE_OK;
+    }
+    if (star_broken(c->star, reason))
+        return fail(c, name, CADRE_ERROR, reason);
+    return op->n || c->debug ? run_together(c, op) : CADRE_OK;
 }
 
 CADRE_EXPORT cadre_result cadre_comm_wait(cadre_comm *c)

@@ -18,7 +18,7 @@ struct comm_config {
     int *links; // as star_config has them; the communicator closes them, also where it fails
     int64_t limit_ms;
     void *stream; // of the program, as in cadre_comm_options; may be NULL
-    bool debug;   // each collective is compared over all members before it begins
+    bool debug;   // what members call is compared before it begins
 };
 
 // ERR_INVALID: there is no such back end in this build or image, or it has no streams. Else ERR_TIMEOUT, ERR_GONE,

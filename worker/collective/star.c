@@ -2,17 +2,14 @@
 #include "worker/collective/star.h"
 
 #include "common/base/buf.h"
-#include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
-#include "worker/collective/agreement.h"
-#include "worker/collective/pulse.h"
+#include "worker/collective/star_core.h"
+#include "worker/collective/star_debug.h"
 #include "worker/collective/star_frame.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,49 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS, SEND_MS = 1000 };
-
-struct link {
-    int fd; // -1 = none, or over
-    int member;
-    bool left;     // it has said goodbye
-    bool answered; // to ASK
-    int asked;     // PINGs since something came
-    uint32_t begun;
-    uint32_t compares; // the last that it has sent to be compared, and what
-    char what[STAR_WHAT_SIZE];
-};
-
-struct star {
-    struct star_config config;
-    struct link *links;
-    size_t n_links;
-    pthread_t thread;
-    bool watches;
-    struct pulse pulse;
-    atomic_bool canceled;
-    int wake; // an eventfd
-    void (*on_broken)(void *ctx);
-    void *ctx;
-    pthread_mutex_t mutex; // of what follows
-    pthread_cond_t changed;
-    uint32_t number;
-    bool broken, stopping;
-    bool late;     // to be said, or to be seen to, by the thread: nobody else sends while it watches
-    bool gives_up; // likewise, for the reason that is in `own`
-    char own[STAR_REASON_SIZE];
-    int64_t asked_ms; // when it asked who has begun what; 0 = it has not
-    uint32_t asked_number;
-    char reason[STAR_REASON_SIZE];
-    uint32_t compares, compared; // the last that was to be compared, and that is the same everywhere
-    bool says;                   // to be sent by the thread
-    char what[STAR_WHAT_SIZE];
-};
-
-static int64_t now_ms(void)
-{
-    return clock_mono_ms(&clock_system);
-}
+enum { SLACK_MS = 400, GIVE_UP_MS = 1000 + STAR_MISSING_MS };
 
 struct star *star_new(const struct star_config *config)
 {
@@ -115,14 +70,6 @@ static int expect(const struct star *s, const struct link *l, enum star_frame_ki
     return err->code;
 }
 
-// Also what member 0 has found wrong: the others should not have to wait for it.
-static void tell_all(struct star *s, enum star_frame_kind kind, const char *text)
-{
-    for (size_t i = 0; i < s->n_links; i++)
-        if (s->links[i].fd >= 0)
-            (void)star_frame_send(s->links[i].fd, kind, text, strlen(text), now_ms() + SEND_MS);
-}
-
 static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_t *lens, struct err *err)
 {
     _cleanup_(buf_done) struct buf all = BUF_INIT(STAR_FRAME_MAX);
@@ -139,7 +86,7 @@ static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_
         if (star_frame_send(s->links[i].fd, FRAME_BLOB, all.data, all.len, until) < 0)
             r = missing(s, &s->links[i], ERR_GONE, err);
     if (r < 0)
-        tell_all(s, FRAME_BROKEN, err->msg);
+        star_send_all(s, FRAME_BROKEN, err->msg); // the others should not have to wait for it
     return r;
 }
 
@@ -163,7 +110,7 @@ static int split_blobs(const char *data, size_t len, int n, char **blobs, size_t
 
 int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs, size_t *ret_lens, struct err *err)
 {
-    int64_t until = now_ms() + s->config.limit_ms;
+    int64_t until = star_now_ms() + s->config.limit_ms;
     char *all = NULL;
     size_t all_len = 0;
     for (int i = 0; i < s->config.n; i++)
@@ -176,7 +123,7 @@ int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs
     if (star_frame_send(s->links[0].fd, FRAME_BLOB, blob, len, until) < 0)
         return missing(s, &s->links[0], ERR_GONE, err);
     // Member 0 waits for the others as long, and then says who is missing.
-    int r = expect(s, &s->links[0], FRAME_BLOB, &all, &all_len, until + SEND_MS, err);
+    int r = expect(s, &s->links[0], FRAME_BLOB, &all, &all_len, until + STAR_SEND_MS, err);
     if (r == 0)
         r = split_blobs(all, all_len, s->config.n, ret_blobs, ret_lens, err);
     free(all);
@@ -191,7 +138,7 @@ static int check_canceled(struct star *s, int r, struct err *err)
 
 int star_agree(struct star *s, const struct err *mine, struct err *err)
 {
-    int64_t until = now_ms() + s->config.limit_ms;
+    int64_t until = star_now_ms() + s->config.limit_ms;
     char *said = NULL;
     size_t len;
     int r = 0;
@@ -199,7 +146,7 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
         if (star_frame_send(s->links[0].fd, FRAME_AGREED, mine->code ? mine->msg : "",
                             mine->code ? strlen(mine->msg) : 0, until) < 0)
             return missing(s, &s->links[0], ERR_GONE, err);
-        r = expect(s, &s->links[0], FRAME_AGREED, &said, &len, until + SEND_MS, err);
+        r = expect(s, &s->links[0], FRAME_AGREED, &said, &len, until + STAR_SEND_MS, err);
         if (r == 0 && len)
             r = err_set(err, ERR_UNAVAILABLE, "%s", said);
         free(said);
@@ -217,7 +164,7 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
     }
     r = check_canceled(s, r, err);
     if (r != ERR_CANCELED) // then it is this member that is missing, and star_free() says so
-        tell_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
+        star_send_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
     return r;
 }
 
@@ -232,50 +179,28 @@ void star_cancel(struct star *s)
 
 // Watching
 
-// With the mutex held.
-static bool become_broken(struct star *s, const char *reason)
-{
-    if (s->broken)
-        return false;
-    s->broken = true;
-    snprintf(s->reason, sizeof s->reason, "%s", reason);
-    pthread_cond_broadcast(&s->changed);
-    return true;
-}
-
-// From the thread, without the mutex.
-static void break_all(struct star *s, const char *reason)
-{
-    pthread_mutex_lock(&s->mutex);
-    bool first = become_broken(s, reason);
-    pthread_mutex_unlock(&s->mutex);
-    if (first) {
-        tell_all(s, FRAME_BROKEN, reason);
-        s->on_broken(s->ctx);
-    }
-}
-
 // One that stands still hears of it, too, when it goes on.
 static void lose(struct star *s, struct link *l, const char *why)
 {
     char reason[STAR_REASON_SIZE];
     snprintf(reason, sizeof reason, "%s was lost: %s", s->config.names[l->member], why);
     if (!l->left)
-        break_all(s, reason);
+        star_break_all(s, reason);
     close(l->fd);
     l->fd = -1;
+    star_debug_lose(s);
 }
 
 static void ask_who_runs(struct star *s)
 {
-    if (!pulse_due(&s->pulse, now_ms()))
+    if (!pulse_due(&s->pulse, star_now_ms()))
         return;
     for (size_t i = 0; i < s->n_links; i++) {
         struct link *l = &s->links[i];
         if (l->fd >= 0 && !pulse_ask(&l->asked))
             lose(s, l, "it does not answer: its process is stopped, or it cannot be reached");
         else if (l->fd >= 0)
-            (void)star_frame_send(l->fd, FRAME_PING, "", 0, now_ms() + SEND_MS);
+            (void)star_frame_send(l->fd, FRAME_PING, "", 0, star_now_ms() + STAR_SEND_MS);
     }
 }
 
@@ -284,13 +209,13 @@ static void ask_all(struct star *s, uint32_t number)
     pthread_mutex_lock(&s->mutex);
     bool first = !s->asked_ms;
     if (first) {
-        s->asked_ms = now_ms();
+        s->asked_ms = star_now_ms();
         s->asked_number = number;
     }
     pthread_mutex_unlock(&s->mutex);
     for (size_t i = 0; first && i < s->n_links; i++)
         if (s->links[i].fd >= 0)
-            (void)star_frame_send(s->links[i].fd, FRAME_ASK, "", 0, now_ms() + SEND_MS);
+            (void)star_frame_send(s->links[i].fd, FRAME_ASK, "", 0, star_now_ms() + STAR_SEND_MS);
 }
 
 static void take_number(struct star *s, struct link *l, const struct star_frame *f, const char *body)
@@ -307,79 +232,11 @@ static void take_number(struct star *s, struct link *l, const struct star_frame 
     }
 }
 
-static void become_compared(struct star *s, uint32_t number)
-{
-    pthread_mutex_lock(&s->mutex);
-    s->compared = number;
-    pthread_cond_broadcast(&s->changed);
-    pthread_mutex_unlock(&s->mutex);
-}
-
-// Of member 0, as soon as all have said what they are about to do.
-static void compare_all(struct star *s)
-{
-    const char **whats = xcalloc((size_t)s->config.n, sizeof *whats);
-    _cleanup_(buf_done) struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
-    char own[STAR_WHAT_SIZE];
-    pthread_mutex_lock(&s->mutex);
-    uint32_t number = s->compares, collective = s->number;
-    bool due = number != s->compared && !s->broken;
-    memcpy(own, s->what, sizeof own);
-    pthread_mutex_unlock(&s->mutex);
-    whats[0] = own;
-    for (size_t i = 0; i < s->n_links; i++) {
-        due = due && s->links[i].compares == number;
-        whats[i + 1] = s->links[i].what;
-    }
-    if (due) {
-        buf_printf(&text, "collective %u differs: ", collective);
-        if (!agreement_holds(whats, s->config.names, s->config.n, &text)) {
-            break_all(s, buf_str(&text));
-        } else {
-            for (size_t i = 0; i < s->n_links; i++)
-                if (s->links[i].fd >= 0)
-                    (void)star_frame_send(s->links[i].fd, FRAME_SAME, &number, sizeof number, now_ms() + SEND_MS);
-            become_compared(s, number);
-        }
-    }
-    free(whats);
-}
-
-static void take_comparison(struct star *s, struct link *l, const struct star_frame *f, const char *body)
-{
-    uint32_t number;
-    if (f->len < sizeof number)
-        return;
-    memcpy(&number, body, sizeof number);
-    if (f->kind == FRAME_SAME) {
-        become_compared(s, number);
-        return;
-    }
-    l->compares = number;
-    snprintf(l->what, sizeof l->what, "%s", body + sizeof number);
-    compare_all(s);
-}
-
-static void say_what(struct star *s)
-{
-    char body[sizeof(uint32_t) + STAR_WHAT_SIZE];
-    if (!s->config.index) {
-        compare_all(s);
-        return;
-    }
-    pthread_mutex_lock(&s->mutex);
-    memcpy(body, &s->compares, sizeof s->compares);
-    memcpy(body + sizeof s->compares, s->what, sizeof s->what);
-    pthread_mutex_unlock(&s->mutex);
-    if (s->links[0].fd >= 0)
-        (void)star_frame_send(s->links[0].fd, FRAME_COMPARE, body, sizeof body, now_ms() + SEND_MS);
-}
-
 static void take(struct star *s, struct link *l)
 {
     struct star_frame f;
     char *body;
-    if (star_frame_take(l->fd, &f, &body, now_ms() + SEND_MS) < 0) {
+    if (star_frame_take(l->fd, &f, &body, star_now_ms() + STAR_SEND_MS) < 0) {
         free(body);
         lose(s, l, "its process has ended, or its node");
         return;
@@ -388,18 +245,18 @@ static void take(struct star *s, struct link *l)
     if (f.kind == FRAME_BYE)
         l->left = true;
     else if (f.kind == FRAME_BROKEN)
-        break_all(s, body);
+        star_break_all(s, body);
     else if (f.kind == FRAME_LATE || f.kind == FRAME_BEGUN)
         take_number(s, l, &f, body);
-    else if (f.kind == FRAME_COMPARE || f.kind == FRAME_SAME)
-        take_comparison(s, l, &f, body);
+    else if (f.kind == FRAME_COMPARE || f.kind == FRAME_SAME || f.kind == FRAME_PAIR)
+        star_debug_take(s, l, &f, body);
     else if (f.kind == FRAME_PING)
-        (void)star_frame_send(l->fd, FRAME_PONG, "", 0, now_ms() + SEND_MS);
+        (void)star_frame_send(l->fd, FRAME_PONG, "", 0, star_now_ms() + STAR_SEND_MS);
     else if (f.kind == FRAME_ASK) {
         pthread_mutex_lock(&s->mutex);
         uint32_t number = s->number;
         pthread_mutex_unlock(&s->mutex);
-        (void)star_frame_send(l->fd, FRAME_BEGUN, &number, sizeof number, now_ms() + SEND_MS);
+        (void)star_frame_send(l->fd, FRAME_BEGUN, &number, sizeof number, star_now_ms() + STAR_SEND_MS);
     }
     free(body);
 }
@@ -427,7 +284,7 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
     }
     if (!any)
         buf_puts(&text, "; all ranks have called it: the network is slow, or their arguments differ");
-    break_all(s, buf_str(&text));
+    star_break_all(s, buf_str(&text));
 }
 
 static bool all_answered(const struct star *s)
@@ -443,7 +300,7 @@ static void be_late(struct star *s, uint32_t number)
     if (!s->config.index)
         ask_all(s, number);
     else if (s->links[0].fd >= 0)
-        (void)star_frame_send(s->links[0].fd, FRAME_LATE, &number, sizeof number, now_ms() + SEND_MS);
+        (void)star_frame_send(s->links[0].fd, FRAME_LATE, &number, sizeof number, star_now_ms() + STAR_SEND_MS);
 }
 
 // What the program's thread wants, and what is due. How long to sleep, -1 = until something happens.
@@ -451,19 +308,18 @@ static int attend(struct star *s)
 {
     char own[STAR_REASON_SIZE];
     pthread_mutex_lock(&s->mutex);
-    bool late = s->late, gives_up = s->gives_up, says = s->says;
+    bool late = s->late, gives_up = s->gives_up;
     uint32_t number = s->number;
-    s->late = s->gives_up = s->says = false;
+    s->late = s->gives_up = false;
     memcpy(own, s->own, sizeof own);
     pthread_mutex_unlock(&s->mutex);
     if (gives_up)
-        break_all(s, own);
-    if (says)
-        say_what(s);
+        star_break_all(s, own);
+    star_debug_say(s);
     if (late)
         be_late(s, number);
     pthread_mutex_lock(&s->mutex);
-    int64_t asked = s->broken ? 0 : s->asked_ms, left = asked + STAR_MISSING_MS - now_ms();
+    int64_t asked = s->broken ? 0 : s->asked_ms, left = asked + STAR_MISSING_MS - star_now_ms();
     uint32_t asked_number = s->asked_number;
     pthread_mutex_unlock(&s->mutex);
     if (!asked)
@@ -479,7 +335,7 @@ static void *watch(void *arg)
     struct star *s = arg;
     struct pollfd *polled = xcalloc(s->n_links + 1, sizeof *polled);
     for (;;) {
-        int wait = pulse_wait(&s->pulse, now_ms(), attend(s));
+        int wait = pulse_wait(&s->pulse, star_now_ms(), attend(s));
         pthread_mutex_lock(&s->mutex);
         bool stopping = s->stopping;
         pthread_mutex_unlock(&s->mutex);
@@ -531,29 +387,30 @@ bool star_broken(struct star *s, char ret[STAR_REASON_SIZE])
     return broken;
 }
 
-int star_compare(struct star *s, const char *what, int64_t limit_ms)
-{
-    int64_t until = now_ms() + limit_ms;
-    struct timespec at = {until / 1000, until % 1000 * 1000000};
-    pthread_mutex_lock(&s->mutex);
-    s->compares++;
-    s->says = true;
-    snprintf(s->what, sizeof s->what, "%s", what);
-    (void)eventfd_write(s->wake, 1);
-    while (!s->broken && s->compared != s->compares && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
-        ;
-    int r = s->broken ? ERR_GONE : s->compared == s->compares ? 0 : ERR_TIMEOUT;
-    pthread_mutex_unlock(&s->mutex);
-    return r;
-}
-
 static bool wait_broken(struct star *s, int64_t ms)
 {
-    int64_t until = now_ms() + ms;
+    int64_t until = star_now_ms() + ms;
     struct timespec at = {until / 1000, until % 1000 * 1000000};
     while (!s->broken && pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0)
         ;
     return s->broken;
+}
+
+// With the mutex held: the thread tells all.
+static void say_reason(struct star *s, const char *reason)
+{
+    s->gives_up = true;
+    snprintf(s->own, sizeof s->own, "%s", reason);
+    (void)eventfd_write(s->wake, 1);
+    (void)wait_broken(s, GIVE_UP_MS);
+}
+
+void star_break(struct star *s, const char *reason, char ret[STAR_REASON_SIZE])
+{
+    pthread_mutex_lock(&s->mutex);
+    say_reason(s, reason);
+    memcpy(ret, s->broken ? s->reason : s->own, STAR_REASON_SIZE);
+    pthread_mutex_unlock(&s->mutex);
 }
 
 void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE])
@@ -563,13 +420,9 @@ void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]
     (void)eventfd_write(s->wake, 1);
     // Of a member that dies the thread hears as soon as the back end does, and knows more. And a member that was late
     // has ended its connections, while it is still to be found out for whom it has waited.
-    if (!wait_broken(s, reason ? STAR_MISSING_MS + SLACK_MS : GIVE_UP_MS)) {
-        s->gives_up = true;
-        snprintf(s->own, sizeof s->own, "%s",
-                 reason ? reason : "a collective waited too long, and the first member does not say who is missing");
-        (void)eventfd_write(s->wake, 1);
-        (void)wait_broken(s, GIVE_UP_MS);
-    }
+    if (!wait_broken(s, reason ? STAR_MISSING_MS + SLACK_MS : GIVE_UP_MS))
+        say_reason(s,
+                   reason ? reason : "a collective waited too long, and the first member does not say who is missing");
     memcpy(ret, s->broken ? s->reason : s->own, STAR_REASON_SIZE);
     pthread_mutex_unlock(&s->mutex);
 }
@@ -586,9 +439,10 @@ void star_free(struct star *s)
         pthread_join(s->thread, NULL);
     }
     if (s->watches || atomic_load(&s->canceled))
-        tell_all(s, FRAME_BYE, "");
+        star_send_all(s, FRAME_BYE, "");
     for (size_t i = 0; i < s->n_links; i++)
         file_close(&s->links[i].fd);
+    star_debug_free(s);
     close(s->wake);
     pthread_cond_destroy(&s->changed);
     pthread_mutex_destroy(&s->mutex);

@@ -6,23 +6,9 @@
 #pragma once
 
 #include "common/base/err.h"
+#include "worker/collective/star_config.h"
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-enum { STAR_REASON_SIZE = 512, STAR_WHAT_SIZE = 160, STAR_MISSING_MS = 500 };
-
-struct star;
-
-struct star_config {
-    int index, n;
-    const char *const *names; // of the members, for messages: "rank 3"; borrowed until star_free()
-    int *links; // of member 0: n descriptors, links[0] is not used; of another one: links[0] goes to member 0. The
-                // star closes them. Connections have been let in already: nobody says here who he is
-    int64_t limit_ms;   // of the exchange
-    int64_t silence_ms; // while they watch: who does not answer for so long counts as lost; 0 = nobody is asked
-};
 
 // Never fails. Nothing is sent.
 struct star *star_new(const struct star_config *config);
@@ -38,9 +24,8 @@ void star_cancel(struct star *s);
 // From now on a thread watches. `on_broken` comes once, from that thread.
 void star_watch(struct star *s, void (*on_broken)(void *ctx), void *ctx);
 void star_progress(struct star *s, uint32_t number); // the collective that begins here
-// For a debug mode: says what the collective that begins here is, in words, and waits until all members have come with
-// the same. ERR_GONE: they differ, or somebody was lost: star_broken() tells. ERR_TIMEOUT: somebody does not come.
-int star_compare(struct star *s, const char *what, int64_t limit_ms);
+// What all learn at once, and what they have agreed on: another reason, where that was first.
+void star_break(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]);
 // This member gives up: because of the limit, or for that reason (NULL = because of the limit). Waits up to a second
 // for what all agree on, which goes to `ret`.
 void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]);

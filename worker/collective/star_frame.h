@@ -19,6 +19,7 @@ enum star_frame_kind {
     FRAME_SAME = 9,    // u32 number: all are about to do the same
     FRAME_PING = 10,   // do you run?
     FRAME_PONG = 11,
+    FRAME_PAIR = 12, // u32 member, a text: what is about to be sent. To member 0: to whom; from there: from whom
 };
 
 struct star_frame {

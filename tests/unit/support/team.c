@@ -82,6 +82,35 @@ cadre_comm *team_join(const struct team_member *m, struct err *err)
     return comm_new(&config, &comm, err) == 0 ? comm : NULL;
 }
 
+const char *team_kind_name(enum team_kind kind)
+{
+    static const char *const names[] = {"all_reduce", "broadcast", "all_gather", "reduce_scatter",
+                                        "all_to_all", "send",      "recv",       "barrier"};
+    return names[kind];
+}
+
+cadre_result team_call(cadre_comm *c, enum team_kind kind, const float *in, float *out, size_t n, int other)
+{
+    switch (kind) {
+    case TEAM_ALL_REDUCE:
+        return cadre_all_reduce(c, "F32", in, out, n, CADRE_SUM);
+    case TEAM_BROADCAST:
+        return cadre_broadcast(c, "F32", out, n, other);
+    case TEAM_ALL_GATHER:
+        return cadre_all_gather(c, "F32", in, out, n);
+    case TEAM_REDUCE_SCATTER:
+        return cadre_reduce_scatter(c, "F32", in, out, n, CADRE_SUM);
+    case TEAM_ALL_TO_ALL:
+        return cadre_all_to_all(c, "F32", in, out, n);
+    case TEAM_SEND:
+        return cadre_send(c, "F32", in, n, other);
+    case TEAM_RECV:
+        return cadre_recv(c, "F32", out, n, other);
+    default:
+        return cadre_barrier(c);
+    }
+}
+
 void team_say(const struct team_member *m, const char *line)
 {
     if (dprintf(m->out, "%s\n", line) < 0)

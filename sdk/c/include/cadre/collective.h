@@ -14,7 +14,7 @@
 //   that are left, or the restarted group, make a new one.
 //
 //   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members that do not call the same get an error that
-//   names them.
+//   names them; the two ends of a send and its receive likewise. Who sends may get it in a later call.
 #ifndef CADRE_COLLECTIVE_H
 #define CADRE_COLLECTIVE_H
 
@@ -69,9 +69,11 @@ CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 // Why the last call failed, for people, until the next one; "" = it did not.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
-// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced; all back ends move the F8 types,
-// but only NCCL from 2.24 on reduces E4M3 and E5M2. `n` counts elements. `in` and `out` may be the same where both have
-// the same size, but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the communicator can be used.
+// Types are those of batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
+// integers; NCCL does not reduce I16 and U16, but F8_E4M3 and F8_E5M2 from 2.24 on. `n` counts elements, which are
+// whole bytes together: an even number of F4, a multiple of 4 of F6_E2M3 and F6_E3M2. `in` and `out` may be the same
+// where both have the same size, but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the
+// communicator can be used.
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                            cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);

@@ -20,14 +20,6 @@
 
 enum { COUNT = 1000, SHORT_LIMIT_MS = 300 };
 
-#define CHECK(condition)                                                                 \
-    do {                                                                                 \
-        if (!(condition)) {                                                              \
-            fprintf(stderr, "member %d, line %d: %s\n", m->index, __LINE__, #condition); \
-            return 1;                                                                    \
-        }                                                                                \
-    } while (0)
-
 // Values
 
 static int reduces(const struct team_member *m, cadre_comm *c)
@@ -38,15 +30,15 @@ static int reduces(const struct team_member *m, cadre_comm *c)
     uint16_t half[2] = {0x3f80, 0x4000}; // bf16: 1 and 2
     for (int i = 0; i < COUNT; i++)
         x[i] = (float)(i + m->index);
-    CHECK(cadre_all_reduce(c, "F32", x, y, COUNT, CADRE_SUM) == CADRE_OK);
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, y, COUNT, CADRE_SUM) == CADRE_OK);
     for (int i = 0; i < COUNT; i++)
-        CHECK(y[i] == (float)(i * n + n * (n - 1) / 2));
-    CHECK(cadre_all_reduce(c, "F32", x, x, COUNT, CADRE_MEAN) == CADRE_OK);
-    CHECK(x[7] == 7 + (float)(n - 1) / 2);
-    CHECK(cadre_all_reduce(c, "I64", a, b, 3, CADRE_MIN) == CADRE_OK);
-    CHECK(b[0] == 0 && b[1] == -(n - 1) && b[2] == 5);
-    CHECK(cadre_all_reduce(c, "BF16", half, half, 2, CADRE_MAX) == CADRE_OK);
-    CHECK(half[0] == 0x3f80 && half[1] == 0x4000);
+        TEAM_CHECK(y[i] == (float)(i * n + n * (n - 1) / 2));
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, x, COUNT, CADRE_MEAN) == CADRE_OK);
+    TEAM_CHECK(x[7] == 7 + (float)(n - 1) / 2);
+    TEAM_CHECK(cadre_all_reduce(c, "I64", a, b, 3, CADRE_MIN) == CADRE_OK);
+    TEAM_CHECK(b[0] == 0 && b[1] == -(n - 1) && b[2] == 5);
+    TEAM_CHECK(cadre_all_reduce(c, "BF16", half, half, 2, CADRE_MAX) == CADRE_OK);
+    TEAM_CHECK(half[0] == 0x3f80 && half[1] == 0x4000);
     return 0;
 }
 
@@ -57,46 +49,46 @@ static int moves(const struct team_member *m, cadre_comm *c)
     uint8_t text[6] = {0};
     if (m->index == n - 1)
         memcpy(text, "hello", 6);
-    CHECK(cadre_broadcast(c, "U8", text, 6, n - 1) == CADRE_OK);
-    CHECK(strcmp((char *)text, "hello") == 0);
-    CHECK(cadre_all_gather(c, "I32", one, all, 2) == CADRE_OK);
+    TEAM_CHECK(cadre_broadcast(c, "U8", text, 6, n - 1) == CADRE_OK);
+    TEAM_CHECK(strcmp((char *)text, "hello") == 0);
+    TEAM_CHECK(cadre_all_gather(c, "I32", one, all, 2) == CADRE_OK);
     for (int i = 0; i < n; i++)
-        CHECK(all[2 * i] == i && all[2 * i + 1] == i * 10);
+        TEAM_CHECK(all[2 * i] == i && all[2 * i + 1] == i * 10);
     for (int i = 0; i < 2 * n; i++)
         all[i] = m->index * 100 + i;
-    CHECK(cadre_all_to_all(c, "I32", all, swapped, 2) == CADRE_OK);
+    TEAM_CHECK(cadre_all_to_all(c, "I32", all, swapped, 2) == CADRE_OK);
     for (int i = 0; i < n; i++)
-        CHECK(swapped[2 * i] == i * 100 + 2 * m->index && swapped[2 * i + 1] == i * 100 + 2 * m->index + 1);
-    CHECK(cadre_reduce_scatter(c, "I32", all, got, 2, CADRE_SUM) == CADRE_OK);
-    CHECK(got[0] == n * (n - 1) / 2 * 100 + n * 2 * m->index);
-    CHECK(got[1] == got[0] + n);
+        TEAM_CHECK(swapped[2 * i] == i * 100 + 2 * m->index && swapped[2 * i + 1] == i * 100 + 2 * m->index + 1);
+    TEAM_CHECK(cadre_reduce_scatter(c, "I32", all, got, 2, CADRE_SUM) == CADRE_OK);
+    TEAM_CHECK(got[0] == n * (n - 1) / 2 * 100 + n * 2 * m->index);
+    TEAM_CHECK(got[1] == got[0] + n);
     if (m->index % 2) {
-        CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
-        CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
+        TEAM_CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
+        TEAM_CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
     } else {
-        CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
-        CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
+        TEAM_CHECK(cadre_send(c, "I32", one, 2, next) == CADRE_OK);
+        TEAM_CHECK(cadre_recv(c, "I32", got, 2, before) == CADRE_OK);
     }
-    CHECK(got[0] == before && got[1] == before * 10);
-    CHECK(cadre_barrier(c) == CADRE_OK);
+    TEAM_CHECK(got[0] == before && got[1] == before * 10);
+    TEAM_CHECK(cadre_barrier(c) == CADRE_OK);
     return 0;
 }
 
 static int refuses(const struct team_member *m, cadre_comm *c)
 {
     float x[2] = {0};
-    CHECK(cadre_all_reduce(c, "F33", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
-    CHECK(strstr(cadre_comm_error(c), "this type does not exist"));
-    CHECK(cadre_all_reduce(c, "F4", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_all_reduce(c, "F8_E4M3", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_all_reduce(c, "I32", x, x, 2, CADRE_MEAN) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_all_reduce(c, "F32", x, x, 2, (cadre_reduction)9) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_all_reduce(c, "F32", x, x, SIZE_MAX / 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_broadcast(c, "F32", x, 2, m->n) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_send(c, "F32", x, 2, m->index) == CADRE_INVALID_ARGUMENT);
-    CHECK(cadre_all_reduce(c, "F32", x, x, 0, CADRE_SUM) == CADRE_OK);
-    CHECK(cadre_all_reduce(c, "F32", x, x, 2, CADRE_SUM) == CADRE_OK);
-    CHECK(!*cadre_comm_error(c));
+    TEAM_CHECK(cadre_all_reduce(c, "F33", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(strstr(cadre_comm_error(c), "this type does not exist"));
+    TEAM_CHECK(cadre_all_reduce(c, "F4", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "F8_E4M3", x, x, 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "I32", x, x, 2, CADRE_MEAN) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, x, 2, (cadre_reduction)9) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, x, SIZE_MAX / 2, CADRE_SUM) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_broadcast(c, "F32", x, 2, m->n) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_send(c, "F32", x, 2, m->index) == CADRE_INVALID_ARGUMENT);
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, x, 0, CADRE_SUM) == CADRE_OK);
+    TEAM_CHECK(cadre_all_reduce(c, "F32", x, x, 2, CADRE_SUM) == CADRE_OK);
+    TEAM_CHECK(!*cadre_comm_error(c));
     return 0;
 }
 
@@ -105,8 +97,8 @@ static int use_all(const struct team_member *m, void *ctx)
     struct err err = ERR_INIT;
     cadre_comm *c = team_join(m, &err);
     (void)ctx;
-    CHECK(c);
-    CHECK(cadre_comm_rank(c) == m->index && cadre_comm_size(c) == m->n);
+    TEAM_CHECK(c);
+    TEAM_CHECK(cadre_comm_rank(c) == m->index && cadre_comm_size(c) == m->n);
     int r = reduces(m, c) || moves(m, c) || refuses(m, c);
     cadre_comm_free(c);
     return r;
@@ -132,19 +124,19 @@ static int use_long(const struct team_member *m, void *ctx)
     cadre_comm *c = team_join(m, &err);
     int32_t *x = xcalloc(LONG, sizeof *x), *all = xcalloc((size_t)m->n * LONG, sizeof *all);
     (void)ctx;
-    CHECK(c);
+    TEAM_CHECK(c);
     for (int i = 0; i < LONG; i++)
         x[i] = i + m->index;
-    CHECK(cadre_all_gather(c, "I32", x, all, LONG) == CADRE_OK);
+    TEAM_CHECK(cadre_all_gather(c, "I32", x, all, LONG) == CADRE_OK);
     for (int i = 0; i < m->n; i++)
         for (int k = 0; k < LONG; k++)
-            CHECK(all[i * LONG + k] == k + i);
-    CHECK(cadre_all_reduce(c, "I32", x, x, LONG, CADRE_SUM) == CADRE_OK);
+            TEAM_CHECK(all[i * LONG + k] == k + i);
+    TEAM_CHECK(cadre_all_reduce(c, "I32", x, x, LONG, CADRE_SUM) == CADRE_OK);
     for (int i = 0; i < LONG; i++)
-        CHECK(x[i] == i * m->n + m->n * (m->n - 1) / 2);
-    CHECK(cadre_reduce_scatter(c, "I32", all, x, LONG, CADRE_MAX) == CADRE_OK);
+        TEAM_CHECK(x[i] == i * m->n + m->n * (m->n - 1) / 2);
+    TEAM_CHECK(cadre_reduce_scatter(c, "I32", all, x, LONG, CADRE_MAX) == CADRE_OK);
     for (int i = 0; i < LONG; i++)
-        CHECK(x[i] == i + m->index);
+        TEAM_CHECK(x[i] == i + m->index);
     free(x);
     free(all);
     cadre_comm_free(c);
@@ -168,14 +160,14 @@ static int part_early(const struct team_member *m, void *ctx)
     cadre_comm *c = team_join(m, &err);
     char *data = xcalloc(LONG, 1);
     (void)ctx;
-    CHECK(c);
+    TEAM_CHECK(c);
     if (m->index == 0) {
         memset(data, 'x', LONG);
-        CHECK(cadre_send(c, "U8", data, LONG, 1) == CADRE_OK);
+        TEAM_CHECK(cadre_send(c, "U8", data, LONG, 1) == CADRE_OK);
     } else {
         if (cadre_recv(c, "U8", data, LONG, 0) != CADRE_OK)
             fprintf(stderr, "%s\n", cadre_comm_error(c));
-        CHECK(data[LONG - 1] == 'x');
+        TEAM_CHECK(data[LONG - 1] == 'x');
     }
     cadre_comm_free(c);
     free(data);
@@ -215,35 +207,16 @@ static void one_member_needs_nobody(void **state)
 
 // Trouble
 
-enum kind { ALL_REDUCES, BROADCASTS, ALL_GATHERS, REDUCE_SCATTERS, ALL_TO_ALLS, RECEIVES, SENDS, BARRIERS, KINDS };
-
 // What is sent is more than connections hold: who sends it waits for who takes it.
-static cadre_result call(cadre_comm *c, enum kind kind, int victim)
+static cadre_result call(cadre_comm *c, enum team_kind kind, int victim)
 {
-    static float in[TEAM_MAX * COUNT], out[TEAM_MAX * COUNT];
-    static char much[16 << 20];
-    switch (kind) {
-    case ALL_REDUCES:
-        return cadre_all_reduce(c, "F32", in, out, COUNT, CADRE_SUM);
-    case BROADCASTS:
-        return cadre_broadcast(c, "F32", out, COUNT, victim);
-    case ALL_GATHERS:
-        return cadre_all_gather(c, "F32", in, out, COUNT);
-    case REDUCE_SCATTERS:
-        return cadre_reduce_scatter(c, "F32", in, out, COUNT, CADRE_SUM);
-    case ALL_TO_ALLS:
-        return cadre_all_to_all(c, "F32", in, out, COUNT);
-    case RECEIVES:
-        return cadre_recv(c, "F32", out, COUNT, victim);
-    case SENDS:
-        return cadre_send(c, "U8", much, sizeof much, victim);
-    default:
-        return cadre_barrier(c);
-    }
+    enum { MUCH = 4 << 20 };
+    static float in[MUCH], out[TEAM_MAX * COUNT];
+    return team_call(c, kind, in, out, kind == TEAM_SEND ? MUCH : COUNT, victim);
 }
 
 struct trouble {
-    enum kind kind;
+    enum team_kind kind;
     int victim;
 };
 
@@ -253,15 +226,15 @@ static int suffer(const struct team_member *m, void *ctx)
     const struct trouble *t = ctx;
     struct err err = ERR_INIT;
     cadre_comm *c = team_join(m, &err);
-    CHECK(c);
-    CHECK(cadre_barrier(c) == CADRE_OK);
+    TEAM_CHECK(c);
+    TEAM_CHECK(cadre_barrier(c) == CADRE_OK);
     team_say(m, "ready");
     if (m->index == t->victim)
         for (;;)
             pause();
-    CHECK(call(c, t->kind, t->victim) == CADRE_ERROR);
+    TEAM_CHECK(call(c, t->kind, t->victim) == CADRE_ERROR);
     team_say(m, cadre_comm_error(c));
-    CHECK(cadre_barrier(c) == CADRE_ERROR); // and so does all that follows
+    TEAM_CHECK(cadre_barrier(c) == CADRE_ERROR); // and so does all that follows
     cadre_comm_free(c);
     return 0;
 }
@@ -298,7 +271,7 @@ static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, co
             continue;
         team_hear(&t, i, line, sizeof line);
         if (!strstr(line, want))
-            fail_msg("kind %d, victim %d, member %d says: %s", trouble->kind, trouble->victim, i, line);
+            fail_msg("%s, victim %d, member %d says: %s", team_kind_name(trouble->kind), trouble->victim, i, line);
         assert_int_equal(team_wait(&t, i), 0);
     }
     kill(t.pids[trouble->victim], SIGKILL);
@@ -308,19 +281,19 @@ static void hurt(struct trouble *trouble, int n, int64_t limit_ms, int signo, co
 static void a_member_that_dies_fails_the_others_in_every_collective(void **state)
 {
     (void)state;
-    for (enum kind kind = 0; kind < KINDS; kind++) {
+    for (enum team_kind kind = 0; kind < TEAM_KINDS; kind++) {
         struct trouble last = {kind, 3}, first = {kind, 0};
         hurt(&last, 4, TEAM_LIMIT_MS, SIGKILL, "rank 13 was lost");
         hurt(&first, 4, TEAM_LIMIT_MS, SIGKILL, "rank 10 was lost");
     }
 }
 
-static const char *waits_for_12(enum kind kind)
+static const char *waits_for_12(enum team_kind kind)
 {
     switch (kind) {
-    case RECEIVES:
+    case TEAM_RECV:
         return "ms to receive from rank 12: that has not called cadre_send(), is stopped, or cannot be reached";
-    case SENDS:
+    case TEAM_SEND:
         return "ms to send to rank 12: that has not called cadre_recv(), is stopped, or cannot be reached";
     default:
         return "rank 12 does not answer";
@@ -330,7 +303,7 @@ static const char *waits_for_12(enum kind kind)
 static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 {
     (void)state;
-    for (enum kind kind = 0; kind < KINDS; kind++) {
+    for (enum team_kind kind = 0; kind < TEAM_KINDS; kind++) {
         struct trouble t = {kind, 2};
         hurt(&t, 4, SHORT_LIMIT_MS, SIGSTOP, waits_for_12(kind));
     }
@@ -339,14 +312,15 @@ static void a_member_that_stands_still_is_named_at_the_limit(void **state)
 static void a_member_that_does_not_call_is_named_at_the_limit(void **state)
 {
     (void)state;
-    static const enum kind kinds[] = {ALL_REDUCES, ALL_GATHERS, ALL_TO_ALLS};
-    for (int victim = 0; victim < 3; victim++) {
-        struct trouble t = {kinds[victim], victim};
-        char want[64];
-        snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + victim);
+    static const enum team_kind kinds[] = {TEAM_ALL_REDUCE, TEAM_ALL_GATHER,     TEAM_ALL_TO_ALL,
+                                           TEAM_BROADCAST,  TEAM_REDUCE_SCATTER, TEAM_BARRIER};
+    for (int i = 0; i < (int)ARRAY_LEN(kinds); i++) {
+        struct trouble t = {kinds[i], i % 3};
+        char want[80];
+        snprintf(want, sizeof want, "collective 2 waited too long; rank %d has not called it", 10 + t.victim);
         hurt(&t, 3, SHORT_LIMIT_MS, 0, want);
     }
-    for (enum kind kind = RECEIVES; kind <= SENDS; kind++) {
+    for (enum team_kind kind = TEAM_SEND; kind <= TEAM_RECV; kind++) {
         struct trouble t = {kind, 2};
         hurt(&t, 3, SHORT_LIMIT_MS, 0, waits_for_12(kind));
     }
@@ -362,7 +336,7 @@ static int join_but_one(const struct team_member *m, void *ctx)
         team_say(m, "here");
         pause();
     }
-    CHECK(!team_join(m, &err));
+    TEAM_CHECK(!team_join(m, &err));
     team_say(m, err.msg);
     return 0;
 }
