@@ -80,11 +80,11 @@ static enum commit_next ask(struct commit_receiver *r)
 {
     if (r->decision != COMMIT_OPEN || r->asks)
         return COMMIT_WAIT;
-    if (!r->ready) { // the center cannot have decided to take them
+    if (!r->ready) { // the center cannot have decided to take the new weights
         keep(r, true);
         return COMMIT_WAIT;
     }
-    if (r->witness_lost) { // then the center decides alone, if there is one
+    if (r->witness_lost) { // then the center decides alone, if it is alive
         if (r->center_lost)
             keep(r, false);
         return COMMIT_WAIT;
