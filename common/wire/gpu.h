@@ -39,7 +39,7 @@ struct gpu {
     bool lost;     // the driver cannot reach it any more: it fell off the bus
     const char *uuid, *name;
     int64_t values[GPU_VALUES]; // GPU_UNKNOWN where the GPU or the driver does not say
-    struct gpu_rank *ranks;     // that have it
+    struct gpu_rank *ranks;     // ranks that have it
     size_t n_ranks;
 };
 

@@ -22,7 +22,7 @@ struct grid {
     size_t n_dims;
 };
 
-// ERR_INVALID where names are missing or there twice, or where the sizes do not multiply to `world`.
+// ERR_INVALID if a name is missing or occurs twice, or if the product of the sizes is not `world`.
 int grid_check(const struct grid *g, uint32_t world, struct err *err);
 int grid_find(const struct grid *g, const char *dim);         // its index, -1 = there is none
 uint32_t grid_size(const struct grid *g, const char *dim);    // 1 where there is none
