@@ -21,7 +21,7 @@ int rundir_token(const char *ns, const char *group, char ret[RUNDIR_PATH_SIZE], 
 // none. ERR_INVALID: of several namespaces; ERR_FORBIDDEN.
 int rundir_find(const char *group, const char *ns, char ret[RUNDIR_PATH_SIZE], char ret_ns[RUNDIR_NAMESPACE_SIZE],
                 struct err *err);
-// Whether a file name without its directory names a socket of the group: its namespace.
+// Whether a file name without its directory names a socket of the group. Returns its namespace.
 bool rundir_namespace(const char *file, const char *group, char ret_ns[RUNDIR_NAMESPACE_SIZE]);
-// Whether somebody accepts connections there.
+// Whether a process accepts connections there.
 bool rundir_is_alive(const char *path);
