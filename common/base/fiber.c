@@ -41,7 +41,7 @@
 struct fiber {
     void (*fn)(void *ctx);
     void *ctx;
-    char *stack; // behind a page that nobody may touch
+    char *stack; // after a page that nobody may touch
     size_t page;
     ucontext_t own, caller;
     size_t left; // that it may spend

@@ -81,11 +81,11 @@ static inline bool json_item_is(const struct json_item *m, const char *key)
     return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
 }
 
-// 1: *s stands in front of the first element. 0: the document is no list or object.
+// 1: *s stands before the first element. 0: the document is not a list or object.
 int json_scan_begin(struct json_scan *s, const char *json, size_t len);
 // Continues at `rest`, the position of another scan after an element of a list.
 void json_scan_resume(struct json_scan *s, const char *rest, size_t len);
-// 1: *ret is the next element. 0: that was all, and nothing but blanks follows. Negative: no JSON; s->p is where.
+// 1: *ret is the next element. 0: that was the last one, and only blanks follow. Negative: not JSON; s->p is where.
 int json_scan_next(struct json_scan *s, struct json_item *ret);
 // Whether the text is one value and nothing else. Only strings and brackets are checked, which is enough to put the
 // text into a document: it cannot end the value around it.

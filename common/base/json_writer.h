@@ -16,7 +16,7 @@ struct json_writer {
     bool comma; // the next member or item needs one in front
 };
 
-#define WRITER_INIT ((struct json_writer){.buf = BUF_INIT(SIZE_MAX / 4)}) // where no peer decides about the size
+#define WRITER_INIT ((struct json_writer){.buf = BUF_INIT(SIZE_MAX / 4)}) // if no peer decides about the size
 
 // `cap`: most bytes of the document; 0 as WRITER_INIT.
 void writer_init(struct json_writer *w, size_t cap);

@@ -26,7 +26,7 @@ enum commit_next commit_center_ready(struct commit_center *c, bool has_witness)
     return COMMIT_PROPOSE;
 }
 
-// After the proposal only the witness knows: it may have told it to somebody already.
+// After the proposal, only the witness knows the decision: it may have told somebody already.
 enum commit_next commit_center_failed(struct commit_center *c)
 {
     return c->proposed ? COMMIT_WAIT : decide(c, COMMIT_KEEP);

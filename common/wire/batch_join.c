@@ -22,7 +22,7 @@ struct entry {
     size_t len;
     uint32_t rank;
     size_t order;  // as they came
-    size_t values; // of that key, from this one on: of the first of them, else 0
+    size_t values; // how many entries have that key, from this one on: set in the first of them, otherwise 0
 };
 
 struct entries {

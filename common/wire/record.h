@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define RECORD_HEADER_SIZE 16
-#define RECORD_BODY_MAX ((size_t)1 << 20) // of one record; a longer body goes on in the next one of its call
+#define RECORD_BODY_MAX ((size_t)1 << 20) // of one record; a longer body continues in the next one of its call
 #define RECORD_GROUP UINT32_MAX
 #define RECORD_SUBPROTOCOL "cadre.v1"
 #define RECORD_SUBPROTOCOL_JSON "cadre.v1.json"

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAFETENSORS_PREFIX 8                // bytes in front of the head
+#define SAFETENSORS_PREFIX 8                // bytes before the head
 #define SAFETENSORS_NAME_MAX ((size_t)1024) // bytes of the name of a tensor, or of a key in __metadata__
 #define SAFETENSORS_HEAD_MAX ((size_t)64 << 20)
 

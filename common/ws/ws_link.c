@@ -38,7 +38,7 @@ struct ws_link {
     struct loop_timer *later; // fails from the loop
     struct err err;
     int wanted;
-    bool read_waits_write; // TLS: reading goes on when the socket is writable
+    bool read_waits_write; // TLS: reading continues when the socket is writable
 };
 
 static void on_events(void *ctx, int events);

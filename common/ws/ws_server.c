@@ -23,7 +23,7 @@
 #define WOKEN_MAX 32u       // when it has all headers of a request, it reports them piece by piece
 #define AGAIN_MS 50
 
-static char last_error[200]; // of libwebsockets, which logs where it should return
+static char last_error[200]; // of libwebsockets, which logs an error instead of returning it
 
 static void keep_error(int level, const char *line)
 {
