@@ -42,7 +42,7 @@ struct parse {
     struct options *o;
     struct buf list; // of --arg
     const char *per_rank;
-    char **argv; // getopt sets it
+    char **argv; // getopt goes through it
 };
 
 static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

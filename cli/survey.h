@@ -41,8 +41,8 @@ struct surveyor {
     unsigned tried; // connections that were made to find missing replicas
 };
 
-// Replaces the survey in *s by a new one. False: no replica answered, or the user interrupted it; *ret_status is the
-// exit status.
+// Replaces the survey in *s by a new one. False: no replica knows the group, none answered, or a signal came;
+// *ret_status is the exit status.
 bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
 void survey_done(struct survey *s);
 const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer

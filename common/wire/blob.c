@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
-#define STEP_MAX ((size_t)8 << 20) // a blob grows by at most this much
+#define STEP_MAX ((size_t)8 << 20) // a blob grows in steps of at most this size
 
 static struct blob *block_new(size_t behind)
 {

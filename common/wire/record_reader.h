@@ -36,7 +36,8 @@ struct record {
     bool next_last;
     size_t offset; // of this piece in its body; 0 = the body begins here
     bool dropped;  // a CANCEL: the arguments were being collected, so nobody has heard of the call
-    bool over;     // the collected body is too long, and its bytes so far are gone: the rest comes in pieces again
+    bool over;     // the collected body is too long, or there is no room. Its bytes so far are gone: the rest comes in
+                   // pieces
     // Bodies count up from 1 in the order in which they began, which is the order of calls. Small ones overtake long
     // ones: where the order matters, wait until seq < record_reader_unfinished().
     uint64_t seq;

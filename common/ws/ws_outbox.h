@@ -32,7 +32,7 @@ void ws_outbox_done(struct ws_outbox *o);
 void ws_outbox_raw(struct ws_outbox *o, char *data, size_t len); // takes data: the handshake, before anything else
 void ws_outbox_pong(struct ws_outbox *o, const char *data, size_t len);
 // Queues the close frame, after the queue (flush) or instead of it. Without flush, waiting data stays, so the owner can
-// ask what was not sent. A second close frame changes nothing.
+// ask what was not sent. Does nothing if the close frame was made already.
 void ws_outbox_close(struct ws_outbox *o, unsigned code, const char *reason, bool flush);
 bool ws_outbox_pending(const struct ws_outbox *o); // a frame is not out entirely
 // Writes as much as the socket takes in a turn's share. 1 = more could go, 0 = all is out or the socket is full,

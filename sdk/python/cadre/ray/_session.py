@@ -29,7 +29,7 @@ class Session:
     """A program, as one of its processes sees it."""
 
     def __init__(self, client, said, driver):
-        client.of_worker = False  # as with Ray, the program must see to it that calls do not wait for each other
+        client.of_worker = False  # as with Ray, calls that wait for each other are the program's own concern
         self.client = client
         self.said = said
         self.driver = driver
