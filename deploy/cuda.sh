@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Finds a CUDA toolkit, and sets one up from Python wheels if there is none (100 MB, no root, no driver needed).
-# Prints its folder, the one with bin/nvcc in it. A part that is there already is used again.
+# Finds a CUDA toolkit, and sets one up from Python wheels where there is none (100 MB, no root, no driver needed).
+# Prints its folder, the one with bin/nvcc in it. What is there already is used again.
 #   cuda.sh [PART]...          toolkit (default): compiler and runtime; nccl: the collectives library, 300 MB.
 #                              One line a part
-#   cuda.sh --find [PART]...   installs nothing; fails if one is missing
-# It looks here, in this order: $CUDA_HOME, $CUDA_PATH, nvcc on the PATH, /usr/local/cuda, ~/.cache/cadre/cuda.
+#   cuda.sh --find [PART]...   installs nothing; fails where one is missing
+# Looked at, in this order: $CUDA_HOME, $CUDA_PATH, nvcc on the PATH, /usr/local/cuda, ~/.cache/cadre/cuda.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

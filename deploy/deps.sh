@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the missing ones of the Debian packages that building and testing need.
-# (For a cluster on this machine, also: deploy/devcluster/deps.sh.)
+# Installs the Debian packages that building and testing need, those that are missing only.
+# (What a cluster on this machine needs besides: deploy/devcluster/deps.sh.)
 #   deps.sh [PART]...     build (default), test, wheel, format, tidy, fuzz or cuda (for deploy/cuda.sh); each includes build
 #   deps.sh --check ...   installs nothing and fails when something is missing
 set -euo pipefail

@@ -102,7 +102,7 @@ static int by_place(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-// Sorts the ranks whose results the caller gets into the order of their pieces.
+// Sorts the ranks whose results the client gets into the order of their pieces.
 static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
     struct place *places = arena_array(a, d->n_keep, sizeof *places);

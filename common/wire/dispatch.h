@@ -31,6 +31,6 @@ struct dispatch {
 //                    differ only in the generation mesh's pp and tp. The first of them is kept. With training sizes
 //                    p, t and generation sizes p', t', each replica has p*t / (p'*t') pieces, side by side
 //
-// ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, with a message for the caller.
+// ERR_INVALID, or ERR_NOT_FOUND for a mesh or dimension, with a message for the client.
 int dispatch_make(enum record_dispatch mode, const struct dispatch_rule *rule, const struct grid *grids, size_t n_grids,
                   uint32_t world, struct arena *a, struct dispatch *ret, struct err *err);

@@ -21,7 +21,7 @@ struct dispatch_mode {
 };
 
 const struct dispatch_mode *mode_of(unsigned dispatch); // NULL for none, and for DEFAULT
-// Whether the caller gets a list with the results of all ranks, in their order.
+// Whether the client gets a list with the results of all ranks, in their order.
 bool mode_lists_ranks(const struct dispatch_mode *m);
 
 const char *mode_dispatch_name(unsigned dispatch); // "?" for none

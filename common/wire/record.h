@@ -66,7 +66,7 @@ enum record_flags {
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
     RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
     RECORD_SHARED = 32, // CALL, RESULT: the bytes of the body in this record lie in shared memory (share.h)
-    RECORD_CODE = 64,   // CALL to a worker that asked for it: the caller may run its own code here
+    RECORD_CODE = 64,   // CALL to a worker that asked for it: the client may run its own code here
 };
 
 // How arguments reach the ranks and results come back. DEFAULT is the mode with which the method was registered. mode.h

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections wait here until the first line of their request is there; with TLS, until they begin a handshake.
 // libwebsockets keeps connections without a request in lists, and walks these lists for each new one. So thousands of
-// silent connections would stall the loop. Here, a silent connection costs a descriptor and a few bytes, and is in no
+// silent connections would stop the loop. Here, a silent connection costs a descriptor and a few bytes, and is in no
 // list that is walked. A connection that waits for too long, or takes the place of others, is dropped, oldest first. A
 // client sends its request at once, so the connections that have been silent longest are the least likely to send one.
 //

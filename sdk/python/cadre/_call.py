@@ -70,7 +70,7 @@ class Both(NamedTuple):
 
 def start(client, method, args, given=None, lazy=0, kwargs=None):
     """The Future of a call. args: by position; kwargs: by name; given: the ones among `args` and `per_rank` that the
-    caller has set by name instead.
+    client has set by name instead.
     """
     if kwargs:
         args = Both(args, kwargs) if args else kwargs

@@ -71,10 +71,9 @@ CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
 // Why the last call failed, for people, until the next call; "" = it did not fail.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
-// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced. All back ends move the F8 types,
-// but only NCCL since 2.24 reduces E4M3 and E5M2. `n` counts elements. `in` and `out` may be the same memory if both
-// have the same size; otherwise they must not overlap. CADRE_INVALID_ARGUMENT: nothing was sent, and the communicator
-// can be used.
+// Types are those of batches: "F32", "BF16", "I64", ... Only numbers can be reduced; all back ends move the F8 types,
+// but only NCCL from 2.24 on reduces E4M3 and E5M2. `n` counts elements. `in` and `out` may be the same where both have
+// the same size, but do not overlap otherwise. CADRE_INVALID_ARGUMENT: nothing was sent, the communicator can be used.
 CADRE_EXPORT cadre_result cadre_all_reduce(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                            cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_broadcast(cadre_comm *comm, const char *dtype, void *data, size_t n, int root);

@@ -51,8 +51,8 @@ typedef struct cadre_host_class {
 
 typedef enum cadre_host_code {
     CADRE_HOST_CODE_NONE = 0,  // nobody may
-    CADRE_HOST_CODE_RIGHT = 1, // callers that may create workergroups/code; the proxy reports this for each call
-    CADRE_HOST_CODE_ALL = 2,   // all callers
+    CADRE_HOST_CODE_RIGHT = 1, // clients that may create workergroups/code; the proxy reports this for each call
+    CADRE_HOST_CODE_ALL = 2,   // all clients
 } cadre_host_code;
 
 typedef struct cadre_host_options {
@@ -73,8 +73,8 @@ typedef struct cadre_host_options {
     int wake_fd;          // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
     const char *awaits;   // the archive of code without which it cannot begin, its SHA-256: it waits for that in the
                           // bootstrap group, NAME.code, and ends. NULL = none
-    cadre_host_code code; // which callers' arguments may be opened even if this runs the sender's code, as with
-                          // pickles; these callers may debug, too
+    cadre_host_code code; // which clients' arguments may be opened even if this runs the sender's code, as with
+                          // pickles; these clients may debug, too
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {
@@ -119,7 +119,7 @@ CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t le
 CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_host_part *parts, size_t n,
                                                  void *stream);
 // Instead of a result: an error with that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun.
-// `cause`: a JSON object of up to 48 KiB, which the caller gets as it is; NULL = none.
+// `cause`: a JSON object of up to 48 KiB, which the client gets as it is; NULL = none.
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
 // Instead of a result: a function that answers calls of modules, such as cadre_weights_move(), has answered the call,
 // with this result.

@@ -63,7 +63,7 @@ def _shorten(text, limit):
 
 
 def explain(e, method, lost=""):
-    """(name, message) of the error for the caller. The message begins with the most important part. lost: why it came.
+    """(name, message) of the error for the client. The message begins with the most important part. lost: why it came.
     """
     name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
@@ -84,7 +84,7 @@ def explain(e, method, lost=""):
 
 
 def _code():
-    """Whether callers may send code, as pickles and debuggers do. In a cluster, those with the right to send it may. On
+    """Which clients may send code, as pickles and debuggers do. In a cluster, those with the right to send it may. On
     this machine, everybody who reaches the worker may run code anyway.
     """
     said = os.environ.get("CADRE_TRUST_CALLERS")
