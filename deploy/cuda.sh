@@ -45,7 +45,7 @@ find_nccl() {
     return 1
 }
 
-# Adds the names that linkers look for, because wheels do not have them.
+# The names that linkers look for, which wheels leave out.
 finish_toolkit() { # FOLDER
     local root=$1/nvidia/cu13
     ln -s lib "$root/lib64"

@@ -29,7 +29,7 @@ void *loop_uv(struct loop *loop); // the uv_loop_t, for libraries that bring a l
 
 // Runs until loop_stop(), or until nothing is left that could ever call back.
 void loop_run(struct loop *loop);
-bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most so long; false = nothing alive
+bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most this long; false = nothing alive
 void loop_stop(struct loop *loop);
 // From now on it looks for events for some microseconds before it sleeps, while that pays (spin.h); on a machine, or in
 // a control group, with one CPU it never does. Not for a loop inside of another one.

@@ -67,7 +67,7 @@ size_t batch_metadata(const char *columns, const char *meta, struct safetensors_
 
 const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
 
-// Whether it is not too many stretches, in so many pieces or results like this: ERR_LIMIT.
+// ERR_LIMIT if n pieces or results like this have too many tensors or columns together.
 int batch_check_parts(const struct batch *b, size_t n, struct err *err);
 // How many rows each of n pieces has, and how many rows are added for that by repeating the last row. ERR_INVALID if
 // the rows cannot be split evenly and `pad` is false.

@@ -161,7 +161,7 @@ static int by_offset(const void *a, const void *b)
     fiber_spend(COMPARE_UNITS);
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
-    if (x->len != y->len) // empty ones first, so that each begins where the one before has ended
+    if (x->len != y->len) // empty ones first, so that each begins at the end of the one before
         return x->len < y->len ? -1 : 1;
     return strcmp(x->name, y->name);
 }

@@ -90,7 +90,7 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws
         c->wsi = wsi;
         return c;
     }
-    if (server->adopted == adopted) { // it was not even begun; else it is told of the end
+    if (server->adopted == adopted) { // not even begun; otherwise an event reports its end
         ws_connection_known(c);
         list_remove(&c->link);
         server->counters.connections--;

@@ -16,7 +16,7 @@
 
 enum {
     TLS_READS_A_TURN = 32,    // of a TLS record each, 16 KiB ...
-    TLS_READS_AMONG_MANY = 4, // ... while others are to be read, too
+    TLS_READS_AMONG_MANY = 4, // ... while other sessions have data, too
 };
 
 struct ws_receiver {

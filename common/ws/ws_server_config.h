@@ -24,17 +24,16 @@ struct ws_server_config {
     // quarter of the connections, at most 4096, may have sent nothing, and 1024 may have no whole request. Above that,
     // the oldest are dropped.
     unsigned max_connections;
-    int64_t
-        first_line_ms;   // until the first line of a request (with TLS: the ClientHello), but for Unix sockets; 0 = 5 s
-    size_t max_message;  // a longer one is refused with 1009; 0 = 64 MiB
-    size_t message_room; // free bytes before a message that came in several reads; 0 = none
-    size_t max_queue;    // bytes that may wait to be sent in a session; 0 = 256 MiB
-    size_t max_session;  // bytes that a session's quota allows; 0 = 512 MiB
-    size_t max_total;    // bytes of all sessions' quotas together; 0 = 2 GiB
-    struct quota *quota; // charged with all of them, too; a reference is taken. NULL = not counted elsewhere
-    size_t max_body;     // of an HTTP request; 0 = 1 MiB
-    size_t max_bodies;   // of all bodies together that are held; 0 = 64 MiB
-    size_t read_size;    // most bytes a read; at least 16 KiB; 0 = WS_WAVE
+    int64_t first_line_ms; // for the first line of a request, with TLS the ClientHello; not on Unix sockets; 0 = 5 s
+    size_t max_message;    // a longer one is refused with 1009; 0 = 64 MiB
+    size_t message_room;   // free bytes before a message that came in several reads; 0 = none
+    size_t max_queue;      // bytes that may wait to be sent in a session; 0 = 256 MiB
+    size_t max_session;    // bytes that a session's quota allows; 0 = 512 MiB
+    size_t max_total;      // bytes of all sessions' quotas together; 0 = 2 GiB
+    struct quota *quota;   // charged with all of them, too; a reference is taken. NULL = not counted elsewhere
+    size_t max_body;       // of an HTTP request; 0 = 1 MiB
+    size_t max_bodies;     // of all bodies together that are held; 0 = 64 MiB
+    size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
     // A session that is silent for this long is pinged, and closed after the same time again. Twice this time is also
     // the limit for a request to come in, and for an answer or waiting data while the peer takes no byte of it. All of
     // an answer may take 180 times as long. 0 = 20 s

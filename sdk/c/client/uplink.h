@@ -61,7 +61,7 @@ struct uplink {
     struct loop_timer *timer; // dials, or ends a connection that gets no WELCOME or does not close
     unsigned failures;        // failures in a row
     int64_t backoff_ms, idle_ms, not_before_ms, up_since_ms;
-    char where[400]; // for messages: the URL, and the address behind its name
+    char where[400]; // for messages: the URL, and the address for its name
     bool refused, needed, closing, left;
 };
 
