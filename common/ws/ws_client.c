@@ -358,7 +358,7 @@ static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
     char data[WS_WAVE];
     struct iovec into[2] = {find_place(c), {data, 0}};
     bool placed = *ret_placed = into[0].iov_len > 0;
-    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a frame head or two; all else goes to its place
+    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a frame head or two; all other data goes to its place
     size_t want = into[0].iov_len + into[1].iov_len;
     int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)

@@ -76,7 +76,7 @@ static void watch(struct ws_reader *r)
     ring(all);
     int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     if (epoll_ctl(all->epoll, op, r->connection->fd, &e) < 0 && watched)
-        r->unwatched(r); // to end it is better than never to hear it
+        r->unwatched(r); // ending it is better than never hearing from it
 }
 
 void ws_reader_want(struct ws_reader *r, bool wanted)
@@ -89,7 +89,7 @@ static ssize_t read_socket(struct ws_reader *r, struct iovec into[2])
 {
     bool placed = into[0].iov_len > 0;
     if (placed)
-        into[1].iov_len = MIN(into[1].iov_len, PLACE_TAIL); // a frame head or two; all else goes to its place
+        into[1].iov_len = MIN(into[1].iov_len, PLACE_TAIL); // a frame head or two; all other data goes to its place
     struct msghdr m = {.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1};
     ssize_t n = recvmsg(r->connection->fd, &m, 0);
     bool none = n < 0 && errno == EAGAIN, interrupted = n < 0 && errno == EINTR;

@@ -136,7 +136,7 @@ int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64
     return MIN(MIN(MAX(2 * last_ms, (int64_t)WS_REPLICAS_SOON_MS), most), look_ms);
 }
 
-// Plans the next lookup. last_ms: the time before the last one, 0 if something is new.
+// Plans the next lookup. last_ms: the pause before the last one, 0 if something is new.
 static void look_later(struct ws_replicas *r, int64_t last_ms)
 {
     r->wait_ms =

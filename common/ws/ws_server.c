@@ -116,8 +116,7 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
 }
 
 // A safeguard: the libuv binding of libwebsockets may go to sleep over data that it has read already. If libwebsockets
-// makes nothing of this data, such as bytes after a body, it is woken only a few times a second, because the loop must
-// rest.
+// cannot use this data, such as bytes after a body, it is woken only a few times a second, because the loop must rest.
 static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;

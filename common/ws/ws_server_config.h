@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of a server: its limits and its callbacks (ws_server.h). Also its counters.
+// The configuration of a server: its limits and its callbacks (ws_server.h). Its counters.
 #pragma once
 
 #include "common/wire/quota.h"
