@@ -2,4 +2,4 @@
 // What a user can do about a group, by the reason of a condition.
 #pragma once
 
-const char *advice_of(const char *reason); // NULL = nothing is known of it
+const char *advice_of(const char *reason); // NULL = there is no advice for it

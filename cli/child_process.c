@@ -21,7 +21,8 @@ static void on_signal(int signo)
 
 void process_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}; // without SA_RESTART: what waits goes on and looks
+    // Without SA_RESTART, so a wait is interrupted and checks for the signal.
+    struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
@@ -43,8 +44,8 @@ static int status_of(int wait_status)
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-// In the child. SIGPIPE is ignored here, and would be there. A kubectl proxy shall not be left behind, whatever ends
-// us.
+// In the child. SIGPIPE is ignored in this process, and the child would inherit that. A kubectl proxy must not outlive
+// this process, however it ends.
 static void become(const char *const argv[], int out_fd, int err_fd, pid_t parent)
 {
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -70,7 +71,7 @@ static int spawn(const char *const argv[], int out_fd, int err_fd, pid_t *ret, s
     if (pid < 0)
         why = errno;
     close(failed[1]);
-    if (pid > 0 && read(failed[0], &why, sizeof why) > 0) // nothing comes where it became the other program
+    if (pid > 0 && read(failed[0], &why, sizeof why) > 0) // nothing comes if exec succeeded
         process_wait(pid);
     close(failed[0]);
     *ret = why ? -1 : pid;
@@ -128,7 +129,7 @@ void process_end(pid_t pid)
     process_wait(pid);
 }
 
-// Until both ends are closed.
+// Reads until both ends are closed.
 static int collect(struct pollfd fds[2], struct buf *const out[2], struct err *err)
 {
     char data[16 << 10];

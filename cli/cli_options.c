@@ -42,7 +42,7 @@ struct parse {
     struct options *o;
     struct buf list; // of --arg
     const char *per_rank;
-    char **argv; // that getopt goes through
+    char **argv; // getopt goes through it
 };
 
 static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -87,7 +87,7 @@ bool options_duration(const char *text, int64_t *ret_ms)
     return sum <= (int64_t)7 * 24 * 3600 * 1000;
 }
 
-// Also as kubectl's users write: one-to-all.
+// Also accepts the spelling of kubectl's users: one-to-all.
 static bool mode_is(const char *text, const char *name)
 {
     for (; *text && *name; text++, name++)
@@ -131,7 +131,7 @@ static int set_output(struct parse *p, const char *text)
     return -1;
 }
 
-// A single value is the only argument by position.
+// A single value is the only positional argument.
 static int check_json(const struct options *o, const char *text, enum json_type *ret)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -156,7 +156,7 @@ static int add_arg(struct parse *p, const char *text)
     return r;
 }
 
-// As it is printed, or the text of a reference alone.
+// A reference as `put` prints it, or only its text.
 static int set_reference(struct parse *p, const char *text)
 {
     if (!str_starts(text, "cadre:") || strpbrk(text, "\"\\"))
@@ -210,7 +210,7 @@ static int set_timeout(struct parse *p, const char *text)
                : wrong(p->o, "--timeout %s: must be like 30s or 2m, at most 168h", text);
 }
 
-// This session is over in a moment: what is kept stays without it.
+// This session ends in a moment. A pinned object stays.
 static int set_keep(struct parse *p, const char *unused)
 {
     (void)unused;
@@ -375,7 +375,7 @@ static bool takes_object(const struct options *o)
     return o->verb == VERB_PUT || o->verb == VERB_GET || o->verb == VERB_FREE;
 }
 
-// As kubectl takes it and prints it: "wg/llama", "workergroup.cadre.dev/llama".
+// Accepts the names that kubectl takes and prints: "wg/llama", "workergroup.cadre.dev/llama".
 static char *without_kind(char *group)
 {
     static const char *const kinds[] = {"wg/", "workergroup/", "workergroups/", "workergroup.cadre.dev/",
@@ -433,7 +433,7 @@ static int find_verb(int argc, char **argv, struct options *o)
     return OPTIONS_USAGE;
 }
 
-// Those of the verb, as getopt_long() wants them: their values are those of their rows, behind all letters.
+// The options of the verb, for getopt_long(). Their values are the indexes of their rows, after all letters.
 static void select_options(enum verb verb, struct option *table, char *letters)
 {
     for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
@@ -471,7 +471,7 @@ int options_parse(int argc, char **argv, struct options *ret)
     select_options(ret->verb, table, letters);
     struct parse p = {.o = ret, .list = BUF_INIT(ARGS_MAX), .argv = argv + 1};
     opterr = 0;
-    optind = 0; // from the start, also the second time
+    optind = 0; // getopt begins at the start, also the second time
     for (int opt; r < 0 && (opt = getopt_long(argc - 1, argv + 1, letters, table, NULL)) != -1;) {
         const struct choice *c = choice_of(opt);
         r = c ? apply(&p, c, optarg) : unknown(&p);

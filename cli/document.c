@@ -3,7 +3,7 @@
 
 #include "common/base/str.h"
 
-enum { EXACT_BITS = 53 }; // of a double: below this no two integers are the same
+enum { EXACT_BITS = 53 }; // of a double: above this, different integers may become equal
 
 cJSON *document_read(const struct buf *text, struct err *err)
 {
@@ -28,7 +28,7 @@ const char *document_str(const cJSON *of, const char *name)
 bool document_integer(const cJSON *v, int64_t *ret)
 {
     static const double exact = (double)(INT64_C(1) << EXACT_BITS);
-    double n = cJSON_GetNumberValue(v); // NaN where it is none
+    double n = cJSON_GetNumberValue(v); // NaN if it is not a number
     bool good = n > -exact && n < exact && n == (double)(int64_t)n;
     if (good)
         *ret = (int64_t)n;

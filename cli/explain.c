@@ -54,7 +54,7 @@ static const char *age_of(struct story *s, const cJSON *v, const char *name)
     return arena_printf(&s->arena, "%" PRId64 "d", sec / (24 * 3600));
 }
 
-// Each line behind an indent.
+// Puts an indent before each line.
 static void put_indented(struct buf *out, const char *indent, const char *text)
 {
     while (*text) {
@@ -121,7 +121,7 @@ static void put_advice(struct story *s)
 
 // Numbers and conditions
 
-// The first PlacementGroup that a WorkerGroup is to run on; NULL: it has pods of its own.
+// The first PlacementGroup that a WorkerGroup uses; NULL: it has its own pods.
 static const char *pool_of(const struct story *s)
 {
     const cJSON *groups = document_get(document_get(document_get(s->in->group, "spec"), "placement"), "groups");
@@ -132,7 +132,7 @@ static void put_progress(struct story *s)
 {
     const cJSON *st = s->status, *spec = document_get(s->in->group, "spec");
     int64_t replicas =
-        number_of(document_get(st, "revision"), "replicas", 0); // of what runs, whatever is asked for by now
+        number_of(document_get(st, "revision"), "replicas", 0); // of the pods that run, whatever the spec asks for now
     if (is_placementgroup(s)) {
         buf_printf(s->out, "\n%" PRId64 " of %" PRId64 " bundles have a node\n", number_of(st, "boundBundles", 0),
                    number_of(st, "bundles", 0));
@@ -208,7 +208,7 @@ static int by_index(const void *pa, const void *pb)
                            text_of(document_get(*b, "metadata"), "name"));
 }
 
-// What a container waits for, or how it ended; false where it just runs.
+// The reason why a container waits, or how it ended. False if it just runs.
 static bool put_container(const struct story *s, const cJSON *c)
 {
     const cJSON *waiting = under(c, "state", "waiting"), *ended = under(c, "state", "terminated");
@@ -273,7 +273,7 @@ static void put_pods(struct story *s)
 
 // Events
 
-// Events of today have eventTime and a series, older ones lastTimestamp and count.
+// New events have eventTime and a series, older ones lastTimestamp and count.
 static const cJSON *time_of(const cJSON *e, const char **ret_name)
 {
     static const char *const places[] = {"lastTimestamp", "eventTime", "firstTimestamp"};

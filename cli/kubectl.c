@@ -47,7 +47,7 @@ char *kubectl_namespace(const struct options *o, struct err *err)
     char *ns = NULL;
     if (kubectl_run(&args, &out, err) == 0)
         ns = xstrdup(out.len ? buf_str(&out) : "default");
-    else if (err->code == ERR_INTERNAL) // it ran, and has nothing to go to
+    else if (err->code == ERR_INTERNAL) // kubectl ran, and knows no cluster
         err_wrap(err, "there is no local run of %s, and kubectl knows no cluster", o->group ? o->group : "a group");
     return ns;
 }

@@ -13,8 +13,8 @@ struct kubectl_args { // NULL-terminated; borrows
 
 // "kubectl", the user's options, then these up to a NULL (18 at most).
 struct kubectl_args kubectl_args(const struct options *o, ...) __attribute__((sentinel));
-// Runs it and collects what it prints. ERR_NOT_FOUND where it says (NotFound), ERR_INTERNAL otherwise, with its own
-// message, which is for people.
+// Runs it and collects its output. ERR_NOT_FOUND if its message says (NotFound), otherwise ERR_INTERNAL. The error has
+// kubectl's message, which is for people.
 int kubectl_run(const struct kubectl_args *args, struct buf *out, struct err *err);
 // The namespace to work in, owned by the caller; NULL and an error.
 char *kubectl_namespace(const struct options *o, struct err *err);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kubectl cadre logs through the operator, or of a local run: as the ranks print it, equal lines as one.
+// `kubectl cadre logs` through the operator, or for a local run: lines as the ranks print them, equal lines as one.
 #include "cli/listen.h"
 
 #include "cli/child_process.h"
@@ -19,7 +19,7 @@ static int follow(const struct options *o)
     cadre_client_request r;
     if (proxy_open(&c, o, &err) < 0)
         return report_err(&err);
-    cadre_client_request_init(&r, "group.output"); // it says so where there is no such group
+    cadre_client_request_init(&r, "group.output"); // the operator reports that there is no such group
     r.timeout_ms = TIMEOUT_MS;
     int status = proxy_call(&c, &r) == CADRE_CLIENT_OK ? 0 : report_failure(&c.error);
     while (status == 0 && !process_interrupted() && !ferror(stdout))

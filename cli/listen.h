@@ -3,6 +3,6 @@
 
 #include "cli/cli_options.h"
 
-// Lines of the ranks from the proxy instead of the pods' logs: of a local run, and where they are to be folded. False:
-// neither of them.
+// Prints lines of the ranks from the proxy instead of the pods' logs: for a local run, or if equal lines are folded.
+// False: neither applies.
 bool listen_serves(const struct options *o, int *ret_status);

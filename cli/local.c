@@ -38,7 +38,7 @@ int local_find(const struct options *o, char **ret_server, char **ret_ns, struct
         return 0;
     if (!str_empty(set))
         return use_socket(o, set, ret_server, ret_ns);
-    if (!o->group) // all of a namespace, which only a cluster has
+    if (!o->group) // all groups of a namespace, which only a cluster has
         return 0;
     int r = rundir_find(o->group, o->ns, path, ns, err);
     if (r <= 0)

@@ -5,7 +5,7 @@
 #include "cli/cli_options.h"
 #include "common/base/err.h"
 
-// The address to call without kubectl: --server, --socket, $CADRE_SOCKET or, where no option names a cluster, the
-// socket of a group with that name which runs here (said on stderr). *ret_server NULL: it is in a cluster. *ret_ns:
-// where the socket tells; NULL otherwise. Both are the caller's.
+// The address to call without kubectl: --server or --socket. If no option names a cluster, also $CADRE_SOCKET, or the
+// socket of a group with that name that runs here (reported on stderr). *ret_server NULL: the group is in a cluster.
+// *ret_ns: the namespace, if the socket's name has it; otherwise NULL. The caller frees both.
 int local_find(const struct options *o, char **ret_server, char **ret_ns, struct err *err);

@@ -27,7 +27,7 @@ static int (*const verbs[VERB_COUNT])(const struct options *o) = {
 int main(int argc, char **argv)
 {
     struct options o;
-    cJSON_InitHooks(&(cJSON_Hooks){xmalloc, free}); // no memory ends the program there, too
+    cJSON_InitHooks(&(cJSON_Hooks){xmalloc, free}); // a lack of memory ends the program there, too
     if (argc > 1 && str_eq(argv[1], "run"))
         return verb_run(argv + 1);
     int status = options_parse(argc, argv, &o);

@@ -14,7 +14,7 @@ static bool has_one_each(unsigned dispatch, unsigned execute)
     return execute == RECORD_RANK_ZERO || execute == RECORD_ANY || mode_lists_ranks(mode_of(dispatch));
 }
 
-// What the call says is enough; its own dispatch mode the options have looked at.
+// The call itself says enough. The parser of the options has already checked its dispatch mode.
 static bool needs_no_asking(const cadre_client_request *r)
 {
     return r->rank >= 0 || r->dispatch || r->execute == RECORD_RANK_ZERO || r->execute == RECORD_ANY;
@@ -31,7 +31,7 @@ static const cJSON *methods_of(const cJSON *info, const char *role)
     return NULL;
 }
 
-// What the ranks said of their methods when they connected.
+// Looks at the modes that the ranks reported for the method when they connected.
 static enum verdict judge(const cJSON *info, const cadre_client_request *r)
 {
     const cJSON *m;
@@ -97,7 +97,7 @@ static int show_otherwise(const struct options *o, const struct proxy *c)
     return report_err(&err);
 }
 
-// JSON of something else, such as what group.info says, is none.
+// Other JSON, such as the answer of group.info, is not a list.
 static bool is_list(const struct proxy *c)
 {
     cadre_client_json result = {buf_str(&c->result), c->result.len};

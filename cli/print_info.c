@@ -35,7 +35,7 @@ static void print_workers(const cJSON *info)
                document_i64(info, "next"));
 }
 
-// What the driver does not say is "-".
+// "-" means that the driver does not report the number.
 static void print_number(const cJSON *gpu, const char *name, int width, int64_t unit)
 {
     char text[24] = "-";
@@ -56,7 +56,7 @@ static void print_gpu(const cJSON *worker, const cJSON *gpu)
     printf("%-24s %s\n", text_of(gpu, "name"), text_of(gpu, "uuid"));
 }
 
-// As the agents have told them, where there are any.
+// As reported by the agents, if there are any.
 static void print_gpus(const cJSON *info)
 {
     const cJSON *w, *gpu;
@@ -82,7 +82,7 @@ static void print_methods(const cJSON *of)
         printf("%-24s %-16s %s\n", text_of(m, "name"), text_of(m, "dispatch"), text_of(m, "execute"));
 }
 
-// Of the group, or of each of its roles.
+// The methods of the group, or of each of its roles.
 static void print_abilities(const cJSON *info)
 {
     const cJSON *role;
@@ -93,7 +93,7 @@ static void print_abilities(const cJSON *info)
     }
 }
 
-// Ranks connect to every replica of the operator, and this is what one of them sees.
+// Ranks connect to every replica of the operator. This shows the connections of one replica.
 static void print_ready(const cJSON *info)
 {
     const char *replica = document_str(info, "replica");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints the answer of group.info on stdout: tables, or JSON where the options ask for it.
+// Prints the answer of group.info on stdout: tables, or JSON if the options ask for it.
 #pragma once
 
 #include "cli/proxy.h"

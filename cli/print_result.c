@@ -13,7 +13,7 @@ static void print_rank(int64_t rank, cadre_client_json result)
     plain_print_json(stdout, result.text, result.len);
 }
 
-// A batch goes into a file as it is, to whatever reads safetensors; a terminal can do nothing with it.
+// A batch is written to a file as it is, for programs that read safetensors. A terminal cannot show it.
 static int print_bytes(cadre_client_json result)
 {
     struct err err = ERR_INIT;

@@ -18,11 +18,11 @@
 enum {
     STEP_MS = 100,
     LINGER_STEP_US = 20 * 1000,
-    REACH_MS = 10 * 1000, // so long until somebody must have welcomed us
-    BESIDE_MS = 6 * 1000, // the same where somebody has already
-    DIALS = 3,            // of a look at all replicas, meanwhile: one that hangs must not take all of the time
-    CANCEL_MS = 500,      // for the answer of a call that is given up, which comes at once
-    LAST_LINES_MS = 600,  // what ranks print at the end of a call comes a moment later
+    REACH_MS = 10 * 1000, // the first connection must be welcomed within this time
+    BESIDE_MS = 6 * 1000, // the same if another connection is welcomed already
+    DIALS = 3,            // dials that fit into this time during a survey: one that hangs must not take all of it
+    CANCEL_MS = 500,      // for the answer of a canceled call, which comes at once
+    LAST_LINES_MS = 600,  // lines that ranks print at the end of a call come a moment later
     TOKEN_MAX = 64 << 10,
     RESULT_MAX = 64 << 20,
 };
@@ -105,7 +105,7 @@ static int open_client(struct proxy *c, const struct options *o, struct err *err
     options.token = c->token ? c->token : o->token;
     options.token_file = o->token_file;
     options.server_name = c->server_name;
-    options.token_in_hello = !c->server; // the API server takes the header for itself
+    options.token_in_hello = !c->server; // the API server would use the header itself
     options.ca_file = o->ca_file;
     options.max_body = RESULT_MAX;
     options.connect_timeout_ms = o->verb == VERB_TOP ? c->reach_ms / DIALS : 0;
@@ -120,7 +120,7 @@ static int open_client(struct proxy *c, const struct options *o, struct err *err
 int proxy_open(struct proxy *c, const struct options *o, struct err *err)
 {
     *c = (struct proxy){.tunnel = TUNNEL_NONE, .result = BUF_INIT(RESULT_MAX), .reach_ms = REACH_MS};
-    c->lines = o->verb == VERB_LOGS ? stdout : stderr; // else beside the result
+    c->lines = o->verb == VERB_LOGS ? stdout : stderr; // otherwise they appear beside the result
     c->only_rank = o->verb == VERB_LOGS ? o->request.rank : -1;
     local_find(o, &c->server, &c->ns, err);
     if (!err->code && !c->ns)
@@ -182,7 +182,7 @@ cadre_client_code proxy_fail(struct proxy *c, cadre_client_code code, const char
     return code;
 }
 
-// A user who gives a call up wants to know whether it has run; its answer may also have been faster.
+// A user who gives up a call wants to know whether it has run. The answer may also have come first.
 static cadre_client_code give_up(struct proxy *c, uint64_t id, bool reached)
 {
     int64_t end = clock_mono_ms(&clock_system) + CANCEL_MS;

@@ -10,7 +10,7 @@ enum { BUCKETS_MAX = 64 };
 
 struct histogram {
     int64_t bounds[BUCKETS_MAX], counts[BUCKETS_MAX + 1], sum;
-    size_t n; // of bounds
+    size_t n; // number of bounds
 };
 
 struct blame {
@@ -67,7 +67,7 @@ static void add_durations(const cJSON *before, const cJSON *now, struct histogra
     }
 }
 
-// Between the bounds of its bucket as if durations were spread evenly there.
+// Interpolates in its bucket, as if durations were spread evenly there.
 static int64_t quantile(const struct histogram *h, double q)
 {
     double want = q * (double)h->sum, below = 0;
@@ -140,7 +140,7 @@ static void add_method(const cJSON *before, const cJSON *now, double seconds, st
 }
 
 struct tallies {
-    struct histogram empty; // with the bounds of all
+    struct histogram empty; // with the bounds that all share
     struct tally *items;
     size_t n;
 };

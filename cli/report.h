@@ -8,4 +8,4 @@
 // All return the exit status.
 int report_err(const struct err *err);
 int report_failure(const cadre_client_error *error); // of a call
-int report_unwritten(int error_number);              // of stdout; silent where nobody reads it any more
+int report_unwritten(int error_number);              // for stdout; silent if nobody reads it any more

@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    ANSWER_MS = 10 * 1000, // nothing is waited for there: it comes at once, or not
-    SEEK_MS = 10 * 1000,   // for all that are missing
-    TRIES = 16,            // for each of them: with two replicas one in 65,000 looks misses one
-    TRIES_AGAIN = 2,       // of one that was not met before
+    ANSWER_MS = 10 * 1000, // the answer comes at once, or not at all
+    SEEK_MS = 10 * 1000,   // for all missing replicas
+    TRIES = 16,            // for each missing replica: with two replicas, one of 65,000 surveys misses one
+    TRIES_AGAIN = 2,       // for a replica that earlier surveys did not meet either
 };
 
 enum met { MET_NEW, MET_KNOWN, MET_NOBODY };
@@ -67,7 +67,7 @@ static enum met listen_to(const struct surveyor *by, const struct survey *s, str
             return MET_KNOWN;
     }
     answer->at_ms = clock_mono_ms(&clock_system);
-    return named || !s->n ? MET_NEW : MET_KNOWN; // or it knows none of them
+    return named || !s->n ? MET_NEW : MET_KNOWN; // or it knows none of the groups
 }
 
 static void forget(struct survey_answer *answer)
@@ -88,7 +88,7 @@ static enum met visit(const struct surveyor *by, struct survey *s, struct proxy 
     return met;
 }
 
-// Who is missing
+// Missing replicas
 
 static const cJSON *replicas_in(const struct survey *s, size_t n_names, size_t i)
 {
@@ -106,7 +106,7 @@ static bool is_absent(const struct survey *s, const char *replica)
     return false;
 }
 
-// Named by one that answered; a rollout may make them differ.
+// Replicas that an answer names, and that have not answered. During a rollout, the answers may differ.
 static size_t count_absent(const struct surveyor *by, struct survey *s)
 {
     s->n_absent = 0;
@@ -131,7 +131,7 @@ static void drop(struct surveyor *by, size_t i)
     memmove(&by->links[i], &by->links[i + 1], (by->n_links - i) * sizeof by->links[0]);
 }
 
-// One more connection; it stays where it leads to a replica that has not answered.
+// Makes one more connection. It is kept if it reaches a replica that has not answered.
 static void try_one(struct surveyor *by, struct survey *s, struct err *why)
 {
     struct proxy *c = xcalloc(1, sizeof *c);
@@ -143,7 +143,7 @@ static void try_one(struct surveyor *by, struct survey *s, struct err *why)
     }
     by->links[by->n_links++] = c;
     enum met met = visit(by, s, c);
-    if (met == MET_NOBODY || c->lost.message[0]) // it may have gone on to another replica by itself
+    if (met == MET_NOBODY || c->lost.message[0]) // it may have moved to another replica by itself
         err_set(why, ERR_UNAVAILABLE, "%s", met == MET_NOBODY ? c->error.message : c->lost.message);
     if (met != MET_NEW)
         drop(by, by->n_links - 1);
@@ -178,7 +178,7 @@ bool survey_take(struct surveyor *by, struct survey *s, int *ret_status)
 {
     survey_done(s);
     for (size_t i = 0; i < by->n_links;) {
-        // The first one's own next connection may lead to another replica, which was met by one of the others.
+        // The first connection may have moved to another replica, which one of the others has met.
         if (visit(by, s, by->links[i]) == MET_NEW || i == 0)
             i++;
         else

@@ -23,13 +23,13 @@ struct survey_absent { // a replica that did not answer
     const char *replica, *why;
 };
 
-struct survey { // for survey_done()
+struct survey { // free it with survey_done()
     struct arena arena;
     struct survey_answer answers[SURVEY_REPLICAS_MAX];
     size_t n;
     struct survey_absent absent[SURVEY_REPLICAS_MAX];
     size_t n_absent;
-    bool named; // which replicas there are
+    bool named; // the answers name all replicas
 };
 
 struct surveyor {
@@ -38,10 +38,11 @@ struct surveyor {
     size_t n_names;
     struct proxy *links[SURVEY_REPLICAS_MAX]; // the first is borrowed
     size_t n_links;
-    unsigned tried; // connections that were made for those that have not answered
+    unsigned tried; // connections that were made to find missing replicas
 };
 
-// A look in place of the one that is in *s. False: nobody can tell, *ret_status is the program's.
+// Replaces the survey in *s by a new one. False: no replica knows the group, none answered, or a signal came;
+// *ret_status is the exit status.
 bool survey_take(struct surveyor *by, struct survey *s, int *ret_status);
 void survey_done(struct survey *s);
 const struct survey_answer *survey_of(const struct survey *s, const char *replica); // NULL = it did not answer

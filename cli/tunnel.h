@@ -10,7 +10,7 @@
 struct tunnel {
     char dir[64];
     char address[96]; // unix:/path
-    char prefix[320]; // in front of the operator's own paths
+    char prefix[320]; // comes before the operator's own paths
     pid_t pid;
     int err_fd; // its messages
 };
@@ -18,5 +18,5 @@ struct tunnel {
 #define TUNNEL_NONE ((struct tunnel){.pid = -1, .err_fd = -1})
 
 int tunnel_open(struct tunnel *t, const struct options *o, struct err *err);
-struct tunnel tunnel_borrow(const struct tunnel *t); // the same, whose end ends nothing
-void tunnel_close(struct tunnel *t); // also of one that is not open: kubectl is ended, the directory removed
+struct tunnel tunnel_borrow(const struct tunnel *t); // the same tunnel; closing the copy ends nothing
+void tunnel_close(struct tunnel *t); // also for one that is not open: ends kubectl, removes the directory

@@ -9,7 +9,7 @@
 
 enum { PEM_MAX = 1 << 20 };
 
-// The API server's answer, which proves who the operator is: a user of the kubeconfig trusts it.
+// The answer of the API server. It proves who the operator is, because a user of the kubeconfig trusts the API server.
 int verb_ca(const struct options *o)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(PEM_MAX);

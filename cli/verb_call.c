@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// As other command lines have it; one that is malformed counts as not there.
+// From the environment, as for other command lines. A malformed one counts as missing.
 static const char *trace_of_environment(void)
 {
     const char *trace = getenv("TRACEPARENT");

@@ -23,7 +23,7 @@ struct logs {
     char *ns;
     char *selector;
     char tail[32];
-    char *prefix; // of the lines that are wanted; "" = all
+    char *prefix; // prefix of the wanted lines; "" = all
     struct arena arena;
 };
 
@@ -37,7 +37,7 @@ static int by_name(const void *pa, const void *pb)
     return str_cmp_natural(a->name, b->name);
 }
 
-// What kubectl prints for this; NULL: an error.
+// The JSON that kubectl prints for these arguments; NULL: an error.
 static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
@@ -74,7 +74,8 @@ static int list_pods(struct logs *l, struct pod **ret, size_t *ret_n, struct err
     return 0;
 }
 
-// Lines of its ranks only: in the pods of a PlacementGroup other groups may run, too, hence its name in front.
+// Prints the lines of its ranks only. Pods of a PlacementGroup may run other groups, too, so the prefix has the group's
+// name.
 static void choose_lines(struct logs *l, bool shared)
 {
     const char *group = shared ? l->o->group : "", *space = shared ? " " : "";
@@ -85,7 +86,7 @@ static void choose_lines(struct logs *l, bool shared)
         l->prefix = shared ? xasprintf("[%s rank ", group) : xstrdup("");
 }
 
-// A group without pods of its own runs in those of PlacementGroups. False: it has none there either.
+// A group without its own pods runs in those of PlacementGroups. False: it has none there either.
 static bool select_placementgroups(struct logs *l, const cJSON *group)
 {
     _cleanup_(buf_done) struct buf names = BUF_INIT(SELECTOR_MAX);
@@ -123,7 +124,7 @@ static void print_line(const struct logs *l, const char *line, size_t len)
         fwrite(line, 1, len, stdout);
 }
 
-// Whole lines out of what comes.
+// Prints the data as whole lines.
 static void pass(const struct logs *l, struct buf *held, const char *data, size_t n)
 {
     while (n) {
@@ -140,7 +141,7 @@ static void pass(const struct logs *l, struct buf *held, const char *data, size_
     fflush(stdout);
 }
 
-// Nobody reads what we print any more, such as head(1), which has seen enough. A pipe tells without being written to.
+// Nobody reads our output any more: head(1), for example, has seen enough. A pipe reports this without a write.
 static bool unread(const struct pollfd *out)
 {
     return out->revents & (POLLERR | POLLNVAL) || ferror(stdout);
@@ -170,7 +171,7 @@ static int pass_all(const struct logs *l, const struct kubectl_args *args, struc
     return 1;
 }
 
-// The pods are of one template: all have a container of that name.
+// The pods come from one template, so all have a container with that name.
 static int follow(const struct logs *l, const struct pod *pods, size_t n, struct err *err)
 {
     char requests[32];
@@ -187,7 +188,7 @@ static int print_each(const struct logs *l, const struct pod *pods, size_t n, st
     for (size_t i = 0; i < n && !err->code && !process_interrupted() && !ferror(stdout); i++) {
         const struct kubectl_args args = kubectl_args(l->o, "logs", pods[i].name, "--namespace", l->ns, "--container",
                                                       pods[i].container, "--tail", l->tail, NULL);
-        int status = pass_all(l, &args, err); // kubectl has said what is wrong with this one; the others follow
+        int status = pass_all(l, &args, err); // kubectl has printed what is wrong with this pod; the others follow
         worst = status ? status : worst;
     }
     return worst;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that are one request to the operator, and show its answer.
+// The commands that send one request to the operator, and show its answer.
 #include "cli/print_info.h"
 #include "cli/print_result.h"
 #include "cli/verbs.h"
@@ -30,7 +30,7 @@ int verb_request(const struct options *o)
     } requests[VERB_COUNT] = {
         [VERB_INFO] = {"group.info", info_print},
         [VERB_KILL] = {"group.kill", print_killed},
-        [VERB_PUT] = {"object.put", result_print, .pin = 1}, // this session is over in a moment
+        [VERB_PUT] = {"object.put", result_print, .pin = 1}, // this session ends in a moment
         [VERB_GET] = {"object.get", result_print},
         [VERB_FREE] = {"object.free", print_nothing},
     };

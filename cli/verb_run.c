@@ -14,7 +14,7 @@ int verb_run(char **argv)
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof program);
     char *name = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
     argv[0] = program;
-    if (name) { // it is installed beside this one
+    if (name) { // it is installed next to this program
         memcpy(name + 1, program, sizeof program);
         execv(path, argv);
     }

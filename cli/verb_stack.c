@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rank is asked by itself: one that does not answer keeps back none of the others.
+// Asks each rank separately, so a rank that does not answer does not delay the others.
 #include "cli/document.h"
 #include "cli/plain.h"
 #include "cli/proxy.h"
@@ -46,7 +46,7 @@ static int ask(const struct options *o, struct proxy *c, const cJSON *worker)
     return show(c, worker, &err) < 0 ? report_err(&err) : 0;
 }
 
-// The ranks from `from` on, as many as come in one answer. *ret_next: the first of the others, or -1.
+// The ranks from `from` on, as many as fit in one answer. *ret_next: the first rank that is left, or -1.
 static int ask_page(const struct options *o, struct proxy *c, int64_t from, int64_t *ret_next)
 {
     char args[PAGE_TEXT];

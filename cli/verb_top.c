@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two looks at group.stats, some time apart, as a table.
+// Takes group.stats twice, some time apart, and prints a table.
 #include "cli/kubectl.h"
 #include "cli/plain.h"
 #include "cli/rates.h"
@@ -137,7 +137,7 @@ static void add_rate(cJSON *page, const char *group, const struct rate *r)
     }
 }
 
-// Ranks tell all replicas alike; one that has just started may not have heard all of them.
+// Ranks report the same to all replicas. A replica that has just started may not have heard from all ranks.
 static const cJSON *find_transfer(const struct survey *now, size_t i)
 {
     const cJSON *found = NULL;
@@ -189,7 +189,7 @@ static void print_json(const cJSON *page)
     cJSON_free(text);
 }
 
-// Of a replica that was not there before nothing is known of the time between, but what is in flight now.
+// If a replica was not there before, only its calls in flight are known, and nothing about the time between.
 static size_t spans_of(const struct survey *before, const struct survey *now, size_t i,
                        struct rates_span out[SURVEY_REPLICAS_MAX])
 {
@@ -203,7 +203,7 @@ static size_t spans_of(const struct survey *before, const struct survey *now, si
     return n;
 }
 
-// `page` NULL: as lines of the table.
+// `page` NULL: prints lines of the table.
 static int print_group(const struct top *t, size_t i, const struct survey *before, struct survey *now, cJSON *page,
                        struct err *err)
 {
@@ -220,7 +220,7 @@ static int print_group(const struct top *t, size_t i, const struct survey *befor
     return r;
 }
 
-// Whose calls these are: each replica knows those of its own clients.
+// The replicas whose calls are shown: each replica knows the calls of its own clients.
 static void print_replicas(FILE *f, const struct survey *now)
 {
     const char *lead = now->n == 1 ? "Calls through replica " : "Calls through replicas ";

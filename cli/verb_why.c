@@ -16,7 +16,7 @@
 
 enum { OBJECTS_MAX = 64 << 20 };
 
-// What kubectl prints for this; NULL: it fails.
+// The JSON that kubectl prints for these arguments; NULL: an error.
 static cJSON *get(const struct kubectl_args *args, struct err *err)
 {
     _cleanup_(buf_done) struct buf out = BUF_INIT(OBJECTS_MAX);
@@ -31,7 +31,7 @@ struct subject {
     const char *gang; // value of the label of its pods
 };
 
-// "NAME" of a WorkerGroup, or with its kind as kubectl writes it: "plg/NAME".
+// "NAME" of a WorkerGroup, or with its kind, as kubectl writes it: "plg/NAME".
 static int find_subject(const char *text, struct arena *a, struct subject *ret, struct err *err)
 {
     static const char *const placement[] = {"plg", "placementgroup", "placementgroups", "placementgroup.cadre.dev",
@@ -83,7 +83,7 @@ static int tell(const struct options *o, const char *ns, struct arena *a, struct
     _cleanup_(document_free) cJSON *group = get_subject(o, ns, a, &subject, err), *pods = NULL, *events = NULL;
     if (!group)
         return err->code;
-    struct err ignored = ERR_INIT; // people who may not see all of it are told the rest
+    struct err ignored = ERR_INIT; // a user who may not read all objects still gets the rest
     const char *selector = arena_printf(a, "cadre.dev/group=%s", subject.gang);
     const struct kubectl_args of_pods =
         kubectl_args(o, "get", "pods", "--namespace", ns, "--selector", selector, "--output", "json", NULL);

@@ -11,5 +11,5 @@ int verb_top(const struct options *o);
 int verb_why(const struct options *o);
 int verb_logs(const struct options *o);
 int verb_ca(const struct options *o);
-// Becomes cadre-local, which has its own options: argv of "run" and what is behind. Returns only where that fails.
+// Becomes cadre-local, which has its own options. argv: "run" and all that follows. Returns only if this fails.
 int verb_run(char **argv);

@@ -45,7 +45,7 @@ show() {
 # is_foreign [KIND]: the cluster is not one of our own, but a kubeconfig's or kind's.
 is_foreign() { [[ $("$devcluster" status 2>/dev/null) == *" stands for ${1:-}"* ]]; }
 
-# What helps to find out why it did not work.
+# Prints details that help to find the cause of a failure.
 explain() {
     {
         kubectl get wg -o wide

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes what follows from other files of the tree:
+# Writes the files that are generated from other files of the tree:
 #   charts/cadre/Chart.yaml   versions and image, from VERSION
 #   Containerfile             version, from VERSION
 #   charts/cadre/files/crds/  a copy of crds/, because a chart cannot read beyond its own folder
 #   deploy/install.yaml       the chart with its default values, for kubectl apply
 #
 #   generate.sh           writes them
-#   generate.sh --check   writes nothing; shows the difference and fails where there is one
+#   generate.sh --check   writes nothing; shows the difference and fails if there is one
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -31,7 +31,7 @@ versioned() {
         -e "s|^(.* cadre/operator:)[^ ]+|\1$version|" -e "s/^(ARG VERSION=).*/\1$version/" "$1"
 }
 
-# What Helm adds for its own book-keeping has no meaning under kubectl.
+# Leaves out the lines that are only for Helm's own book-keeping: they have no meaning under kubectl.
 manifest() {
     cat <<YAML
 # SPDX-License-Identifier: Apache-2.0

@@ -37,7 +37,7 @@ fi
 dest=$1
 mkdir -p "$dest"
 cp -r "$root/sdk/python/cadre" "$dest/"
-rm -f "$dest"/cadre/*.so* # that somebody has put there
+rm -f "$dest"/cadre/*.so* # left there by somebody
 mkdir "$dest/cadre/_vendor"
 touch "$dest/cadre/_vendor/__init__.py"
 cp -r "$cached/cloudpickle" "$dest/cadre/_vendor/"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Brings packages of Python that tests and benchmarks compare with or build on, and prints the interpreter that has them.
-# What is there already is used again. The exit code is 77 where pip cannot bring them.
+# Packages that are there already are used again. Exit code 77: pip cannot bring them.
 #   python.sh small    numpy, cloudpickle and safetensors
 #   python.sh large    torch, Ray and verl as well: 6 GB
 # They lie in ~/.cache/cadre/python: another list of versions (deploy/python/*.txt) is another folder. CADRE_PYTHON3 names

@@ -3,7 +3,7 @@
 # Builds dist/cadre_sdk-*.whl, one for each machine: the Python package with its C library, the programs of local runs,
 # and kubectl-cadre.
 #   wheel.sh [BUILD [DEST]]     BUILD: a folder to build in (build/wheel)
-# Exit code 69: an index of packages cannot be reached, so that there is nothing to build with.
+# Exit code 69: no index of packages can be reached, so there is nothing to build with.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

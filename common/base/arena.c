@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The first block, with its head, is what malloc() keeps for each thread: up to 1032 bytes in glibc.
+// malloc() keeps blocks of up to 1032 bytes for each thread in glibc. The first block fits in one, with its head.
 enum { ARENA_ALIGN = 16, ARENA_FIRST = 992, ARENA_LARGEST = 64 * 1024 };
 
 struct arena_block {
@@ -58,8 +58,8 @@ static struct arena_block *block_for(struct arena *a, size_t size)
     return b;
 }
 
-// Not zeroed. `align` is a power of two. Blocks end at a multiple of the largest one, in `a->used` too: it is what one
-// block would take.
+// Does not clear the memory. `align` is a power of two. A full block ends at a multiple of ARENA_ALIGN, also in
+// `a->used`, so `a->used` is the size that a single block would need.
 static void *take(struct arena *a, size_t size, size_t align)
 {
     if (size > SIZE_MAX / 2)
@@ -132,7 +132,7 @@ char *arena_vprintf(struct arena *a, const char *fmt, va_list ap)
     va_end(again);
     size_t size = n < 0 ? 1 : (size_t)n + 1;
     char *s = take(a, size, 1);
-    if (size > room) // else it is there already
+    if (size > room) // otherwise vsnprintf() has written it already
         (void)vsnprintf(s, size, fmt, ap);
     if (n < 0)
         s[0] = '\0';

@@ -7,8 +7,8 @@
 
 static void reset_signals(void)
 {
-    // The kernel's own struct, all zero: SIG_DFL, no flags, no mask. The call of libc leaves the two signals alone that
-    // it keeps for itself, which may have been inherited as ignored.
+    // The kernel's own struct, all zero: SIG_DFL, no flags, no mask. libc's sigaction() refuses to change the two
+    // signals that libc uses itself, but a process may have inherited them as ignored.
     static const unsigned long action[8] = {0};
     sigset_t none;
     for (int i = 1; i < NSIG; i++)

@@ -20,8 +20,8 @@ struct clock_watch {
     bool seen;
 };
 
-// How far the wall clock was moved since the first call, beyond the time that has passed and what was answered before.
-// Less than a second is no answer, but adds up.
+// Returns how far the wall clock was moved since the first call. Time that passed normally, and moves that earlier
+// calls have returned, do not count. Moves of less than a second return 0, but they add up.
 int64_t clock_watch_jump(struct clock_watch *w, int64_t wall_ms, int64_t mono_ms);
 
 static inline int64_t clock_mono_ms(const struct clock *c)

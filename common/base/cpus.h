@@ -2,8 +2,8 @@
 // How many CPUs this process may use at the same time.
 #pragma once
 
-// What the scheduler lets it run on, or less where its control group has a quota: whole ones, 1 at the least. Of the
-// control group that it sees, as in a container.
+// The CPUs that the scheduler lets this process use, or fewer if the quota of its control group is lower. Whole CPUs,
+// at least 1. A process in a container sees the control group of its container.
 unsigned cpus_available(void);
-// Of "QUOTA PERIOD" as in cpu.max, in whole CPUs; 0 where that is no quota ("max 100000").
+// The whole CPUs of "QUOTA PERIOD", the text of cpu.max; 0 if it sets no quota ("max 100000").
 unsigned cpus_of_quota(const char *text);

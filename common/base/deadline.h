@@ -18,6 +18,6 @@ struct deadlines {
 #define DEADLINES_INIT ((struct deadlines){0})
 
 void deadlines_done(struct deadlines *d);
-void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at); // moves it if it is there already
-void deadlines_del(struct deadlines *d, struct deadline *l);             // nothing happens if it is not there
+void deadlines_add(struct deadlines *d, struct deadline *l, int64_t at); // a deadline that is in the heap already moves
+void deadlines_del(struct deadlines *d, struct deadline *l);             // does nothing if it is not in the heap
 struct deadline *deadlines_first(const struct deadlines *d);             // NULL = none

@@ -14,7 +14,7 @@
 #define __has_feature(name) 0
 #endif
 
-// The sanitizers have to know on which stack the program is.
+// The sanitizers must know on which stack the program is.
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #include <sanitizer/common_interface_defs.h>
 #define asan_leave __sanitizer_start_switch_fiber
@@ -41,7 +41,7 @@
 struct fiber {
     void (*fn)(void *ctx);
     void *ctx;
-    char *stack; // behind a page that nobody may touch
+    char *stack; // after a page that nobody may touch
     size_t page;
     ucontext_t own, caller;
     size_t left; // that it may spend

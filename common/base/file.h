@@ -10,11 +10,12 @@
 // ERR_IO if it cannot be read. The message names the file.
 int file_read(const char *path, struct buf *ret, struct err *err);
 
-// Its first line, without the newline; "" where it cannot be read.
+// The first line of the file, without the newline; "" if the file cannot be read.
 void file_first_line(const char *path, char *out, size_t size);
 
 void file_close(int *fd); // -1: nothing is open; becomes -1
 
 bool file_write_all(int fd, const char *data, size_t n); // false: errno says why
-// A file in memory with what is in `b`, to be read from its beginning. -1: `b` is over its cap, or errno says why.
+// Makes a file in memory that holds the bytes of `b`, positioned at its beginning. -1: `b` is over its cap, or errno
+// says why.
 int file_in_memory(const char *name, const struct buf *b);

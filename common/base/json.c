@@ -17,7 +17,7 @@ struct parser {
     struct arena *arena;
     struct err *err;
     int depth, values;
-    int most;  // so deep is the tree; JSON_DEPTH_MAX + 1: as deep as the text
+    int most;  // depth of the tree; JSON_DEPTH_MAX + 1: as deep as the text
     bool nuls; // strings may have U+0000, names may not
 };
 
@@ -55,7 +55,7 @@ static int hex4(const char *p, const char *end, unsigned *ret)
     return 0;
 }
 
-// The code point of the \u escape (or pair of them) at p, which stands behind the first 'u'; moves p behind it.
+// The code point of the \u escape (or pair of them) at p, which points after the first 'u'. Moves p after the escape.
 static int scan_code_point(const char **p, const char *end, unsigned *ret)
 {
     unsigned hi, lo;
@@ -85,10 +85,10 @@ static int parse_escape(struct parser *ps)
     return c && strchr("\"\\/bfnrt", c) ? 0 : fail(ps, "bad escape");
 }
 
-// Moves behind the closing quote.
+// Moves after the closing quote.
 static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
 {
-    const char *open = ps->p++, *rest = ps->p; // what was not spent
+    const char *open = ps->p++, *rest = ps->p; // the start of the bytes that fiber_spend() has not counted yet
     *ret_escaped = false;
     for (;;) {
         const char *stop = fiber_step(ps->p, ps->end);
@@ -240,7 +240,7 @@ static size_t unescape(const char *p, const char *end, char *out)
     return (size_t)(o - out);
 }
 
-// Moves behind the colon.
+// Moves after the colon.
 static int parse_name(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
 {
     skip_space(ps);
@@ -287,7 +287,7 @@ static int children_open(struct parser *ps, char close, bool *ret_any)
     return 0;
 }
 
-// Behind a value: whether another one follows.
+// After a value: whether another one follows.
 static bool children_next(struct parser *ps)
 {
     skip_space(ps);
@@ -314,7 +314,7 @@ static int skip_children(struct parser *ps)
     return 0;
 }
 
-// What stays out of the tree.
+// Checks members or items that stay out of the tree.
 static int check_children(struct parser *ps, char close)
 {
     if (ps->trusts)
@@ -353,7 +353,7 @@ static int parse_children(struct parser *ps, struct json *v, char close)
     return r < 0 ? r : children_close(ps, close);
 }
 
-// Without `keep` nothing that is inside of it gets into the tree.
+// Without `keep`, no child of the value gets into the tree.
 static int parse_value(struct parser *ps, struct json *v, bool keep)
 {
     skip_space(ps);

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A value takes 48 bytes in the tree, so that one of two bytes in the text must not be had without end.
+// A value takes 48 bytes in the tree, but may take only two bytes in the text. So the number of values needs a bound.
 enum { JSON_DEPTH_MAX = 128, JSON_VALUES_MAX = 100 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
 
 enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_LIST, JSON_OBJECT };
@@ -25,18 +25,18 @@ struct json {
     bool escaped; // the text of a string has escapes
 };
 
-// `prune`: NULL or a NULL-terminated list of names. What is in lists and objects that are members of such a name, at
-// any depth, is checked but stays out of the tree: what is large and never looked into costs no memory. ERR_INVALID
-// says at which byte, ERR_LIMIT what is too much.
+// `prune`: NULL, or a NULL-terminated list of names. If a list or an object is a member with such a name, at any depth,
+// its contents are checked but stay out of the tree, so large values that nobody reads cost no memory. ERR_INVALID says
+// at which byte the text is wrong, ERR_LIMIT which limit it exceeds.
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                struct err *err);
 
-// The same for text of somebody who writes nothing but JSON: what is pruned is not checked, only its end is looked for.
+// The same for text from a sender that writes only valid JSON: pruned values are not checked, only their end is found.
 int json_parse_trusted(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                        struct err *err);
 
-// The same for values of users: strings may have U+0000, which names may not. The tree is so deep; what is deeper is
-// checked but stays out of it, so that long lists in there cost no memory.
+// The same for values of users: strings may have U+0000, names may not. The tree is at most `depth` deep. Deeper values
+// are checked but stay out of it, so long lists in them cost no memory.
 int json_parse_values(const char *text, size_t len, int depth, struct arena *a, struct json **ret, struct err *err);
 
 #define JSON_FOREACH(item, parent) \
@@ -48,7 +48,7 @@ bool json_key_is(const struct json *v, const char *name);
 // NULL).
 const struct json *json_get(const struct json *v, const char *name);
 bool json_str_is(const struct json *v, const char *s); // a string with that content; false for NULL
-bool json_is_true(const struct json *v);               // false for NULL, and for all that is no boolean
+bool json_is_true(const struct json *v);               // false for NULL, and for all other types
 bool json_is_false(const struct json *v);              // likewise
 char *json_str(const struct json *v, struct arena *a); // content of a string; NULL for anything else
 // The same, with its length: it may have U+0000.
@@ -56,7 +56,7 @@ char *json_text(const struct json *v, struct arena *a, size_t *ret_len);
 // True for an integer in range; 1.0 and 1e0 are none.
 bool json_i64(const struct json *v, int64_t *ret);
 
-// A document where it does not matter what is wrong with it: NULL where it is none.
+// The tree of a document, or NULL if the text is not valid JSON. For callers that need no reason.
 const struct json *json_read(const char *text, size_t len, struct arena *a);
 
 const char *json_type_name(enum json_type t); // "object"

@@ -8,16 +8,16 @@
 
 enum state {
     VALUE,
-    VALUE_OR_END, // of a list that has begun
-    NAME_OR_END,  // of an object that has begun
+    VALUE_OR_END, // in a list that has just begun
+    NAME_OR_END,  // in an object that has just begun
     NAME,
     COLON,
-    BEHIND, // a value
+    BEHIND, // after a value
     STRING,
-    CHARACTER, // of several bytes
+    CHARACTER, // inside a character of several bytes
     ESCAPE,
     HEX,
-    PAIR_BACKSLASH, // of the second half of a pair
+    PAIR_BACKSLASH, // before the second half of a pair
     PAIR_U,
     WORD,
     MINUS,
@@ -105,7 +105,7 @@ static bool behind_value(struct json_check *s, char c)
     return s->depth > 0;
 }
 
-// A byte between strings and numbers that is no blank.
+// A byte between strings and numbers. It is not a blank.
 static bool take_mark(struct json_check *s, char c)
 {
     switch (s->state) {
@@ -181,7 +181,7 @@ static bool take_word(struct json_check *s, char c)
     return true;
 }
 
-// A byte of a string that is no plain one.
+// A byte of a string that needs a closer look.
 static bool take_special(struct json_check *s, char c)
 {
     if (c == '"')
@@ -193,7 +193,7 @@ static bool take_special(struct json_check *s, char c)
     return true;
 }
 
-// Of a number. What is no part of it ends it, where it may end there.
+// Within a number. Any other character ends the number, if a number may end here.
 static bool take_number(struct json_check *s, char c, bool *ret_over)
 {
     bool digit = is_digit(c), whole = s->state == ZERO || s->state == DIGITS;
@@ -243,7 +243,7 @@ static bool take_byte(struct json_check *s, char c)
     }
 }
 
-// Nothing but objects is above it.
+// Whether a value at this depth is inside of objects only, so that it has a name.
 static bool has_name(const struct json_check *s, uint8_t depth)
 {
     return depth && !(s->lists[0] & (((uint64_t)1 << depth) - 1));
@@ -259,7 +259,7 @@ static void note_end(struct json_check *s, uint8_t depth, size_t end)
     s->longs_n++;
 }
 
-// The byte at `at` was taken. Before it, this was the state.
+// Called after the byte at `at` was taken. `depth` and `state` are those before it.
 static void note(struct json_check *s, uint8_t depth, uint8_t state, size_t at)
 {
     bool opened = s->depth > depth, closed = s->depth < depth;

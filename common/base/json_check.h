@@ -29,10 +29,10 @@ struct json_check {   // {0} is the start
     uint8_t hex;                         // digits of an escape that have come
     bool second;                         // the escape is the second of a pair
     uint16_t code;
-    const char *word; // what is to come of true, false or null
+    const char *word; // the bytes of true, false or null that must follow
 };
 
-// False: it is no JSON. Nothing more can be fed then.
+// False: the text is not JSON. Then nothing more can be fed.
 bool json_check_feed(struct json_check *s, const char *bytes, size_t n);
-// That was all: whether it is a whole document.
+// Call it after the last byte: whether the text was a whole document.
 bool json_check_ends(const struct json_check *s);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of lists and objects sixty-four bytes are looked at together, a bit for each: which are quotes, brackets,
-// backslashes. The parity of the quotes before a byte says whether it is in a string.
+// Inside lists and objects, sixty-four bytes are looked at together, with a bit for each byte: which of them are
+// quotes, brackets, backslashes. The parity of the quotes before a byte says whether it is in a string.
 #include "common/base/json_scan.h"
 
 #include "common/base/fiber.h"
@@ -11,7 +11,7 @@ enum { FIRST, LATER, OVER };
 
 enum { ITEM_UNITS = 16 }; // that an element costs, besides its bytes
 
-// The byte behind the closing quote; NULL if it is not there.
+// The byte after the closing quote; NULL if the quote is not there.
 static const char *rest_of_string(const char *p, const char *end, bool *escaped)
 {
     for (; p < end; p++) {
@@ -37,7 +37,7 @@ const char *json_string_end(const char *p, const char *end)
     return rest_of_string(p + 1, end, &escaped);
 }
 
-// What no number, true, false or null goes on with.
+// The bytes that end a number, true, false or null.
 static const bool ends_word[256] = {
     ['\0'] = true, [','] = true,  [']'] = true, ['}'] = true, [' '] = true, ['\n'] = true,
     ['\t'] = true, ['\r'] = true, [':'] = true, ['"'] = true, ['['] = true, ['{'] = true};
@@ -73,7 +73,7 @@ static void close_bracket(struct json_skip *s, char c)
         s->broken = true;
 }
 
-// Returns the byte behind the value; NULL: it goes on behind `end`, or is broken at *at.
+// Returns the byte after the value. NULL: the value continues after `end`, or is broken at *at.
 static const char *by_bytes(struct json_skip *s, const char *p, const char *end, const char **at)
 {
     while (p < end) {
@@ -120,7 +120,7 @@ static struct marks marks_of(const char *p)
     struct marks m = {0};
     for (int i = 0; i < BLOCK; i += 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(p + i));
-        __m128i brace = _mm_or_si128(v, _mm_set1_epi8(0x20)); // of a bracket; of nothing else
+        __m128i brace = _mm_or_si128(v, _mm_set1_epi8(0x20)); // turns a bracket into a brace, and nothing else into one
         m.quotes |= equal(v, '"', i);
         m.backslashes |= equal(v, '\\', i);
         m.opens |= equal(brace, '{', i);
@@ -129,7 +129,7 @@ static struct marks marks_of(const char *p)
     return m;
 }
 
-// Each bit the parity of those up to it.
+// Each bit becomes the parity of the bits up to it.
 static uint64_t parity(uint64_t bits)
 {
     for (int by = 1; by < BLOCK; by *= 2)
@@ -137,7 +137,7 @@ static uint64_t parity(uint64_t bits)
     return bits;
 }
 
-// The byte behind the value; NULL: the block has no end of it, or it is broken at *at.
+// Returns the byte after the value. NULL: the value does not end in the block, or is broken at *at.
 static const char *end_in_block(struct json_skip *s, const char *p, uint64_t opens, uint64_t closes, const char **at)
 {
     if (!s->paired && s->depth > (size_t)__builtin_popcountll(closes)) { // most blocks
@@ -162,7 +162,7 @@ static const char *by_blocks(struct json_skip *s, const char *p, const char *end
     while (end - p >= BLOCK) {
         struct marks m = marks_of(p);
         const char *behind;
-        if (s->in_string && !m.quotes) { // long strings are faster by themselves
+        if (s->in_string && !m.quotes) { // json_plain_end() is faster for long strings
             p = rest_of_string(p, end, &s->escaped);
             if (!p)
                 return NULL;
@@ -336,7 +336,7 @@ int json_scan_next(struct json_scan *s, struct json_item *ret)
     if (!skip_value(s))
         return -1;
     ret->len = (size_t)(s->p - ret->text);
-    fiber_spend(ITEM_UNITS + (size_t)(s->p - from) % FIBER_STEP); // the steps are spent
+    fiber_spend(ITEM_UNITS + (size_t)(s->p - from) % FIBER_STEP); // fiber_step() has counted the whole steps
     return 1;
 }
 

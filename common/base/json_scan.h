@@ -15,8 +15,9 @@ static inline bool json_is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// The first byte from p that is no plain one: a quote, a backslash, a control character or over 0x7f; `end` if all
-// are. Sixteen at a time, and where one of them is found it is gone to at once: most strings are short.
+// Returns the first byte from p that is special: a quote, a backslash, a control character, or a byte over 0x7f; `end`
+// if there is none. Looks at sixteen bytes together. If one of them is special, it returns that one at once, because
+// most strings are short.
 static inline const char *json_plain_end(const char *p, const char *end)
 {
     typedef signed char block __attribute__((vector_size(16)));
@@ -37,10 +38,10 @@ static inline const char *json_plain_end(const char *p, const char *end)
     return p;
 }
 
-// `p` is at the opening quote. The byte behind the closing one; NULL if that does not come before `end`.
+// `p` is at the opening quote. Returns the byte after the closing quote; NULL if there is none before `end`.
 const char *json_string_end(const char *p, const char *end);
 
-// One value, whose bytes may arrive in pieces.
+// Finds the end of one value. The bytes may arrive in pieces.
 
 enum { JSON_SKIP_PAIRED_MAX = 128 };
 
@@ -48,21 +49,21 @@ struct json_skip {
     size_t depth;
     uint64_t lists[JSON_SKIP_PAIRED_MAX / 64]; // `paired`: a bit for each open bracket
     bool in_string, escaped, scalar;
-    bool paired; // set it behind the start: "[}" and what is nested deeper than JSON_SKIP_PAIRED_MAX are broken.
-                 // Without it brackets are only counted, which is faster
+    bool paired; // set it after the start: then "[}" and values deeper than JSON_SKIP_PAIRED_MAX are broken. Without
+                 // it, brackets are only counted, which is faster
     bool broken;
 };
 
-// Starts a value whose first byte is `first`; false if no value starts like that. Feed the bytes from `first` on.
+// Starts a value with its first byte; false if no value starts with this byte. Then feed the bytes from `first` on.
 bool json_skip_start(struct json_skip *s, char first);
-// Returns how many of the bytes belong to the value; *ret_ended says that it ends there. A number or a word ends in
-// front of the byte behind it. Where it is broken, it does not end, and nothing more can be fed.
+// Returns how many of the bytes belong to the value. *ret_ended: the value ends there. A number or a word ends before
+// the byte that follows it. A broken value does not end, and nothing more can be fed.
 size_t json_skip_feed(struct json_skip *s, const char *bytes, size_t n, bool *ret_ended);
 
 // The elements of a list or the members of an object, one after the other.
 
 struct json_scan {
-    const char *p, *end; // what is left
+    const char *p, *end; // the rest of the text
     char close;          // ']' or '}'
     int state;           // private
     bool counts;         // may be set: brackets in the values are counted only, at any depth
@@ -80,11 +81,12 @@ static inline bool json_item_is(const struct json_item *m, const char *key)
     return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
 }
 
-// 1: *s stands in front of the first element. 0: the document is no list or object.
+// 1: *s stands before the first element. 0: the document is not a list or object.
 int json_scan_begin(struct json_scan *s, const char *json, size_t len);
-// *s stands where another one stood behind an element of a list.
+// Continues at `rest`, the position of another scan after an element of a list.
 void json_scan_resume(struct json_scan *s, const char *rest, size_t len);
-// 1: *ret is the next element. 0: that was all, and nothing but blanks follows. Negative: no JSON; s->p is where.
+// 1: *ret is the next element. 0: that was the last one, and only blanks follow. Negative: not JSON; s->p is where.
 int json_scan_next(struct json_scan *s, struct json_item *ret);
-// The text is one value and nothing else, as far as this looks: it cannot end what it is put into.
+// Whether the text is one value and nothing else. Only strings and brackets are checked, which is enough to put the
+// text into a document: it cannot end the value around it.
 bool json_scan_one(const char *json, size_t len);

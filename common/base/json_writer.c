@@ -94,7 +94,7 @@ void writer_key(struct json_writer *w, const char *key, size_t len)
     w->comma = false;
 }
 
-// What goes in front of a value; afterwards the next one needs a comma.
+// Writes the name or the comma before a value. The next value then needs a comma.
 static void put_lead(struct json_writer *w, const char *key)
 {
     if (key)
@@ -221,10 +221,10 @@ void writer_strs(struct json_writer *w, const char *key, const char *const *item
     writer_list_end(w);
 }
 
-// The value that the directive behind a % stands for; returns what follows the directive.
+// Writes the value for the directive after a %. Returns the text after the directive.
 static const char *put_value(struct json_writer *w, const char *directive, va_list *ap)
 {
-    w->comma = false; // the format has them
+    w->comma = false; // the format has the commas
     if (str_starts(directive, PRId64)) {
         writer_i64(w, NULL, va_arg(*ap, int64_t));
         return directive + strlen(PRId64);

@@ -16,7 +16,7 @@ struct json_writer {
     bool comma; // the next member or item needs one in front
 };
 
-#define WRITER_INIT ((struct json_writer){.buf = BUF_INIT(SIZE_MAX / 4)}) // where no peer decides about the size
+#define WRITER_INIT ((struct json_writer){.buf = BUF_INIT(SIZE_MAX / 4)}) // if no peer decides about the size
 
 // `cap`: most bytes of the document; 0 as WRITER_INIT.
 void writer_init(struct json_writer *w, size_t cap);
@@ -29,21 +29,21 @@ void writer_object_end(struct json_writer *w);
 void writer_list(struct json_writer *w, const char *key);
 void writer_list_end(struct json_writer *w);
 
-void writer_key(struct json_writer *w, const char *key, size_t len); // the next value's, where it is no C string
+void writer_key(struct json_writer *w, const char *key, size_t len); // for the next value; `key` need not be a C string
 void writer_null(struct json_writer *w, const char *key);
 void writer_str(struct json_writer *w, const char *key, const char *s);     // NULL: null
 void writer_str_set(struct json_writer *w, const char *key, const char *s); // NULL or "": nothing at all
-// As much of s as is `max` bytes when it is read, cut between two characters.
+// Writes at most `max` bytes of s, counted without escapes and cut between two characters.
 void writer_str_max(struct json_writer *w, const char *key, const char *s, size_t max);
 void writer_i64(struct json_writer *w, const char *key, int64_t v);
 void writer_bool(struct json_writer *w, const char *key, bool v);
 void writer_time(struct json_writer *w, const char *key, int64_t ms);  // metav1.Time, 0: null
 void writer_micro(struct json_writer *w, const char *key, int64_t ms); // metav1.MicroTime, 0: null
 void writer_raw(struct json_writer *w, const char *key, const char *json, size_t len);
-void writer_copy(struct json_writer *w, const struct json *v); // as it came; a member of an object with its name
+void writer_copy(struct json_writer *w, const struct json *v); // as it came; a member of an object keeps its name
 void writer_strs(struct json_writer *w, const char *key, const char *const *items, size_t n); // a list
 
-// JSON of a known form: `format` is its text with ' for ". In it stand %s for a string (NULL: null), PRId64 for a
+// JSON of a known form: `format` is its text with ' for ". It may contain %s for a string (NULL: null), PRId64 for a
 // number, and %-s for JSON as it is.
 void writer_print(struct json_writer *w, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -23,10 +23,10 @@ const char *last_words(const char *text, struct arena *a)
     while (begin && text[begin - 1] != '\n')
         begin--;
     size_t all = end - begin, n = MIN(all, (size_t)WORDS_MAX);
-    while (n < all && ((unsigned char)text[begin + n] & 0xC0) == 0x80) // not inside of a character
+    while (n < all && ((unsigned char)text[begin + n] & 0xC0) == 0x80) // do not cut a character
         n--;
     char *words = arena_printf(a, "%.*s%s", (int)n, text + begin, n < all ? "..." : "");
-    for (char *c = words; *c; c++) // it goes into a table
+    for (char *c = words; *c; c++) // the text goes into a table
         *c = is_blank(*c) ? ' ' : *c;
     return words + strspn(words, " ");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last line of what a process has printed that says something, which is where programs put what is wrong.
+// The last line with text that a process has printed. Programs put their reason there.
 #pragma once
 
 #include "common/base/arena.h"

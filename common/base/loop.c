@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#define LOOKS_US 500 // so long what looks find themselves comes first, then libuv gets a turn
+#define LOOKS_US 500 // looks may deal with events alone for this long, then libuv gets a turn
 
 struct loop {
     uv_loop_t uv;
@@ -32,14 +32,14 @@ struct loop {
     void (*observe)(void *ctx, int64_t worked_us); // NULL = nobody asks
     void *observe_ctx;
     int64_t begun_us; // this turn, with the wait that it begins with ...
-    uint64_t idle_ns; // ... and how long all waits were until then
+    uint64_t idle_ns; // ... and how long all waits took before it
 };
 
 struct deferred {
     struct list link;
     loop_fn fn;
     void *ctx;
-    bool owned; // by the list: made by loop_defer(); else part of a timer that is due at once
+    bool owned; // the list owns it: made by loop_defer(). Otherwise part of a timer that is due at once
 };
 
 struct loop_timer {
@@ -87,7 +87,7 @@ static int64_t loop_wall(const struct clock *c)
 static void run_deferred(uv_idle_t *idle)
 {
     struct loop *loop = idle->data;
-    struct list batch = LIST_INIT(batch); // what is deferred meanwhile waits for the next turn
+    struct list batch = LIST_INIT(batch); // work that is deferred meanwhile waits for the next turn
     LIST_FOREACH(l, &loop->deferred) {
         list_remove(l);
         list_append(&batch, l);
@@ -131,7 +131,7 @@ void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), v
 
 // Spinning
 
-// Whether there was something, with which it has dealt.
+// Whether a look has found something and dealt with it.
 static bool look_within(struct loop *loop)
 {
     bool any = false;
@@ -143,8 +143,8 @@ static bool look_within(struct loop *loop)
     return any;
 }
 
-// Whether a look within has found something; else libuv is to find it, or to sleep. What it has dealt with belongs to
-// the turn that begins then.
+// Looks for events for up to SPIN_US. True: a look has dealt with some. False: libuv finds the event that is there, or
+// sleeps. The events that a look deals with belong to the turn that begins then.
 static bool look(struct loop *loop, int64_t begun_us, bool within)
 {
     struct pollfd events = {.fd = uv_backend_fd(&loop->uv), .events = POLLIN};
@@ -199,7 +199,7 @@ static bool look_or_sleep(struct loop *loop, int64_t now_us, int64_t *until_us)
     return false;
 }
 
-// What looks deal with themselves takes no turn of libuv, which asks the kernel twice more for each.
+// When looks deal with events, no turn of libuv is needed. Each of its turns asks the kernel twice more.
 static void on_before_wait(uv_prepare_t *uv)
 {
     struct loop *loop = uv->data;
@@ -225,7 +225,7 @@ struct loop *loop_new(void)
     uv_timer_init(&loop->uv, &loop->bound);
     uv_prepare_init(&loop->uv, &loop->before_wait);
     loop->before_wait.data = loop;
-    uv_prepare_start(&loop->before_wait, on_before_wait); // the first to start is the last to run: after libraries' own
+    uv_prepare_start(&loop->before_wait, on_before_wait); // the first one to start runs last: after those of libraries
     uv_unref((uv_handle_t *)&loop->before_wait);
     return loop;
 }
@@ -292,7 +292,7 @@ bool loop_run_once(struct loop *loop, int64_t timeout_ms)
     uv_timer_start(&loop->bound, bound_reached, (uint64_t)timeout_ms, (uint64_t)timeout_ms);
     uv_run(&loop->uv, UV_RUN_ONCE);
     uv_timer_stop(&loop->bound);
-    if (loop->slept_us) // what the caller does until it comes again is no wait
+    if (loop->slept_us) // the time until the caller's next call does not count as a wait
         note_sleep(loop, clock_mono_us(&clock_system));
     return alive;
 }
@@ -314,7 +314,7 @@ int loop_fd(const struct loop *loop)
 
 int loop_timeout_ms(struct loop *loop)
 {
-    uv_update_time(&loop->uv); // else it would count from the last turn
+    uv_update_time(&loop->uv); // otherwise the time would count from the last turn
     return uv_backend_timeout(&loop->uv);
 }
 
@@ -404,7 +404,8 @@ static void on_poll(uv_poll_t *uv, int status, int events)
                              : ((events & UV_READABLE) ? LOOP_READ : 0) | ((events & UV_WRITABLE) ? LOOP_WRITE : 0));
 }
 
-// What is watched, of all loops of the process, as a child of fork() can read it whatever other threads were doing.
+// The descriptors that all loops of the process watch. They are atomic, so a child of fork() can read them whatever
+// other threads were doing.
 enum { POLLED_MAX = 1 << 16, POLLED_WORD = 64 };
 static _Atomic(uint64_t) polled[POLLED_MAX / POLLED_WORD];
 

@@ -29,7 +29,7 @@ void *loop_uv(struct loop *loop); // the uv_loop_t, for libraries that bring a l
 
 // Runs until loop_stop(), or until nothing is left that could ever call back.
 void loop_run(struct loop *loop);
-bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most so long; false = nothing alive
+bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most this long; false = nothing alive
 void loop_stop(struct loop *loop);
 // From now on it looks for events for some microseconds before it sleeps, while that pays (spin.h); on a machine, or in
 // a control group, with one CPU it never does. Not for a loop inside of another one.
@@ -44,7 +44,7 @@ void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), v
 // A clock that reads the loop's cached time for `mono`: cheap, and equal within one turn.
 const struct clock *loop_clock(struct loop *loop);
 
-// Of that clock.
+// The time of loop_clock().
 static inline int64_t loop_now_ms(struct loop *loop)
 {
     return clock_mono_ms(loop_clock(loop));
@@ -71,7 +71,7 @@ struct loop_poll *loop_poll_new(struct loop *loop, int fd, loop_poll_fn fn, void
 struct loop_poll *loop_poll_read(struct loop *loop, int fd, loop_poll_fn fn, void *ctx, struct err *err);
 int loop_poll_set(struct loop_poll *p, int events, struct err *err); // 0 = paused
 void loop_poll_free(struct loop_poll *p);
-void loop_close_polled(void); // in a child of fork(): closes what its parent watches
+void loop_close_polled(void); // in a child of fork(): closes the descriptors that its parent watches
 
 // Signals do not keep the loop alive.
 struct loop_signal *loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *ctx);
@@ -88,8 +88,8 @@ void loop_wakeup_free(struct loop_wakeup *w);
 struct loop_hook *loop_hook_new(struct loop *loop, loop_fn fn, void *ctx);
 void loop_hook_free(struct loop_hook *h);
 
-// A short cut for code that watches descriptors of its own: while loop_run() looks before it sleeps (loop_spin()), it
-// calls `look`, which deals with what has come, without waiting, and says whether there was any. The hooks run after
-// it. All that it may miss, and all else, comes as without it.
+// A shortcut for code that watches its own descriptors. While loop_run() looks before it sleeps (loop_spin()), it calls
+// `look`. This function deals with the events that have come, does not wait, and returns whether there were any. The
+// hooks run after it. Events that it misses, and all other events, come through libuv as usual.
 typedef bool (*loop_look_fn)(void *ctx);
 void loop_hook_look(struct loop_hook *h, loop_look_fn fn);

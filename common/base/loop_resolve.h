@@ -7,8 +7,8 @@
 struct loop_resolve;
 struct addrinfo;
 
-// Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (which are freed
-// after it) or with NULL and what went wrong; the handle is gone then. A cancelled one never calls.
+// Looks up the stream addresses of a host without blocking the loop. Calls fn once, with the addresses (freed after the
+// call) or with NULL and an error; then the handle is gone. If it is cancelled, it does not call fn.
 typedef void (*loop_resolve_fn)(void *ctx, const struct addrinfo *found, const struct err *err);
 struct loop_resolve *loop_resolve_new(struct loop *loop, const char *host, const char *port, loop_resolve_fn fn,
                                       void *ctx);

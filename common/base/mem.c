@@ -21,7 +21,7 @@ void *mem_must(void *p)
     return p;
 }
 
-// In pages of 2 MiB, where the kernel likes that: they are mapped, and unmapped, in a tenth of the time.
+// Uses pages of 2 MiB if the kernel allows it: mapping and unmapping them takes a tenth of the time.
 static void *in_large_pages(char *p, size_t size)
 {
     size_t skip = -(size_t)p % LARGE_PAGE;

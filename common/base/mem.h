@@ -13,9 +13,9 @@ void *xrealloc(void *p, size_t n, size_t size) __attribute__((returns_nonnull));
 char *xstrdup(const char *s) __attribute__((malloc, returns_nonnull));
 char *xasprintf(const char *fmt, ...) __attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
 
-// Of malloc(): keeps up to `bytes` of what is freed, and takes more from the kernel in steps of `step`. By its defaults
-// it gives memory back often, and takes it again page by page. From `block` on, a block has pages of its own, which are
-// given back at once, and which move without a copy when it grows.
+// Sets up malloc(): it keeps up to `bytes` of freed memory, and takes more from the kernel in steps of `step`. By
+// default, it often gives memory back and takes it again page by page. A block of `block` bytes or more gets its own
+// pages. free() gives them back at once, and a block that grows moves without a copy.
 void mem_keep(size_t block, size_t bytes, size_t step);
 
 // free() of a `T *` local when it leaves scope: `_cleanup_(free_p) char *s = ...;`
@@ -30,7 +30,7 @@ void free_p(void *pointer_to_pointer);
         take_ptr_;                     \
     })
 
-// Room for one more behind the `used` first in an array of `size`, which doubles where there is none.
+// Makes room for one more element after the first `used` in an array of `size`. The array doubles when it is full.
 #define MEM_GROW(array, used, size)                               \
     do {                                                          \
         if ((used) == (size)) {                                   \

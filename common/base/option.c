@@ -75,7 +75,7 @@ static int apply(const struct option_program *p, int opt, void *options)
         fputs(p->help, stdout);
         return 0;
     }
-    if (opt == '?') { // getopt has said what
+    if (opt == '?') { // getopt has printed the reason
         fprintf(stderr, "Try '%s --help'.\n", p->name);
         return p->usage;
     }

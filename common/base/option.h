@@ -13,7 +13,7 @@ enum option_kind {
     OPTION_SET,    // `set` reads the value
 };
 
-// Returns NULL, or what is wrong with the value: "must be wss://HOST:PORT". The text must stay valid.
+// Returns NULL, or why the value is wrong: "must be wss://HOST:PORT". The text must stay valid.
 typedef const char *(*option_set)(void *options, const char *value);
 
 struct option_row {
@@ -33,8 +33,8 @@ struct option_program {
     bool last_line;                // the last line on stderr is the reason: no hint at --help follows
 };
 
-// Reads options from argv[optind], up to the first argument that is not one. -1 = go on at argv[optind]. Otherwise exit
-// with this status: what is wrong, the version or the help has been printed.
+// Reads options from argv[optind], up to the first argument that is not an option. -1 = continue at argv[optind].
+// Otherwise exit with this status: it has printed the error, the version or the help.
 int option_parse(const struct option_program *p, int argc, char **argv, void *options);
 
 // Prints "PROGRAM: WHAT VALUE: WRONG" and returns p->usage.

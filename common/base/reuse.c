@@ -10,7 +10,7 @@ struct reuse_block {
 };
 
 #ifdef __SANITIZE_ADDRESS__
-enum { KEPT = 0 }; // or what is used after it was given back would not be found
+enum { KEPT = 0 }; // otherwise the sanitizer would not find uses of blocks that were given back
 #else
 enum { KEPT = REUSE_MAX };
 #endif

@@ -15,6 +15,6 @@ struct reuse {
 
 #define REUSE_INIT ((struct reuse){0})
 
-void *reuse_take(struct reuse *r, size_t size); // with any bytes in it; the same size each time
+void *reuse_take(struct reuse *r, size_t size); // the bytes have any value; ask for the same size each time
 void reuse_give(struct reuse *r, void *block);  // NULL is accepted
-void reuse_done(struct reuse *r);               // what is kept; blocks that are out stay valid, for free()
+void reuse_done(struct reuse *r);               // frees the kept blocks; blocks that are out stay valid, for free()

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
-// The number of exactly n digits at *p, -1 if there are none; moves behind it.
+// The number of exactly n digits at *p, -1 if they are not there; moves after it.
 static int take_digits(const char **p, const char *end, int n)
 {
     int v = 0;
@@ -90,8 +90,8 @@ bool rfc3339_parse(const char *s, size_t len, int64_t *ret_ms)
     return true;
 }
 
-// The date and time in UTC to the second, up to where the fraction goes; returns its length. A time before the year 1
-// or behind 9999, as an offset may make it, becomes the nearest that can be written.
+// The date and time in UTC to the second, up to the place of the fraction; returns its length. An offset may make a
+// time that is before the year 1 or after 9999: this becomes the nearest time that can be written.
 static size_t put_seconds(int64_t ms, char out[RFC3339_SIZE], int *ret_ms)
 {
     const int64_t first = INT64_C(-62135596800000), last = INT64_C(253402300799999);

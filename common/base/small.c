@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 static _Thread_local struct reuse kept;
-static _Thread_local bool known; // that this thread has some, to be freed with it
+static _Thread_local bool known; // the key has the thread's `kept`, so it is freed when the thread ends
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; // its value is the thread's `kept`
@@ -19,7 +19,7 @@ static bool has_key;
 
 static void thread_ends(void *mine)
 {
-    known = false; // what its other ends give back brings it here again
+    known = false; // if another destructor of this thread gives a block back, the key calls this function again
     reuse_done(mine);
 }
 
@@ -28,13 +28,13 @@ static void make_key(void)
     has_key = pthread_key_create(&key, thread_ends) == 0;
 }
 
-// Where this is in a library that is unloaded, threads must not call what is not there any more.
+// If a library with this code is unloaded, threads must not call this code when they end.
 __attribute__((destructor)) static void drop_key(void)
 {
     if (has_key)
         pthread_key_delete(key);
     has_key = false;
-    thread_ends(&kept); // of this thread; what others keep is lost
+    thread_ends(&kept); // for this thread; blocks that other threads keep are lost
 }
 
 static void know_thread(void)
@@ -50,7 +50,7 @@ void *small_new(size_t size)
 
 void small_free(void *block, size_t size)
 {
-    assert(!block || size > SMALL_SIZE || malloc_usable_size(block) >= SMALL_SIZE); // small_new() made it
+    assert(!block || size > SMALL_SIZE || malloc_usable_size(block) >= SMALL_SIZE); // a block from small_new()
     if (size <= SMALL_SIZE && !known)
         know_thread();
     if (size <= SMALL_SIZE && known)

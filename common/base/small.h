@@ -9,6 +9,6 @@
 
 #define SMALL_SIZE ((size_t)256)
 
-// A block of `size` bytes, with anything in it; one that may be kept up to SMALL_SIZE.
+// A block of `size` bytes with any contents. It may be kept if it is at most SMALL_SIZE.
 void *small_new(size_t size) __attribute__((malloc, returns_nonnull));
-void small_free(void *block, size_t size); // what small_new() was asked for. NULL is accepted
+void small_free(void *block, size_t size); // `size`: the size that small_new() got. NULL is accepted

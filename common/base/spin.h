@@ -9,22 +9,29 @@
 #include <stdint.h>
 
 enum {
-    SPIN_US = 100,               // it looks so long
-    SPIN_SHORT_US = 2 * SPIN_US, // a sleep: half of it and more was waking up, this thread and the one it waited for
-    SPIN_LATE_US = 4 * SPIN_US,  // looking took so long: others ran meanwhile, who make way for one that wakes up
-    SPIN_TRUST = 8,              // it looks from this score on ...
-    SPIN_SCORE_MAX = 16,         // ... which goes up by one with a short wait, and down by two with a long one
-    SPIN_REST = 20, // after a late look it sleeps for so many times as long: so late looks cost a twentieth
-    SPIN_REST_US_MAX = 1000 * 1000, // of the time at most, and a few of a millisecond a second next to nothing
+    SPIN_US = 100, // how long it looks
+    // A sleep: half of it or more went into waking up this thread and the one that it waited for.
+    SPIN_SHORT_US = 2 * SPIN_US,
+    // A look took this long: other threads ran meanwhile. They make way for a thread that wakes up.
+    SPIN_LATE_US = 4 * SPIN_US,
+    SPIN_TRUST = 8,      // it looks from this score on ...
+    SPIN_SCORE_MAX = 16, // ... which goes up by one with a short wait, and down by two with a long one
+    // After a late look, it does not look again until it has slept for this many times the look's duration. So late
+    // looks cost at most a twentieth of the time, and a few looks of a millisecond in each second cost almost nothing.
+    SPIN_REST = 20,
+    SPIN_REST_US_MAX = 1000 * 1000,
 };
 
 struct spin {
     int score;
-    int64_t rest_us; // it is not to look for so long
+    int64_t rest_us; // it does not look for this long
 };
 
 #define SPIN_INIT ((struct spin){0})
 
-bool spin_wanted(const struct spin *s);                   // before a wait
-void spin_looked(struct spin *s, int64_t us, bool found); // so long, and found something or went to sleep then
-void spin_slept(struct spin *s, int64_t us);              // at once, and until what had come was dealt with
+// Ask it before a wait.
+bool spin_wanted(const struct spin *s);
+// It looked for `us`. Not `found`: it sleeps now.
+void spin_looked(struct spin *s, int64_t us, bool found);
+// It slept without a look. `us` ends when the events were dealt with.
+void spin_slept(struct spin *s, int64_t us);

@@ -38,7 +38,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-// Compares the digit runs at *a and *b as numbers of any length and moves both behind them.
+// Compares the digit runs at *a and *b as numbers of any length, and moves both pointers after them.
 static int cmp_digits(const char **a, const char **b)
 {
     while (**a == '0')

@@ -18,6 +18,6 @@ bool str_to_i64(const char *s, int64_t *ret);
 bool str_utf8_valid(const char *s, size_t n);
 // Bytes of the valid UTF-8 sequence (RFC 3629, section 4) that starts at text, 0 if there is none in n bytes.
 size_t str_utf8_len(const char *text, size_t n);
-// Two digits for each byte, and a NUL behind them; returns `out`.
+// Two digits for each byte, then a NUL; returns `out`.
 char *str_hex(const void *bytes, size_t n, char *out);
 uint64_t str_hash(const char *s, size_t n); // FNV-1a, 64 bits: stable over machines and versions

@@ -10,7 +10,7 @@ struct utf8 {                // all zero to begin with
     unsigned char low, high; // range of the next one
 };
 
-bool utf8_feed(struct utf8 *u, const char *data, size_t len); // false: no valid text goes on like this
+bool utf8_feed(struct utf8 *u, const char *data, size_t len); // false: the text is not valid with these bytes
 static inline bool utf8_complete(const struct utf8 *u)
 {
     return u->need == 0;

@@ -26,7 +26,7 @@ enum commit_next commit_center_ready(struct commit_center *c, bool has_witness)
     return COMMIT_PROPOSE;
 }
 
-// After the proposal only the witness knows: it may have told it to somebody already.
+// After the proposal, only the witness knows the decision: it may have told somebody already.
 enum commit_next commit_center_failed(struct commit_center *c)
 {
     return c->proposed ? COMMIT_WAIT : decide(c, COMMIT_KEEP);
@@ -80,11 +80,11 @@ static enum commit_next ask(struct commit_receiver *r)
 {
     if (r->decision != COMMIT_OPEN || r->asks)
         return COMMIT_WAIT;
-    if (!r->ready) { // the center cannot have decided to take them
+    if (!r->ready) { // the center cannot have decided to take the new weights
         keep(r, true);
         return COMMIT_WAIT;
     }
-    if (r->witness_lost) { // then the center decides alone, if there is one
+    if (r->witness_lost) { // then the center decides alone, if it is alive
         if (r->center_lost)
             keep(r, false);
         return COMMIT_WAIT;

@@ -32,7 +32,7 @@ uint64_t shard_elements(const struct shard *s)
     return n;
 }
 
-// Elements in front of those at `at` among the values of `s`.
+// The number of elements before those at `at` among the values of `s`.
 static uint64_t offset_of(const struct shard *s, const uint64_t *at)
 {
     uint64_t offset = 0;
@@ -41,7 +41,7 @@ static uint64_t offset_of(const struct shard *s, const uint64_t *at)
     return offset;
 }
 
-// How many of the last dimensions lie in one run in both: all of them but the first are whole in both.
+// How many of the last dimensions lie in one run in both blocks. All of them except the first must be whole in both.
 static size_t run_dims(const struct shard *part, const struct shard *from, const struct shard *to)
 {
     size_t n = MIN(part->n_dims, 1u);

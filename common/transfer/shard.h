@@ -17,9 +17,9 @@ struct shard { // elements from[i] <= x < to[i] of each dimension
     size_t n_dims; // 0 = one element
 };
 
-// Part `i` of `n` of the elements *from to *to, which it becomes.
+// Narrows the elements from *from to *to to part `i` of `n` of them.
 void shard_narrow(uint64_t *from, uint64_t *to, uint64_t i, uint64_t n);
-// What `rank` of the mesh has of a tensor of this shape.
+// The block that `rank` of the mesh has of a tensor with this shape.
 void shard_of_rank(const struct grid *mesh, const int *split, uint32_t rank, const uint64_t *shape, size_t n_dims,
                    struct shard *ret);
 uint64_t shard_elements(const struct shard *s);

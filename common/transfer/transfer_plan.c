@@ -21,7 +21,7 @@ struct receiver {
     struct transfer_place place;
     uint64_t relays;   // bytes
     struct shard want; // of the tensor at hand
-    bool over;         // with it
+    bool over;         // the tensor at hand is planned for it
 };
 
 struct planner {
@@ -29,18 +29,19 @@ struct planner {
     uint64_t piece_max;
     struct arena *arena;
     struct transfer_plan *plan;
-    struct transfer_piece *pieces; // not sorted yet; there may be millions, and an arena would keep what they outgrow
+    // Not sorted yet. Not in the arena: there may be millions, and the arena would keep each array that they outgrow.
+    struct transfer_piece *pieces;
     size_t room;
     uint64_t *load; // bytes that each sender sends
     uint32_t n_from, n_to;
-    struct receiver *receivers; // those of a node together, and among them those of each pod
+    struct receiver *receivers; // sorted by node, and by pod within a node
     // of the tensor at hand
     size_t source, destination;
     struct axis axes[SHARD_DIMS_MAX];
-    uint32_t *replicas; // what is to be added to a sender's rank for each rank that has the same
+    uint32_t *replicas; // offsets from a sender's rank to each rank that has the same block
     uint32_t n_replicas;
     // of the block at hand
-    struct receiver **takers; // of one node
+    struct receiver **takers; // all on one node
     size_t n_takers;
 };
 
@@ -52,7 +53,7 @@ static uint32_t stride_of(const struct grid *mesh, size_t dim)
     return n;
 }
 
-// What does not match
+// Mismatches
 
 static void mismatch(struct planner *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void mismatch(struct planner *p, const char *fmt, ...)
@@ -91,7 +92,7 @@ static const struct transfer_tensor **sort_tensors(const struct transfer_side *s
     return sorted;
 }
 
-// False: it makes no sense by itself.
+// False: the tensor is not valid by itself.
 static bool check_tensor(struct planner *p, const struct transfer_side *side, const struct transfer_tensor *t)
 {
     size_t before = p->plan->n_mismatches;
@@ -134,7 +135,7 @@ static void check_twice(struct planner *p, const struct transfer_side *side, con
             mismatch(p, "'%s' occurs twice in %s", sorted[i]->name, side->name);
 }
 
-// Pairs the tensors of both sides: `pairs` gets, for each of the senders', the receivers'.
+// Pairs the tensors of both sides: `pairs` gets the receivers' tensor for each tensor of the senders.
 static int match(struct planner *p, const struct transfer_tensor **pairs, struct err *err)
 {
     const struct transfer_tensor **a = sort_tensors(p->from, p->arena), **b = sort_tensors(p->to, p->arena);
@@ -160,7 +161,7 @@ static int match(struct planner *p, const struct transfer_tensor **pairs, struct
                    p->plan->mismatches[0], n > 1 ? "; ..." : "");
 }
 
-// Who has what
+// Which ranks have which blocks
 
 static void cut_axis(struct planner *p, const struct transfer_tensor *t, size_t dim)
 {
@@ -203,7 +204,7 @@ static void find_replicas(struct planner *p, const struct transfer_tensor *t)
     }
 }
 
-// Who sends what
+// Which ranks send which blocks
 
 static struct transfer_place place_of(const struct transfer_side *side, uint32_t rank)
 {
@@ -222,7 +223,7 @@ static enum distance distance_to(const struct planner *p, uint32_t sender, const
     return distance(place_of(p->from, sender), to->place);
 }
 
-// Of those who have what `first` has.
+// The nearest of the ranks that have the same block as `first`. Among equally near ones, the one that has sent least.
 static uint32_t best_sender(const struct planner *p, uint32_t first, const struct receiver *to)
 {
     uint32_t best = first + p->replicas[to->rank % p->n_replicas];
@@ -235,7 +236,7 @@ static uint32_t best_sender(const struct planner *p, uint32_t first, const struc
     return best;
 }
 
-// The busiest one that is not more than a piece ahead of the others.
+// The receiver that has relayed most, if it is at most a piece ahead of the others.
 static struct receiver *best_relay(const struct planner *p, struct receiver *const *some, size_t n)
 {
     uint64_t least = UINT64_MAX;
@@ -248,9 +249,9 @@ static struct receiver *best_relay(const struct planner *p, struct receiver *con
     return best;
 }
 
-// What all takers get of the block at hand.
+// A portion of the block at hand, which all takers get.
 struct portion {
-    uint32_t sender; // one that has it
+    uint32_t sender; // one of the ranks that have it
     const struct shard *part;
     uint64_t bytes;
 };
@@ -282,7 +283,7 @@ static int add_sent(struct planner *p, const struct portion *what, const struct 
     return add_piece(p, what, (struct transfer_piece){.from = from, .to = to->rank, .source = p->source}, err);
 }
 
-// `first`: the piece that the relay has it from.
+// `first`: the piece with which the relay gets these bytes.
 static int add_relayed(struct planner *p, const struct portion *what, struct receiver *from, size_t first,
                        const struct receiver *to, struct err *err)
 {
@@ -327,7 +328,8 @@ static int supply(struct planner *p, const struct portion *what, struct err *err
     return r;
 }
 
-// Along the first dimension that has more than fits, then along the next: pieces are runs as long as can be.
+// Cuts along the first dimension that has more than fits, then along the next. So each piece is one run, as long as
+// possible.
 static int cut(struct planner *p, uint32_t first, const struct shard *part, size_t dim, size_t item, struct err *err)
 {
     uint64_t bytes = shard_elements(part) * item;
@@ -344,7 +346,7 @@ static int cut(struct planner *p, uint32_t first, const struct shard *part, size
     return r;
 }
 
-// From everybody who has a part of `want`, dimension by dimension.
+// Gets `want` from all senders that have a part of it, dimension by dimension.
 static int gather(struct planner *p, const struct shard *want, size_t dim, uint32_t first, struct shard *part,
                   size_t item, struct err *err)
 {
@@ -361,7 +363,7 @@ static int gather(struct planner *p, const struct shard *want, size_t dim, uint3
     return r;
 }
 
-// Those of the node of receiver `at`, from it on, that want the same block: it is the first of them.
+// Finds the receivers on the node of receiver `at`, from `at` on, that want the same block. `at` is the first of them.
 static void find_takers(struct planner *p, uint32_t at)
 {
     const struct receiver *first = &p->receivers[at];
@@ -408,7 +410,7 @@ static int by_place(const void *x, const void *y)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-// Room that each tensor uses again: there may be a million of them.
+// Allocates room that all tensors share: there may be a million of them.
 static void find_senders(struct planner *p)
 {
     p->n_from = transfer_side_world(p->from);
@@ -435,7 +437,7 @@ static uint32_t key_of(const struct transfer_piece *p, bool by_receiver)
     return by_receiver ? p->to : p->from;
 }
 
-// Pieces in the order of a number below n_keys; those with the same number stay as they are in `in`.
+// Sorts pieces by a number below n_keys. Pieces with the same number stay in the order of `in`.
 static void order_by(const struct planner *p, bool by_receiver, size_t n_keys, const size_t *in, size_t *out)
 {
     size_t n = p->plan->n;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // How tensors get from one group to another group with a different mesh: which rank sends which block to which rank.
-// Each receiver gets each of its elements once. Pure: the same arguments give the same plan on every rank, so nobody
-// has to send it.
+// Each receiver gets each of its elements once. Pure: the same arguments give the same plan on every rank, so no rank
+// has to send the plan.
 //
-// An element that no sender of a node has enters the node once, and likewise a pod: one of the receivers that want it
-// gets it, and relays it to the others. If several ranks could send it, the nearest ones do, and of these the one that
-// has sent least. Receivers of a node relay about as much as each other; but as long as the difference is small, it is
-// the same one, because each pair of ranks needs a connection.
+// If no sender on a node has an element, the element enters the node once: one receiver that wants it gets it, and
+// relays it to the others. The same applies to a pod. If several ranks could send an element, the nearest ones are
+// chosen, and among these the one that has sent least. The receivers on a node relay about equally much. As long as the
+// difference is small, the same receiver relays again, because each pair of ranks needs a connection.
 //
-// Nobody waits in a circle: a relay sends a piece on when all of the piece is there. By the plan, each piece comes from
-// a sender over two relays at most. A receiver takes what comes whether or not those who want it from there are ready.
-// So all that senders send arrives, then all that the first relays send, then all that the second ones send.
+// No ranks wait for each other in a circle. A relay sends a piece on as soon as it has all of it. A piece passes at
+// most two relays. A receiver accepts pieces whether or not it can relay them yet. So all pieces from senders arrive
+// first, then those from first relays, then those from second relays.
 #pragma once
 
 #include "common/base/arena.h"
@@ -28,7 +28,7 @@ struct transfer_piece {
 };
 
 struct transfer_plan {
-    // Those of a sender or a relay lie together, and among them those of each receiver.
+    // Pieces of one sender or relay are contiguous, and among them those to one receiver.
     struct transfer_piece *pieces;
     size_t n;
     uint64_t bytes;          // of all of them
@@ -40,6 +40,6 @@ struct transfer_plan {
 // tensors that one side does not have, or with another dtype or shape. ERR_LIMIT: over TRANSFER_PIECES_MAX.
 int transfer_plan(const struct transfer_side *from, const struct transfer_side *to, uint64_t piece_max, struct arena *a,
                   struct transfer_plan *ret, struct err *err);
-// The pieces that one rank sends or relays to another; *ret_n of them.
+// The pieces that one rank sends or relays to another; *ret_n is their number.
 const struct transfer_piece *transfer_plan_sends(const struct transfer_plan *p, uint32_t from, uint32_t to,
                                                  size_t *ret_n);

@@ -79,7 +79,7 @@ int transfer_side_write(const struct transfer_side *s, struct buf *out, struct e
     return 0;
 }
 
-// Reading: `left` bytes are to come; a value that is not there makes it `broken`.
+// Reads a value. `left`: bytes that are left. A value that is not there makes it `broken`.
 
 struct reader {
     const char *at;

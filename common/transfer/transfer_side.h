@@ -22,7 +22,8 @@ struct transfer_tensor {
     const int *split; // for each dimension of the mesh, as shard_of_rank() takes it
 };
 
-struct transfer_place { // of a rank; equal numbers: the same one. Pods of different nodes have different numbers.
+// The place of a rank. Equal numbers mean the same node or pod. Pods of different nodes have different numbers.
+struct transfer_place {
     uint32_t node, pod;
 };
 
@@ -39,8 +40,8 @@ int transfer_side_write(const struct transfer_side *s, struct buf *out, struct e
 // `ret` is in the arena, with this name. Splits and shapes are as sent: the plan checks them. ERR_PROTO.
 int transfer_side_read(const char *data, size_t len, const char *name, struct arena *a, struct transfer_side *ret,
                        struct err *err);
-// Only the tensors of these names, in the order of the side. *ret_missing: the first name that it does not have, NULL =
-// it has all.
+// Keeps only the tensors with these names, in the order of the side. *ret_missing: the first name that the side does
+// not have, NULL = it has all.
 void transfer_side_narrow(struct transfer_side *s, const char *const *names, size_t n, struct arena *a,
                           const char **ret_missing);
 uint32_t transfer_side_world(const struct transfer_side *s); // ranks of its mesh

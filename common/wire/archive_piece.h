@@ -28,7 +28,7 @@ struct archive_piece {
     size_t len;
 };
 
-bool archive_sha256(const char *text); // it looks like one; NULL does not
+bool archive_sha256(const char *text); // whether it looks like one; false for NULL
 void archive_piece_write(const struct archive_piece *p, struct buf *out);
 // Strings are in the arena. ERR_PROTO.
 int archive_piece_read(const char *body, size_t len, struct arena *a, struct archive_piece *ret, struct err *err);

@@ -10,25 +10,25 @@
 
 struct area {
     uint32_t id; // in this process, never used twice
-    int fd;      // with which others may open it
+    int fd;      // other processes may open it
     const char *base;
     size_t size;
-    char *own; // of another process's: the same once more, to be written to (memory.h); NULL = none
-    // A blob is not needed any more; NULL: nobody wants to know. `tag` is what it was made with.
+    char *own; // of another process's pool: the same memory mapped again, for writing (memory.h); NULL = none
+    // Called when a blob is no longer needed; may be NULL. `tag` is the blob's tag.
     void (*give)(struct area *a, const char *data, uint32_t tag);
-    void (*end)(struct area *a); // nobody refers to it: unmaps it, and frees the struct
+    void (*end)(struct area *a); // no reference is left: unmaps it, and frees the struct
     void *ctx;
     // private
     unsigned refs;
     struct list watches;
 };
 
-struct area_watch { // somebody who is told that nobody refers to it any more, before `end`
+struct area_watch { // is told, before `end`, that no reference is left
     struct list link;
     void (*gone)(struct area_watch *w);
 };
 
-void area_init(struct area *a); // one reference; the rest was set before
+void area_init(struct area *a); // starts with one reference; all other fields must be set before
 struct area *area_ref(struct area *a);
 void area_unref(struct area *a);                       // accepts NULL
 void area_watch(struct area *a, struct area_watch *w); // until list_remove(&w->link)

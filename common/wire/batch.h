@@ -16,7 +16,7 @@
 
 #define BATCH_COLUMNS "cadre.columns"
 #define BATCH_META "cadre.meta"
-#define BATCH_OBJECT "cadre.object"        // in the metadata of what is not a batch: a pickled object of Python
+#define BATCH_OBJECT "cadre.object" // in the metadata of a document that is not a batch: a pickled object of Python
 #define BATCH_PARTS_MAX ((size_t)32 << 10) // tensors, or columns of JSON, of all pieces or results together
 #define BATCH_NAME_MAX ((size_t)1024)      // bytes of the name of a column, as of a tensor
 #define BATCH_CELLS_MAX ((size_t)4 << 20)  // values in columns: 8 bytes of memory for 2 of text
@@ -27,10 +27,10 @@ struct batch_cell {
 
 struct batch_column {
     const char *name; // as JSON has it between the quotes, escapes as they are
-    const char *text; // what the cells lie in; NULL = the document
+    const char *text; // the text with the cells; NULL = the document
     size_t n;
     // private
-    struct batch_cell **blocks; // of BATCH_BLOCK cells each; the last one has room for those that it has, and more
+    struct batch_cell **blocks; // of BATCH_BLOCK cells each; the last one may have room for more cells
     size_t n_blocks, room;      // room: of the last one
 };
 
@@ -43,7 +43,7 @@ static inline const struct batch_cell *batch_cell(const struct batch_column *c, 
 
 struct batch {
     bool json;
-    size_t rows; // 0 also where there is neither tensor nor column
+    size_t rows; // 0 if there is neither a tensor nor a column
     struct safetensors doc;
     struct batch_column *columns;
     size_t n_columns;
@@ -51,15 +51,15 @@ struct batch {
     const struct batch_column **by_name; // private
 };
 
-// Whether a body is a safetensors document; else it is JSON, which has no byte 0. Both lengths and JSON may begin with
-// any byte: those of a length that count little are what tells.
+// Whether a body is a safetensors document. Otherwise it is JSON, which has no byte 0. The first bytes may be any in
+// both, so the high bytes of the length decide: they are 0.
 bool batch_is_safetensors(const char *data, size_t len);
 // ERR_INVALID and ERR_LIMIT name the tensor, the column or cadre.meta.
 int batch_read(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
 
 // The same for a safetensors document. Only its head need be there: ret->doc.len says how long it is.
 int batch_read_head(const char *data, size_t len, struct arena *a, struct batch *ret, struct err *err);
-// Whether documents that are made of it have their tensors in the order in which they lie in it.
+// Whether a document that is made of this one has its tensors in the same order.
 bool batch_in_order(const struct batch *b);
 
 // __metadata__ of a new document: columns and meta are texts of JSON objects, or NULL. Returns how many members.
@@ -67,12 +67,11 @@ size_t batch_metadata(const char *columns, const char *meta, struct safetensors_
 
 const struct batch_column *batch_column(const struct batch *b, const char *name); // or NULL
 
-// Whether it is not too many stretches, in so many pieces or results like this: ERR_LIMIT.
+// ERR_LIMIT if n pieces or results like this have too many tensors or columns together.
 int batch_check_parts(const struct batch *b, size_t n, struct err *err);
-// How many rows each of n pieces has, and how many are added for that, by repeating the last row. ERR_INVALID where the
-// rows cannot be split evenly and `pad` is false.
+// How many rows each of n pieces has, and how many rows are added for that by repeating the last row. ERR_INVALID if
+// the rows cannot be split evenly and `pad` is false.
 int batch_pieces(size_t rows, size_t n, bool pad, size_t *ret_each, size_t *ret_added, struct err *err);
 size_t batch_padding(size_t rows, size_t each, size_t piece); // how many rows of that piece are repeated ones
-// The rows from `from` on, as a document of the same form. A row behind the last one is the last one again. Parts have
-// source 0.
+// The rows from `from` on, as a document of the same form. Rows after the last one repeat it. Parts have source 0.
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err);

@@ -12,8 +12,8 @@
 
 // Metadata. Peers choose the names, so they are brought together by sorting, not hashing.
 
-enum { COMPARE_UNITS = 32 }; // that a comparison costs, besides the bytes
-enum { METRICS_DEPTH = 3 };  // the object, a list of metrics, one of them: what is deeper is compared as text
+enum { COMPARE_UNITS = 32 }; // cost of a comparison, besides the bytes
+enum { METRICS_DEPTH = 3 };  // the object, a list of metrics, one of them: deeper values are compared as text
 
 struct entry {
     const char *key;
@@ -22,7 +22,7 @@ struct entry {
     size_t len;
     uint32_t rank;
     size_t order;  // as they came
-    size_t values; // of that key, from this one on: of the first of them, else 0
+    size_t values; // how many entries have that key, from this one on: set in the first of them, otherwise 0
 };
 
 struct entries {
@@ -66,7 +66,8 @@ static int by_first(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-// Brings entries of one name together, and returns the first of each name in the order in which the names came.
+// Brings entries with the same name together. Returns the first entry of each name, in the order in which the names
+// came.
 static const struct entry **entries_by_name(struct entries *e, struct arena *a, size_t *ret_n)
 {
     const struct entry **first = arena_array(a, e->n, sizeof(struct entry *));
@@ -203,7 +204,7 @@ static int join_meta(const struct batch_result *results, size_t n, struct arena 
         }
     }
     const struct entry **first = entries_by_name(&e, a, &names);
-    struct safetensors_meta *meta = arena_array(a, names + 2, sizeof *meta); // and those two
+    struct safetensors_meta *meta = arena_array(a, names + 2, sizeof *meta); // and BATCH_META and BATCH_COLUMNS
     int r = join_objects(results, n, a, &object, err);
     *ret_n = 0;
     for (size_t i = 0; i < names && r == 0; i++) {

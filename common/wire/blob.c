@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define INSIDE_MAX ((size_t)4096)  // up to this one block holds both
-#define STEP_MAX ((size_t)8 << 20) // what a blob grows by
+#define STEP_MAX ((size_t)8 << 20) // a blob grows in steps of at most this size
 
 static struct blob *block_new(size_t behind)
 {
@@ -82,8 +82,8 @@ struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t
 static void move(struct blob *b, size_t room)
 {
     struct spare *spare = quota_spare(b->quota);
-    bool own = b->room >= SPARE_OWN; // which would take too much of a turn of the loop to copy
-    char *data = own ? NULL : spare_take_largest(spare, room, &room); // so that it need not move again and again
+    bool own = b->room >= SPARE_OWN; // copying it would take too much of a turn of the loop
+    char *data = own ? NULL : spare_take_largest(spare, room, &room); // so that the blob need not move again soon
     if (own || (!data && !b->inside && room < SPARE_OWN)) {
         data = spare_grow(spare, b->data, b->room, room);
     } else {
@@ -107,7 +107,7 @@ bool blob_reserve(struct blob *b, size_t more)
     if (need <= b->room)
         grown = MIN(grown, b->room);
     if (!quota_charge(b->quota, grown - size)) {
-        grown = need; // the spare room may be what does not fit
+        grown = need; // there may be no room for the spare bytes
         if (!quota_charge(b->quota, grown - size))
             return false;
     }
@@ -121,9 +121,9 @@ bool blob_recharge(struct blob *b, struct quota *quota)
 {
     if (quota == b->quota || b->area)
         return true;
-    quota_refund(b->quota, b->size); // first: what both count in need not have room for it twice
+    quota_refund(b->quota, b->size); // first, because a quota that is above both may not have room for it twice
     if (!quota_charge(quota, b->size)) {
-        (void)quota_charge(b->quota, b->size); // had it a moment ago
+        (void)quota_charge(b->quota, b->size); // there was room a moment ago
         return false;
     }
     quota_unref(b->quota);

@@ -12,32 +12,33 @@
 struct blob {
     unsigned refs;
     size_t len;
-    char *data;        // len bytes
-    struct area *area; // of shared memory in which they lie, and where others may change them; NULL = none
+    char *data;        // of len bytes
+    struct area *area; // the shared memory with the bytes, if others may change them; NULL = none
     // private
     size_t size;         // charged to the quota
-    size_t room;         // of the block; more than `size` where it was kept from an earlier blob
+    size_t room;         // of the block; more than `size` if the block was kept from an earlier blob
     struct quota *quota; // may be NULL
     size_t behind;       // this struct, bytes of its block
-    bool inside;         // data is there
+    bool inside;         // data is in the same block as this struct
     bool lent;           // data is the caller's
     bool adopted;        // data is malloc()'s
     uint32_t tag;        // for the area's owner
 };
 
-// NULL where the quota (which may be NULL: not counted) does not allow it. The content is not initialised.
+// NULL if the quota has no room (NULL: not counted). The content is not initialised.
 struct blob *blob_new(size_t len, struct quota *quota);
 struct blob *blob_copy(const void *data, size_t len, struct quota *quota);
-struct blob *blob_adopt(char *data, size_t len); // takes what malloc() gave; not counted
-// What stays the caller's, who has to see to it that there is no other reference before it goes; not counted.
+struct blob *blob_adopt(char *data, size_t len); // takes over memory from malloc(); not counted
+// Memory that stays the caller's. The caller must make sure that no other reference is left before it frees the memory.
+// Not counted.
 struct blob *blob_lend(const void *data, size_t len);
-// Of what lies at `data` in an area, to which it holds a reference. Not counted: the memory is its owner's.
+// Memory at `data` in an area; the blob holds a reference to the area. Not counted: the owner of the memory pays.
 struct blob *blob_in_area(struct area *a, const char *data, size_t len, uint32_t tag);
-// Makes room for `more` bytes behind len, growing in steps; len stays. False where the quota does not allow it. Only
-// before it is shared; not of one that was adopted or lent.
+// Makes room for `more` bytes after len, growing in steps; len stays. False if the quota has no room. Call it only
+// before the blob is shared, and not for one that was adopted or lent.
 bool blob_reserve(struct blob *b, size_t more);
-// From now on it counts for `quota` instead (memory of an area for nobody). False, and nothing changed, where that does
-// not allow it.
+// From now on, `quota` pays for it (nobody pays for memory of an area). False if the quota has no room; then nothing
+// changes.
 bool blob_recharge(struct blob *b, struct quota *quota);
 bool blob_is_charged(const struct blob *b); // to a quota
 struct blob *blob_ref(struct blob *b);

@@ -29,7 +29,7 @@ bool body_list_next(struct body_list *l, struct scatter_source *ret)
     return true;
 }
 
-// Whether body_list_next() stays inside, and ends at the end.
+// Whether body_list_next() stays inside the data, and ends at its end.
 static bool fits(const struct body_list *l)
 {
     const char *p = l->p;

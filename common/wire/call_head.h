@@ -22,10 +22,10 @@ struct call_head {
     size_t role_len;
     int64_t timeout_ms; // 0 = none
     int64_t attempt;    // 0 = any
-    bool refuse;        // rather an error than to wait for the group to be Ready
+    bool refuse;        // fails instead of waiting for the group to be Ready
     bool pad;
-    bool positional;             // where the arguments are a list that is split: each is a list of elements
-    bool keep, pin;              // results stay on the workers; also when the session ends
+    bool positional;             // the arguments are a list that is split: each part is a list of elements
+    bool keep, pin;              // results stay on the workers, also after the end of the session
     const char *split, *collect; // JSON; NULL = it has none
     size_t split_len, collect_len;
     const char *via; // of calls that methods make, JSON (via.h); NULL = none
@@ -35,7 +35,7 @@ struct call_head {
 
 int call_head_decode(const char *json, size_t len, struct call_head *ret, struct err *err); // ERR_INVALID
 
-// Here, so that it costs no call to find out that a method is none of a dozen names.
+// Inline, because callers compare a method with a dozen names: most differ without a call.
 static inline bool call_head_method_is(const struct call_head *h, const char *name)
 {
     return h->method_len == strlen(name) && memcmp(h->method, name, h->method_len) == 0;

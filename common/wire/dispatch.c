@@ -48,9 +48,9 @@ static void from_all(struct dispatch *d, struct arena *a)
     d->n_keep = d->world;
 }
 
-// What a mode's rule has before it.
+// The inputs of a mode's rule.
 struct plan_input {
-    const struct dispatch_rule *rule; // what the head says; never NULL
+    const struct dispatch_rule *rule; // from the head; never NULL
     const struct grid *grids;
     size_t n_grids;
     struct arena *arena;
@@ -73,7 +73,8 @@ static int plan_each(struct dispatch *d, const struct plan_input *in, struct err
     return 0;
 }
 
-// The pieces over these dimensions, the first one slowest; one that the mesh lacks (-1) has size 1.
+// The number of the piece over these dimensions; the first one varies slowest. A dimension that the mesh lacks (-1) has
+// size 1.
 static void over_dims(struct dispatch *d, const struct grid *g, const int *dims, size_t n, struct arena *a)
 {
     uint32_t *chunk = arena_array(a, d->world, sizeof *chunk);
@@ -101,7 +102,7 @@ static int by_place(const void *a, const void *b)
     return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-// Puts ranks that the client gets the results of into the order of their pieces.
+// Sorts the ranks whose results the client gets into the order of their pieces.
 static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
     struct place *places = arena_array(a, d->n_keep, sizeof *places);
@@ -113,7 +114,7 @@ static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 }
 
 struct want {
-    int dim; // of the mesh; -1 = it lacks it, and every rank is there
+    int dim; // of the mesh; -1 = the mesh lacks it, and every rank matches
     uint32_t at;
 };
 
@@ -149,7 +150,7 @@ static int check_3d(const struct grid *g, struct err *err)
     return 0;
 }
 
-struct three_d { // where a mesh has these dimensions, -1 = it lacks it
+struct three_d { // the index of these dimensions in a mesh, -1 = it lacks the dimension
     const struct grid *grid;
     int dp;
     struct want first, context, stage, replica; // of tp, cp, pp (the last one), dp
@@ -367,7 +368,7 @@ static int check_rule(const struct dispatch_mode *m, const struct dispatch_rule 
     return 0;
 }
 
-// Where the pieces are elements, results need not be batches: only who asks for it gets them joined.
+// If the pieces are elements, results need not be batches: they are joined only if the call asks for it.
 static void apply_forms(struct dispatch *d, const struct dispatch_rule *rule)
 {
     if (rule->elements && d->form == MODE_ROWS) {

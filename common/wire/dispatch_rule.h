@@ -18,16 +18,16 @@ struct dispatch_at {
 //   split    {"mesh": "train", "dims": ["dp"]}              one piece for each coordinate; the first dimension varies
 //                                                           slowest, whatever its place in the mesh
 //            {"index": [0, 1, 0, 1]}                        or the number of its piece for each rank
-//            {"elements": true}                             besides either: the pieces are elements of lists, no rows
+//            {"elements": true}                             with either: the pieces are elements of lists, not rows
 //   collect  {"mesh": "train", "at": {"tp": 0, "pp": -1}}   keep the ranks at these coordinates, in the order of their
 //                                                           pieces (of index: of their ranks). "first", "last" and
 //                                                           "all" are coordinates, too
 //            {"ranks": [0, 2]}                              or these, in this order
-//            {"join": false}                                besides either: a list instead of one batch, which is
-//                                                           the default only where the pieces are elements
+//            {"join": false}                                with either: a list instead of one batch. It is the
+//                                                           default only if the pieces are elements
 //
-// Without `split` every rank gets everything, without `collect` all ranks are kept. Where no mesh is named: the first
-// of the group; to collect the mesh of `split`, for the generation of 3D_ALL_MICRO_DP the second.
+// Without `split`, every rank gets everything. Without `collect`, all ranks are kept. If no mesh is named, `split` uses
+// the first mesh of the group, `collect` the mesh of `split`, and the generation of 3D_ALL_MICRO_DP the second mesh.
 struct dispatch_rule {
     const char *split_mesh, *collect_mesh; // NULL = default
     const char **dims;
@@ -42,6 +42,6 @@ struct dispatch_rule {
     enum { DISPATCH_JOIN_DEFAULT, DISPATCH_JOIN, DISPATCH_LIST } join;
 };
 
-// Either may be NULL. Strings and lists are copied into the arena. ERR_INVALID names the member that is wrong.
+// Either may be NULL. Strings and lists are copied into the arena. ERR_INVALID names the wrong member.
 int dispatch_rule_read(const struct json *split, const struct json *collect, struct arena *a, struct dispatch_rule *ret,
                        struct err *err);

@@ -6,6 +6,6 @@
 
 #include <stddef.h>
 
-// Code (ERR_INTERNAL for one that is not ours, such as FAILED), message and retryAfterMs. What cannot be read is an
-// ERR_PROTO that says so: there is an error in any case.
+// Sets code (ERR_INTERNAL for a code that is not ours, such as FAILED), message and retryAfterMs. If the body cannot be
+// read, sets an ERR_PROTO that says so. So there is always an error.
 void error_body_read(const char *body, size_t len, struct err *ret);

@@ -219,7 +219,7 @@ static int control_next(struct frame_reader *r, char **data, size_t *len, struct
     return 1;
 }
 
-// 0 also for a frame that is done without anything to hand out
+// 0 also for a frame that is complete and has nothing to hand out
 static int data_next(struct frame_reader *r, char **data, size_t *len, struct frame_event *ret, struct err *err)
 {
     char *piece = *data;
@@ -247,7 +247,7 @@ int frame_reader_next(struct frame_reader *r, char **data, size_t *len, struct f
 {
     if (r->failed)
         return err_set(err, r->failed, "an earlier frame was refused");
-    if (r->closed) { // 5.5.1: nothing counts behind it
+    if (r->closed) { // 5.5.1: nothing after a close frame counts
         *data += *len;
         *len = 0;
         return 0;

@@ -38,9 +38,9 @@ enum frame_close_code { // 7.4.1
 
 bool frame_close_code_valid(unsigned code); // may be in a close frame
 
-// Writes a header, up to FRAME_HEADER_MAX bytes, and returns its size. mask_key: NULL for what a server sends.
+// Writes a header, up to FRAME_HEADER_MAX bytes, and returns its size. mask_key: NULL on a server.
 size_t frame_header_encode(char *out, bool fin, enum frame_opcode opcode, uint64_t len, const uint8_t *mask_key);
-// The size that it will have.
+// The size of that header.
 size_t frame_header_size(uint64_t len, bool masked);
 // Masks or unmasks in place; `phase` is how many bytes of the payload came before.
 void frame_mask(char *data, size_t len, const uint8_t key[4], size_t phase);
@@ -59,7 +59,7 @@ struct frame_event {
 };
 
 struct frame_reader {
-    bool server;          // frames must be masked (5.1); else they must not be
+    bool server;          // frames must be masked (5.1); otherwise they must not be
     uint64_t max_message; // bytes over all fragments
     // state
     uint8_t head[FRAME_HEADER_MAX];
@@ -73,12 +73,12 @@ struct frame_reader {
     char control[FRAME_CONTROL_MAX];
     bool closed; // after a close frame
     int failed;
-    unsigned close_code; // what to close with after an error
+    unsigned close_code; // the code for the close frame after an error
 };
 
 void frame_reader_init(struct frame_reader *r, bool server, uint64_t max_message);
-// 1: *ret is set. 0: everything was taken. Negative: close with r->close_code. Payload is unmasked in place, and comes
-// in pieces as it arrives; an empty message is one empty piece. After a close frame nothing more comes.
+// 1: *ret is set. 0: all bytes were taken. Negative: close with r->close_code. Payload is unmasked in place and handed
+// out in pieces as it arrives; an empty message is one empty piece. After a close frame, nothing more is handed out.
 int frame_reader_next(struct frame_reader *r, char **data, size_t *len, struct frame_event *ret, struct err *err);
-// How many of the next bytes are certainly payload of the binary message that has begun.
+// How many of the next bytes are certainly payload of the current binary message.
 uint64_t frame_reader_data_left(const struct frame_reader *r);

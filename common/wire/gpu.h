@@ -38,8 +38,8 @@ struct gpu {
     int32_t index; // among those of the pod, in the driver's order
     bool lost;     // the driver cannot reach it any more: it fell off the bus
     const char *uuid, *name;
-    int64_t values[GPU_VALUES]; // GPU_UNKNOWN where the GPU or the driver does not say
-    struct gpu_rank *ranks;     // that have it
+    int64_t values[GPU_VALUES]; // GPU_UNKNOWN if the GPU or the driver does not report the value
+    struct gpu_rank *ranks;     // ranks that have it
     size_t n_ranks;
 };
 

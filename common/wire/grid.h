@@ -22,10 +22,10 @@ struct grid {
     size_t n_dims;
 };
 
-// ERR_INVALID where names are missing or there twice, or where the sizes do not multiply to `world`.
+// ERR_INVALID if a name is missing or occurs twice, or if the product of the sizes is not `world`.
 int grid_check(const struct grid *g, uint32_t world, struct err *err);
 int grid_find(const struct grid *g, const char *dim);         // its index, -1 = there is none
-uint32_t grid_size(const struct grid *g, const char *dim);    // 1 where there is none
+uint32_t grid_size(const struct grid *g, const char *dim);    // 1 if there is none
 uint32_t grid_at(const struct grid *g, uint32_t rank, int i); // coordinate in dimension i; 0 for -1
 bool grid_same(const struct grid *a, const struct grid *b);
 

@@ -43,7 +43,7 @@ size_t handshake_head_len(const char *data, size_t len)
     return end ? (size_t)(end - data) + 4 : 0;
 }
 
-// Visible characters, blanks and what lies above ASCII: nothing that ends a line.
+// Visible characters, blanks and bytes above ASCII: nothing that can end a line.
 static bool is_field_text(const char *s)
 {
     for (; *s; s++)
@@ -52,7 +52,7 @@ static bool is_field_text(const char *s)
     return true;
 }
 
-// Those that have a value.
+// Writes the fields that have a value.
 static int write_fields(struct buf *out, const struct handshake_header *fields, size_t n, struct err *err)
 {
     for (size_t i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static bool field_is(const struct field *f, const char *name)
     return f->name_len == strlen(name) && strncasecmp(f->name, name, f->name_len) == 0;
 }
 
-// NULL if it is missing or there more than once.
+// NULL if it is missing or occurs more than once.
 static const struct field *find(const struct head *head, const char *name)
 {
     const struct field *found = NULL;
@@ -163,7 +163,7 @@ static bool value_is(const struct field *f, const char *value)
     return f && f->value_len == strlen(value) && strncasecmp(f->value, value, f->value_len) == 0;
 }
 
-// A comma separated list has the element.
+// Whether a comma-separated list has the element.
 static bool list_has(const char *list, size_t len, const char *element, size_t element_len, bool any_case)
 {
     for (size_t i = 0; i < len;) {
@@ -213,13 +213,13 @@ static int code_of(int status)
     }
 }
 
-// An API server in between answers with a Status, a JSON object. NULL: it is none.
+// The text from an API server in between: it answers with a Status, a JSON object. NULL: this is not one.
 static const char *status_message(const char *body, size_t len, struct arena *a)
 {
     return len && *body == '{' ? json_str(json_get(json_read(body, len, a), "message"), a) : NULL;
 }
 
-// An answer that is not 101: in the words of the server.
+// Turns an answer other than 101 into an error with the server's words.
 static int refused(const struct head *head, int status, const char *rest, size_t rest_len, struct err *err)
 {
     const struct field *retry = find(head, "Retry-After");

@@ -17,7 +17,7 @@
 void handshake_key(const uint8_t nonce[16], char out[HANDSHAKE_KEY_SIZE]);
 void handshake_accept(const char *key, char out[HANDSHAKE_ACCEPT_SIZE]);
 
-// Length of the head in front of the first empty line, that line included; 0 = not complete yet.
+// The length of the head, up to and including the first empty line; 0 = not complete yet.
 size_t handshake_head_len(const char *data, size_t len);
 
 struct handshake_header {
@@ -27,7 +27,7 @@ struct handshake_header {
 const struct handshake_header *handshake_headers_copy(const struct handshake_header *from, size_t n);
 void handshake_headers_free(const struct handshake_header *headers, size_t n); // of a copy
 
-// What a client asks for.
+// The request of a client.
 struct handshake_request {
     const char *host, *path;  // as in the Host header; "/..."
     const char *subprotocols; // comma separated, in order of preference; NULL = none
@@ -35,14 +35,14 @@ struct handshake_request {
     size_t n_headers;
 };
 
-// ERR_INVALID where a value would break the head (a control character, an empty path).
+// ERR_INVALID if a value would break the head (a control character, an empty path).
 int handshake_request_write(struct buf *out, const struct handshake_request *request, const char *key, struct err *err);
 
-// Enough of an answer has come: its head, and behind a refusal the first KiB of the reason.
+// Whether enough of an answer has come: its head, and, after a refusal, the first KiB of the reason.
 bool handshake_answer_complete(const char *data, size_t len);
-// Checks the answer to that request. `protocol` gets what the server chose, "" for none. An answer other than 101
-// becomes the error of its status (401 ERR_UNAUTHORIZED, 429 ERR_THROTTLED with retry_after_ms, ...), with
-// err->http_status; the message quotes `rest`, what came behind the head.
+// Checks the answer to that request. `protocol` gets the protocol that the server chose, "" for none. An answer other
+// than 101 becomes the error for its status (401 ERR_UNAUTHORIZED, 429 ERR_THROTTLED with retry_after_ms, ...), with
+// err->http_status. The message quotes `rest`, the bytes after the head.
 int handshake_answer_check(const char *head, size_t len, const char *rest, size_t rest_len, const char *key,
                            const char *subprotocols, char protocol[HANDSHAKE_PROTOCOL_SIZE], struct err *err);
 

@@ -15,7 +15,7 @@ static const char *const dispatch_names[] = {CADRE_DISPATCH_MODES(X)};
 static const char *const execute_names[] = {CADRE_EXECUTE_MODES(X)};
 #undef X
 
-// Numbers have no gap: behind the last one is as many as there are, and DEFAULT.
+// Numbers have no gap. The number after the last one is the count, DEFAULT included.
 #define X(...) +1
 _Static_assert(RECORD_DISPATCH_COUNT == 1 CADRE_DISPATCH_MODES(X), "dispatch modes are numbered from 1 in their order");
 _Static_assert(RECORD_EXECUTE_COUNT == 1 CADRE_EXECUTE_MODES(X), "execute modes are numbered from 1 in their order");

@@ -21,13 +21,13 @@ struct dispatch_mode {
 };
 
 const struct dispatch_mode *mode_of(unsigned dispatch); // NULL for none, and for DEFAULT
-// What reaches the client is a list of the results of all ranks, in their order.
+// Whether the client gets a list with the results of all ranks, in their order.
 bool mode_lists_ranks(const struct dispatch_mode *m);
 
 const char *mode_dispatch_name(unsigned dispatch); // "?" for none
 const char *mode_execute_name(unsigned execute);   // "ALL"; "?" for none
-// 0, which is DEFAULT, where there is no mode of that name.
+// 0 (DEFAULT) if no mode has that name.
 uint8_t mode_dispatch(const char *name);
 uint8_t mode_execute(const char *name);
-void mode_dispatch_list(struct buf *out); // "ONE_TO_ALL, ALL_TO_ALL, ...": all that there are
+void mode_dispatch_list(struct buf *out); // "ONE_TO_ALL, ALL_TO_ALL, ...": all names
 void mode_execute_list(struct buf *out);

@@ -19,7 +19,7 @@ void peer_key(const char *secret, const char *text, char out[PEER_KEY_SIZE])
     if (!EVP_Q_mac(NULL, "HMAC", NULL, "SHA256", NULL, secret, strlen(secret), (const unsigned char *)text,
                    strlen(text), mac, sizeof mac, &n) ||
         n != sizeof mac)
-        abort(); // no memory: SHA-256 itself is always there
+        abort(); // no memory: SHA-256 itself is always available
     str_hex(mac, sizeof mac, out);
 }
 

@@ -12,5 +12,5 @@ enum { PEER_KEY_SIZE = 65, PEER_TEXT_SIZE = 96 }; // hex, and a NUL; a text
 void peer_key(const char *secret, const char *text, char out[PEER_KEY_SIZE]);
 bool peer_key_good(const char *secret, const char *text, const char *key, size_t len);
 
-// What lets member `index` into a rendezvous, until a time (ms since 1970). docs/protocol.md, "Rendezvous".
+// The text that lets member `index` into a rendezvous until a time (ms since 1970). docs/protocol.md, "Rendezvous".
 void peer_rendezvous_text(uint64_t id, uint32_t index, int64_t until, char out[PEER_TEXT_SIZE]);

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 #define SPARE_MAX ((size_t)144 << 20) // the arguments and the answer of one of the longest calls
-#define GROWN_MAX ((size_t)16 << 20)  // what a body that has grown little by little may have too much
+#define GROWN_MAX ((size_t)16 << 20)  // a body that grows in steps may have this much room too much
 
 struct quota {
     size_t refs;
     size_t used, max;
-    unsigned weight; // it may have so many times what is left in its parent; 0 = all of it
+    unsigned weight; // it may have this many times the bytes that are left in its parent; 0 = all of them
     struct quota *parent;
-    struct spare spare; // of the topmost
+    struct spare spare; // only in the topmost quota
 };
 
 struct quota *quota_new(size_t max, struct quota *parent)
@@ -55,10 +55,10 @@ static size_t room(const struct quota *q)
     if (!q->weight)
         return q->max - q->used;
     size_t left = (q->parent->max - q->parent->used) * q->weight;
-    return (left - MIN(left, q->used)) / (q->weight + 1); // what it takes is no longer left
+    return (left - MIN(left, q->used)) / (q->weight + 1); // each byte that it takes is no longer left in its parent
 }
 
-// n <= room(q), without a division: it is asked for every record.
+// Whether n <= room(q), without a division: every record asks.
 static bool fits(const struct quota *q, size_t n)
 {
     if (!q->weight)

@@ -85,7 +85,7 @@ int record_header_decode(const char *in, struct record_header *ret, struct err *
     if (h.len > RECORD_BODY_MAX)
         return err_set(err, ERR_LIMIT, "a %s record of %u bytes; at most %zu, the rest in further records",
                        record_type_name(h.type), h.len, RECORD_BODY_MAX);
-    // An ERROR without a call speaks of the session.
+    // An ERROR without a call is about the session.
     if ((sort == SORT_S) != (h.call == 0) && !(h.type == RECORD_ERROR && h.call == 0))
         return err_set(err, ERR_PROTO, "a %s record with call id %u", record_type_name(h.type), h.call);
     int r = check_flags(&h, err);

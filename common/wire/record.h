@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define RECORD_HEADER_SIZE 16
-#define RECORD_BODY_MAX ((size_t)1 << 20) // of one record; a longer body goes on in the next one of its call
+#define RECORD_BODY_MAX ((size_t)1 << 20) // of one record; a longer body continues in the next one of its call
 #define RECORD_GROUP UINT32_MAX
 #define RECORD_SUBPROTOCOL "cadre.v1"
 #define RECORD_SUBPROTOCOL_JSON "cadre.v1.json"
@@ -60,17 +60,17 @@ enum record_type {
 };
 
 enum record_flags {
-    RECORD_MORE = 1,    // this body goes on in the next record of the same call, rank and type
+    RECORD_MORE = 1,    // this body continues in the next record of the same call, rank and type
     RECORD_PARTS = 2,   // CALL, ARGS: arguments of a further rank follow; RESULT, ERROR: a further answer follows
     RECORD_QUIET = 4,   // CALL: the result of this rank is not part of the answer, a RESULT without a body is enough
     RECORD_ORDERED = 8, // CALL to a worker: not before the calls that began earlier are whole
     RECORD_REFS = 16,   // CALL to a worker: there are references in the arguments (ref.h)
-    RECORD_SHARED = 32, // CALL, RESULT: what this record has of the body lies in shared memory (share.h)
-    RECORD_CODE = 64,   // CALL to a worker that asked for it: the client may have code of its own run here
+    RECORD_SHARED = 32, // CALL, RESULT: the bytes of the body in this record lie in shared memory (share.h)
+    RECORD_CODE = 64,   // CALL to a worker that asked for it: the client may run its own code here
 };
 
-// How arguments reach the ranks and results come back; DEFAULT is what the method was registered with. mode.h tells
-// more of them.
+// How arguments reach the ranks and results come back. DEFAULT is the mode with which the method was registered. mode.h
+// describes the modes.
 enum record_dispatch {
     RECORD_DISPATCH_DEFAULT,
 #define X(name, number, ...) RECORD_##name = (number),
@@ -108,4 +108,4 @@ struct record_call {
 };
 
 int record_call_decode(const char *body, size_t len, struct record_call *ret, struct err *err);
-void record_call_prefix(char out[4], uint32_t head_len); // what goes before the head
+void record_call_prefix(char out[4], uint32_t head_len); // the bytes before the head

@@ -172,7 +172,7 @@ struct record_item *record_item_begin(struct record_queue *q, const struct recor
     return it;
 }
 
-// Room for n parts more, where those that are out have made place or in a larger block.
+// Makes room for n parts more: in the place of parts that are out, or in a larger block.
 static void reserve_parts(struct record_item *it, size_t n)
 {
     if (it->part > it->n_parts / 2) {

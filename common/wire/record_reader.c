@@ -14,7 +14,7 @@ struct record_open {
     size_t len; // so far
     uint64_t seq;
     struct blob *body; // NULL unless it is collected
-    size_t max, want;  // of what is collected: the most, and how much will do; 0 = all
+    size_t max, want;  // of a collected body: the most bytes, and how many are enough; 0 = all
 };
 
 void record_reader_init(struct record_reader *r, const struct record_reader_config *config)
@@ -78,7 +78,7 @@ static bool goes_on(const struct record_open *o, const struct record_header *h)
 
 static struct record_open *open_find(struct record_reader *r, const struct record_header *h)
 {
-    if (r->found < r->n_open && goes_on(&r->open[r->found], h)) // it is asked for several times a record
+    if (r->found < r->n_open && goes_on(&r->open[r->found], h)) // callers ask several times for each record
         return &r->open[r->found];
     for (unsigned i = r->n_open; i-- > 0;)
         if (goes_on(&r->open[i], h)) {
@@ -88,7 +88,7 @@ static struct record_open *open_find(struct record_reader *r, const struct recor
     return NULL;
 }
 
-// A call has one body of arguments, for whichever rank.
+// A call has one body of arguments, whatever its rank.
 static bool is_taken(const struct record_reader *r, const struct record_header *h)
 {
     for (unsigned i = 0; h->type == RECORD_CALL && i < r->n_open; i++)
@@ -97,13 +97,14 @@ static bool is_taken(const struct record_reader *r, const struct record_header *
     return false;
 }
 
-// The group's answer, or error, stands for all.
+// The group's answer, or error, counts for all ranks.
 static bool same_rank(uint32_t a, uint32_t b)
 {
     return a == b || a == RECORD_GROUP || b == RECORD_GROUP;
 }
 
-// A CANCEL ends what its call has not finished, an ERROR the result of its rank. Returns whether some was collected.
+// A CANCEL ends the unfinished arguments of its call, an ERROR the unfinished result of its rank. Returns whether one
+// of them was being collected.
 static bool end_unfinished(struct record_reader *r, const struct record_header *h)
 {
     bool collected = false;
@@ -134,7 +135,8 @@ static int over_quota(const struct record_header *h, struct err *err)
                    h->call);
 }
 
-// Checks the header in r->now against what came before, and finds the place of the body where that is not the input.
+// Checks the header in r->now against earlier records. Finds the place for the body, unless the body stays in the
+// input.
 static int body_begin(struct record_reader *r, struct err *err)
 {
     struct record *now = &r->now;
@@ -172,8 +174,8 @@ static int body_begin(struct record_reader *r, struct err *err)
     return 0;
 }
 
-// A body that is collected goes on with what lies in shared memory, which is copied: those who have it may change it.
-// Where not all of the body is wanted, what is left comes next, as it is.
+// Continues a collected body with bytes in shared memory. They are copied, because their owner may change them. If not
+// all of the body is wanted, the rest comes next, as it is.
 static int collect_shared(struct record_reader *r, struct record_open *o, struct blob *shared, size_t at,
                           struct err *err)
 {
@@ -198,7 +200,7 @@ static int collect_shared(struct record_reader *r, struct record_open *o, struct
     return 0;
 }
 
-// What a reference stands for, from `at` on, takes its place.
+// Replaces a reference by the bytes for which it stands, from `at` on.
 static int place_shared(struct record_reader *r, struct blob *shared, size_t at, struct err *err)
 {
     struct record *now = &r->now;
@@ -215,7 +217,7 @@ static int place_shared(struct record_reader *r, struct blob *shared, size_t at,
     }
     if (!r->config.tail || now->h.type != RECORD_CALL || now->h.flags & RECORD_MORE)
         return collect_shared(r, o, shared, at, err);
-    now->h.len = 0; // of what is collected
+    now->h.len = 0; // the tail adds nothing to the collected bytes
     r->filled = blob_ref(o->body);
     r->tail = now->tail = blob_ref(shared);
     return 0;
@@ -320,15 +322,15 @@ static int head_next(struct record_reader *r, const char **data, size_t *len, st
     return 1;
 }
 
-// Where the rest of a body goes that is collected.
+// Where the next bytes go. A collected body continues after the bytes that it has.
 static char *body_place(struct record_reader *r)
 {
     const struct record_open *o = open_find(r, &r->now.h);
     return r->filled->data + (o && o->body && !(r->now.h.flags & RECORD_SHARED) ? o->len : 0) + r->got;
 }
 
-// Where bodies come in pieces it is for their owner to find no room for one, and to refuse that call: the peer's other
-// calls have no part in it.
+// If bodies come in pieces and the quota has no room, the piece is not charged. Its owner has to find this out and
+// refuse the call. So the peer's other calls are not affected.
 static struct blob *new_piece(const struct record_reader *r)
 {
     struct blob *b = blob_new(r->now.h.len, r->config.quota);
@@ -364,7 +366,7 @@ static int body_next(struct record_reader *r, const char **data, size_t *len, st
     return take == need;
 }
 
-// What collect_shared() has left of a record, as one of its own.
+// Turns the rest that collect_shared() has left into a record of its own.
 static int take_rest(struct record_reader *r, struct err *err)
 {
     struct record_header h = r->now.h;
@@ -378,7 +380,7 @@ static int take_rest(struct record_reader *r, struct err *err)
     return code < 0 ? code : 1;
 }
 
-// 1 = one is complete
+// 1 = a record is complete
 static int take_record(struct record_reader *r, const char **data, size_t *len, struct err *err)
 {
     int got = r->in_body ? 1 : head_next(r, data, len, err), code = 0;

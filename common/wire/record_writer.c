@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define FRAGMENT_MIN ((size_t)2 << 10) // a message is rather sent with less than filled with shorter cuts
+#define FRAGMENT_MIN ((size_t)2 << 10) // shorter cuts are not worth it: the message is sent with less
 
 void record_writer_init(struct record_writer *w, size_t max_bytes)
 {
@@ -123,10 +123,10 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
     return true;
 }
 
-// Where a message goes: all of it into `out`, or the long stretches into `gather`, between runs of `out`.
+// Where a message goes: all of it into `out`, or long stretches into `gather`, with runs of `out` between them.
 struct sink {
     char *out;
-    size_t used, run; // of out; what of it is not in `gather` yet
+    size_t used, run; // bytes of out; from `run` on, they are not in `gather` yet
     struct gather *gather;
 };
 
@@ -154,7 +154,6 @@ static void uncount(struct record_writer *w, struct record_item *it, size_t n)
     w->queue.bytes -= n;
 }
 
-// Nobody needs it for this peer any more.
 static void part_is_out(struct record_writer *w, struct record_item *it)
 {
     blob_unref(it->parts[it->part++].blob);
@@ -195,7 +194,7 @@ static void write_record(struct record_writer *w, struct record_item *it, struct
     it->sent += n;
 }
 
-// The first record of a long body is out: what else is queued of its call waits for its end.
+// Call it after the first record of a long body: other queued bodies of the same call now wait for its end.
 static void collect_followers(struct record_writer *w, struct record_item *it)
 {
     list_append(&w->queue.begun, &it->begun);
@@ -222,14 +221,14 @@ static void advance(struct record_writer *w, struct record_item *it)
         return;
     }
     struct list *front = w->queue.items.next;
-    LIST_FOREACH(l, &it->followers) { // their call has begun already: before what has not
+    LIST_FOREACH(l, &it->followers) { // their call has begun already, so they go before calls that have not
         list_remove(l);
         list_insert_before(front, l);
     }
     record_item_free(&w->queue, it);
 }
 
-// The next part of the item, where it goes by reference; NULL: it does not.
+// The next part of the item, if it goes by reference; otherwise NULL.
 static const struct record_part *shared_part(const struct record_writer *w, const struct record_item *it)
 {
     const struct record_part *p = it->part < it->n_parts && !it->part_sent ? &it->parts[it->part] : NULL;
@@ -248,7 +247,7 @@ static void write_shared(struct record_writer *w, struct record_item *it, struct
     it->sent += n;
 }
 
-// How much of the item goes as bytes before something that goes by reference, or its end.
+// How many bytes of the item come before the next part that goes by reference, or before its end.
 static size_t plain_rest(const struct record_writer *w, const struct record_item *it)
 {
     size_t rest = 0;

@@ -14,7 +14,7 @@
 #define PREFIX "cadre:"
 #define VERSION "1:"
 #define MEMBER "\"$ref\""
-enum { CHECK_LEN = 8, PART_UNITS = 256 }; // PART_UNITS: what it costs to read or write a part
+enum { CHECK_LEN = 8, PART_UNITS = 256 }; // PART_UNITS: cost of reading or writing a part
 
 // Writing
 
@@ -177,7 +177,7 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
 
 // In JSON
 
-// The object that begins here, if it has no escapes and nothing nested, as all references.
+// The end of the object that begins here. It must have no escapes and nothing nested, as all references.
 static const char *object_end(const char *p, const char *end)
 {
     for (p++; p < end; p++) {
@@ -234,7 +234,7 @@ static bool read_object(const char *json, const char *end, struct ref_found *ret
            memcmp(ret->text, PREFIX, sizeof PREFIX - 1) == 0;
 }
 
-// One byte that is rare is found many times as fast as a word.
+// Searching for a rare byte is many times as fast as searching for a word.
 static const char *find_member(const char *json, size_t len)
 {
     const char *sign = memchr(json, MEMBER[1], len);
@@ -244,7 +244,7 @@ static const char *find_member(const char *json, size_t len)
     return memmem(from, len - (size_t)(from - json), MEMBER, sizeof MEMBER - 1);
 }
 
-// In valid JSON a brace in front of the quoted name is not part of a string: its quote would end that.
+// A brace before the quoted name cannot be part of a string: in valid JSON, the quote would end the string.
 bool ref_next(const char *json, size_t len, size_t *at, struct ref_found *ret)
 {
     const char *end = json + len;
@@ -271,7 +271,7 @@ bool ref_mentioned(const char *json, size_t len)
 
 bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len)
 {
-    enum { REST = sizeof MEMBER - 2 }; // of the word, on one side of the seam
+    enum { REST = sizeof MEMBER - 2 }; // bytes of the word on one side of the seam
     char seam[2 * REST];
     size_t before = MIN(a_len, (size_t)REST), behind = MIN(b_len, (size_t)REST);
     memcpy(seam, a + a_len - before, before);

@@ -19,7 +19,7 @@
 enum { REF_UID_MAX = 63, REF_PARTS_MAX = 16384, REF_KEY_SIZE = 65, REF_ID_SIZE = 17 };
 #define REF_JOIN "{\"$join\":" // and a list of references to batches: they stand for one of all their rows
 #define REF_TEXT_MAX ((size_t)1 << 20)
-#define REF_ARGS_MAX ((size_t)1 << 20) // arguments that are longer are not searched for references
+#define REF_ARGS_MAX ((size_t)1 << 20) // longer arguments are not searched for references
 
 enum ref_form { REF_ONE = 'o', REF_LIST = 'l', REF_JOINED = 'j' };
 enum ref_kind { REF_JSON = 'j', REF_BATCH = 'b', REF_BODIES = 'l' };
@@ -33,11 +33,11 @@ struct ref_part {
 struct ref {
     char uid[REF_UID_MAX + 1];
     enum ref_form form;
-    uint32_t n; // at least 1; 1 where it is one rank's
+    uint32_t n; // at least 1; 1 for the object of one rank
     struct ref_part *parts;
 };
 
-// ERR_INVALID with what is wrong with it. Parts in the arena.
+// ERR_INVALID says why it is wrong. Parts are in the arena.
 int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, struct err *err);
 void ref_write(const struct ref *r, struct buf *out);      // the text
 void ref_write_json(const struct ref *r, struct buf *out); // {"$ref":"..."}
@@ -55,10 +55,10 @@ struct ref_found {    // in a JSON document
     int64_t until; // ms since 1970; 0 = it does not say
 };
 
-// The next reference in valid JSON from *at on, however deep; *at is behind it then. False: there is none.
+// The next reference in valid JSON from *at on, at any depth. *at is then after it. False: there is none.
 bool ref_next(const char *json, size_t len, size_t *at, struct ref_found *ret);
 bool ref_mentioned(const char *json, size_t len);                                // a quick look: there may be one
-bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len); // the same, of one that lies in two
+bool ref_mentioned_in(const char *a, size_t a_len, const char *b, size_t b_len); // the same for two halves
 bool ref_is(const char *json, size_t len, struct ref_found *ret); // the document is a reference and nothing else
 
 // The key that opens an object of a process until a time (ms since 1970): derived from the secret that the

@@ -9,7 +9,7 @@ static bool is_segment_end(const char *p, const char *end)
     return p == end || *p == '/';
 }
 
-// What follows a slash. An empty segment is allowed at the end only.
+// The segment after a slash. It may be empty only at the end of the path.
 static bool segment_is_plain(const char *p, const char *end)
 {
     if (p < end && *p == '/')

@@ -14,5 +14,5 @@ enum request_line {
     REQUEST_LINE_BAD,
 };
 
-// `text`: the beginning of a connection. What follows a '?' is not looked at.
+// `text`: the beginning of a connection. The text after a '?' is not checked.
 enum request_line request_line_check(const char *text, size_t len);

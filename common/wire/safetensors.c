@@ -13,10 +13,10 @@
 
 #define METADATA "__metadata__"
 #define HEAD_ALIGN 8
-#define VALUES_MAX (SIZE_MAX / 4) // all together: offsets fit JSON's numbers, and what is around them a size_t
-#define NAME_SHOWN 128            // of a name in a message; the %.*s of it
-#define TENSOR_UNITS 256          // that a tensor costs each time that it is read or written
-#define COMPARE_UNITS 32          // that a comparison costs
+#define VALUES_MAX (SIZE_MAX / 4) // of all tensors: offsets fit in JSON's numbers, and a whole document in a size_t
+#define NAME_SHOWN 128            // shown bytes of a name in a message; for %.*s
+#define TENSOR_UNITS 256          // cost of reading or writing a tensor
+#define COMPARE_UNITS 32          // cost of a comparison
 
 static const struct {
     const char *name;
@@ -161,7 +161,7 @@ static int by_offset(const void *a, const void *b)
     fiber_spend(COMPARE_UNITS);
     if (x->offset != y->offset)
         return x->offset < y->offset ? -1 : 1;
-    if (x->len != y->len) // empty ones first, so that each begins where the one before has ended
+    if (x->len != y->len) // empty ones first, so that each begins at the end of the one before
         return x->len < y->len ? -1 : 1;
     return strcmp(x->name, y->name);
 }

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAFETENSORS_PREFIX 8                // bytes in front of the head
+#define SAFETENSORS_PREFIX 8                // bytes before the head
 #define SAFETENSORS_NAME_MAX ((size_t)1024) // bytes of the name of a tensor, or of a key in __metadata__
 #define SAFETENSORS_HEAD_MAX ((size_t)64 << 20)
 
@@ -76,24 +76,23 @@ struct safetensors {
     const struct safetensors_tensor **by_name;
 };
 
-// How long prefix and head are together, out of the first SAFETENSORS_PREFIX bytes. ERR_LIMIT over
-// SAFETENSORS_HEAD_MAX.
+// The length of prefix and head together, from the first SAFETENSORS_PREFIX bytes. ERR_LIMIT over SAFETENSORS_HEAD_MAX.
 int safetensors_head_len(const char *prefix, size_t *ret, struct err *err);
-// Reads the head alone, which is the first `len` bytes of a document or more of it: ret->len says how long the document
-// is. ERR_INVALID and ERR_LIMIT name the tensor. `data` may go once this has returned.
+// Reads only the head. `data` has the first `len` bytes of a document, at least its head. ret->len is the length of the
+// whole document. ERR_INVALID and ERR_LIMIT name the tensor. `data` is not needed after the call.
 int safetensors_read_head(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err);
-// The same for a document of `len` bytes, that and no other length.
+// The same for a document of exactly `len` bytes.
 int safetensors_read(const char *data, size_t len, struct arena *a, struct safetensors *ret, struct err *err);
 
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s, const char *name); // or NULL
 const char *safetensors_meta_get(const struct safetensors *s, const char *key);                   // or NULL
 
-// Bytes of that many elements; ERR_LIMIT where no size_t holds it, ERR_INVALID where elements of less than a byte end
-// in the middle of one.
+// The bytes of that many elements. ERR_LIMIT if they do not fit in a size_t. ERR_INVALID if elements of less than a
+// byte do not fill the last byte.
 int safetensors_size(const struct safetensors_tensor *t, size_t *ret, struct err *err);
-// The order of writing in which every tensor is aligned to its element's size: the widest elements first.
+// Sorts tensors into an order in which each is aligned to its element's size: the widest elements first.
 void safetensors_sort(struct safetensors_tensor *tensors, size_t n);
-// Begins a document: prefix and head for these tensors, whose offset and len are set here by dtype and shape. The
-// caller adds their values in the same order behind it. Names and keys must be different and UTF-8.
+// Begins a document with prefix and head for these tensors. Sets their offset and len from dtype and shape. The caller
+// adds their values after it, in the same order. Names and keys must be unique and UTF-8.
 int safetensors_write_head(struct scatter *out, struct safetensors_tensor *tensors, size_t n,
                            const struct safetensors_meta *meta, size_t n_meta, struct err *err);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART_UNITS = 16 }; // that a part costs
+enum { PART_UNITS = 16 }; // cost of a part
 
 void scatter_init(struct scatter *s)
 {

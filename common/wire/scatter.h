@@ -27,7 +27,7 @@ struct scatter_source {
     size_t len;
 };
 
-#define SCATTER_INIT ((struct scatter){.own = BUF_INIT(SIZE_MAX / 2)}) // as long as what was read: that had the bounds
+#define SCATTER_INIT ((struct scatter){.own = BUF_INIT(SIZE_MAX / 2)}) // no limit of its own: the sources had one
 
 void scatter_init(struct scatter *s);
 void scatter_done(struct scatter *s);

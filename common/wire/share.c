@@ -6,17 +6,17 @@
 
 #include <stdlib.h>
 
-struct share_lent { // numbers that are free are a chain
+struct share_lent { // free numbers form a chain
     struct blob *blob;
     uint32_t next;
 };
 
 struct share_borrowed {
-    uint32_t id; // as the peer has it
+    uint32_t id; // the peer's number
     struct area *area;
 };
 
-struct told {         // that the peer of a share knows an area
+struct told {         // the peer of a share knows an area
     struct list link; // of the share
     struct area_watch watch;
     struct share *share;
@@ -91,7 +91,7 @@ void share_offer(struct share *s, struct area *a)
     send_memory(s, a->id, a->fd, a->size);
 }
 
-// What the peer says
+// Records from the peer
 
 static struct share_borrowed *find(const struct share *s, uint32_t id)
 {
@@ -114,7 +114,7 @@ static void forget_borrowed(struct share *s, struct share_borrowed *b)
 {
     struct area *a = b->area;
     *b = s->borrowed[--s->n_borrowed];
-    a->give = NULL; // the peer has no use for it
+    a->give = NULL; // the peer needs no RETURN
     area_unref(a);
 }
 

@@ -19,7 +19,7 @@ void spare_init(struct spare *s, size_t max_bytes)
     *s = (struct spare){.max_bytes = max_bytes};
 }
 
-// All of it: the kernel makes two mappings of one that is marked in part, and cannot move them together.
+// Marks the whole mapping. If a part is marked, the kernel makes two mappings of it, and cannot move them together.
 static char *choose_pages(const struct spare *s, char *data, size_t size)
 {
     (void)madvise(data, size, s && s->in_steps ? MADV_NOHUGEPAGE : MADV_HUGEPAGE); // a kernel without them refuses
@@ -89,11 +89,11 @@ bool spare_is_over(const struct spare *s)
     return is_over(s, s->n);
 }
 
-// Gives back so much of a block, from its end on, or all of it. Returns how much that was.
+// Gives back `most` bytes from the end of a block, or the whole block. Returns the number of bytes.
 static size_t cut(struct spare_block *b, size_t most)
 {
     size_t left = b->size > most ? whole_pages(b->size - most) : 0, gone = b->size - left;
-    if (left < SPARE_OWN) { // what is left would pass for a block of malloc()
+    if (left < SPARE_OWN) { // so short a block would look like one of malloc()
         gone = b->size;
         spare_free(b->data, b->size);
     } else {
@@ -105,7 +105,7 @@ static size_t cut(struct spare_block *b, size_t most)
 
 static void give_back(struct spare *s, size_t most)
 {
-    unsigned n = 0; // that are gone
+    unsigned n = 0; // blocks that are gone
     for (size_t bytes = 0, cuts; bytes < most && is_over(s, s->n - n); bytes += cuts) {
         cuts = cut(&s->blocks[n], most);
         s->bytes -= cuts;
@@ -150,7 +150,7 @@ static char *take(struct spare *s, size_t size, size_t max, bool largest, size_t
 
 char *spare_take(struct spare *s, size_t size, size_t *ret_size)
 {
-    return take(s, size, 4 * size, false, ret_size); // a piece does not occupy what a whole body needs
+    return take(s, size, 4 * size, false, ret_size); // a piece must not take a block for a whole body
 }
 
 char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
@@ -158,8 +158,8 @@ char *spare_take_largest(struct spare *s, size_t size, size_t *ret_size)
     return take(s, size, SIZE_MAX, true, ret_size);
 }
 
-// Its pages stay until memory is short, and are as good as before when they are written to again. With short pages,
-// that takes as long as unmapping them.
+// The pages stay until memory is short. Until then, writing to them again costs nothing extra. With short pages, this
+// call takes as long as unmapping them.
 static void lend_to_kernel(const struct spare *s, char *data, size_t size)
 {
     size_t skip = -(uintptr_t)data % PAGE_LONG;
@@ -175,7 +175,7 @@ void spare_give(struct spare *s, char *data, size_t size)
     }
     MEM_GROW(s->blocks, s->n, s->size);
     bool kept = size <= s->max_bytes;
-    unsigned at = kept ? s->n : 0; // one that is too long goes before the others
+    unsigned at = kept ? s->n : 0; // a block that is too long is given back before the others
     memmove(&s->blocks[at + 1], &s->blocks[at], (s->n - at) * sizeof *s->blocks);
     s->blocks[at] = (struct spare_block){data, size};
     s->bytes += size;

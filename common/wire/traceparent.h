@@ -8,7 +8,7 @@
 
 enum { TRACEPARENT_LEN = 55 };
 
-// Of a later version (not ff) more may follow, behind a "-"; the first TRACEPARENT_LEN bytes are what counts.
+// A later version (not ff) may have more text after a "-". Only the first TRACEPARENT_LEN bytes count.
 bool traceparent_valid(const char *text, size_t len);
-// Copies it, NUL-terminated; "" where it is malformed or NULL.
+// Copies it, NUL-terminated; "" if it is malformed or NULL.
 void traceparent_copy(char out[TRACEPARENT_LEN + 1], const char *text, size_t len);

@@ -48,14 +48,14 @@ int via_add(const char *via, size_t len, const struct via_place *place, struct b
         return err_set(err, ERR_LIMIT, "calls are nested %d deep already; no further", VIA_MAX);
     buf_putc(out, '[');
     if (n) {
-        buf_append(out, via + 1, len - 2); // what is inside of its brackets
+        buf_append(out, via + 1, len - 2); // the text inside its brackets
         buf_putc(out, ',');
     }
     put_place(out, place);
     return buf_putc(out, ']');
 }
 
-// The part behind the rank, if this is of the rank.
+// The part after the rank, if the place is on this rank.
 static char *on_rank(const struct json *v, const char *prefix, bool any, struct arena *a)
 {
     char *text = json_str(v, a), *rest = text && str_starts(text, prefix) ? text + strlen(prefix) : NULL;

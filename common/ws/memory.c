@@ -73,7 +73,7 @@ struct blob *memory_blob(struct memory *m, size_t len)
     return data ? memory_adopt(m, data, len) : NULL;
 }
 
-// What other processes have
+// Memory of other processes
 
 static void end_view(struct area *a)
 {
@@ -109,7 +109,7 @@ static int open_memfd(pid_t pid, int fd, struct err *err)
     snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
     ssize_t n = readlink(path, target, sizeof target - 1);
     target[MAX(n, (ssize_t)0)] = '\0';
-    if (n >= 0 && !str_starts(target, "/memfd:")) // what else there is may be dangerous to open
+    if (n >= 0 && !str_starts(target, "/memfd:")) // other files may be dangerous to open
         return err_set(err, ERR_PROTO, "descriptor %d of process %ld is not a memfd", fd, (long)pid);
     int own = n < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     return own < 0 ? err_set(err, ERR_UNAVAILABLE, "cannot open %s: %s", path, strerror(errno)) : own;

@@ -21,7 +21,7 @@ struct pool {
     char *base;
     size_t size, steps, used;
     int fd;
-    uint32_t taken[]; // at the first step of what was taken: how many it has; elsewhere 0
+    uint32_t taken[]; // at the first step of a block that is taken: its number of steps; elsewhere 0
 };
 
 struct pool *pool_new(size_t size, struct err *err)
@@ -56,7 +56,7 @@ void pool_free(struct pool *p)
     free(p);
 }
 
-// The first free place of n steps; `steps` = there is none.
+// The first free place of n steps; `steps` if there is none.
 static size_t find(const struct pool *p, size_t n)
 {
     for (size_t at = 0; at + n <= p->steps;) {

@@ -9,13 +9,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define POOL_STEP ((size_t)64 << 10) // what is handed out is a multiple of that, and begins at one
+#define POOL_STEP ((size_t)64 << 10) // blocks begin at a multiple of it, and their sizes are multiples, too
 
 struct pool;
 
 // size: a multiple of POOL_STEP. NULL: the kernel has no memfd, or no room.
 struct pool *pool_new(size_t size, struct err *err);
-void pool_free(struct pool *p); // what was taken is gone, too; accepts NULL
+void pool_free(struct pool *p); // taken blocks are gone, too; accepts NULL
 
 // From any thread. NULL: there is no room of that size.
 void *pool_take(struct pool *p, size_t len);

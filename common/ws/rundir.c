@@ -25,7 +25,7 @@ static void path_of(char out[RUNDIR_PATH_SIZE])
         snprintf(out, RUNDIR_PATH_SIZE, "/tmp/cadre-%ld", (long)geteuid());
 }
 
-// Under /tmp anybody may have made it first.
+// Under /tmp, anybody may have made it first.
 static int check(const char *dir, struct err *err)
 {
     struct stat st;
@@ -70,14 +70,14 @@ bool rundir_is_alive(const char *path)
     bool alive = false;
     if (fd >= 0 && strlen(path) < sizeof sa.sun_path) {
         memcpy(sa.sun_path, path, strlen(path) + 1);
-        // EAGAIN: its queue is full, so somebody is there
+        // EAGAIN: its queue is full, so a process listens there
         alive = connect(fd, (struct sockaddr *)&sa, sizeof sa) == 0 || errno == EAGAIN;
     }
     file_close(&fd);
     return alive;
 }
 
-// A namespace has no dots; whether the name of the group has some does not matter so.
+// A namespace has no dots, so dots in the name of the group do no harm.
 bool rundir_namespace(const char *file, const char *group, char ret_ns[RUNDIR_NAMESPACE_SIZE])
 {
     size_t len = strlen(group);

@@ -12,12 +12,12 @@
 struct ws_addresses {
     struct loop *loop;
     char *host, *port;
-    struct loop_resolve *resolve; // at most one: those that hang would fill the threads that look names up
+    struct loop_resolve *resolve; // at most one: lookups that hang would fill the threads for lookups
     struct loop_timer *patience;
     struct ws_address list[WS_ADDRESSES_MAX];
     size_t n;
     uint64_t failures;
-    ws_addresses_fn fn; // NULL: nobody waits
+    ws_addresses_fn fn; // NULL: no caller waits
     void *ctx;
 };
 
@@ -34,7 +34,7 @@ static struct ws_address *find(struct ws_address *list, size_t n, const struct w
     return NULL;
 }
 
-// In front of all that failed later. What is equal keeps its order.
+// Inserts an address before all that failed later. Equal ones keep their order.
 static void insert(struct ws_address *list, size_t n, const struct ws_address *address)
 {
     while (n > 0 && list[n - 1].failed > address->failed) {
@@ -69,7 +69,7 @@ static void tell(struct ws_addresses *a, const struct err *err)
         fn(a->ctx, err);
 }
 
-// A name server that is away says nothing about the addresses.
+// If the name server cannot be reached, the known addresses stay.
 static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
 {
     struct ws_addresses *a = ctx;
@@ -116,7 +116,7 @@ void ws_addresses_free(struct ws_addresses *a)
 
 void ws_addresses_find(struct ws_addresses *a, ws_addresses_fn fn, void *ctx)
 {
-    bool slow = a->resolve != NULL; // it has had its time
+    bool slow = a->resolve != NULL; // it has had enough time
     a->fn = fn;
     a->ctx = ctx;
     if (!slow)

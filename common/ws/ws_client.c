@@ -14,17 +14,17 @@
 
 #define READS_A_TURN 16 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
-#define PUSH_MIN (2 * WS_WAVE) // of short records, with what they cost in the queue
+#define PUSH_MIN (2 * WS_WAVE) // of short records, with their cost in the queue
 #define PLACE_TAIL ((size_t)4 << 10)
 #define CLOSE_MS 5000  // for the peer's close frame
-#define LINGER_MS 1000 // for a peer that is refused: so long it may still be sending
+#define LINGER_MS 1000 // for a peer that is refused: it may still be sending for this long
 
 enum state {
     STATE_CONNECT,
     STATE_HANDSHAKE,
     STATE_OPEN,
-    STATE_CLOSING,   // ours is behind the queue or out, the peer's close frame is waited for
-    STATE_REFUSING,  // the peer broke a rule: it is told, and what it sends is thrown away
+    STATE_CLOSING,   // our close frame is queued or out, and the peer's has not come
+    STATE_REFUSING,  // the peer broke a rule: it gets a close frame, and what it sends is dropped
     STATE_ANSWERING, // the peer's close frame came, ours goes out
     STATE_CLOSED,
 };
@@ -36,21 +36,21 @@ struct ws_client {
     struct ws_link *link;
     struct loop_timer *deadline; // of opening, of closing
     struct loop_timer *alive;
-    struct loop_timer *work; // what an API call left to do, on the next turn
+    struct loop_timer *work; // work that a call of the API left for the next turn
     char key[HANDSHAKE_KEY_SIZE];
     char protocol[HANDSHAKE_PROTOCOL_SIZE];
     struct buf text; // the answer to the handshake; then a message that comes in pieces
     struct frame_reader frames;
     struct buf held;       // read, and not handed out because of a pause
-    bool paused, read_due; // read_due: there may be something to read that no poll tells of
+    bool paused, read_due; // read_due: there may be bytes that no poll reports
     struct ws_silence silence;
     char at[WS_LINK_AT_SIZE];
     struct ws_outbox out;
-    struct err failed; // a write outside of a turn: the next one tells
+    struct err failed; // a write outside of a turn failed: the next turn reports it
     unsigned close_code;
     char close_reason[FRAME_REASON_MAX + 1];
     struct err close_err;
-    unsigned busy; // callbacks on the stack: freeing waits for them
+    unsigned busy; // callbacks on the stack: the memory is freed after them
     bool freed;
 };
 
@@ -111,7 +111,7 @@ static void finish(struct ws_client *c, const struct err *err)
 // The connection ended without a close frame.
 static void lost(struct ws_client *c, struct err *err)
 {
-    if (c->state > STATE_OPEN) { // everything was said, or nearly
+    if (c->state > STATE_OPEN) { // nothing more to say, or nearly
         finish(c, &c->close_err);
         return;
     }
@@ -207,7 +207,7 @@ void ws_client_close(struct ws_client *c, unsigned code, const char *reason)
     set_close(c, code, reason ? reason : "", reason ? strlen(reason) : 0);
     bool open = c->state == STATE_OPEN;
     begin_close(c, STATE_CLOSING, open ? CLOSE_MS : 0, &(struct err){0});
-    if (!open) // nobody to talk to yet
+    if (!open) // nobody to tell yet
         ws_link_free(TAKE_PTR(c->link));
 }
 
@@ -343,7 +343,7 @@ static void take_held(struct ws_client *c)
     take(c, held.data, held.len);
 }
 
-// Where the payload that comes next is to go; empty if it is only little, or may be something else.
+// Where to put the next payload. Empty if there is little of it, or if something else may come.
 static struct iovec find_place(struct ws_client *c)
 {
     size_t left = c->state == STATE_OPEN && c->config.on_place ? frame_reader_data_left(&c->frames) : 0, room = 0;
@@ -352,13 +352,13 @@ static struct iovec find_place(struct ws_client *c)
     return room >= PLACE_MIN ? (struct iovec){place, room} : (struct iovec){NULL, 0};
 }
 
-// False: nothing came, or all that is there, or the connection is lost.
+// False: nothing came, or all of it was read, or the connection is lost.
 static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
 {
     char data[WS_WAVE];
     struct iovec into[2] = {find_place(c), {data, 0}};
     bool placed = *ret_placed = into[0].iov_len > 0;
-    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a head or two: what else comes has a place of its own
+    into[1].iov_len = placed ? PLACE_TAIL : WS_WAVE; // a frame head or two; all other data goes to its place
     size_t want = into[0].iov_len + into[1].iov_len;
     int64_t n = placed ? ws_link_read(c->link, into, 2, err) : ws_link_read(c->link, &into[1], 1, err);
     if (n < 0)
@@ -374,7 +374,7 @@ static bool read_once(struct ws_client *c, bool *ret_placed, struct err *err)
     return (size_t)n == want || !c->link || !ws_link_drained(c->link);
 }
 
-// A turn's part. False: there is nothing to read now, or it is not wanted.
+// Reads as much as a turn may. False: nothing can be read now, or nothing is wanted.
 static bool read_some(struct ws_client *c)
 {
     struct err err = ERR_INIT;
@@ -390,7 +390,7 @@ static bool read_some(struct ws_client *c)
 
 static void read_turn(struct ws_client *c)
 {
-    c->read_due = read_some(c) && c->link && !ws_link_plain(c->link); // TLS may have more that no poll tells of
+    c->read_due = read_some(c) && c->link && !ws_link_plain(c->link); // TLS may have more bytes, which no poll reports
     if (c->read_due)
         arm_work(c);
 }
@@ -426,7 +426,7 @@ static void on_alive(void *ctx)
     if (c->state != STATE_OPEN)
         return;
     c->busy++;
-    if (c->paused) // deaf, by its own choice
+    if (c->paused) // it does not listen, by its own choice
         ws_silence_heard(&c->silence, now);
     bool waits = c->config.waits && c->config.waits(c->config.ctx);
     enum ws_silence_verdict v = ws_silence_ask(&c->silence, now, waits, &again);
@@ -435,7 +435,7 @@ static void on_alive(void *ctx)
         c->out.ping_due = true;
         arm_work(c);
     }
-    // Timers run before sockets: after a turn that took long, what would prove the peer alive may lie there unread.
+    // Timers run before sockets. After a long turn, bytes that prove the peer alive may still be unread.
     if (v == WS_SILENCE_DEAD)
         read_turn(c);
     if (v == WS_SILENCE_DEAD && c->state == STATE_OPEN && c->silence.pinged) {
@@ -531,7 +531,7 @@ int ws_client_record_copy(struct ws_client *c, const struct record_header *h, co
     int r = check_open(c, err);
     if (r == 0)
         r = queued(c, record_writer_copy(&c->out.queue.records, h, body, len, err));
-    // The other end has something to do while more is being queued. Where it does not take it, the turn tries again.
+    // The other end can work while more is queued. If the socket takes nothing now, the turn tries again.
     if (!much && ws_client_queued(c) >= PUSH_MIN && c->state == STATE_OPEN && !ws_outbox_pending(&c->out))
         (void)ws_outbox_flush(&c->out, c->link, &c->failed);
     return r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a websocket client is made with, and a copy of it as the client keeps it.
+// The configuration of a websocket client, and the client's own copy of it.
 #pragma once
 
 #include "common/wire/handshake.h"
@@ -16,12 +16,12 @@ struct ws_client_config {
     struct ws_tls *tls;             // NULL = none
     const char *server_name;        // for TLS; NULL = the host of the address
     struct ws_addresses *addresses; // of the host, kept and borrowed; NULL = its own
-    bool mask_always;               // false: a zero key where the traffic is encrypted or stays on the host
+    bool mask_always;               // false: a zero key if the traffic is encrypted or stays on the host
     int64_t open_ms;                // until on_open; 0 = 10 s
     int64_t ping_ms;                // silence before a ping; 0 = 10 s
     int64_t pong_ms;                // silence after it before the connection counts as dead; 0 = 10 s
-    // Whether somebody waits for the peer, which is then asked sooner whether it is there (ws_silence.h). Asked
-    // inside of calls. NULL = never.
+    // Whether somebody waits for the peer. If so, the peer is pinged sooner (ws_silence.h). Called inside of other
+    // calls. NULL = never.
     bool (*waits)(void *ctx);
     size_t max_message; // a longer one is refused with 1009; 0 = 64 MiB
     size_t max_queue;   // bytes that may wait to be sent; 0 = 256 MiB
@@ -31,19 +31,20 @@ struct ws_client_config {
     // messages are refused with 1003.
     void (*on_open)(void *ctx, const char *subprotocol); // "" = none
     void (*on_data)(void *ctx, const char *data, size_t len, bool end);
-    // Where the next bytes of a binary message may be put: on_data gets them there. NULL: nowhere. May be NULL itself.
+    // Where to put the next bytes of a binary message; on_data then gets them there. It returns NULL if it has no
+    // place. May be NULL.
     char *(*on_place)(void *ctx, size_t *ret_room);
     void (*on_message)(void *ctx, bool text, const char *data, size_t len);
     void (*on_drained)(void *ctx); // below WS_LOW_MARK again after WS_HIGH_MARK; may be NULL
-    // Once, the last of all; also if it never opened. code: of the peer's close frame or of ours, 1006 if the
-    // connection just ended. err: what went wrong, code 0 after an orderly end.
+    // The last callback, exactly once, also if the connection never opened. code: from the peer's close frame or ours;
+    // 1006 if the connection just ended. err: the error; its code is 0 after an orderly end.
     void (*on_close)(void *ctx, unsigned code, const char *reason, const struct err *err);
     void *ctx;
 };
 
-// With strings of its own, and what is not said filled in.
+// A copy with its own strings, and with defaults for the fields that are not set.
 struct ws_client_config ws_client_config_copy(const struct ws_client_config *config);
-// Writes what opens the connection, with a key of its own.
+// Writes the request that opens the connection, with a new key.
 int ws_client_config_request(const struct ws_client_config *config, const char *host, char key[HANDSHAKE_KEY_SIZE],
                              struct buf *out, struct err *err);
 void ws_client_config_done(struct ws_client_config *config);

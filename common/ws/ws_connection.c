@@ -35,7 +35,7 @@ void ws_connection_known(struct ws_connection *c)
     leave_strangers(c);
 }
 
-// The kernel tells ws_preread.h of its end, and then it is libwebsockets' turn.
+// Ends the oldest stranger. The kernel reports the end to ws_preread.c, which then lets libwebsockets close it.
 void ws_connections_end_stranger(struct ws_server *server)
 {
     struct ws_connection *oldest = CONTAINER_OF(server->strangers.next, struct ws_connection, stranger);
@@ -44,7 +44,7 @@ void ws_connections_end_stranger(struct ws_server *server)
     shutdown(oldest->fd, SHUT_RDWR);
 }
 
-// libwebsockets' own ways to do that need it to be awake, or wait for what the peer does not read.
+// libwebsockets' own ways to hang up need it to be awake, or wait for data that the peer does not read.
 static void hang_up(struct ws_connection *c)
 {
     c->hung_up = true;
@@ -59,7 +59,8 @@ void ws_connection_hang_up(struct ws_connection *c)
         list_append(&c->server->ending, &c->ending);
 }
 
-// The loop does not wait before the next turn: those that are hung up here are for libwebsockets to end.
+// Hangs up before the loop waits. libwebsockets ends these connections in the next turn, for which the loop does not
+// wait.
 void ws_connections_begin(struct ws_server *server)
 {
     struct list *l;
@@ -89,7 +90,7 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws
         c->wsi = wsi;
         return c;
     }
-    if (server->adopted == adopted) { // it was not even begun; else it is told of the end
+    if (server->adopted == adopted) { // not even begun; otherwise an event reports its end
         ws_connection_known(c);
         list_remove(&c->link);
         server->counters.connections--;

@@ -4,12 +4,12 @@
 
 #include "common/ws/ws_server_state.h"
 
-// The socket is libwebsockets' to close from here on. NULL: it has ended.
+// From here on, libwebsockets closes the socket. NULL: it has ended.
 struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws_stage stage);
 void ws_connection_known(struct ws_connection *c);          // it has a request, or ends
-void ws_connections_end_stranger(struct ws_server *server); // the oldest one: there has to be one
+void ws_connections_end_stranger(struct ws_server *server); // ends the oldest one; there must be one
 
-// Ends it without a word, before the next turn or behind it: libwebsockets needs 50 us to close one.
+// Ends it without a close frame, before the next turn or later: libwebsockets needs 50 us to close one.
 void ws_connection_hang_up(struct ws_connection *c);
 void ws_connections_begin(struct ws_server *server); // before each turn
 

@@ -14,7 +14,7 @@
 struct
 try {
     struct ws_dial *dial;
-    int fd; // -1: it is over
+    int fd; // -1: this attempt is over
     struct loop_poll *poll;
     struct loop_timer *limit;
 };
@@ -26,7 +26,7 @@ struct ws_dial {
     struct try tries[WS_ADDRESSES_MAX];
     size_t begun, open;
     struct loop_timer *next;
-    int error; // of the last one that failed
+    int error; // error of the last attempt that failed
 };
 
 static void end(struct try *t)
@@ -36,7 +36,7 @@ static void end(struct try *t)
     file_close(&t->fd);
 }
 
-// The next one begins at once; where there is none the last to end tells.
+// The next attempt begins at once. If there is none, the last attempt to end reports the error.
 static void failed(struct try *t, int error)
 {
     struct ws_dial *d = t->dial;
@@ -92,7 +92,7 @@ static void begin(struct ws_dial *d, size_t i)
         failed(t, errno);
         return;
     }
-    loop_poll_set(t->poll, LOOP_WRITE, &err); // an error shows in the next turn
+    loop_poll_set(t->poll, LOOP_WRITE, &err); // the next turn reports an error
     t->limit = loop_timer_new(d->loop, on_limit, t);
     loop_timer_arm(t->limit, WS_DIAL_CONNECT_MS);
     if (d->begun < d->config.n)

@@ -6,8 +6,8 @@
 #include "common/ws/ws_addresses.h"
 
 enum {
-    WS_DIAL_NEXT_MS = 250,     // until the next address is begun beside
-    WS_DIAL_CONNECT_MS = 3000, // for each: the kernel's own pauses grow, those of a new try are short
+    WS_DIAL_NEXT_MS = 250,     // then the next address is tried in parallel
+    WS_DIAL_CONNECT_MS = 3000, // for each attempt: the kernel's own pauses grow, those of a new attempt are short
 };
 
 struct ws_dial;
@@ -15,7 +15,7 @@ struct ws_dial;
 struct ws_dial_config {
     const struct ws_address *list; // copied
     size_t n;                      // 1 to WS_ADDRESSES_MAX
-    // One of the two, once, from the loop. The descriptor is the callee's.
+    // One of the two is called once, from the loop. The callee owns the descriptor.
     void (*connected)(void *ctx, int fd, size_t which);
     void (*failed)(void *ctx, int error); // the errno of the last one
     void *ctx;
@@ -23,4 +23,4 @@ struct ws_dial_config {
 
 struct ws_dial *ws_dial_new(struct loop *loop, const struct ws_dial_config *config);
 void ws_dial_free(struct ws_dial *d);                  // accepts NULL; may be called in a callback
-bool ws_dial_tried(const struct ws_dial *d, size_t i); // it was begun
+bool ws_dial_tried(const struct ws_dial *d, size_t i); // the attempt was begun

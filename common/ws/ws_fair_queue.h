@@ -27,8 +27,8 @@ struct ws_owner *ws_fair_queue_owner(struct ws_fair_queue *q, const char *name, 
 void ws_owner_unref(struct ws_owner *o);
 
 // `ready` belongs to the session. It is in its owner's list until it leaves or is next.
-void ws_owner_ready(struct ws_owner *o, struct list *ready); // behind the owner's others; once
+void ws_owner_ready(struct ws_owner *o, struct list *ready); // after the owner's other sessions; once
 void ws_owner_leave(struct ws_owner *o, struct list *ready);
-struct list *ws_fair_queue_next(struct ws_fair_queue *q); // which leaves. NULL: none is ready
+struct list *ws_fair_queue_next(struct ws_fair_queue *q); // takes the session out. NULL: none is ready
 void ws_fair_queue_spend(struct ws_fair_queue *q,
-                         size_t bytes); // after each one, even if the session has a new owner now
+                         size_t bytes); // call it after each session, even if the session has a new owner now

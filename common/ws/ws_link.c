@@ -25,7 +25,7 @@ struct ws_link {
     struct ws_link_config config; // its strings are owned
     char *host_header;
     enum phase phase;
-    struct ws_addresses *own; // where the owner has none
+    struct ws_addresses *own; // if the owner has none
     bool looks;               // the name is being looked up
     struct ws_address list[WS_ADDRESSES_MAX];
     size_t n_list;
@@ -38,7 +38,7 @@ struct ws_link {
     struct loop_timer *later; // fails from the loop
     struct err err;
     int wanted;
-    bool read_waits_write; // TLS: reading goes on when the socket is writable
+    bool read_waits_write; // TLS: reading continues when the socket is writable
 };
 
 static void on_events(void *ctx, int events);
@@ -114,7 +114,7 @@ static void set_poll(struct ws_link *l)
         events = LOOP_READ;
     else if (l->read_waits_write && (events & LOOP_READ))
         events |= LOOP_WRITE;
-    loop_poll_set(l->poll, events, &err); // an error shows in the next read or write
+    loop_poll_set(l->poll, events, &err); // the next read or write returns an error
 }
 
 static void on_connected(void *ctx, int fd, size_t which);

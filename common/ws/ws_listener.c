@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accepts by itself and hands the sockets to libwebsockets: its own listener knows neither an upper bound nor a reason
-// that it could give for a failure.
+// Accepts connections itself and hands the sockets to libwebsockets. The listener of libwebsockets has no upper bound,
+// and gives no reason for a failure.
 #include "common/ws/ws_listener.h"
 
 #include "common/base/file.h"
@@ -23,7 +23,7 @@
 
 #define ACCEPTS_A_TURN 32 // 1 ms, if each takes the place of another one
 #define RETRY_MS 100
-// We only serve: the authorities of this machine, a hundred and more, would be read for a client that there is not.
+// We only serve. So we do not read the authorities of this machine, a hundred and more, which only a client needs.
 #define TLS_OPTIONS                                                                  \
     (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX | \
      LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS)
@@ -37,7 +37,7 @@ static void socket_tune(int fd, bool is_unix)
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
-// Those that have said nothing yet make room.
+// Strangers that have sent nothing yet make room.
 static bool has_room(struct ws_server *server)
 {
     return server->counters.connections + ws_preread_count(server->preread) < server->config.max_connections ||
@@ -56,7 +56,7 @@ static void on_acceptable(void *ctx, int events)
         if (fd < 0) {
             if (errno == EAGAIN)
                 return;
-            loop_poll_set(l->poll, 0, &err); // no descriptors: it would be readable for ever
+            loop_poll_set(l->poll, 0, &err); // no descriptors: the socket would stay readable for ever
             loop_timer_arm(l->retry, RETRY_MS);
             return;
         }
@@ -98,7 +98,7 @@ static int listen_unix(struct ws_listener *l, const char *address, struct err *e
     if (lstat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
         if (rundir_is_alive(path))
             return cannot(err, address, "another program already does");
-        unlink(path); // its owner had no time to
+        unlink(path); // its owner had no time to remove it
     }
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0)
@@ -159,7 +159,7 @@ static int listen_tcp(struct ws_listener *l, const char *address, struct err *er
     bool bracket = len > 2 && host[0] == '[' && host[len - 1] == ']';
     if (bracket)
         host[len - 1] = '\0';
-    // ":port": dual-stack where there is IPv6, else IPv4
+    // ":port": dual-stack if there is IPv6, otherwise IPv4
     const char *tries[] = {len ? host + bracket : "::", len ? NULL : "0.0.0.0", NULL};
     int r = -1;
     for (size_t i = 0; tries[i] && r < 0; i++) {
@@ -175,7 +175,8 @@ static int listen_tcp(struct ws_listener *l, const char *address, struct err *er
 static int vhost_new(struct ws_listener *l, bool tls, struct err *err)
 {
     struct ws_server *server = l->server;
-    // It pings and hangs up by itself else, with a timer for each connection in a list that it walks to set one.
+    // Otherwise libwebsockets pings and hangs up by itself, with a timer for each connection, in a list that it walks
+    // to set a timer.
     static const lws_retry_bo_t no_watch = {0};
     struct lws_context_creation_info info = {.port = CONTEXT_PORT_NO_LISTEN_SERVER,
                                              .vhost_name = "cadre", // is not copied

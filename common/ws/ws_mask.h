@@ -11,4 +11,4 @@ struct ws_mask {
 };
 
 void ws_mask_next(struct ws_mask *m, uint8_t key[4]);
-void ws_mask_random(void *out, size_t len); // straight from the kernel; aborts where it has none
+void ws_mask_random(void *out, size_t len); // straight from the kernel; aborts if the kernel has none

@@ -53,14 +53,14 @@ bool ws_outbox_pending(const struct ws_outbox *o)
     return o->data != NULL;
 }
 
-// Room for a payload, with some in front for the header.
+// Allocates room for a payload, with room before it for the header.
 static char *frame_alloc(struct ws_outbox *o, size_t size)
 {
     o->data = xmalloc(FRAME_HEADER_MAX + size);
     return o->data + FRAME_HEADER_MAX;
 }
 
-// The header goes in front of the first stretch of the payload, which lies behind the room for it.
+// The header goes before the first stretch of the payload. The room before the payload is for it.
 static void frame_encode(struct ws_outbox *o, const struct ws_chunk *chunk)
 {
     char *payload = o->data + FRAME_HEADER_MAX;
@@ -68,7 +68,7 @@ static void frame_encode(struct ws_outbox *o, const struct ws_chunk *chunk)
     size_t head = frame_header_size(chunk->len, true);
     if (!o->frame.n)
         gather_add(&o->frame, payload, chunk->len, NULL);
-    if (!o->zero_mask) { // then the payload is all in one stretch
+    if (!o->zero_mask) { // then all of the payload is in one stretch
         ws_mask_next(&o->mask, key);
         frame_mask(payload, chunk->len, key, 0);
     }

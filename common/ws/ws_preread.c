@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where connections wait until the first line of their request is there; with TLS, until they begin a handshake.
-// libwebsockets keeps those without a request in lists that it walks for each new one, so thousands that say nothing
-// would stop the loop. Here one of them costs a descriptor and a few bytes, in no list that anybody walks. Who waits
-// for too long, or takes the place of others, is dropped, oldest first: a client sends its request at once, so those
-// that have been silent longest are the least likely to want something.
+// Connections wait here until the first line of their request is there; with TLS, until they begin a handshake.
+// libwebsockets keeps connections without a request in lists, and walks these lists for each new one. So thousands of
+// silent connections would stop the loop. Here, a silent connection costs a descriptor and a few bytes, and is in no
+// list that is walked. A connection that waits for too long, or takes the place of others, is dropped, oldest first. A
+// client sends its request at once, so the connections that have been silent longest are the least likely to send one.
 //
-// libwebsockets decodes a path and takes "/../" out of it, and does not say what was sent. So the line is read here
-// first, without taking it: from the socket, or, once the handshake with TLS is done, from the OpenSSL object. A client
-// sends it in one piece; over TLS it has to be in one record.
+// libwebsockets decodes a path, takes "/../" out of it, and does not report what was sent. So this module reads the
+// line first, and leaves it in place: in the socket, or, after a handshake with TLS, in the OpenSSL object. A client
+// sends the line in one piece; over TLS, it must be in one record.
 //
-// The answer to the first message of a handshake takes half a millisecond, so few are answered in a turn of the loop.
-// Until all of that message is there, the connection waits here. Otherwise, a client could send all but the last byte
-// on hundreds of connections, and then all last bytes at once. If the server asks for another key, the client sends the
-// message again, when OpenSSL has the connection already: it cannot wait then, so all but a few in a turn are refused.
+// The answer to the first message of a handshake takes half a millisecond, so only a few are answered in a turn of the
+// loop. The connection waits here until all of this message is there. Otherwise, a client could send all but the last
+// byte on hundreds of connections, and then all last bytes at once. If the server asks for another key, the client
+// sends the message again. OpenSSL then has the connection already, and it cannot wait. So all but a few of these are
+// refused in each turn.
 //
-// libwebsockets reads a stranger's connection only when it is told to, until there is a request. It would read, or end,
-// all that have something to say in one turn, and each takes 15 to 60 us: 50 ms for a thousand that hang up together.
+// Before there is a request, libwebsockets reads a stranger's connection only when it is told to. Otherwise, it would
+// read, or end, all connections with something to read in one turn. Each takes 15 to 60 us: 50 ms for a thousand that
+// hang up together.
 #include "common/ws/ws_preread.h"
 
 #include "common/base/file.h"
@@ -34,25 +36,25 @@
 #include <unistd.h>
 
 enum {
-    BUCKETS = 256, // that addresses fall into
+    BUCKETS = 256, // addresses are hashed into these
     READY_MAX = 64,
     WAITING_MAX = 4096,
     STRANGERS_MAX = 1024,
     RECORD_MAX = 16384, // bytes of a TLS record
     SHARE = 4,          // a part of all connections, and an address's part of those
     TLS_HEAD = 5,       // bytes of a TLS record: type, version, length
-    TURN_WORK = 64,     // of one turn, 2 ms at most:
+    TURN_WORK = 64,     // for one turn, 2 ms at most:
     HELLO_WORK = 32,    // the first message of a handshake
     REQUEST_WORK = 16,  // or the last one
-    PIECE_WORK = 4,     // what a stranger sends besides, or its end
+    PIECE_WORK = 4,     // any other data of a stranger, or its end
     SECOND_HELLOS = 2,  // in one turn
     NEW_KEYS = 8,       // in one turn, of all connections
     LATE_A_TURN = 16,
-    REQUEST_TIMES = 3, // as long as for the first line
+    REQUEST_TIMES = 3, // times the limit for the first line
 };
 
-#define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // tells of each piece once
-#define ADOPTED ((uint64_t)1)                    // of what an event is about: a ws_connection
+#define ARRIVES (EPOLLIN | EPOLLRDHUP | EPOLLET) // reports each piece once
+#define ADOPTED ((uint64_t)1)                    // set in the data of an event that is about a ws_connection
 
 struct ws_preread {
     struct ws_server *server;
@@ -60,9 +62,9 @@ struct ws_preread {
     struct loop_poll *poll;
     struct loop_timer *late;
     struct loop_timer *again;            // armed while some of `ready` wait for the next turn
-    struct epoll_event ready[READY_MAX]; // whose turn it is, from `at` up to n_ready; 0: it has ended meanwhile
+    struct epoll_event ready[READY_MAX]; // events of this turn, from `at` up to n_ready; 0: the connection has ended
     int at, n_ready;
-    int left, second_hellos, new_keys; // of the work of this turn
+    int left, second_hellos, new_keys; // what is left of this turn's budget
     struct list waiting, of[BUCKETS];  // oldest first
     unsigned n, n_of[BUCKETS];
 };
@@ -112,7 +114,7 @@ static void arm(struct ws_preread *p)
         loop_timer_arm(p->late, MAX(until - now(p), (int64_t)0));
 }
 
-// The socket is the caller's from here on.
+// Releases the socket to the caller.
 static int let_go(struct ws_preread *p, struct waiting *w)
 {
     int fd = w->fd;
@@ -127,7 +129,7 @@ static int let_go(struct ws_preread *p, struct waiting *w)
     return fd;
 }
 
-// By a reset, which leaves nothing in the kernel.
+// Ends it by a reset, which leaves nothing in the kernel.
 static void drop(struct ws_preread *p, struct waiting *w)
 {
     const struct linger at_once = {.l_onoff = 1};
@@ -159,7 +161,7 @@ static void on_late(void *ctx)
     arm(p);
 }
 
-// An address is all of the 64 bits that one owner of IPv6 addresses has.
+// For IPv6, an address is the 64 bits that one owner has.
 static unsigned bucket_of(int fd)
 {
     union {
@@ -200,7 +202,7 @@ bool ws_preread_take(struct ws_listener *l, int fd)
     return true;
 }
 
-// One that sends its request slowly, or never ends its TLS handshake, goes for one that begins.
+// A stranger that sends its request slowly, or never ends its TLS handshake, makes room for a new one.
 static void make_room(struct ws_server *server)
 {
     unsigned max = MIN(MAX(server->config.max_connections / SHARE, 1u), (unsigned)STRANGERS_MAX);
@@ -208,7 +210,7 @@ static void make_room(struct ws_server *server)
         ws_connections_end_stranger(server);
 }
 
-// The first message of a handshake has to be in one record.
+// The first message of a handshake must be in one record.
 static enum request_line check_record(const unsigned char *data, size_t len)
 {
     if (data[0] != SSL3_RT_HANDSHAKE)
@@ -228,7 +230,7 @@ static enum request_line check(const struct ws_listener *l, const char *text, si
     return l->tls ? check_record((const unsigned char *)text, len) : request_line_check(text, len);
 }
 
-// Returns how much work that was.
+// Returns its cost.
 static int take(struct ws_preread *p, struct waiting *w, bool ends)
 {
     struct ws_listener *l = w->listener;
@@ -251,7 +253,7 @@ static int take(struct ws_preread *p, struct waiting *w, bool ends)
     return l->tls ? HELLO_WORK : REQUEST_WORK;
 }
 
-// What libwebsockets has
+// State of connections that libwebsockets has
 
 enum data { OWNER, BEGUN };
 
@@ -280,7 +282,7 @@ void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx)
     SSL_CTX_set_client_hello_cb(ctx, on_client_hello, server);
 }
 
-// libwebsockets reads on once the handshake is done, if it is not held back.
+// After the handshake, libwebsockets would read on at once. This holds it back.
 static void on_handshake(const SSL *ssl, int where, int ret)
 {
     struct ws_connection *c = SSL_get_ex_data(ssl, index_of(OWNER));
@@ -291,9 +293,10 @@ static void on_handshake(const SSL *ssl, int where, int ret)
     lws_rx_flow_control(c->wsi, 0);
 }
 
-// Behind the handshake, a client may want new keys (KeyUpdate), or in vain another handshake. OpenSSL deals with all
-// that came of these in one read, and a megabyte of them takes it a second. An honest client wants new keys after some
-// 100 GB, so one of many is cut off: OpenSSL takes what comes then for bytes behind the end.
+// After the handshake, a client may ask for new keys (KeyUpdate), or for another handshake, which it does not get.
+// OpenSSL handles all such messages that have come in one read, and a megabyte of them takes it a second. An honest
+// client asks for new keys after about 100 GB. So a connection with many of them is cut off: OpenSSL then treats the
+// bytes that follow as bytes after the end.
 static void on_record(int sent, int version, int type, const void *data, size_t len, SSL *ssl, void *ctx)
 {
     struct ws_connection *c = SSL_get_ex_data(ssl, index_of(OWNER));
@@ -347,23 +350,23 @@ void ws_preread_forget(struct ws_connection *c)
     if (!c->server->preread)
         return;
     forget(c->server->preread, (uintptr_t)c | ADOPTED);
-    arm(c->server->preread); // for the next of the strangers; or for none, so that an idle process sleeps
+    arm(c->server->preread); // for the next stranger; without one, the timer stops, so an idle process sleeps
 }
 
-// It may end the connection.
+// This may end the connection.
 static void serve(const struct ws_preread *p, struct ws_connection *c)
 {
     lws_service_fd(p->server->context, &(struct lws_pollfd){.fd = c->fd, .events = LWS_POLLIN, .revents = LWS_POLLIN});
 }
 
-// The kernel tells of what has come meanwhile, too.
+// The kernel also reports bytes that have come meanwhile.
 static void wait_again(struct ws_preread *p, struct ws_connection *c)
 {
     lws_rx_flow_control(c->wsi, 0);
     watch(p, c, EPOLL_CTL_MOD);
 }
 
-// What can be read, without taking it. 0 = nothing now, below 0 = there will be no more.
+// Returns how many bytes can be read, and leaves them in place. 0 = nothing now, below 0 = nothing will come.
 static ssize_t peek(const struct ws_connection *c, char text[RECORD_MAX])
 {
     SSL *ssl = lws_get_ssl(c->wsi);
@@ -375,12 +378,12 @@ static ssize_t peek(const struct ws_connection *c, char text[RECORD_MAX])
     ERR_clear_error();
     int n = SSL_peek(ssl, text, RECORD_MAX);
     int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(ssl, n);
-    ERR_clear_error(); // libwebsockets looks at the same list
+    ERR_clear_error(); // libwebsockets looks at the same queue of errors
     bool none = why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE;
     return n > 0 ? n : none - 1;
 }
 
-// Whether something comes behind the head of the request in what was read next of it.
+// Whether bytes follow the head of the request. `text` is the next piece of the request.
 static bool has_more_than_a_head(struct ws_connection *c, const char *text, size_t len)
 {
     static const char end[] = "\r\n\r\n";
@@ -390,9 +393,9 @@ static bool has_more_than_a_head(struct ws_connection *c, const char *text, size
     return i < len;
 }
 
-// libwebsockets takes all that was read. It is served once more for what came behind the request, which it keeps, and
-// for nothing else: the first time may have sent the answer, and what the client sends then is its first frame, which
-// is not libwebsockets' to read. The connection may have ended in between.
+// libwebsockets takes all bytes that were read, and keeps those after the request. It is served once more for these
+// bytes, and not again: the first service may have sent the answer, and the client's next bytes are then its first
+// frame, which libwebsockets must not read. The connection may have ended in between.
 static int read_piece(struct ws_preread *p, struct ws_connection *c, const struct epoll_event *e)
 {
     char text[RECORD_MAX];
@@ -431,7 +434,7 @@ static int shake_hands(struct ws_preread *p, struct ws_connection *c, const stru
     return REQUEST_WORK;
 }
 
-// Returns how much work that was.
+// Returns its cost.
 static int on_event(struct ws_preread *p, const struct epoll_event *e)
 {
     void *about = (void *)(uintptr_t)(e->data.u64 & ~ADOPTED);
@@ -443,7 +446,7 @@ static int on_event(struct ws_preread *p, const struct epoll_event *e)
     return c->stage == WS_HANDSHAKE ? shake_hands(p, c, e) : read_piece(p, c, e);
 }
 
-// The kernel tells of each piece once, so those whose turn has not come stay in the list.
+// The kernel reports each piece once, so events that are over this turn's budget stay in the list.
 static void go_on(void *ctx)
 {
     struct ws_preread *p = ctx;

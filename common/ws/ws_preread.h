@@ -11,11 +11,12 @@ void ws_preread_free(struct ws_server *server);
 void ws_preread_begin(struct ws_server *server); // before each turn
 void ws_preread_clear(struct ws_preread *p);
 unsigned ws_preread_count(const struct ws_preread *p);
-bool ws_preread_take(struct ws_listener *l, int fd); // adopts it once it says something; false: it cannot
-bool ws_preread_drop_oldest(struct ws_preread *p);   // false: there is none
+// Passes it to libwebsockets when it sends something. False: it cannot.
+bool ws_preread_take(struct ws_listener *l, int fd);
+bool ws_preread_drop_oldest(struct ws_preread *p); // false: there is none
 
-// Lets libwebsockets have it (ws_connection_adopt()). `refused`: the path of its request is not taken. With TLS, the
-// first line of the request is read behind the handshake.
+// Hands it to libwebsockets (ws_connection_adopt()). `refused`: the path of its request is not accepted. With TLS, the
+// first line of the request is read after the handshake.
 void ws_preread_adopt(struct ws_listener *l, int fd, bool refused);
 void ws_preread_watch(struct ws_server *server, SSL_CTX *ctx); // of a listener with TLS
-void ws_preread_forget(struct ws_connection *c);               // it ends
+void ws_preread_forget(struct ws_connection *c);               // the connection ends

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { FREE_MAX = 4096 }; // so much of an answer can be queued even if no memory is left
+enum { FREE_MAX = 4096 }; // this much of an answer can be queued even if no memory is left
 
 struct message {
     struct list link;

@@ -16,30 +16,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BYTES_A_TURN ((size_t)512 << 10) // of all connections: then those that are still to be read wait for the next
-#define BYTES_MIN ((size_t)8 << 10)      // one that is read counts as so much at least
+#define BYTES_A_TURN ((size_t)512 << 10) // of all connections; the others wait for the next turn
+#define BYTES_MIN ((size_t)8 << 10)      // each read counts as at least this much
 #define PLACE_TAIL ((size_t)4 << 10)
 
 enum {
-    READY_MAX = 64, // that the kernel tells of at a time ...
+    READY_MAX = 64, // events that the kernel reports at a time ...
     ASKS_A_TURN = 16,
 };
 
-// libuv watches a descriptor for one owner, who is libwebsockets: so they are in an epoll instance of their own, which
-// libuv watches. It tells of what arrives once: who is to be read is in `queue` until nothing is left to read.
+// libuv watches a descriptor for one owner only, and libwebsockets is this owner. So the descriptors are also in an
+// epoll instance of their own, which libuv watches. It reports each arrival once, so a reader stays in `queue` until
+// nothing is left to read.
 struct ws_readers {
     int epoll;
     struct loop_poll *poll;
     struct ws_fair_queue queue;
     uint64_t turn;
     size_t left;       // bytes of this turn
-    struct list later; // those that were read in this turn, and are to be read again
+    struct list later; // readers that were read in this turn, and have more to read
     int bell;          // an event that makes the next turn come at once ...
     bool rung;
-    struct list fresh; // those that are new since the last turn: libwebsockets still has what came with the request
+    struct list fresh; // new readers since the last turn: libwebsockets still has the bytes that came with the request
 };
 
-// Each is read once in a turn.
+// A reader is read once in a turn.
 static void note_ready(struct ws_reader *r)
 {
     struct ws_readers *all = r->connection->server->readers;
@@ -59,10 +60,10 @@ static void ring(struct ws_readers *all)
         return;
     all->rung = true;
     if (eventfd_write(all->bell, 1) < 0)
-        abort(); // it takes more of them than there will be turns
+        abort(); // only after more turns than there will be
 }
 
-// Who is not watched is not in the set: of a hang-up it would tell all the time.
+// A reader that is not watched is not in the set: otherwise the kernel would report a hang-up all the time.
 static void watch(struct ws_reader *r)
 {
     struct ws_readers *all = r->connection->server->readers;
@@ -75,7 +76,7 @@ static void watch(struct ws_reader *r)
     ring(all);
     int op = watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     if (epoll_ctl(all->epoll, op, r->connection->fd, &e) < 0 && watched)
-        r->unwatched(r); // better gone than deaf
+        r->unwatched(r); // ending it is better than never hearing from it
 }
 
 void ws_reader_want(struct ws_reader *r, bool wanted)
@@ -88,7 +89,7 @@ static ssize_t read_socket(struct ws_reader *r, struct iovec into[2])
 {
     bool placed = into[0].iov_len > 0;
     if (placed)
-        into[1].iov_len = MIN(into[1].iov_len, PLACE_TAIL); // a head or two: what else comes has a place of its own
+        into[1].iov_len = MIN(into[1].iov_len, PLACE_TAIL); // a frame head or two; all other data goes to its place
     struct msghdr m = {.msg_iov = into + !placed, .msg_iovlen = placed ? 2 : 1};
     ssize_t n = recvmsg(r->connection->fd, &m, 0);
     bool none = n < 0 && errno == EAGAIN, interrupted = n < 0 && errno == EINTR;
@@ -105,7 +106,7 @@ static ssize_t read_tls(struct ws_reader *r, const struct iovec into[2])
     ERR_clear_error();
     int n = SSL_read(r->ssl, to->iov_base, (int)MIN(to->iov_len, (size_t)INT_MAX));
     int why = n > 0 ? SSL_ERROR_NONE : SSL_get_error(r->ssl, n);
-    ERR_clear_error(); // libwebsockets looks at the same list
+    ERR_clear_error(); // libwebsockets looks at the same queue of errors
     r->more = n > 0;
     if (n > 0)
         return n;
@@ -135,7 +136,7 @@ static void heard_of(struct ws_reader *r, uint32_t events)
     note_ready(r);
 }
 
-// Whether the kernel told of any.
+// Whether the kernel reported any.
 static bool ask_kernel(struct ws_readers *all)
 {
     struct epoll_event ready[READY_MAX];
@@ -154,7 +155,7 @@ static bool ask_kernel(struct ws_readers *all)
     return any;
 }
 
-// Those that were read in an earlier turn, behind those that the kernel has just told of.
+// Readers of an earlier turn follow those that the kernel has just reported.
 static void read_again(struct ws_readers *all)
 {
     struct list batch = LIST_INIT(batch);
@@ -185,7 +186,7 @@ static void on_ready(void *ctx, int events)
     (void)ws_readers_look(ctx);
 }
 
-// The head of a record is not read by itself, and a connection that is silent keeps no buffers.
+// Saves a system call for the head of each record. A silent connection keeps no buffers.
 static void tls_begin(struct ws_reader *r)
 {
     SSL_set_read_ahead(r->ssl, 1);
@@ -204,8 +205,8 @@ void ws_reader_init(struct ws_reader *r, struct ws_connection *c, size_t (*read)
     list_append(&all->fresh, &r->fresh);
 }
 
-// What libwebsockets has read with the request, it hands over in the same turn. If it stopped before, that would be
-// lost. Before the next turn it can have read nothing else.
+// libwebsockets hands over the bytes that it has read with the request in the same turn. They would be lost if it
+// stopped before. It reads nothing else before the next turn.
 void ws_readers_begin(struct ws_server *server)
 {
     struct ws_readers *all = server->readers;
@@ -217,7 +218,7 @@ void ws_readers_begin(struct ws_server *server)
         if (r->ssl)
             tls_begin(r);
         lws_rx_flow_control(r->connection->wsi, 0);
-        lws_set_timeout(r->connection->wsi, NO_PENDING_TIMEOUT, 0); // it would not see what comes in time
+        lws_set_timeout(r->connection->wsi, NO_PENDING_TIMEOUT, 0); // it would not notice data that comes in time
         watch(r);
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes in on an open session is read here, with the codec of the client, and not by libwebsockets: one reader
-// keeps RFC 6455's rules whether there is TLS or not, and a long body goes from the socket, or from OpenSSL, to where
-// it belongs, without the buffer in between that libwebsockets has. libwebsockets keeps the socket and its TLS, writes
-// to it and watches over its life; it only never reads again (docs/adr/0008-reading-past-libwebsockets.md).
+// Reads the data of open sessions with the client's codec, and not with libwebsockets. So one reader keeps the rules of
+// RFC 6455, with TLS and without. A long body goes from the socket, or from OpenSSL, straight to its place, and not
+// through a buffer of libwebsockets. libwebsockets keeps the socket and its TLS, writes to it and watches whether it is
+// alive. It only never reads again (docs/adr/0008-reading-past-libwebsockets.md).
 #include "common/ws/ws_receiver.h"
 
 #include "common/base/mem.h"
@@ -12,11 +12,11 @@
 
 #define READS_A_TURN 4 // into places, then others get a turn
 #define PLACE_MIN ((size_t)16 << 10)
-#define FRAME_BYTES ((size_t)256) // a frame takes as long as so many bytes, at least
+#define FRAME_BYTES ((size_t)256) // a frame counts as at least this many bytes
 
 enum {
     TLS_READS_A_TURN = 32,    // of a TLS record each, 16 KiB ...
-    TLS_READS_AMONG_MANY = 4, // ... while others are to be read, too
+    TLS_READS_AMONG_MANY = 4, // ... while other sessions have data, too
 };
 
 struct ws_receiver {
@@ -41,7 +41,7 @@ static void take_event(struct ws_session *s, const struct frame_event *e)
     case FRAME_EVENT_PING:
         s->receiver->on->ping(s, e->data, e->len);
         break;
-    case FRAME_EVENT_PONG: // something was heard, which is all
+    case FRAME_EVENT_PONG: // it only shows that the peer is alive
         break;
     case FRAME_EVENT_CLOSE:
         s->receiver->on->closed(s, e->code, e->data, e->len);
@@ -65,7 +65,7 @@ static void take(struct ws_session *s, char *data, size_t len)
     }
 }
 
-// Where the payload that comes next is to go; empty if it is only little, or may be something else.
+// Where to put the next payload. Empty if there is little of it, or if something else may come.
 static struct iovec find_place(struct ws_session *s)
 {
     const struct ws_server_config *config = &s->connection->server->config;
@@ -82,7 +82,7 @@ static void end(struct ws_session *s)
     s->receiver->on->ended(s);
 }
 
-// False: there is no more for now, or others get a turn first. *wave: bytes of what has no place of its own.
+// False: nothing more is there now, or others get a turn first. *wave: bytes without a place of their own.
 static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
 {
     struct ws_server *server = s->connection->server;
@@ -104,7 +104,7 @@ static bool read_once(struct ws_session *s, size_t *wave, size_t *bytes)
     return s->receiver->reader.ssl || (placed && (size_t)n == into[0].iov_len + into[1].iov_len);
 }
 
-// What came of a wave of short messages goes out before the next one is read.
+// The results of a wave of short messages go out before the next wave is read.
 static size_t read_turn(struct ws_reader *r, bool alone)
 {
     struct ws_session *s = CONTAINER_OF(r, struct ws_receiver, reader)->session;

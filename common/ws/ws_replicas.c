@@ -29,11 +29,11 @@ struct ws_replicas {
     struct replica list[WS_REPLICAS_MAX];
     size_t n;
     int64_t wait_ms; // until the next lookup
-    int64_t lost_ms; // when a link was
-    size_t most;     // addresses that the name has, or had ...
-    int64_t most_ms; // ... until then
+    int64_t lost_ms; // when a link was lost
+    size_t most;     // addresses that the name has, or had until ...
+    int64_t most_ms; // ... this time
     bool stopped;
-    bool told; // that the name has no address
+    bool told; // it was reported that the name has no address
 };
 
 static int parse_url(struct ws_replicas *r, const char *url, bool *ret_tls, struct err *err)
@@ -71,7 +71,7 @@ static size_t list_addresses(const struct addrinfo *found, const char *port, cha
     return n;
 }
 
-// A replica that is not named any more is given up when its link is down, not before. Returns how many were.
+// A replica whose address is gone is given up when its link is down, not before. Returns how many.
 static size_t drop_gone(struct ws_replicas *r, char list[][ADDRESS_SIZE], size_t n)
 {
     size_t before = r->n;
@@ -136,7 +136,7 @@ int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64
     return MIN(MIN(MAX(2 * last_ms, (int64_t)WS_REPLICAS_SOON_MS), most), look_ms);
 }
 
-// After last_ms, or 0 where something is new.
+// Plans the next lookup. last_ms: the pause before the last one, 0 if something is new.
 static void look_later(struct ws_replicas *r, int64_t last_ms)
 {
     r->wait_ms =
@@ -154,7 +154,7 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
         size_t n = list_addresses(found, r->port, list);
         note_most(r, n);
         calm = drop_gone(r, list, n) + add_new(r, list, n) == 0;
-    } else if (!r->told) { // all links stay: a name server that is away says nothing about the replicas
+    } else if (!r->told) { // all links stay: if the name server cannot be reached, this says nothing about the replicas
         r->config.unresolved(r->config.ctx, err);
     }
     r->told = !found;

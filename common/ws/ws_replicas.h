@@ -11,11 +11,12 @@
 
 enum {
     WS_REPLICAS_MAX = 16,
-    // Most between two lookups, less up to a half at random.
+    // The longest pause between two lookups, minus a random part of up to half.
     WS_REPLICAS_LOOK_MS = 30 * 1000,
-    WS_REPLICAS_SOON_MS = 1000,       // at first, and after a change; doubles
-    WS_REPLICAS_BRISK_MS = 30 * 1000, // so long after a loss it does not: the next replica is found within a second
-    WS_REPLICAS_FEW_MS = 3000,        // while fewer links are up than the name has, or lately had, addresses
+    WS_REPLICAS_SOON_MS = 1000, // at first, and after a change; doubles
+    // For this long after a loss, the pause does not double: the next replica is found within a second.
+    WS_REPLICAS_BRISK_MS = 30 * 1000,
+    WS_REPLICAS_FEW_MS = 3000, // while fewer links are up than the name has, or lately had, addresses
     WS_REPLICAS_LATELY_MS = 10 * 60 * 1000,
 };
 
@@ -23,24 +24,25 @@ struct ws_replicas;
 
 struct ws_replicas_config {
     const char *url;    // "wss://host:port", or "ws://host:port" without TLS
-    const char *ca_pem; // for wss: whom to trust; NULL = the system's certificates
+    const char *ca_pem; // for wss: the certificates to trust; NULL = the system's
     int64_t look_ms;    // 0 = WS_REPLICAS_LOOK_MS
-    bool patient;       // nobody waits for a link: lookups become rarer also while some are missing
-    // An address ("1.2.3.4:9443", "[::1]:9443") has come; what is returned is its link, NULL = none, ask again later.
-    void *(*add)(void *ctx, const char *address); // which is valid during the call
+    bool patient;       // nobody waits for a link: lookups become rarer even if links are missing
+    // A new address ("1.2.3.4:9443", "[::1]:9443"). Returns its link. NULL = none, ask again later.
+    void *(*add)(void *ctx, const char *address); // `address` is valid during the call
     bool (*up)(void *ctx, void *link);            // a link that is up stays, even if its address has gone from the name
     void (*remove)(void *ctx, void *link);        // ends it at once
-    void (*unresolved)(void *ctx, const struct err *err); // once, until there is an address again
+    // The name has no address. Called once, until there is one again.
+    void (*unresolved)(void *ctx, const struct err *err);
     void *ctx;
 };
 
-// Begins to look. The strings are copied. ERR_INVALID for a URL or certificates that make no sense.
+// Begins to look. The strings are copied. ERR_INVALID for a URL or certificates that are not valid.
 struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_config *config, struct err *err);
 void ws_replicas_free(struct ws_replicas *r);      // removes every link; accepts NULL
-void ws_replicas_look_soon(struct ws_replicas *r); // a link that was up was lost: has its replica gone elsewhere?
-void ws_replicas_stop(struct ws_replicas *r);      // looks no more, and neither adds nor removes
+void ws_replicas_look_soon(struct ws_replicas *r); // a link that was up is lost: its replica may have gone elsewhere
+void ws_replicas_stop(struct ws_replicas *r);      // looks no more, and neither adds nor removes links
 
-// How long to wait before the next lookup, at most. last_ms: before the last one. few: links are missing.
+// The longest time until the next lookup. last_ms: the time before the last lookup. few: links are missing.
 int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64_t look_ms);
 
 const char *ws_replicas_host(const struct ws_replicas *r);   // for the certificate; lives as long as this

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests. One a connection: what libwebsockets does with bytes that come behind a request whose answer takes its
-// time ranges from spinning to an assertion.
+// HTTP requests. One request for each connection: if bytes follow a request whose answer takes time, libwebsockets may
+// spin, or fail an assertion.
 #include "common/ws/ws_request.h"
 
 #include "common/base/mem.h"
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define PROTOCOLS_MAX 120 // what libwebsockets' own buffer for the list holds
+#define PROTOCOLS_MAX 120 // the size of libwebsockets' own buffer for the list
 
 enum {
-    FREE_MAX = 4096, // so much of an answer goes out even if no memory is left
+    FREE_MAX = 4096, // this much of an answer goes out even if no memory is left
     READS_A_TURN = 4,
     ROUNDS_MAX = 180 // an hour, of 20 s, for all of an answer
 };
@@ -82,7 +82,7 @@ void ws_request_for(struct ws_request *r, const char *name, unsigned weight)
         ws_reader_owner(r->reader, name, weight);
 }
 
-// Its owner need not answer it any more.
+// Its owner need not answer any more.
 static void disown(struct ws_request *r)
 {
     void (*gone)(void *ctx, struct ws_request *r) = TAKE_PTR(r->gone);
@@ -103,7 +103,7 @@ static const char *token_value(struct ws_request *r, enum lws_token_indexes toke
     int len = lws_hdr_total_length(wsi, token);
     if (len <= 0)
         return NULL;
-    char *value = arena_alloc(&r->arena, (size_t)len + 32); // its pieces are joined with more than is counted
+    char *value = arena_alloc(&r->arena, (size_t)len + 32); // joining its pieces takes more memory than is counted
     return lws_hdr_copy(wsi, value, len + 32, token) < 0 ? NULL : value;
 }
 
@@ -187,7 +187,7 @@ void *ws_request_owner(const struct ws_request *r)
     return r->gone_ctx;
 }
 
-// False for a method that is not spoken here.
+// False for a method that the server does not support.
 static bool read_line(struct ws_request *r)
 {
     char *path = NULL;
@@ -224,7 +224,7 @@ static int upgrade_refuse(struct ws_request *r, const struct err *err)
     send_now(c, &text, LWS_WRITE_HTTP_FINAL);
     c->server->counters.refused++;
     request_free(r);
-    return -1; // sends what is left of it, then closes
+    return -1; // libwebsockets sends the rest, then closes
 }
 
 static int bad(struct err *err, int status, const char *what)
@@ -298,7 +298,7 @@ static void hand_over(struct ws_request *r)
     lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
     if (r->reader)
         ws_reader_leave(r->reader);
-    lws_rx_flow_control(c->wsi, 0); // nothing more is wanted from it; on again when there is an answer
+    lws_rx_flow_control(c->wsi, 0); // nothing more is read from it; reading is on again when there is an answer
     if (config->on_http)
         config->on_http(config->ctx, r);
     else
@@ -313,7 +313,7 @@ static int answer_short(struct ws_request *r, int status, const char *text)
     return 0;
 }
 
-// curl among others waits for it before it sends a long body.
+// curl, for example, waits for it before it sends a long body.
 static bool expects_word(struct ws_request *r)
 {
     const char *value = ws_request_header(r, "expect");
@@ -340,7 +340,7 @@ static void unwatched(struct ws_reader *r)
     hang_up(r->connection->request);
 }
 
-// What has come of the body since libwebsockets read the head.
+// Reads the bytes of the body that came after libwebsockets read the head.
 static size_t read_body(struct ws_reader *reader, bool alone)
 {
     struct ws_connection *c = reader->connection;
@@ -495,10 +495,10 @@ static bool charge_answer(struct ws_request *r, size_t len)
 
 static void begin_answer(struct ws_request *r)
 {
-    ws_request_drop_body(r); // the answer may lie in it
+    ws_request_drop_body(r); // the answer may be in the body
     if (r->reader)
         ws_reader_leave(r->reader);
-    lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write where it does not read
+    lws_rx_flow_control(r->connection->wsi, 1); // libwebsockets does not write while it does not read
     lws_callback_on_writable(r->connection->wsi);
 }
 
@@ -506,7 +506,7 @@ void ws_request_respond(struct ws_request *r, int status, const char *content_ty
                         const void *body, size_t len)
 {
     if (r->answered)
-        abort(); // twice
+        abort(); // answered twice
     bool charged = charge_answer(r, len);
     if (!charged) {
         body = no_room;
@@ -520,7 +520,7 @@ void ws_request_respond(struct ws_request *r, int status, const char *content_ty
 void ws_request_respond_parts(struct ws_request *r, int status, const char *content_type, struct parts *body)
 {
     if (r->answered)
-        abort(); // twice
+        abort(); // answered twice
     if (charge_answer(r, parts_uncharged(body))) {
         write_head(r, status, content_type, NULL, body->len);
         parts_move(&r->rest, body);
@@ -544,14 +544,15 @@ int ws_request_writable(struct ws_connection *c)
     struct ws_request *r = c->request;
     if (!r || !r->answered)
         return 0;
-    lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0); // for more of the body, which it takes what comes behind it for
+    // This ends the timeout for more of the body: libwebsockets takes bytes after the request for that.
+    lws_set_timeout(c->wsi, NO_PENDING_TIMEOUT, 0);
     size_t n = fill(r, (char *)c->server->scratch + LWS_PRE, RECORD_MESSAGE);
     r->sent += n;
     if (lws_write(c->wsi, c->server->scratch + LWS_PRE, n, LWS_WRITE_HTTP) < 0)
         return -1;
     c->server->counters.bytes_out += n;
     if (r->sent == r->answer.len + r->rest.len)
-        return -1; // sends what is left of it, then closes
+        return -1; // libwebsockets sends the rest, then closes
     lws_callback_on_writable(c->wsi);
     return 0;
 }
@@ -562,7 +563,8 @@ static bool has_hung_up(const struct ws_request *r)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-// What takes too long: to come in, or to be taken. How long an answer takes is its owner's to say.
+// Ends a request that takes too long to come in, or whose answer takes too long to be read. The owner decides how long
+// an answer may take.
 void ws_request_sweep(struct ws_request *r)
 {
     if (r->handed_over && !r->answered) {

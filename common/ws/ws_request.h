@@ -14,19 +14,20 @@ const char *ws_request_header(struct ws_request *r, const char *name);    // low
 const char *ws_request_peer(struct ws_request *r);                        // address of the client, "" for a Unix socket
 bool ws_request_is_unix(const struct ws_request *r);                      // it came over a Unix socket
 const char *ws_request_body(const struct ws_request *r, size_t *ret_len); // NUL-terminated
-void ws_request_drop_body(struct ws_request *r);                          // it was read, and takes memory
+void ws_request_drop_body(struct ws_request *r);                          // it was read, and would only take memory
 void ws_request_read(struct ws_request *r);                               // after on_head said 1; harmless otherwise
 void *ws_request_owner(const struct ws_request *r);                       // ctx of ws_request_on_gone(), NULL = none
-// This quota pays for all of its body, whatever has come of it yet, and for its answer, instead of what the server has
-// for all requests. False, and nothing changed: it has no room for the body.
+// This quota pays for all of the body, even if not all of it has come, and for the answer. The server's quota for all
+// requests no longer does. False if it has no room for the body; then nothing changes.
 bool ws_request_charge(struct ws_request *r, struct quota *quota);
-// The rest of its body is read as this owner's (ws_fair_queue.h). Before: as one of strangers.
+// The rest of its body is read as this owner's (ws_fair_queue.h). Before, it is read as a stranger's.
 void ws_request_for(struct ws_request *r, const char *name, unsigned weight);
-// `ended` is called when its answer was taken or given up, and its memory is free.
+// `ended` is called when its answer was sent or given up, and its memory is free.
 void ws_request_on_end(struct ws_request *r, void (*ended)(void *ctx), void *ctx);
-// Every request that on_head or on_http got is answered once, or gone: then `gone`, if set, is called and the request
-// is no more. One request a connection. A client that hangs up meanwhile is noticed within ping_ms. extra_headers:
-// lines ended by \r\n, or NULL. An answer for which who pays has no room becomes a 503, but for a short one.
+// Each request that on_head or on_http got is answered once, or is gone: then `gone`, if set, is called, and the
+// request must not be used any more. One request for each connection. If a client hangs up meanwhile, this is noticed
+// within ping_ms. extra_headers: lines ended by \r\n, or NULL. If the quota that pays has no room for an answer, the
+// answer becomes a 503, unless it is short.
 void ws_request_on_gone(struct ws_request *r, void (*gone)(void *ctx, struct ws_request *r), void *ctx);
 void ws_request_respond(struct ws_request *r, int status, const char *content_type, const char *extra_headers,
                         const void *body, size_t len);

@@ -15,14 +15,15 @@
 #include <sys/resource.h>
 
 #define READ_SIZE_MIN 16384u // below, connections stop with TLS and flow control
-#define LWS_READ_SIZE 1024u  // a session of libwebsockets gets what came with its request in pieces of this, no more
-#define SERV_BUF_MIN 16448u  // one TLS record
-#define HEADERS_MAX 20480u   // bytes of a request's headers together
-#define OTHER_FILES 1024u    // descriptors for others than connections
-#define WOKEN_MAX 32u        // it tells of the headers of a request when it has all of them, piece by piece
+// A session of libwebsockets gets bytes that came with its request in pieces of this size, and no others.
+#define LWS_READ_SIZE 1024u
+#define SERV_BUF_MIN 16448u // one TLS record
+#define HEADERS_MAX 20480u  // bytes of a request's headers together
+#define OTHER_FILES 1024u   // descriptors for everything but connections
+#define WOKEN_MAX 32u       // when it has all headers of a request, it reports them piece by piece
 #define AGAIN_MS 50
 
-static char last_error[200]; // of libwebsockets, which logs where it should return
+static char last_error[200]; // of libwebsockets, which logs an error instead of returning it
 
 static void keep_error(int level, const char *line)
 {
@@ -109,13 +110,13 @@ static int on_event(struct lws *wsi, enum lws_callback_reasons reason, void *use
     struct ws_connection *c = real && wsi ? connection_of(wsi) : NULL;
     if (!c)
         return 0;
-    if (reason != LWS_CALLBACK_HTTP_BODY_COMPLETION) // it tells of that again and again
+    if (reason != LWS_CALLBACK_HTTP_BODY_COMPLETION) // it reports this again and again
         c->server->woken = 0;
     return connection_event(wsi, c, reason, in, len);
 }
 
-// The belt to libwebsockets' braces: its libuv binding may go to sleep over data that it has read already. If it makes
-// nothing of that data, such as bytes behind a body, it is woken a few times a second only: the loop has to rest.
+// A safeguard: the libuv binding of libwebsockets may go to sleep over data that it has read already. If libwebsockets
+// cannot use this data, such as bytes after a body, it is woken only a few times a second, because the loop must rest.
 static void before_waiting(void *ctx)
 {
     struct ws_server *server = ctx;
@@ -136,13 +137,13 @@ static void on_again(void *ctx)
     lws_cancel_service(server->context);
 }
 
-// Asks who is silent.
+// Pings sessions that are silent.
 static void on_sweep(void *ctx)
 {
     struct ws_server *server = ctx;
     size_t parts = ws_connections_sweep_parts(server);
     ws_sessions_show_life(server);
-    server->sweep_due += server->counters.connections; // each of them once in a round
+    server->sweep_due += server->counters.connections; // so that each is swept once in a round
     for (; parts && server->sweep_due >= parts && !list_empty(&server->connections); server->sweep_due -= parts) {
         struct list *l = list_pop(&server->connections);
         struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, link);
@@ -180,8 +181,8 @@ static void set_defaults(struct ws_server_config *config)
         config->ping_ms = 20000;
 }
 
-// libwebsockets sizes its tables by this limit, which container runtimes like to set to a billion. Where the limit
-// cannot be what the connections need, there are fewer of them: others of this process need descriptors too.
+// libwebsockets sizes its tables by this limit, and container runtimes often set it to a billion. If the limit cannot
+// be high enough for all connections, there are fewer of them: the rest of this process needs descriptors, too.
 static void set_files(struct ws_server_config *config)
 {
     struct rlimit limit;
@@ -194,7 +195,7 @@ static void set_files(struct ws_server_config *config)
     config->max_connections = (unsigned)MIN((rlim_t)config->max_connections, limit.rlim_cur - others);
 }
 
-// The first one is for HTTP; its name is none that a client could offer.
+// The first protocol is for HTTP; no client can offer its name.
 static struct lws_protocols *protocols_new(const struct ws_server_config *config)
 {
     size_t n = 0;
@@ -209,7 +210,8 @@ static struct lws_protocols *protocols_new(const struct ws_server_config *config
     return p;
 }
 
-// A header that is longer is cut, and so can be answered; where all are longer than HEADERS_MAX it hangs up.
+// A longer header is cut, so the request can be answered. If all headers together are longer than HEADERS_MAX,
+// libwebsockets hangs up.
 static const struct lws_token_limits *header_limits(void)
 {
     static struct lws_token_limits limits;
@@ -285,7 +287,7 @@ void ws_server_free(struct ws_server *server)
     loop_hook_free(server->hook);
     loop_timer_free(server->sweep);
     loop_timer_free(server->again);
-    // The first call closes the connections, and libuv tells of it a turn later. That closes libwebsockets' own
+    // The first call closes the connections, and libuv reports this a turn later. Then libwebsockets closes its own
     // handles, which takes one turn more. Only then the plugin may be unloaded, because libuv calls into it.
     lws_context_destroy(server->context);
     for (int i = 0; i < 3 && server->context; i++)

@@ -14,17 +14,17 @@
 struct ws_server;
 
 struct ws_server *ws_server_new(struct loop *loop, const struct ws_server_config *config, struct err *err);
-// Ends everything at once, without callbacks, and turns the loop until it is gone: only outside of callbacks. Before
-// it, the owner may close sessions with 1001 and turn the loop until they are. Accepts NULL.
+// Ends everything at once, without callbacks, and turns the loop until the server is gone. Call it only outside of
+// callbacks. For an orderly end, close sessions with 1001 first, and turn the loop until they have closed. Accepts
+// NULL.
 void ws_server_free(struct ws_server *server);
 
-// Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0600; one that
-// nobody listens on any more is replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE,
-// ERR_INVALID.
+// Listens on "address:port", "[v6]:port", ":port" (all addresses) or "unix:/path" (mode 0600; a socket on which nobody
+// listens is replaced). Port 0 picks one. Returns the port, 0 for a Unix socket; ERR_UNAVAILABLE, ERR_INVALID.
 int ws_server_listen(struct ws_server *server, const char *address, bool tls, struct err *err);
-// Sessions stay, and requests that on_http has got; other connections are closed.
+// Sessions stay, and requests that on_http has got. Other connections are closed.
 void ws_server_stop_listening(struct ws_server *server);
-// The certificate (with its chain) and key of new connections. Where they do not fit the old ones stay.
+// The certificate (with its chain) and key for new connections. If they do not fit together, the old ones stay.
 int ws_server_certificate(struct ws_server *server, const char *cert_pem, const char *key_pem, struct err *err);
-unsigned ws_server_max_connections(const struct ws_server *server); // that there may be, by the limit of files too
+unsigned ws_server_max_connections(const struct ws_server *server); // the limit of files counts, too
 const struct ws_server_counters *ws_server_counters(const struct ws_server *server);

@@ -36,44 +36,44 @@ struct ws_server {
     struct list paused;    // sessions
     struct list strangers; // connections that libwebsockets has, and that have no request yet; oldest first
     unsigned n_strangers;
-    struct ws_preread *preread; // connections before that
+    struct ws_preread *preread; // connections that libwebsockets does not have yet
     struct list ending;         // connections that are to be hung up, first come, first served
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
-    unsigned woken;           // so often was libwebsockets woken for what it holds, and told of nothing since
+    unsigned woken;           // how often libwebsockets was woken for data that it holds, and reported nothing since
     struct loop_timer *again; // it is woken once more
     struct quota *quota, *bodies;
     struct ws_server_counters counters;
     uint64_t adopted;  // connections that libwebsockets took over
-    SSL_CTX *creating; // where the certificate of the listener that is being made goes
+    SSL_CTX *creating; // place for the certificate of the listener that is being made
     char *cert_pem, *key_pem;
     bool freeing;
-    unsigned char *scratch; // a message, with LWS_PRE bytes in front
+    unsigned char *scratch; // a message, with LWS_PRE bytes before it
     char *read_buf;         // read_size bytes, for all connections
     struct ws_readers *readers;
 };
 
-// How far a connection is. Until WS_REQUEST it is a stranger's, and ws_preread.h says when libwebsockets reads it.
+// How far a connection is. Until WS_REQUEST it is a stranger, and ws_preread.h decides when libwebsockets reads it.
 enum ws_stage {
     WS_HANDSHAKE,  // of TLS
-    WS_FIRST_LINE, // of its request, is to be read first
-    WS_HEAD,       // the rest of the request is to come
-    WS_REQUEST,    // there is one, or it has ended
+    WS_FIRST_LINE, // of its request: must be read first
+    WS_HEAD,       // the rest of the request has not come yet
+    WS_REQUEST,    // the request is complete, or the connection has ended
 };
 
-// What a connection is to us; hangs on libwebsockets' struct from accept to its end.
+// Our state of a connection. It hangs on libwebsockets' struct from accept to the end.
 struct ws_connection {
     struct list link;
     struct ws_server *server;
-    struct lws *wsi; // NULL until something was heard of it
-    int fd;          // libwebsockets' to close
+    struct lws *wsi; // NULL until the connection sends something
+    int fd;          // libwebsockets closes it
     bool is_unix;
     enum ws_stage stage;
-    struct list stranger; // in the server's list until there is a request, or it is ended
-    int64_t until_ms;     // so long at most
-    uint8_t line_ends;    // of the "\r\n\r\n" at the end of a head, so much was seen
-    bool refused;         // it has a path that is not taken
+    struct list stranger; // in the server's list until there is a request, or the connection is ended
+    int64_t until_ms;     // its time limit
+    uint8_t line_ends;    // how much of the "\r\n\r\n" at the end of a head was seen
+    bool refused;         // its path is not accepted
     struct list ending;   // in the server's list until it is hung up ...
     bool hung_up;         // ... and then was
     struct ws_session *session;
@@ -95,17 +95,17 @@ struct ws_session {
     bool pong_due;
     char *pong;                  // NULL before the first ping of the peer
     struct loop_timer *deadline; // of closing
-    bool asked;                  // libwebsockets is going to say that the socket is writable
+    bool asked;                  // libwebsockets will report when the socket is writable
     bool paused, heard, ping_due;
     struct list pause; // in the server's list while it is paused
-    bool pinged;       // and not heard since
+    bool pinged;       // and nothing was heard since
     bool moved;        // something was sent since the last sweep
     bool stuck;        // at the last sweep something was waiting, and nothing had been sent
     struct ws_queue queue;
-    size_t work; // bytes that count for this turn beside those that were read
+    size_t work; // bytes that count for this turn, in addition to those that were read
     bool in_message, text;
     size_t message_len;
-    struct blob *message; // what on_message will get
+    struct blob *message; // the message for on_message
     struct quota *quota;
     unsigned close_code;
     char close_reason[FRAME_REASON_MAX + 1];
@@ -120,12 +120,12 @@ struct ws_request {
     size_t want; // bytes of body
     bool handed_over, answered;
     bool held_up;                        // its body waits for ws_request_read()
-    struct buf answer;                   // its head, and what was copied
+    struct buf answer;                   // its head, and copied bytes
     struct parts rest;                   // of it
     struct quota *payer;                 // NULL = the server's quotas
     size_t body_charged, answer_charged; // to it
-    size_t sent, swept;                  // swept: what was sent at the last sweep
-    unsigned sweeps;                     // while nothing came of it
+    size_t sent, swept;                  // swept: bytes sent at the last sweep
+    unsigned sweeps;                     // sweeps without progress
     unsigned rounds;                     // sweeps since it was answered
     void (*gone)(void *ctx, struct ws_request *r);
     void *gone_ctx;

@@ -41,7 +41,7 @@ static int use_key(SSL_CTX *ctx, const char *pem, struct err *err)
     return ok ? 0 : fail(err, "private key");
 }
 
-// Connections that exist keep what they have: OpenSSL copies the references for each.
+// Existing connections keep their certificate and key: OpenSSL copies the references for each.
 int ws_server_tls_set(SSL_CTX *ctx, const char *cert_pem, const char *key_pem, struct err *err)
 {
     int r = use_certificates(ctx, cert_pem, err);
@@ -62,6 +62,6 @@ void ws_server_tls_prepare(SSL_CTX *ctx)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-    // libwebsockets would look for another of its hosts by the name that the client sent.
+    // Otherwise, libwebsockets would look for another of its hosts by the name that the client sent.
     SSL_CTX_set_tlsext_servername_callback(ctx, NULL);
 }

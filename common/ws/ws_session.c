@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define DIRECT_MAX (4 * WS_WAVE) // a wave of short records, with what they cost in the queue
-#define CLOSE_MS 5000            // for what is queued, and as long again for the peer's answer
+#define DIRECT_MAX (4 * WS_WAVE) // a wave of short records, with their cost in the queue
+#define CLOSE_MS 5000            // to send queued data, and again to get the peer's answer
 
 struct ws_session *ws_session_new(struct ws_connection *c)
 {
@@ -140,7 +140,7 @@ void ws_session_pause(struct ws_session *s)
     bool first = list_empty(&s->connection->server->paused);
     list_append(&s->connection->server->paused, &s->pause);
     if (first)
-        ws_connections_sweep_next(s->connection->server); // who is not listened to is shown life often
+        ws_connections_sweep_next(s->connection->server); // a client whose data we do not read gets pongs often
     listen_or_not(s);
 }
 
@@ -162,7 +162,7 @@ static void set_close(struct ws_session *s, unsigned code, const char *reason, s
     s->close_reason[len] = '\0';
 }
 
-// Without a word.
+// Without a close frame.
 static void hang_up(struct ws_session *s)
 {
     s->closing = s->cut = true;
@@ -171,8 +171,8 @@ static void hang_up(struct ws_session *s)
     ws_connection_hang_up(s->connection);
 }
 
-// What is short goes out at once, which saves a turn of the loop and the watching for it; of longer things
-// libwebsockets would have to copy what the socket does not take.
+// Short data goes out at once. This saves a turn of the loop, and watching the socket for it. If data is long,
+// libwebsockets would have to copy the part that the socket does not take.
 void ws_session_wake(struct ws_session *s)
 {
     bool brief = ws_queue_bytes(&s->queue) <= DIRECT_MAX;
@@ -200,7 +200,7 @@ void ws_session_close(struct ws_session *s, unsigned code, const char *reason)
     if (s->closing)
         return;
     set_close(s, code, reason ? reason : "", reason ? strlen(reason) : 0);
-    ws_session_resume(s); // the peer's close frame is to be read
+    ws_session_resume(s); // the peer's close frame must be read
     s->closing = true;
     blob_unref(TAKE_PTR(s->message)); // nobody gets the rest
     if (s->open)
@@ -218,7 +218,7 @@ static void refuse(struct ws_session *s, unsigned code, const char *reason)
         s->connection->server->counters.over_limit++;
 }
 
-// A message for on_message. The callback comes when it is whole.
+// Collects a message for on_message, which is called when the message is whole.
 static void collect(struct ws_session *s, const char *data, size_t len, bool end)
 {
     const struct ws_server_config *config = &s->connection->server->config;
@@ -241,7 +241,7 @@ static void collect(struct ws_session *s, const char *data, size_t len, bool end
     if (!end)
         return;
     struct blob *whole = TAKE_PTR(s->message);
-    (void)blob_recharge(whole, s->quota); // who pays may need the room for what is made of it
+    (void)blob_recharge(whole, s->quota); // the quota may need this room for the results of the message
     config->on_message(config->ctx, s, &(struct ws_message){s->text, whole->data + room, whole->len - room, whole});
     blob_unref(whole);
 }
@@ -274,7 +274,8 @@ static void on_data(struct ws_session *s, bool text, const char *data, size_t le
         collect(s, data, len, end);
 }
 
-// libwebsockets has read it together with the request, which RFC 6455 forbids: the receiver reads all that comes later.
+// libwebsockets has read the frame together with the request, which RFC 6455 forbids. The receiver reads all later
+// frames.
 void ws_session_glued(struct ws_session *s)
 {
     s->heard = true;
@@ -299,8 +300,8 @@ static int write_chunk(struct ws_session *s, const struct ws_chunk *chunk)
     return lws_write(s->connection->wsi, server->scratch + LWS_PRE, chunk->len, (enum lws_write_protocol)how);
 }
 
-// As a frame, past libwebsockets, which would need all of it in one place. What the socket does not take is given to it
-// all the same: it may have control frames of its own to send, which must come behind.
+// Writes a frame past libwebsockets, which would need all of it in one place. libwebsockets gets the part that the
+// socket does not take: it may have control frames of its own to send, and these must come after it.
 static int write_gathered(struct ws_session *s, struct gather *g, const struct ws_chunk *chunk)
 {
     struct ws_connection *c = s->connection;
@@ -336,8 +337,8 @@ static int write_next(struct ws_session *s, bool *ret_any)
     return r;
 }
 
-// libwebsockets' own way to close, a non-zero return, hangs up without a close frame where it was built for debugging,
-// as Debian's was.
+// A non-zero return is libwebsockets' own way to close. If it was built for debugging, as Debian's was, it then hangs
+// up without a close frame.
 static int write_close(struct ws_session *s)
 {
     char payload[FRAME_CONTROL_MAX], *out = (char *)s->connection->server->scratch + LWS_PRE;
@@ -347,7 +348,7 @@ static int write_close(struct ws_session *s)
     s->told = true;
     arm_deadline(s);
     if (ws_receiver_failed(s))
-        wake(s); // when it is out
+        wake(s); // when the frame is out
     return lws_write(s->connection->wsi, (unsigned char *)out, head + len, LWS_WRITE_HTTP) < 0 ? -1 : 0; // as it is
 }
 
@@ -369,7 +370,7 @@ static int write_pong(struct ws_session *s)
     return lws_write(s->connection->wsi, out, s->pong_len, LWS_WRITE_PONG) < 0 ? -1 : 0;
 }
 
-// One write a call: several gain nothing, and each is a chance for a partial one that libwebsockets would copy.
+// Writes once in a call: several writes gain nothing, and each could be partial, which libwebsockets would copy.
 int ws_session_writable(struct ws_session *s)
 {
     struct ws_server *server = s->connection->server;
@@ -380,12 +381,12 @@ int ws_session_writable(struct ws_session *s)
         return s->connection->hung_up ? -1 : 0;
     if (s->answer_due)
         return answer_close(s);
-    if (s->answered) { // all was said
+    if (s->answered) { // everything was sent
         hang_up(s);
         return 0;
     }
     if (s->told) {
-        if (ws_receiver_failed(s)) // the peer's answer would not be understood; it is to end the connection (7.1.7)
+        if (ws_receiver_failed(s)) // the peer's answer could not be read; the peer must end the connection (7.1.7)
             shutdown(s->connection->fd, SHUT_WR);
         return 0;
     }
@@ -394,7 +395,7 @@ int ws_session_writable(struct ws_session *s)
     if (s->ping_due) {
         s->ping_due = false;
         wake(s);
-        server->scratch[LWS_PRE] = '?'; // it does not tell of the answer to an empty one
+        server->scratch[LWS_PRE] = '?'; // libwebsockets does not report the answer to an empty ping
         return lws_write(wsi, server->scratch + LWS_PRE, 1, LWS_WRITE_PING) < 0 ? -1 : 0;
     }
     if (write_next(s, &any) < 0)
@@ -419,7 +420,7 @@ static void note_close(struct ws_session *s, unsigned code, const char *reason, 
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len)
 {
     if (s->told || s->cut)
-        return -1; // the answer to ours, or what only looks like one
+        return -1; // the answer to our close frame, or bytes that only look like one
     if (len < 2)
         note_close(s, FRAME_CLOSE_NO_CODE, "", 0);
     else
@@ -446,7 +447,7 @@ static void on_ping(struct ws_session *s, const char *data, size_t len)
     if (len)
         memcpy(s->pong, data, len);
     s->pong_len = (uint8_t)len;
-    if (!s->pong_due) // 5.5.3: only the last ping needs an answer. To ask for the socket takes a system call
+    if (!s->pong_due) // 5.5.3: only the last ping needs an answer. wake() takes a system call
         wake(s);
     s->pong_due = true;
 }
@@ -472,7 +473,8 @@ int ws_session_established(struct ws_session *s)
     return 0;
 }
 
-// Who is not listened to pings in vain: a pong that nobody asked for (RFC 6455, 5.5.3) says that the server is there.
+// A client whose data we do not read gets no pong for its pings. A pong that nobody asked for (RFC 6455, 5.5.3) tells
+// it that the server is there.
 void ws_sessions_show_life(struct ws_server *server)
 {
     LIST_FOREACH(l, &server->paused) {
@@ -509,7 +511,7 @@ static void cut_silent(struct ws_session *s, const char *why)
     hang_up(s);
 }
 
-// Who is not listened to cannot be heard, but it may be seen to take what waits for it.
+// A client whose data we do not read cannot be heard. But we can see whether it takes waiting data.
 static void sweep_paused(struct ws_session *s)
 {
     bool stuck = ws_queue_bytes(&s->queue) && !s->moved;
@@ -519,7 +521,7 @@ static void sweep_paused(struct ws_session *s)
     s->moved = false;
 }
 
-// Timers run before sockets: after a turn that took long, what proves the peer alive may lie there unread.
+// Timers run before sockets. After a long turn, bytes that prove the peer alive may still be unread.
 static bool has_unread(const struct ws_session *s)
 {
     return poll(&(struct pollfd){.fd = s->connection->fd, .events = POLLIN}, 1, 0) > 0;

@@ -13,28 +13,29 @@ struct ws_connection;
 void *ws_session_user(const struct ws_session *s);
 void ws_session_set_user(struct ws_session *s, void *user);
 const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
-pid_t ws_session_peer(const struct ws_session *s);              // the process at the other end of a Unix socket, else 0
-struct quota *ws_session_quota(struct ws_session *s);           // for what it made us hold: record readers, blobs
+pid_t ws_session_peer(const struct ws_session *s);    // the process at the other end of a Unix socket, otherwise 0
+struct quota *ws_session_quota(struct ws_session *s); // for memory that it makes us hold: record readers, blobs
 
 // ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err);
 int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);
 int ws_session_parts(struct ws_session *s, bool text, struct parts *parts, struct err *err); // ws_queue_parts()
-// Who pays from now on for messages that wait, besides max_queue, and for those that have come in part.
+// From now on, this quota pays for waiting messages, in addition to max_queue, and for messages that have come in part.
 void ws_session_charge(struct ws_session *s, struct quota *quota);
-// Whose it is, once it is open: owners are read in turns, by weight, however many sessions each has. Before: "".
+// Sets the owner of an open session. Owners are read in turns, by weight, however many sessions each has. Before, the
+// owner is "".
 void ws_session_owner(struct ws_session *s, const char *name, unsigned weight);
 size_t ws_session_queued(const struct ws_session *s);
 // The queue of records itself, until on_close, for owners that fill it themselves; ws_session_wake() sends it.
 struct record_writer *ws_session_records(struct ws_session *s);
 void ws_session_wake(struct ws_session *s);
 
-// Sends what is queued, then a close frame; no more on_data or on_message. on_close follows within about 10 s.
+// Sends queued data, then a close frame. No more on_data or on_message. on_close follows within about 10 s.
 void ws_session_close(struct ws_session *s, unsigned code, const char *reason);
-// These bytes, which were just read, take as long as `least` bytes would, at least.
+// The work for these bytes, which were just read, takes at least as long as for `least` bytes.
 void ws_session_worked(struct ws_session *s, size_t bytes, size_t least);
-// Stops reading. What was read already, up to read_size, may still come.
+// Stops reading. Data that was read already, up to read_size, may still come.
 void ws_session_pause(struct ws_session *s);
 void ws_session_resume(struct ws_session *s);
 

@@ -7,7 +7,7 @@ static void send(void *ctx, enum record_type type, const char *body, size_t len)
 {
     struct ws_sharing *s = ctx;
     const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
-    struct err ignored = ERR_INIT; // one that takes nothing any more is about to end
+    struct err ignored = ERR_INIT; // a client that takes nothing any more is about to end
     (void)ws_client_record_copy(s->client, &h, body, len, &ignored);
 }
 

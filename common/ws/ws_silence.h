@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// While somebody waits. A peer that is only slow answers pings within the latter; for one whose node has died, and
-// which can say no more, the two together are how long it takes to know.
+// Limits while somebody waits. A peer that is only slow answers pings within WS_SILENCE_PONG_MS. If its node has died,
+// it can report nothing, and the sum of both times passes until this is known.
 enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 4000 };
 
 struct ws_silence {
-    int64_t ping_ms, pong_ms; // while nobody waits, and at most
+    int64_t ping_ms, pong_ms; // while nobody waits, and upper limits
     int64_t heard_ms, pinged_ms;
     bool pinged; // since it was heard
     bool hurries;
@@ -20,7 +20,7 @@ struct ws_silence {
 enum ws_silence_verdict { WS_SILENCE_FINE, WS_SILENCE_PING, WS_SILENCE_DEAD };
 
 void ws_silence_heard(struct ws_silence *s, int64_t now_ms);
-// *ret_ms: ask again after so long.
+// *ret_ms: ask again after this time.
 enum ws_silence_verdict ws_silence_ask(struct ws_silence *s, int64_t now_ms, bool waits, int64_t *ret_ms);
-// Something goes out, and somebody may wait for the answer. True: ask again.
+// Data goes out, and somebody may wait for the answer. True: ask again.
 bool ws_silence_sent(struct ws_silence *s);

@@ -26,7 +26,7 @@ struct ws_tls_stream {
     SSL *ssl;
     int fd;
     bool wants_write, broken;
-    bool drained; // the last read got less than it had room for
+    bool drained; // the last read got less than there was room for
 };
 
 static int tls_fail(struct err *err, const char *what)
@@ -104,7 +104,7 @@ struct ws_tls *ws_tls_new(const char *ca_pem, struct err *err)
         abort();
     SSL_CTX_set_min_proto_version(tls->ctx, TLS1_2_VERSION);
     SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
-    SSL_CTX_set_read_ahead(tls->ctx, 1); // else the head of each TLS record is read by itself
+    SSL_CTX_set_read_ahead(tls->ctx, 1); // otherwise, the head of each TLS record takes its own read
     SSL_CTX_set_alpn_protos(tls->ctx, alpn, sizeof alpn - 1);
     SSL_CTX_set_mode(tls->ctx,
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
@@ -179,7 +179,7 @@ bool ws_tls_stream_wants_write(const struct ws_tls_stream *s)
     return s->wants_write;
 }
 
-// What OpenSSL's answer means, in the terms of the header.
+// The meaning of OpenSSL's result, in the terms of the header.
 static int verdict(struct ws_tls_stream *s, int ret, const char *what, struct err *err)
 {
     int saved = errno, e = SSL_get_error(s->ssl, ret);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Whom to trust; parsed once, for any number of connections. Counted.
+// Trusted certificates; parsed once, for any number of connections. Counted.
 struct ws_tls;
 struct ws_tls *ws_tls_new(const char *ca_pem, struct err *err); // NULL = the system's certificates
 struct ws_tls *ws_tls_ref(struct ws_tls *tls);
@@ -17,12 +17,12 @@ void ws_tls_unref(struct ws_tls *tls); // accepts NULL
 // One connection over a non-blocking socket, which stays the caller's.
 struct ws_tls_stream;
 struct ws_tls_stream *ws_tls_stream_new(struct ws_tls *tls, int fd, const char *server_name, struct err *err);
-void ws_tls_stream_free(struct ws_tls_stream *s); // accepts NULL; says goodbye if the socket takes it
+void ws_tls_stream_free(struct ws_tls_stream *s); // accepts NULL; says goodbye to the peer if the socket takes it
 
-// 1 = done, 0 = wait for what ws_tls_stream_wants() says, negative = failed.
+// 1 = done, 0 = wait for the event that ws_tls_stream_wants() returns, negative = failed.
 int ws_tls_stream_handshake(struct ws_tls_stream *s, struct err *err);
-// Bytes, 0 = nothing now, negative: ERR_GONE where the peer ended the stream, ERR_IO.
+// Bytes, 0 = nothing now, negative: ERR_GONE if the peer ended the stream, ERR_IO.
 int64_t ws_tls_stream_read(struct ws_tls_stream *s, void *data, size_t len, struct err *err);
-bool ws_tls_stream_drained(const struct ws_tls_stream *s); // the socket tells of all that may still be read
+bool ws_tls_stream_drained(const struct ws_tls_stream *s); // the socket reports everything that may still be read
 int64_t ws_tls_stream_write(struct ws_tls_stream *s, const void *data, size_t len, struct err *err);
 bool ws_tls_stream_wants_write(const struct ws_tls_stream *s); // the last call that got 0 waits to write, not to read

@@ -49,7 +49,7 @@ deps_install() { # PACKAGE...
     fi
     echo "deps: installing $*" >&2
     log=$(mktemp)
-    # The lists may be absent or old: try with what is there first, it is quicker.
+    # The lists may be absent or old. Trying them first is quicker.
     if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "$@" >"$log" 2>&1 &&
         ! { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes \
             --no-install-recommends "$@"; } >"$log" 2>&1; then

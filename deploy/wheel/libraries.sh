@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what the programs of a wheel are linked with, as archives for one machine and glibc 2.28: from the sources of
+# Builds the libraries for the programs of a wheel, as archives for one machine and glibc 2.28: from the sources of
 # Debian 12, with the compiler of the PyPI package ziglang. Prints their folder, ~/.cache/cadre/wheel/..., which has
 # toolchain.cmake for CMake, too. What is there already is used again; without it, sources newer than that are taken.
 #   libraries.sh MACHINE    x86_64 or aarch64

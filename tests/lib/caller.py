@@ -22,8 +22,8 @@ import sys
 import threading
 import time
 
-CALL_S = 15  # that the proxy has for a call
-GRACE_S = 15  # after which its error must have been told
+CALL_S = 15  # seconds that the proxy has for a call
+GRACE_S = 15  # then its error must have come
 PAUSE_S = 0.02
 PR_SET_PDEATHSIG = 1
 

@@ -2,15 +2,15 @@
 # shellcheck shell=bash disable=SC2154
 # Clients that call all the time while a suite does something to the operator. Needs suite.sh, group.sh and calls.sh.
 
-callers_ranks=() # that are called
-callers_since=0  # lines of the callers' log that are no matter any more
+callers_ranks=() # ranks that are called
+callers_since=0  # lines of the callers' log that are ignored
 
-# callers_start GROUP/RANK...: by name, from the control plane's network, as programs of the cluster call.
+# callers_start GROUP/RANK...: starts callers in the control plane's network. They use names, as programs of the cluster.
 callers_start() {
     local library=$CADRE_BUILD_DIR/sdk/c/client/libcadre_client.so environment
     callers_ranks=("$@")
     environment=("CADRE_CLIENT_LIBRARY=$library" "PYTHONPATH=$suite_root/sdk/python" PYTHONDONTWRITEBYTECODE=1)
-    # Python must have loaded the sanitizer's runtime before, and what it never frees is no leak of ours.
+    # Python must load the sanitizer's runtime first. Memory that Python never frees is not our leak.
     if [[ $(ldd "$library") == *libasan* ]]; then
         environment+=("LD_PRELOAD=$(cc -print-file-name=libasan.so)" ASAN_OPTIONS=detect_leaks=0)
     fi

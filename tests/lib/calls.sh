@@ -31,7 +31,7 @@ calls_ca() {
         --output "$suite_dir/ca.pem" "https://$calls_host:9443/v1/ca"
 }
 
-# cadre ARGUMENTS...: as a person types it, who is an admin, in the namespace default.
+# cadre ARGUMENTS...: kubectl cadre, for an admin, in the namespace default.
 cadre() {
     PATH=$(dirname "$kubectl_cadre"):$PATH kc cadre "$@"
 }
@@ -53,13 +53,13 @@ rpc() {
         '{jsonrpc: "2.0", id: $id, method: $method, params: $params}'
 }
 
-# calls_at IP: what follows goes to that replica; "" = to any.
+# calls_at IP: later requests go to that replica; "" = to any.
 calls_at() {
     calls_address=$1
 }
 
 calls_at ""
-export TOKEN= # as whom post and talk call
+export TOKEN= # post and talk call with it
 
 # post GROUP [CURL-ARGUMENTS...]: standard input by HTTP, with $TOKEN; prints the status, then the answer.
 post() {
@@ -84,7 +84,7 @@ called() {
         jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }
 
-# answers GROUP PARAMS...: the same of calls that are sent without waiting over one websocket, in the order of sending.
+# answers GROUP PARAMS...: the same for calls that are sent over one websocket without waiting, in the order of sending.
 answers() {
     local group=$1 params id=0
     shift
@@ -92,7 +92,7 @@ answers() {
         jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }
 
-# later GROUP PARAMS: a call in the background, whose answer or end `came` waits for. Returns when the proxy has it.
+# later GROUP PARAMS: a call in the background. `came` waits for its answer or end. Returns when the proxy has it.
 later() {
     rm -f "$suite_dir/later" "$suite_dir/sent"
     {

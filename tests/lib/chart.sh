@@ -64,7 +64,7 @@ render() {
     helm_run template cadre "$chart" --namespace cadre-system --kube-version 1.30.0 "$@"
 }
 
-# object KIND [NAME]: one of the manifests of standard input; nothing where it is not there.
+# object KIND [NAME]: one of the manifests of standard input; nothing if it is not there.
 object() {
     awk -v RS='\n---\n' -v kind="kind: $1" -v name="  name: ${2:-}" -v any="${2:+no}" '
         { n = split($0, line, "\n"); k = 0; m = any == ""; top = ""

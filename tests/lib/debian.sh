@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Makes the root folder of another Debian with its Python, from the mirror that apt of this machine uses, and prints its
-# path. What is there already is used again.
+# path. A folder that is there already is used again.
 #   debian.sh SUITE    such as trixie, which is Debian 13
-# The folder lies in ~/.cache/cadre/debian. The exit code is 77 where it cannot be had; the last line says why.
+# The folder lies in ~/.cache/cadre/debian. Exit code 77: it cannot be made; the last line says why.
 set -euo pipefail
 
 suite=${1:?usage: debian.sh SUITE}

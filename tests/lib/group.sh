@@ -4,7 +4,7 @@
 
 ns=default
 
-# group_namespace NAME: what follows is about the groups there.
+# group_namespace NAME: later functions use the groups there.
 group_namespace() {
     ns=$1
 }
@@ -24,7 +24,7 @@ group_apply() {
     group_json "$@" | kc -n "$ns" apply -f -
 }
 
-# What kubectl shows of one group: "status/reason" of a condition, its message, any field, its pods.
+# One group as kubectl shows it: "status/reason" of a condition, its message, any field, its pods.
 group_condition() { # NAME TYPE
     kc -n "$ns" get wg "$1" -o "jsonpath={.status.conditions[?(@.type==\"$2\")].status}/{.status.conditions[?(@.type==\"$2\")].reason}"
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# What tests of local runs share: a work folder, a run in it, and its end, whatever happens. Set before this is read: local,
-# agent and worker, the programs; for cli_says also cli, which is kubectl-cadre.
+# For tests of local runs: a work folder, a run in it, and the end of the run, whatever happens. Before sourcing this file,
+# set local, agent and worker to the paths of the programs; for cli_says, also set cli to the path of kubectl-cadre.
 
 : "${local:?}" "${agent:?}" "${worker:?}"
 work=$(mktemp -d)
@@ -21,7 +21,7 @@ local_stop() {
     rm -f "$work/socket"
 }
 trap 'local_stop; rm -rf "$work"' EXIT
-set -E # also where a command of a function fails, which ends the test as well
+set -E # a command that fails in a function ends the test, too
 trap 'fail "${BASH_SOURCE[0]##*/}:$LINENO: exit code $?: $BASH_COMMAND"' ERR
 
 # until_true COMMAND...: within two minutes it succeeds.
@@ -48,7 +48,7 @@ wakeups() {
     done | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
 }
 
-# local_start ARGUMENT...: cadre-local with these, behind $work/socket, instead of the run before; what they say is in
+# local_start ARGUMENT...: cadre-local with these arguments, at $work/socket, instead of the run before. Its output is in
 # $work/out and $work/err.
 local_start() {
     local_stop
@@ -57,7 +57,7 @@ local_start() {
     until_true test -S "$work/socket"
 }
 
-# cli_says ROW TEXT ARGUMENT...: what kubectl-cadre prints, on stdout or stderr, is or contains that.
+# cli_says ROW TEXT ARGUMENT...: the output of kubectl-cadre, on stdout or stderr, is or contains TEXT.
 cli_says() {
     local row=$1 want=$2 got
     shift 2

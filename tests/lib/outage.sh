@@ -17,7 +17,7 @@ now() {
     date +%s.%3N
 }
 
-# calls_accounted: none lost, none run twice, no error but those of a way that is gone and of a deadline that is over.
+# calls_accounted: no call was lost or ran twice. The only errors: the way was gone, or the deadline was over.
 calls_accounted() { # REPORT-ARGUMENTS...
     is '[0,0,[]]' report "[.lost, .wrong, (.names | keys) - [\"TIMEOUT\", \"UNAVAILABLE\"$outage_errors]]" "$@" || {
         report . "$@"
@@ -26,7 +26,7 @@ calls_accounted() { # REPORT-ARGUMENTS...
     }
 }
 
-# states_watch: writes down everything that kubectl get would show of the groups, also across outages of the API server.
+# states_watch: records all states that kubectl get would show for the groups, also across outages of the API server.
 states_watch() {
     local kind
     for kind in wg plg; do
@@ -43,12 +43,12 @@ states_stop() {
     kill "${states_pids[@]}" 2>/dev/null || true
 }
 
-# Words for a group that runs which were not true since the outage began.
+# States that were shown since the outage began, and that are not true for a running group.
 states_untrue() {
     tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -Ev " (True/Running$outage_states) " | uniq
 }
 
-# group_lives: what changes when a pod or a process is made again: ids, starts and counts, a line each.
+# group_lives: the ids, start times and counts that change when a pod or a process is made again, one a line.
 group_lives() {
     kc -n "$ns" get pods -l cadre.dev/group -o json | jq -r '.items[] | [.metadata.name, .metadata.uid, .status.phase,
         (.status.containerStatuses[]? | "\(.name)=\(.restartCount),\(.state.running.startedAt)")] | join(" ")'
@@ -71,8 +71,8 @@ group_lives_are() { # WANT
     group_lives | diff <(echo "$1") -
 }
 
-# decide: asks each group for a decision, by an edit that changes nothing that runs; decided: it was made, and the state
-# is what it was.
+# decide: makes the operator decide about each group, by an edit that changes nothing that runs. decided: it has decided,
+# and the state is the same.
 decide() {
     local names
     outage_edits=$((outage_edits + 1))
@@ -93,7 +93,7 @@ groups_behind() {
         | "\(.kind)/\(.metadata.name): generation \($g) of \(.status.observedGeneration): \($ready.status)/\($ready.reason): \($ready.message)"'
 }
 
-# outage_over: the cause has ended. Where a row does not say so, it ends with its function.
+# outage_over: the cause has ended. If a row does not call it, the cause ends with its function.
 outage_over() {
     outage_ended=$(now)
 }
@@ -128,7 +128,7 @@ outage() {
     operators_fresh
 }
 
-# Operators without a past, for what comes next: a kubelet puts off the next start of those that have been killed.
+# New operators for the next outage: a kubelet delays the next start of those that have been killed.
 operators_fresh() {
     local pods
     mapfile -t pods < <(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json |
@@ -137,7 +137,7 @@ operators_fresh() {
     eventually 120 is "" operators_worn || bail_out "the operator does not come back"
 }
 
-# What keeps the operator from being two new replicas with a leader.
+# Prints why the operator is not two new replicas with a leader.
 operators_worn() {
     kc -n cadre-system get lease,pods -o json | jq -r '
         [.items[] | select(.kind == "Pod" and .metadata.labels["app.kubernetes.io/component"] == "operator")] as $pods
@@ -158,7 +158,7 @@ outage_explain() {
 suite_at_exit+=(states_stop)
 suite_explain+=(outage_explain)
 
-# ---- what is taken away ----------------------------------------------------------------------------------------------
+# ---- causes of outages -----------------------------------------------------------------------------------------------
 
 operator_leader() { # the pod that the Lease names
     operator_pods | sed -n '1s/ .*//p'
@@ -172,7 +172,7 @@ operator_node() { # POD
     kc -n cadre-system get pod "$1" -o 'jsonpath={.spec.nodeName}'
 }
 
-# operator_process POD: the id, on this machine, of the operator in it; nothing where none runs.
+# operator_process POD: the id, on this machine, of the operator in it; nothing if none runs.
 operator_process() {
     local id
     id=$(kc -n cadre-system get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}' 2>/dev/null) || return 0

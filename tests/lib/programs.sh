@@ -4,7 +4,7 @@
 # Programs for Ray, torch and verl, which run outside of the cluster, with their workers in pods. Needs suite.sh, group.sh,
 # calls.sh and outside.sh.
 
-# In namespace ship: what the program's user may do, and what its actors may.
+# The rights of the program's user, and of its actors, in namespace ship.
 programs_rights() {
     local role
     kc create namespace ship >/dev/null
@@ -30,8 +30,8 @@ programs_template() {
                 volumeMounts: [$folders[] | {name, mountPath: "/opt/\(.name)", readOnly: true}]}]}}'
 }
 
-# of_itself PYTHON-ARGUMENTS...: what a program prints, without what its ranks and verl print, and a sanitizer that does not
-# know what torch does.
+# of_itself PYTHON-ARGUMENTS...: a program's own output, without the output of its ranks and of verl, and without reports of
+# a sanitizer that does not know torch.
 of_itself() {
     outside "$@" 2>&1 | grep -vE '^([a-z0-9-]+ \[(rank [0-9,-]+|agent)\] |(INFO|WARNING):|colocated worker base|==[0-9]+==WARNING: ASan)'
 }

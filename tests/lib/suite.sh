@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For suites in shell on a dev cluster of their own: TAP, waiting, the cluster's life, and what helps to understand a
+# For suites in shell on a dev cluster of their own: TAP, waiting, the cluster's life, and details that help to understand a
 # failure. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
 #
 # Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
@@ -10,11 +10,11 @@ devcluster=$suite_root/deploy/devcluster/devcluster
 suite_passed=0
 suite_failed=0
 suite_at_exit=()  # functions, called before the cluster goes
-suite_explain=()  # functions that print what helps to understand a failure
+suite_explain=()  # functions that print details of a failure
 # shellcheck source=/dev/null
 . "$suite_root/tests/lib/inside.sh"
 
-# What somebody left open, such as the file of a lock, must not live on in the programs of a cluster.
+# Files that the caller left open, such as the file of a lock, must not stay open in the programs of a cluster.
 suite_close_inherited() {
     local fd
     for fd in /proc/$$/fd/*; do
@@ -51,13 +51,13 @@ suite_start() {
     kc wait --for=condition=Established --timeout=150s crd --all >"$suite_diag" 2>&1 || bail_out "the CRDs do not come up"
 }
 
-# What is not inside a check must not fail: the cases after it would test nothing.
+# Commands outside of checks must not fail: the cases after them would test nothing.
 suite_error() {
     : >"$suite_diag"
     bail_out "$1: $2"
 }
 
-# What fails in here, such as a look into a namespace that is not there yet, explains nothing further.
+# A failure in here explains nothing, such as a look into a namespace that is not there yet.
 suite_explanation() (
     trap - ERR
     set +e
@@ -110,9 +110,9 @@ skip() {
     echo "ok $((suite_passed + suite_failed)) - $1 # SKIP $2"
 }
 
-# eventually SECONDS COMMAND...: the command succeeds some time. SECONDS are ample for a quiet machine; one that leaves
-# the test a fifth of its time gets five times as long. What the command printed last explains a failure. The pauses grow,
-# because each try takes CPU time from what it waits for.
+# eventually SECONDS COMMAND...: the command succeeds in time. SECONDS are enough for a quiet machine. The limit is five
+# times as long, for a machine that gives the test a fifth of its time. The command's last output explains a failure. The
+# pauses grow, because each try takes CPU time from the programs that it waits for.
 eventually() {
     local end=$((SECONDS + 5 * $1)) pauses=(0.2 0.3 0.5 0.7) n=0
     shift

@@ -50,8 +50,8 @@ link_flags() { # MODULE-DIR
     esac
 }
 
-# binaries_path COMMAND: sets PATH so that our programs come first, BIN_DIRS and PAUSE_DIR. What does not start the cluster
-# uses the programs that it was started with: to ask the modules takes longer than most commands do.
+# binaries_path COMMAND: sets PATH so that our programs come first, BIN_DIRS and PAUSE_DIR. A command that does not start
+# the cluster uses the programs with which it was started: asking the modules takes longer than most commands.
 binaries_path() {
     case $1 in
     up | ensure | build) ;;
@@ -95,7 +95,7 @@ binary_build() {
     printf '%d s\n' $((SECONDS - started)) >&2
 }
 
-# binaries_ensure [NAME...]: builds what is missing, one builder at a time.
+# binaries_ensure [NAME...]: builds the missing ones, one builder at a time.
 binaries_ensure() {
     local module package name missing
     [[ -n $(binaries_missing "$@") ]] || return 0

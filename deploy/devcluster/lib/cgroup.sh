@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # One cgroup tree a cluster. Every process of a cluster starts in it and cannot leave it, so the tree also is
-# the one reliable list of what has to be killed: pids may be lost in a crash, membership is not.
+# the one reliable list of the processes to kill: pids may be lost in a crash, membership is not.
 
-readonly GONE_S=180 # in which the kernel has ended what was killed, also on a machine that others keep busy
+readonly GONE_S=180 # the kernel ends killed processes in this time, also on a machine that others keep busy
 
 # All mounted hierarchies: one with cgroup v2, one a controller with v1, both in a hybrid.
 cgroup_hierarchies() { awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u; }
@@ -65,8 +65,8 @@ cgroup_kill() {
     done
 }
 
-# cgroup_freeze PATH on|off: no process of it runs until it is off, so that what is killed meanwhile dies together: none
-# sees another one die. A v1 freezer needs a moment, and waits for system calls that take long. They do not hold it up.
+# cgroup_freeze PATH on|off: no process of it runs until it is off. So processes that are killed meanwhile die together, and
+# none sees another one die. A v1 freezer needs a moment, and waits for system calls that take long. They do not hold it up.
 cgroup_freeze() {
     local dir tries
     while read -r dir; do

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # A whole cluster: which one is meant, up, down, status.
 
-# The id names the cgroup: the same name in another cache directory is another cluster. CADRE_CGROUP: the cgroup that it is
-# made in, if who starts the cluster limits what it uses.
+# The id names the cgroup: the same name in another cache directory is another cluster. CADRE_CGROUP: the cgroup in
+# which it is made, if the caller limits the resources of the cluster.
 cluster_select() { # NAME
     [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "a cluster name is up to 32 of a-z, 0-9 and -, not \"$1\""
     CLUSTER=$1
@@ -22,7 +22,7 @@ params_read() {
 }
 params_write() { printf 'NODES=%d GPUS=%d KWOK=%d\n' "$NODES" "$GPUS" "$KWOK" >"$STATE/params"; }
 
-# Reads the parameters again: who held the lock before may have changed them.
+# Reads the parameters again: the former holder of the lock may have changed them.
 cluster_lock() {
     lock_take 9 "$CACHE_DIR/clusters/$CLUSTER.lock"
     params_read

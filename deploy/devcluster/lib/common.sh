@@ -24,8 +24,8 @@ become_root() {
 plural() { [[ $1 -eq 1 ]] && echo "$1 $2" || echo "$1 $2s"; } # COUNT NOUN
 
 # lock_take FD FILE: exclusive, waits, and says so when it has to. Long-lived children must not inherit the
-# descriptor (they close 8 and 9), or the lock would outlive the command that took it. Who holds the lock may
-# remove the file; who then gets the lock of a removed file takes the new one's.
+# descriptor (they close 8 and 9), or the lock would outlive the command that took it. The holder of the
+# lock may remove the file. A process that then gets the lock of a removed file takes the lock of the new one.
 lock_take() {
     local fd=$1 file=$2
     mkdir -p "${file%/*}"

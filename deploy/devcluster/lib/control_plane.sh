@@ -110,11 +110,11 @@ EOF
     process_start coredns "$CGROUP/control" holder-control coredns -conf "$STATE/Corefile"
 }
 
-# It listens once it has what the API server knows.
+# It listens once it has the objects of the API server.
 # shellcheck disable=SC2016
 dns_listens() { holder_net holder-control bash -c 'exec 3<>"/dev/tcp/$0/53"' "$API_ADDRESS"; }
 
-# What kubeadm would have set up besides: kube-proxy's role comes with the API server, CoreDNS' does not.
+# kubeadm would also set this up: kube-proxy's role comes with the API server, CoreDNS' does not.
 control_rbac() {
     kubectl_own apply -f - >/dev/null <<'EOF'
 apiVersion: rbac.authorization.k8s.io/v1

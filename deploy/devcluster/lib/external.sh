@@ -93,7 +93,7 @@ ensure_command() {
         esac
         shift
     done
-    # Who names a cluster means one of ours.
+    # A name of a cluster means one of ours.
     use_write own
     case ${CADRE_USE:-${CLUSTER_OPTION:+own}} in
     own) ;;

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # Finds or gets a Go toolchain that is new enough for go/*/go.mod. Sets GO.
 
-GO_WANTED=1.26.0 # what the go.mod files ask for
-GO_FETCHED=1.26.8 # what is fetched when there is none
+GO_WANTED=1.26.0 # the go.mod files ask for it
+GO_FETCHED=1.26.8 # fetched if there is none
 
 go_version_of() { GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null | sed 's/^go//; s/[^0-9.].*//'; }
 

@@ -44,7 +44,7 @@ EOF
 }
 
 # Programs in the control plane's namespace (devcluster exec) reach Service addresses through the first node
-# that runs: its kube-proxy translates and masquerades what does not come from a pod.
+# that runs: its kube-proxy translates and masquerades packets that do not come from a pod.
 services_route() {
     local name
     for name in $(node_names); do
@@ -140,7 +140,7 @@ node_boot() {
     local name=$1 dir=$STATE/nodes/$1 index
     mkdir -p "$dir"
     index=$(node_index "$name")
-    # Without its holder a node is dead; what is left of it goes first, with the cgroups of its pods.
+    # Without its holder, a node is dead. Its remains go first, with the cgroups of its pods.
     process_alive "holder-$name" || { cgroup_kill "$CGROUP/$name" && cgroup_remove "$CGROUP/$name"; }
     cgroup_create "$CGROUP/$name/system"
     holder_start "holder-$name" "$CGROUP/$name/system"
@@ -174,8 +174,8 @@ node_join() {
     process_start "kube-proxy-$name" "$CGROUP/$name/system" "holder-$name" kube-proxy --config "$dir/kube-proxy.yaml"
 }
 
-# A node that comes back has the Ready condition of its former life until kubelet's first report; a report
-# that is newer than this start, of a kubelet that answers, is what counts.
+# A node that comes back has the Ready condition of its former life until kubelet's first report. So only a report counts that
+# is newer than this start, from a kubelet that answers.
 node_ready() { # NAME
     api_get "/api/v1/nodes/$1" | jq -e --arg since "$(<"$STATE/nodes/$1/started")" '.status.conditions[]
         | select(.type == "Ready" and .status == "True" and (.lastHeartbeatTime | fromdate) >= ($since | tonumber))'
@@ -216,7 +216,7 @@ node_cut() { # NAME up|down: its network cable
     holder_net holder-control ip link set "v-$1" "$2" 2>/dev/null || die "node $1 does not run"
 }
 
-# nodes_part NAME NAME: each drops what comes from the other and its pods. It ends with nodes_join, or with a node.
+# nodes_part NAME NAME: each drops packets from the other and its pods. It ends with nodes_join, or with a node.
 nodes_part() {
     nodes_join "$1" "$2"
     node_deafen "$1" "$2"

@@ -6,7 +6,7 @@
 process_start_time() { # PID
     local stat
     { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
-    # The name in field 2 may hold blanks and parentheses; what follows the last one starts with field 3.
+    # The name in field 2 may hold blanks and parentheses. Field 3 is the first after the last parenthesis.
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     [[ $1 != Z && $1 != X ]] && echo "${20}"

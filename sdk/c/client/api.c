@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public functions: check what the user gives, hand it to client.c.
+// The public functions: they check the user's input and pass it to client.c.
 #include "common/base/json_scan.h"
 #include "common/base/mem.h"
 #include "common/wire/batch.h"
@@ -11,7 +11,7 @@
 
 #define INFO_METHOD "group.info"
 #define KILL_METHOD "group.kill"
-#define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // what the proxy takes
+#define TIMEOUT_MAX_MS ((int64_t)7 * 24 * 3600 * 1000) // the longest timeout that the proxy takes
 
 const char *cadre_client_version(void)
 {
@@ -66,7 +66,7 @@ void cadre_client_shut(cadre_client *c)
     callback_thread_free(callbacks);
 }
 
-// Names travel inside of JSON without escapes.
+// Names are inside JSON, without escapes.
 static int copy_name(char *out, size_t size, const char *what, const char *name, struct err *err)
 {
     size_t len = name ? strnlen(name, size) : 0;
@@ -242,14 +242,14 @@ cadre_client_code cadre_client_call(cadre_client *c, const cadre_client_request 
         err_set(&err, ERR_INVALID, "a callback cannot wait for a call; cadre_client_start() is for it");
     else if (settings_copy_sized(&r, sizeof r, request, "cadre_client_request", &err) == 0) {
         r.keep = 0;
-        r.lend = 1; // nobody touches them meanwhile
+        r.lend = 1; // the caller waits, so nobody changes the arguments
         r.done = on_done;
         r.ctx = &o;
         start(c, &r, &err);
     }
     if (err.code)
         return fault_return(error, &err);
-    struct blob *last = TAKE_PTR(c->returned); // which may be what is passed now
+    struct blob *last = TAKE_PTR(c->returned); // it may hold the arguments of this call
     bool passed = last && (lies_in(last, r.args.text) || lies_in(last, r.batch));
     if (!passed)
         blob_unref(TAKE_PTR(last));
@@ -295,7 +295,7 @@ size_t cadre_client_wait(cadre_client *c, int64_t timeout_ms)
     return n;
 }
 
-// An event loop of the user's
+// The user's event loop
 
 int cadre_client_fd(const cadre_client *c)
 {
@@ -358,7 +358,7 @@ cadre_client_code cadre_client_object_put(cadre_client *c, const cadre_client_re
     r.method = "object.put";
     r.args = (cadre_client_json){NULL, 0};
     r.batch = r.per_rank = NULL;
-    r.role = NULL; // all of them have one store
+    r.role = NULL; // all roles share one store
     r.no_result = r.by_reference = 0;
     if (value.text && batch_is_safetensors(value.text, value.len)) {
         r.batch = value.text;

@@ -19,7 +19,7 @@ cadre_client_content cadre_client_content_of(cadre_client_json result)
     return batch_is_safetensors(result.text, result.len) ? CADRE_CLIENT_CONTENT_BATCH : CADRE_CLIENT_CONTENT_JSON;
 }
 
-// blank: values may come later, where there is no data.
+// blank: a tensor may have no data, because its values come later.
 static int read_tensor(const cadre_client_tensor *t, bool blank, struct safetensors_tensor *ret, struct err *err)
 {
     size_t len = 0;
@@ -58,7 +58,7 @@ static int write_head(const cadre_client_tensor *tensors, size_t n, bool blank, 
     return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
 }
 
-// Values behind the head. Of a tensor without data the caller is told where its values belong.
+// Writes the head and the values. If a tensor has no data, its `data` then says where the caller must put the values.
 static void put(const struct scatter *head, const struct safetensors_tensor *sorted, cadre_client_tensor *tensors,
                 size_t n, char *out)
 {
@@ -74,7 +74,7 @@ static void put(const struct scatter *head, const struct safetensors_tensor *sor
     }
 }
 
-// What is too long to be sent is refused before it is written.
+// Refuses a batch that is too long to be sent before it is written.
 static char *new_room(cadre_client *c, size_t len, struct err *err)
 {
     if (len > c->settings.max_body) {
@@ -88,7 +88,8 @@ static char *new_room(cadre_client *c, size_t len, struct err *err)
     return room;
 }
 
-// c NULL: into memory of malloc(), for which all data is there. The tensors say where their values are, afterwards.
+// c NULL: writes into memory from malloc(); all tensors must have data. Afterwards, the tensors say where their values
+// are.
 static int write_batch(cadre_client *c, cadre_client_tensor *tensors, size_t n, const char *columns, const char *meta,
                        void **ret, size_t *ret_len, struct err *err)
 {

@@ -52,13 +52,13 @@ cadre_client_code cadre_client_get(cadre_client *c, uint64_t id, cadre_client_js
     return code;
 }
 
-// Waits for it; NULL: it is no such call, or is still open.
+// Waits for a call. NULL: there is no such call, or it is still open.
 static struct pending *await_answer(cadre_client *c, uint64_t id, int64_t end)
 {
     const struct pending *open = pendings_find(&c->calls, id);
     while (open && open->keep && is_open(c, id) && client_pass(c, end))
         ;
-    struct pending *p = pendings_find(&c->calls, id); // it may have been taken or forgotten meanwhile
+    struct pending *p = pendings_find(&c->calls, id); // another thread may have taken or forgotten it meanwhile
     return p && p->answered ? p : NULL;
 }
 
@@ -134,7 +134,7 @@ int cadre_client_watch(cadre_client *c, uint64_t id)
     return found;
 }
 
-// The next one, or NULL: the time is over, or none can come.
+// Waits for the next one. NULL: the time is over, or none can come.
 static struct list *await_finished(struct cadre_client *c, int64_t end)
 {
     bool in_time = true;
@@ -188,7 +188,7 @@ static size_t count_ready(const struct cadre_client *c, const uint64_t *ids, siz
     return ready;
 }
 
-// Those that are ready, `max` of them at most, go to the front; both parts keep their order.
+// Moves ready calls, at most `max`, to the front. Both parts keep their order.
 static size_t part(const struct cadre_client *c, uint64_t *ids, size_t n, size_t max)
 {
     uint64_t *rest = xmalloc(n * sizeof *rest);
@@ -208,7 +208,7 @@ static void await_some(struct cadre_client *c, const uint64_t *ids, size_t n, si
     size_t ready = count_ready(c, ids, n);
     bool in_time = true;
     while (ready < num_returns && in_time && !c->turning) {
-        uint64_t enough = c->answered + (num_returns - ready); // looking at all ids has a price
+        uint64_t enough = c->answered + (num_returns - ready); // looking at all ids takes time
         do
             in_time = client_pass(c, end);
         while (in_time && c->answered < enough);

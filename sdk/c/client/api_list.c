@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking over a list without parsing what is in it: JSON, or bodies.
+// Walks over a list without parsing its elements: JSON, or bodies.
 #include "common/base/json_scan.h"
 #include "common/wire/body_list.h"
 #include "sdk/c/include/cadre/client.h"
 
 #include <stdbool.h>
 
-// What is left of bodies looks like anything: it is marked in its length.
+// The rest of a list of bodies may begin with any byte, so a bit in its length marks it.
 #define LEFT_OF_BODIES (~(SIZE_MAX >> 1))
 
 static int next_body(cadre_client_json *list, cadre_client_json *item)

@@ -20,8 +20,8 @@
 enum {
     TIMEOUT_MS = 600 * 1000,
     SLICE_MS = 100,
-    LATER_MS = 15 * 1000, // the ranks say who is late, and need so long for that
-    GRACE_MS = 10 * 1000, // after a first error: all ranks that do not stand still answer at once, or have ended
+    LATER_MS = 15 * 1000, // the ranks report which rank is late, and need this much time for it
+    GRACE_MS = 10 * 1000, // after a first error: all ranks except those that stand still answer at once, or have ended
     RANKS_MAX = 4096,
 };
 enum side { SOURCE, TARGET };
@@ -32,11 +32,11 @@ struct transfer {
     int64_t end;
     char id[REF_ID_SIZE];
     size_t worlds[2];
-    char contacts[REF_ID_SIZE]; // connections that all ranks of both groups still have; "" = some have none, or others
-    // Calls of the step: those before n_open are not answered.
+    char contacts[REF_ID_SIZE]; // id of connections that all ranks of both groups still have; "" = there are none
+    // Calls of the step. Those before n_open are not answered yet.
     uint64_t *open;
     size_t n_open;
-    char *sides; // of a call with that id: an index into `all`
+    char *sides; // for the call with this id: an index into `all`
     uint64_t *all;
     size_t n_all;
     int64_t give_up; // 0 = nothing has failed
@@ -56,7 +56,7 @@ static const char *group_of(const struct transfer *t, enum side side)
     return side == SOURCE ? t->o.source : t->o.target;
 }
 
-// Without its namespace: both groups are in one.
+// The name without its namespace: both groups are in the same one.
 static const char *name_of(const struct transfer *t, enum side side)
 {
     const char *group = group_of(t, side), *slash = strrchr(group, '/');
@@ -103,7 +103,7 @@ static void begin_step(struct transfer *t, size_t n)
     t->sides = xrealloc(t->sides, n, 1);
 }
 
-// An error that knows which process has died says more than those of ranks that only miss it.
+// An error with a process's exit code says more than the errors of ranks that only miss that process.
 static void take_error(struct transfer *t, const cadre_client_error *error)
 {
     bool knows = error->exit_code >= 0, knew = t->error.exit_code >= 0;
@@ -168,7 +168,7 @@ static void end_step(struct transfer *t, take_fn take_result)
 
 // The steps
 
-// Of one rank. The first one of all says which contacts can be used, if the others have the same.
+// Takes the answer of one rank. The first answer sets the contacts. They can be used if all other ranks have the same.
 static void take_begun(struct transfer *t, enum side side, cadre_client_json result)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -246,12 +246,12 @@ static void write_args(const struct transfer *t, enum side side, struct json_wri
     writer_object_end(w);
 }
 
-// Each rank gets a call of its own: one that fails ends the others, which are canceled then.
+// Each rank gets its own call. If one call fails, the others are canceled.
 static void move(struct transfer *t)
 {
     bool good = true;
     begin_step(t, t->worlds[SOURCE] + t->worlds[TARGET]);
-    for (int side = TARGET; side >= SOURCE; side--) { // where all meet, comes first
+    for (int side = TARGET; side >= SOURCE; side--) { // the targets first: the ranks meet there
         _cleanup_(writer_done) struct json_writer w;
         write_args(t, (enum side)side, &w);
         for (size_t rank = 0; good && rank < t->worlds[side]; rank++)

@@ -17,7 +17,7 @@ static bool blank_only(const cadre_client_json *j)
     return true;
 }
 
-// Their length, and the bytes where `out` is not NULL.
+// The length of the arguments. Also writes the bytes, if `out` is not NULL.
 static size_t write_bodies(const struct arguments *a, char *out)
 {
     _cleanup_(scatter_done) struct scatter s = SCATTER_INIT;
@@ -73,7 +73,7 @@ static int of_batch(const cadre_client_request *request, struct arguments *ret, 
 
 int arguments_of(const cadre_client_request *request, size_t max, struct arguments *ret, struct err *err)
 {
-    if (request->per_rank || request->n_per_rank) { // a list of none is a wrong number, not a call without arguments
+    if (request->per_rank || request->n_per_rank) { // an empty list is a wrong number, not a call without arguments
         if (of_ranks(request, ret, err) < 0)
             return err->code;
     } else if (request->batch) {
@@ -84,7 +84,7 @@ int arguments_of(const cadre_client_request *request, size_t max, struct argumen
         size_t blanks = 0;
         while (blanks < request->args.len && strchr(" \t\r\n", text[blanks]))
             blanks++;
-        bool any = str_eq(request->method, "object.put"); // which is not a method that takes arguments
+        bool any = str_eq(request->method, "object.put"); // it takes a value, not arguments
         if (blanks == request->args.len || (!any && text[blanks] != '[' && text[blanks] != '{'))
             return err_set(err, ERR_INVALID, "%s(): args must be a JSON list or object; a single one goes into a list",
                            request->method);

@@ -55,6 +55,6 @@ void buffers_done(struct cadre_client *c)
 struct blob *buffer_of(const struct cadre_client *c, const void *data, size_t len)
 {
     const struct buffer *b = find(c, data);
-    // One made before the proxy said that it shares memory goes by reference when it is copied there.
+    // A buffer that was made before the proxy offered shared memory is better copied there: then it goes by reference.
     return b && b->blob->len == len && (b->blob->area || uplink_lends(c->uplinks.now, len)) ? blob_ref(b->blob) : NULL;
 }

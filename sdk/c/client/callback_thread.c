@@ -10,7 +10,7 @@
 
 struct event {
     struct list link;
-    bool line;                  // else of the connection:
+    bool line;                  // false: an event of the connection:
     bool up;                    //
     cadre_client_error *why;    // NULL = none; owned
     char *group, *ranks, *text; // owned; text NULL = none

@@ -9,8 +9,8 @@ enum { CALLBACKS_MAX = 1000 }; // events that wait
 
 struct callback_thread;
 
-// Puts itself in the place of the callbacks. NULL: there are none.
+// Replaces the callbacks in the settings by its own. NULL: there are none.
 struct callback_thread *callback_thread_new(struct settings *s);
-// What has come is told first; on its own thread, that goes on behind this. Accepts NULL. No lock may be held that a
-// callback takes.
+// Delivers all events first. If it is called on the callback thread, the rest is delivered after this call. Accepts
+// NULL. The caller must hold no lock that a callback takes.
 void callback_thread_free(struct callback_thread *t);

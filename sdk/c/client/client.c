@@ -11,13 +11,14 @@
 #include <stdlib.h>
 
 enum {
-    LATE_MS = 1000,      // the proxy's TIMEOUT says more than ours: it gets so much longer
-    STALE_MS = 3000,     // after so long without a turn, what the socket has to tell is heard first
-    QUIET_MS = 1,        // after so long, where the proxy has ended it: what is not sent there is not in doubt
+    LATE_MS = 1000,  // the proxy's TIMEOUT has more details than ours, so the proxy gets this much longer
+    STALE_MS = 3000, // after this long without a turn, the socket is read first
+    QUIET_MS = 1,    // the same, if the proxy has ended the connection: calls are then not sent on it, and not in doubt
     COPY_MAX = 16 << 10, // arguments up to this are copied into the queue, longer ones are shared with it
     TURN_MS = 60 * 1000,
     GOODBYE_MS = 1000,
-    FLOCK_MAX = 1000, // sent and not answered, where nobody counts them: a rank refuses more than 1,024
+    // Calls that were sent and not answered, if nothing else limits them. A rank refuses more than 1,024.
+    FLOCK_MAX = 1000,
 };
 
 static int64_t now_ms(void)
@@ -39,7 +40,7 @@ static void drop_request(struct pending *p)
     free(TAKE_PTR(p->retry));
 }
 
-// Nothing of it is out any more, or what is does not count.
+// No byte of the call is out any more, or the bytes that are out do not count.
 static void not_sent(struct pending *p)
 {
     if (p->sent)
@@ -47,7 +48,7 @@ static void not_sent(struct pending *p)
     p->sent = NULL;
 }
 
-// The caller may do with its arguments what it likes as soon as it is told.
+// As soon as the caller gets the answer, it may change its arguments.
 static void reclaim(const struct pending *p)
 {
     if (!p->args || !p->args->lent)
@@ -57,7 +58,7 @@ static void reclaim(const struct pending *p)
     assert(p->args->refs == 1);
 }
 
-// Puts one that has failed aside where it may be tried again; else it is over.
+// Sets a failed call aside if it may be tried again. False: the call is over.
 static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_error *error)
 {
     int64_t now = now_ms();
@@ -73,7 +74,7 @@ static bool rest(struct cadre_client *c, struct pending *p, const cadre_client_e
     return true;
 }
 
-// error: it has failed; r is its ERROR then, or NULL.
+// error: the call failed; r is its ERROR then, or NULL.
 static void answer(struct cadre_client *c, struct pending *p, const struct record *r, cadre_client_error *error)
 {
     if (error) {
@@ -111,7 +112,7 @@ static void fail(struct cadre_client *c, struct pending *p, const struct err *er
     answer(c, p, NULL, &f);
 }
 
-// All of a list, and none that is added to it meanwhile.
+// Fails all calls of a list, but none that is added meanwhile.
 static void fail_all(struct cadre_client *c, struct list *calls,
                      void (*say)(const struct pending *, const struct err *, struct err *), const struct err *why,
                      bool may_have_run)
@@ -158,7 +159,7 @@ static bool may_send(const struct cadre_client *c)
     return u->state == UPLINK_UP && room && uplink_queued(u) < WS_HIGH_MARK;
 }
 
-// args: where p has none of its own.
+// args: used if p has none of its own.
 static int send_records(struct cadre_client *c, struct pending *p, const char *args, size_t len, struct err *err)
 {
     const struct record_header h = {.type = RECORD_CALL,
@@ -172,7 +173,7 @@ static int send_records(struct cadre_client *c, struct pending *p, const char *a
     buf_append(out, "\0\0\0", 4);
     pending_write_head(p, now_ms(), out);
     if (p->args ? batch_is_safetensors(p->args->data, p->args->len) : batch_is_safetensors(args, len))
-        while (out->len % 8) // blanks, so that the values of the batch lie aligned where it arrives
+        while (out->len % 8) // blanks align the values of the batch in the receiver's memory
             buf_putc(out, ' ');
     record_call_prefix(out->data, (uint32_t)(out->len - 4));
     if (!p->args) {
@@ -192,7 +193,7 @@ static int send_call(struct cadre_client *c, struct pending *p, const char *args
     if (send_records(c, p, args, len, err) < 0)
         return err->code;
     if (!p->retry && !(p->args && p->args->lent))
-        blob_unref(TAKE_PTR(p->args)); // where it comes back unsent, they are in what was sent
+        blob_unref(TAKE_PTR(p->args)); // if the call comes back unsent, they are in the unsent body
     p->sent = c->uplinks.now;
     p->sent->n_sent++;
     list_remove(&p->link);
@@ -279,7 +280,7 @@ static void time_out_waiting(struct cadre_client *c, struct pending *p)
 {
     struct err err = ERR_INIT;
     bool up = c->uplinks.now->state == UPLINK_UP;
-    if (!p->timeout_ms && up) { // it waits for its turn, and may do so for as long as it takes
+    if (!p->timeout_ms && up) { // the call waits for its turn, and may wait for ever
         deadlines_add(&c->deadlines, &p->deadline, now_ms() + c->settings.unreachable_ms);
         return;
     }
@@ -288,7 +289,7 @@ static void time_out_waiting(struct cadre_client *c, struct pending *p)
             p->method, ms, up ? "earlier calls were in its way" : "no connection to the proxy at ",
             up ? "" : c->settings.url, !up && c->why.msg[0] ? ": " : "", up ? "" : c->why.msg);
     if (p->retry)
-        p->retry->left = 0; // this was no try
+        p->retry->left = 0; // this was not a try
     fail(c, p, &err, false);
 }
 
@@ -325,7 +326,7 @@ static void on_change(void *ctx)
     arm_pump(c);
 }
 
-// Of these not a byte has gone out: they go out on the next connection, before those that wait already.
+// Takes back calls if no byte of them has gone out. They go out on the next connection, before those that wait already.
 static void take_back_unsent(struct cadre_client *c, struct uplink *u)
 {
     struct list *front = c->waiting.next;
@@ -365,7 +366,7 @@ static void on_answer(void *ctx, struct uplink *u, const struct record *r)
 {
     struct cadre_client *c = ctx;
     struct pending *p = pendings_of_wire(&c->calls, r->h.call);
-    if (!p || p->sent != u) // its deadline was faster
+    if (!p || p->sent != u) // its deadline came first
         return;
     if (p->lengthy) // refused before all of it was out?
         (void)uplink_withdraw(u, r->h.call);
@@ -495,7 +496,7 @@ int client_cancel(struct cadre_client *c, uint64_t id, struct err *err)
     }
     if (p->sent) {
         uplink_cancel(p->sent, (uint32_t)p->id);
-    } else { // answered by the next turn: no callback inside of this
+    } else { // the next turn answers it, so that no callback comes inside this function
         p->rests = false;
         deadlines_del(&c->deadlines, &p->deadline);
         list_remove(&p->link);
@@ -560,7 +561,7 @@ struct cadre_client *client_new(struct settings *settings)
 void client_end(struct cadre_client *c)
 {
     int64_t end = now_ms() + GOODBYE_MS;
-    c->closing = c->turning = true; // callbacks come, nothing is begun
+    c->closing = c->turning = true; // callbacks come, and no work begins
     fail_all(c, &c->waiting, say_closed, NULL, false);
     fail_all(c, &c->canceled, say_canceled, NULL, false);
     fail_all(c, &c->resting, say_closed, NULL, false);

@@ -5,9 +5,9 @@
 #include "sdk/c/client/arguments.h"
 #include "sdk/c/client/client_state.h"
 
-enum { CLIENT_MORE_MAX = 256 << 10 }; // bytes of `split` and `collect`, with what is around them
+enum { CLIENT_MORE_MAX = 256 << 10 }; // bytes of `split` and `collect`, with their syntax
 
-struct cadre_client *client_new(struct settings *settings); // takes them over
+struct cadre_client *client_new(struct settings *settings); // takes over the settings
 void client_free(struct cadre_client *c);
 void client_end(struct cadre_client *c);                        // says goodbye; answers stay
 size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how many calls were answered; 0 in a callback
@@ -15,7 +15,7 @@ size_t client_turn(struct cadre_client *c, int64_t timeout_ms); // returns how m
 int64_t client_flush(struct cadre_client *c);
 
 bool client_may_start(const struct cadre_client *c, struct err *err);
-// A call that is filled in; on an error it is still the caller's.
+// Takes a call that is filled in. After an error it still belongs to the caller.
 int client_submit(struct cadre_client *c, struct pending *p, const struct arguments *args, struct err *err);
-void client_abandon(struct cadre_client *c, struct pending *p); // one that was not submitted
+void client_abandon(struct cadre_client *c, struct pending *p); // frees a call that was not submitted
 int client_cancel(struct cadre_client *c, uint64_t id, struct err *err);

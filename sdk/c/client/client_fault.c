@@ -42,7 +42,7 @@ static bool may_have_run(const cadre_client_error *f)
     case CADRE_CLIENT_INVALID:
     case CADRE_CLIENT_NOT_FOUND:
     case CADRE_CLIENT_UNAVAILABLE:
-        return f->rank >= 0; // the proxy refuses for all ranks, a rank speaks for itself
+        return f->rank >= 0; // the proxy's refusal counts for all ranks, a rank's for itself
     case CADRE_CLIENT_FORBIDDEN:
     case CADRE_CLIENT_UNAUTHORIZED:
     case CADRE_CLIENT_EXISTS:

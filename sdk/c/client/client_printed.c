@@ -19,7 +19,7 @@ void printed_tell(const struct settings *s, const char *body, size_t len)
         const char *ranks = json_str(json_get(v, "ranks"), &a), *text = json_str(json_get(v, "text"), &a);
         line.ranks = ranks ? ranks : "";
         line.text = text;
-        if (text && s->on_output) // it may close nothing, but the client may be ending
+        if (text && s->on_output) // it must not close the client, and the client may be ending
             s->on_output(s->ctx, &line);
     }
 }

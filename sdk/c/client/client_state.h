@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client is: its waiting and sent calls, its connection and its loop.
+// The state of a client: its waiting and sent calls, its connection and its loop.
 #pragma once
 
 #include "common/base/loop.h"
@@ -10,31 +10,31 @@
 struct cadre_client {
     struct settings settings;
     struct loop *loop;
-    struct quota *quota; // of arguments that wait and results that come in
+    struct quota *quota; // for arguments that wait and results that come in
     struct uplinks uplinks;
     struct pendings calls;
     struct list waiting;              // not sent yet, in the order of their starts
-    struct list canceled;             // before they were sent
+    struct list canceled;             // canceled before they were sent
     struct list resting;              // failed, to be sent again
-    struct list buffers;              // batches in their making, and made (buffer.h)
-    struct list finished, handed_out; // answers that are kept; the latter were told by cadre_client_next()
-    uint32_t n_kept, n_promised;      // kept, and those that will be
+    struct list buffers;              // batches that are being made, or are complete (buffer.h)
+    struct list finished, handed_out; // kept answers; cadre_client_next() has returned those in handed_out
+    uint32_t n_kept, n_promised;      // kept answers, and calls whose answers will be kept
     struct blob *taken;               // the result that was taken last
     struct deadlines deadlines;
     struct loop_timer *timer; // for the first of them ...
     int64_t timer_at;         // ... or an earlier point in time; 0 = not armed
-    struct loop_timer *pump;  // sends what waits
-    struct loop_timer *drop;  // answers what was canceled
+    struct loop_timer *pump;  // sends waiting calls
+    struct loop_timer *drop;  // answers canceled calls
     struct rand rand;
     uint64_t answered;
     int64_t turned_ms; // when the last turn ended
     bool turning, stale, closing, told_up;
     bool ended;                        // closed, but not freed yet
     struct client_threads *threads;    // NULL = one thread at a time
-    struct callback_thread *callbacks; // then, where there are callbacks
+    struct callback_thread *callbacks; // set if there are threads and callbacks
     struct err why;                    // the last connection ended
     struct buf scratch, joined;
     struct buf result;        // of the last blocking call ...
-    struct blob *returned;    // ... or, where it is long, this
-    struct blob *answered_in; // during a callback: what its result lies in, NULL = nothing that can be kept
+    struct blob *returned;    // ... or this, if it is long
+    struct blob *answered_in; // during a callback: the blob with its result, NULL = it cannot be kept
 };

@@ -16,24 +16,25 @@
 #include <unistd.h>
 
 enum {
-    REST_MS = 250,         // without a turn of others: then the thread turns again, so that the connection stays alive
-    LINGER_NS = 20 * 1000, // more calls may follow the first one: they are sent together
+    // After this long without a turn of callers, the thread turns again, so that the connection stays alive.
+    REST_MS = 250,
+    LINGER_NS = 20 * 1000, // more calls may follow the first one: then all are sent together
 };
 
 struct client_threads {
     struct cadre_client *client;
     pthread_mutex_t lock;
     pthread_cond_t changed; // something was answered, or the loop is free
-    pthread_cond_t wanted;  // by the thread
+    pthread_cond_t wanted;  // the thread waits for it
     pthread_t thread;
     int alarm;   // ends the sleep of the thread that turns
     bool taken;  // a caller's thread turns the loop
     bool rung;   // the alarm
-    bool rests;  // the thread, while callers turn
-    bool handed; // it has to turn again
+    bool rests;  // the thread rests, while callers turn
+    bool handed; // the thread must turn again
     bool ending;
     unsigned n_waiting, n_watching;
-    uint64_t passes; // of callers
+    uint64_t passes; // turns of callers
     struct spin spin;
 };
 
@@ -62,7 +63,7 @@ static void quiet(struct client_threads *t)
     t->rung = false;
 }
 
-// end in ms of the monotonic clock; with the lock
+// end: in ms of the monotonic clock. Call it with the lock.
 static void sleep_on(struct client_threads *t, pthread_cond_t *cond, int64_t end)
 {
     const struct timespec until = {.tv_sec = end / 1000, .tv_nsec = end % 1000 * 1000000};
@@ -72,7 +73,8 @@ static void sleep_on(struct client_threads *t, pthread_cond_t *cond, int64_t end
         pthread_cond_timedwait(cond, &t->lock, &until);
 }
 
-// Until the loop has something to do, or the alarm rings, which is true, or the time is over. Without the lock.
+// Sleeps until the loop has work, the alarm rings, or the time is over. Returns whether the alarm rang. Call it without
+// the lock.
 static bool sleep_in(struct client_threads *t, int64_t timeout_ms, bool spins)
 {
     struct pollfd fds[] = {{.fd = loop_fd(t->client->loop), .events = POLLIN}, {.fd = t->alarm, .events = POLLIN}};
@@ -82,7 +84,7 @@ static bool sleep_in(struct client_threads *t, int64_t timeout_ms, bool spins)
     while (looks && !found && took < SPIN_US) {
         found = poll(fds, 2, 0);
         if (!found)
-            sched_yield(); // the process that is to answer may wait for this core
+            sched_yield(); // the process that must answer may wait for this core
         took = clock_mono_us(&clock_system) - begun;
     }
     if (looks)
@@ -102,8 +104,8 @@ static void tell(struct client_threads *t)
         pthread_cond_broadcast(&t->changed);
 }
 
-// Sends what waits; sleeps without the lock until there is something to read, where nothing is to be done; reads. mine:
-// a caller's turn, who waits for an answer.
+// Sends waiting calls, sleeps if there is nothing else to do, and reads. It sleeps without the lock, until there is
+// something to read. mine: the turn of a caller that waits for an answer.
 static void turn(struct client_threads *t, int64_t most_ms, bool mine)
 {
     const struct timespec linger = {.tv_nsec = LINGER_NS};
@@ -125,7 +127,8 @@ static void turn(struct client_threads *t, int64_t most_ms, bool mine)
         client_turn(c, 0);
     if (c->answered != before)
         tell(t);
-    if (c->answered != before && t->taken && !mine) // a caller took the loop meanwhile, and may wait for this
+    // A caller has taken the loop meanwhile, and may wait for this answer.
+    if (c->answered != before && t->taken && !mine)
         ring(t);
 }
 
@@ -178,9 +181,9 @@ void client_threads_start(struct cadre_client *c)
     t->client = c;
     t->alarm = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (t->alarm < 0)
-        abort(); // no descriptor, as where the loop finds none
+        abort(); // as when the loop gets no descriptor
     make_lock(t);
-    c->threads = t; // before the thread, whose first callback may use the client
+    c->threads = t; // before the thread starts: its first callback may use the client
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); // signals are the program's
     if (pthread_create(&t->thread, NULL, run, t) != 0)
@@ -235,7 +238,7 @@ void client_leave_waiting(struct cadre_client *c)
 {
     struct client_threads *t = c->threads;
     if (t && !t->taken && t->n_waiting)
-        pthread_cond_broadcast(&t->changed); // one of them takes the loop
+        pthread_cond_broadcast(&t->changed); // one of the callers takes the loop
     else if (t && !t->taken && c->calls.used > c->n_kept)
         hand_over(t);
     client_leave(c);

@@ -4,7 +4,7 @@
 
 #include "sdk/c/client/client_state.h"
 
-// error: it has failed; r is its ERROR then, or NULL. p keeps its place, is in no other list and holds nothing else.
+// error: the call failed; r is its ERROR then, or NULL. p keeps its place, is in no other list and holds nothing else.
 void future_keep(struct cadre_client *c, struct pending *p, const struct record *r, const cadre_client_error *error);
 void future_drop(struct cadre_client *c, struct pending *p); // taken or forgotten: the call is over
 void futures_done(struct cadre_client *c);

@@ -79,7 +79,7 @@ bool pendings_knows(const struct pendings *t, uint64_t id)
     return place > 0 && place <= t->n_chunks * CHUNK && number > 0 && number <= t->last;
 }
 
-// A moment does not count, so that people read the number in messages that they have asked for.
+// A moment does not count, so that messages show the number that the user has set.
 static int64_t time_left(const struct pending *p, int64_t now)
 {
     int64_t waited = now - p->created_ms;

@@ -7,7 +7,7 @@
 
 enum { ON_MAX = 1024, RETRY_ASKED_MAX_MS = 3600 * 1000 };
 
-// Names as errors have them, also as exceptions have them, with commas between.
+// Names of errors and exceptions, separated by commas.
 static bool is_list_of_names(const char *on)
 {
     static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -44,12 +44,12 @@ static bool is_named(const struct retry *r, const cadre_client_error *error)
     char name[sizeof error->name + 2];
     snprintf(name, sizeof name, ",%s,", error->name);
     return (error->name[0] && strstr(r->on, name)) ||
-           (error->code == CADRE_CLIENT_FAILED && strstr(r->on, ",FAILED,")); // by whatever name the method has for it
+           (error->code == CADRE_CLIENT_FAILED && strstr(r->on, ",FAILED,")); // under any name that the method gives it
 }
 
 static bool is_wanted(const struct retry *r, const cadre_client_error *error)
 {
-    if (error->code == CADRE_CLIENT_CANCELED) // by the caller, who does not want it any more
+    if (error->code == CADRE_CLIENT_CANCELED) // the caller canceled it, and does not want it any more
         return false;
     bool passing = error->code == CADRE_CLIENT_UNAVAILABLE || error->code == CADRE_CLIENT_THROTTLED;
     return (passing && (!error->may_have_run || r->idempotent || error->idempotent)) || is_named(r, error);

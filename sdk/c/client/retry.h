@@ -13,11 +13,11 @@ enum { RETRY_MIN_MS = 50, RETRY_MAX_MS = 5000 };
 struct retry {
     uint32_t left, done; // tries after the first one
     bool idempotent;
-    bool may_have_run; // one of those that failed
+    bool may_have_run; // a try that failed
     char on[];         // ",FAILED,NO_DEVICE,"
 };
 
-// *ret NULL: the request asks for none. To be freed by free().
+// *ret NULL: the request asks for no retries. Free it with free().
 int retry_new(const cadre_client_request *request, struct retry **ret, struct err *err);
-// Milliseconds to wait before the next try, which it counts; negative: there is none.
+// The milliseconds to wait before the next try, which counts as used then. Negative: there is none.
 int64_t retry_after(struct retry *r, const cadre_client_error *error, struct rand *rand);

@@ -28,7 +28,7 @@ int settings_copy_sized(void *to, size_t size, const void *from, const char *wha
     return 0;
 }
 
-// The content, to be freed.
+// The content of the file; the caller frees it.
 static char *read_file(const char *path, const char *what, size_t max, struct err *err)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(max);
@@ -53,7 +53,7 @@ char *settings_token(const struct settings *s, struct err *err)
     return NULL;
 }
 
-// It becomes part of a path: nothing that could leave its place there.
+// The name becomes part of a path, so it must not contain anything that leaves its place there.
 static int check_name(const char *what, const char *name, struct err *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
@@ -77,7 +77,7 @@ static int set_address(struct settings *s, const cadre_client_options *o, bool *
                        "\"%s\" is not an address; there are wss://host:port, ws://host:port and unix:/path", s->url);
     const size_t path_max = sizeof((struct sockaddr_un *)NULL)->sun_path - 1;
     size_t len = is_unix ? strlen(s->url + strlen("unix:")) : 1;
-    if (len < 1 || len > path_max) // which comes behind the reason, that it may be cut off
+    if (len < 1 || len > path_max) // the path is after the reason, because it may be cut off
         return err_set(err, ERR_INVALID, "the path of a Unix socket has 1 to %zu bytes, and this one has %zu: \"%s\"",
                        path_max, len, s->url);
     return 0;
@@ -110,7 +110,7 @@ static int set_trust(struct settings *s, const cadre_client_options *o, bool tls
         return err_set(err, ERR_INVALID, "set only one of ca_pem and ca_file");
     s->token = o->token ? xstrdup(o->token) : NULL;
     s->token_file = o->token_file ? xstrdup(o->token_file) : NULL;
-    free(settings_token(s, err)); // whether it can be read
+    free(settings_token(s, err)); // checks that it can be read
     if (err->code)
         return err->code;
     s->token_in_hello = o->token_in_hello;

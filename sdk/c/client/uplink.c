@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records, which have 1 MiB at most
+enum { PROTOCOL_VERSION = 1, MESSAGE_MAX = 4 << 20 }; // of records: the proxy sends at most 1 MiB
 
 static int64_t now_ms(void)
 {
     return clock_mono_ms(&clock_system);
 }
 
-// Nothing changes by trying again. A name that cannot be looked up is none of these: it has no HTTP status.
+// Errors that stay the same after another try. A name that cannot be looked up is not one of these: it has no HTTP
+// status.
 static bool is_final(const struct err *err)
 {
     switch (err->code) {
@@ -61,7 +62,7 @@ static void rest(struct uplink *u)
         loop_timer_arm(u->timer, MAX(u->not_before_ms - now_ms(), u->idle_ms));
 }
 
-// Of the addresses that are known each is tried before there is a pause.
+// Before a pause, each known address is tried.
 static bool all_failed(const struct uplink *u)
 {
     return u->failures >= (u->config.addresses ? MAX(ws_addresses_count(u->config.addresses), (size_t)1) : 1);
@@ -101,7 +102,7 @@ static void down(struct uplink *u, const struct err *why)
     u->config.on_down(u->config.ctx, u, why, u->refused);
 }
 
-// Ends it from this side. The owner knows at once; the peer gets a moment to answer.
+// Ends it from this side. The owner is told at once; the peer gets a moment to answer.
 static void hang_up(struct uplink *u, unsigned code, const struct err *why)
 {
     if (u->closing)
@@ -112,7 +113,7 @@ static void hang_up(struct uplink *u, unsigned code, const struct err *why)
     loop_timer_arm(u->timer, UPLINK_LINGER_MS);
 }
 
-// Of several replicas one is meant.
+// Messages must say which of several replicas is meant.
 static void note_where(struct uplink *u)
 {
     snprintf(u->where, sizeof u->where, "%.300s%s", u->config.settings->url, ws_client_at(u->ws));
@@ -190,14 +191,14 @@ static int take_welcome(struct uplink *u, const struct record *r, struct err *er
     return 0;
 }
 
-// An ERROR of the session: the HELLO is refused, or what was allowed is not any more.
+// An ERROR of the session: the proxy refuses the HELLO, or withdraws a permission.
 static void take_refusal(struct uplink *u, const struct record *r)
 {
     cadre_client_error f;
     struct err err = ERR_INIT;
     fault_decode(&f, r->body, r->len);
     fault_err(&f, &err);
-    err.http_status = 403; // said by the proxy
+    err.http_status = 403; // the proxy said so
     err_wrap(&err, "the proxy at %s refuses this client", u->where);
     hang_up(u, FRAME_CLOSE_NORMAL, &err);
 }
@@ -219,7 +220,7 @@ static int take_record(struct uplink *u, const struct record *r, struct err *err
         u->config.on_change(u->config.ctx);
         return 0;
     }
-    if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // where all of its arguments are out nothing happens
+    if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // does nothing if all of its arguments are out
         (void)record_writer_hold(ws_client_records(u->ws), r->h.call, false, r->h.type == RECORD_HOLD);
         return 0;
     }
@@ -345,7 +346,7 @@ static void on_timer(void *ctx)
     rest(u);
 }
 
-// What it has learned about dialing is its heir's.
+// The new uplink takes over what this one has learned about dialing.
 static void hand_over(struct uplink *from, struct uplink *to, const struct err *why)
 {
     note_end(from, why);
@@ -393,7 +394,7 @@ void uplink_leave(struct uplink *u, const char *reason)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_CANCELED, "%s", reason);
-    bool known = u->state == UPLINK_UP || u->state == UPLINK_LEAVING; // to a proxy, which is told
+    bool known = u->state == UPLINK_UP || u->state == UPLINK_LEAVING; // the proxy knows this client, and must be told
     u->left = true;
     if (u->ws)
         hang_up(u, FRAME_CLOSE_NORMAL, &err);
@@ -423,7 +424,7 @@ void uplink_cancel(struct uplink *u, uint32_t call)
     const struct record_header h = {.type = RECORD_CANCEL, .call = call, .rank = RECORD_GROUP};
     struct err err = ERR_INIT;
     if (u->ws && !u->closing)
-        (void)uplink_send_copy(u, &h, "{}", 2, &err); // where even this does not fit, the deadline remains
+        (void)uplink_send_copy(u, &h, "{}", 2, &err); // if even this does not fit, the deadline remains
 }
 
 bool uplink_withdraw(struct uplink *u, uint32_t call)
@@ -459,7 +460,7 @@ void uplink_reclaim(struct uplink *u, uint32_t call, const struct blob *args)
         return;
     (void)record_writer_drop(ws_client_records(u->ws), call, false);
     ws_client_own(u->ws, args);
-    uplink_cancel(u, call); // of what is half out; one that waited was dropped, too
+    uplink_cancel(u, call); // for a call that is half out; a waiting call was dropped above
 }
 
 bool uplink_lends(const struct uplink *u, size_t len)

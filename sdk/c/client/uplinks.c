@@ -5,7 +5,7 @@
 
 void uplinks_init(struct uplinks *t, const struct uplink_config *config)
 {
-    struct err unusable = ERR_INIT; // dialing says it
+    struct err unusable = ERR_INIT; // dialing reports it
     *t = (struct uplinks){.config = *config};
     list_init(&t->leaving);
     if (!str_starts(config->settings->address, "unix:"))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._transfer import transfer
     from ._weights import Sharded, Weights
 
-# What only some programs use: imported with the first use, so that a rank needs less time and memory.
+# Names that only some programs use. They are imported at the first use, so that a rank needs less time and memory.
 _LATER = {"Client": "_client", "Output": "_client", "connect": "_client", "Future": "_future", "as_completed": "_future",
           "wait": "_future", "Group": "_group", "Kept": "_kept", "local": "_local", "Pool": "_pool", "Task": "_task",
           "task": "_task", "transfer": "_transfer", "Sharded": "_weights", "Weights": "_weights"}

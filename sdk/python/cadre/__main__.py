@@ -18,7 +18,7 @@ def _said(group, rank, text=""):
 
 
 def _find(group, rank):
-    """The first rank that waits at a breakpoint, and what its debugger has said."""
+    """The first rank that waits at a breakpoint, and the output of its debugger so far."""
     print(f"waiting for a breakpoint of {group.name}; Ctrl-C ends", file=sys.stderr)
     while True:
         ranks = [w["rank"] for w in group.info(timeout=_ASK_S)["workers"] if w["connected"]] if rank is None else [rank]
@@ -64,7 +64,7 @@ def _debug(group, rank):
             time.sleep(_LOOK_S)
         if line == "":
             end = end or time.monotonic() + _PATIENCE_S
-            if asks or time.monotonic() > end:  # what comes later goes on by itself
+            if asks or time.monotonic() > end:  # later breakpoints get no input: the rank continues
                 _said(group, rank, "continue\n")
                 return
         said = _said(group, rank, line if asks else "")

@@ -14,7 +14,7 @@ class BoundMethod:
         self.group = group
         self.name = name
         self._options = options or {}
-        self._said = said  # what its class registered, where the group was made of the class itself
+        self._said = said  # the modes that its class registered, if the group was made from the class itself
 
     def __call__(self, *args, **named):
         """Waits for its results: arguments by position, or all by name. With blocking=False it is start()."""

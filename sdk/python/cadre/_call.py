@@ -69,8 +69,8 @@ class Both(NamedTuple):
 
 
 def start(client, method, args, given=None, lazy=0, kwargs=None):
-    """The Future of a call. args: by position; kwargs: by name; given: what of `args` and `per_rank` the client has named
-    instead.
+    """The Future of a call. args: by position; kwargs: by name; given: the ones among `args` and `per_rank` that the
+    client has set by name instead.
     """
     if kwargs:
         args = Both(args, kwargs) if args else kwargs
@@ -226,7 +226,7 @@ def _send_per_rank(client, method, values):
 
 
 def _say_who_waits(request):
-    """Of a call that a method makes: the proxy and the ranks refuse what would wait for itself."""
+    """For a call that a method makes: the proxy and the ranks refuse a call that would wait for itself."""
     running = running_call.get(None)
     if running is None or running.over:
         return

@@ -33,7 +33,7 @@ def _close_all():
         client.close()
 
 
-_BODY_MAX = 2 << 30  # what the protocol has
+_BODY_MAX = 2 << 30  # the protocol's limit
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
@@ -86,7 +86,7 @@ class Client:
     """One connection; cadre.connect() makes it. Threads may share it. close() or `with` closes it."""
 
     of_worker = False  # it leads to the proxy that this process serves
-    prints = True  # what ranks of its groups print, unless somebody else does
+    prints = True  # prints the output of the ranks of its groups, unless something else prints it
 
     def __init__(self, address, on_connection, on_output, trust, options):
         self._handle = None
@@ -94,10 +94,10 @@ class Client:
         self.closed = False
         self._forks = len(_forks)
         self._lock = threading.Lock()
-        self._watched = {}  # id -> the future, and what is called when it is answered
+        self._watched = {}  # id -> (the future, the callback for its answer)
         self._watcher = None
-        self._groups = {}  # what groups have told of themselves
-        self._made = {}  # manifests of groups by name, for those who make one again with another class
+        self._groups = {}  # what groups have reported about themselves
+        self._made = {}  # manifests of groups by name, for making one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
         self._gone = []  # not empty: the handle is, too
@@ -138,7 +138,7 @@ class Client:
             def call(*args):
                 try:
                     f(*args)
-                except BaseException as e:  # C has nobody to hand it to: who waits gets it
+                except BaseException as e:  # C cannot pass it on: the thread that waits gets it
                     self._raised = self._raised or e
 
             return call
@@ -325,7 +325,7 @@ class Client:
         self._raise_of_callbacks()
 
     def _make_room(self, error):
-        """Whether to try again what there was no room for: it waits for a call to end, as long as any is open."""
+        """Whether to try again after an error for lack of room. Waits for a call to end, if any is open."""
         if error.code != _errors.Limit.code or not error.retry_after_ms or not self.pending:
             return False
         self._await_any()
@@ -363,7 +363,7 @@ _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pe
 
 
 class FoundClient(Client):
-    """A Client whose way was looked for; what the way consists of ends with it."""
+    """A Client that has looked for its way to a proxy. When it ends, all that the way has started ends, too."""
 
     def __init__(self, way, on_connection, on_output, trust, options):
         self._ends = weakref.finalize(self, way.end)

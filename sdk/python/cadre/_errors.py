@@ -193,7 +193,7 @@ class Failed(Error):
 
 
 def _empty(cls, *args, **named):
-    """The object, without what the class of the method's exception does to make one."""
+    """Makes the object without calling the constructor of the method's exception."""
     base = cls
     while base.__flags__ & _IN_PYTHON:
         base = base.__base__
@@ -215,7 +215,7 @@ def _text(value):
 
 
 def of_struct(e, cause=None):
-    """The exception for a cadre_client_error. cause: what the method raised, where that is known."""
+    """The exception for a cadre_client_error. cause: the exception that the method raised, if it is known."""
     name = _text(e.name)
     cls = Error._classes.get(e.code) if e.code != Failed.code else Failed._class(name)
     if cause is not None and cls is not None and issubclass(cls, Failed):

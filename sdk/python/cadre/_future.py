@@ -38,7 +38,7 @@ class Future:
         self._taken = False
         self._result = self._error = None
         self._begun = None
-        self._join = None  # what makes the result out of those of the ranks
+        self._join = None  # joins the results of the ranks into one
 
     @classmethod
     def behind(cls, client, method, others, send):

@@ -27,7 +27,7 @@ class Group:
     @classmethod
     def make(cls, client, worker=None, *, name=None, detached=False, timeout=None, working_dir=None, py_modules=(),
              excludes=(), archive=None, **what):
-        """Client.Group(). archive: instead of what it is made of."""
+        """Client.Group(). archive: used instead of packing working_dir and py_modules."""
         name = name or _manifest.name_of(worker, what.get("module"))
         pool = what.get("pool")
         if pool is not None and getattr(pool, "client", None) is not client:
@@ -48,7 +48,7 @@ class Group:
 
     @staticmethod
     def _change(client, name, manifest, timeout):
-        """Whether this client has made the group of that name, which now runs what this manifest says."""
+        """Whether this client made the group with that name. The group then runs what this manifest says."""
         before = client._made.get(name)
         if before is None:
             return False

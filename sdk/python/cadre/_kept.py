@@ -14,7 +14,7 @@ class Kept:
         self._value = None
 
     def get(self, timeout=None):
-        """The value: a copy of its own for each who asks."""
+        """The value. Each call returns its own copy."""
         return decode(bytearray(self._readable()), True)
 
     def free(self, timeout=None):

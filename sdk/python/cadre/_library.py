@@ -40,7 +40,7 @@ class Json(Structure):
 
 
 class Text(Structure):
-    """The same for what Python has: setting c_char_p is fast, and keeps the bytes."""
+    """The same for memory of Python: setting c_char_p is fast, and keeps the bytes alive."""
 
     _fields_ = [("text", c_char_p), ("len", c_size_t)]
 
@@ -101,7 +101,7 @@ class Scratch:
 
 HANDLE = c_size_t  # the address as a number: None, of a client that was closed, is an exception and not NULL
 
-# name -> (result, arguments). Structs are passed as what byref() gives.
+# name -> (result, arguments). Structs are passed with byref().
 FUNCTIONS = {
     "open": (c_int, [c_void_p, c_void_p, c_void_p]),
     "close": (None, [HANDLE]),

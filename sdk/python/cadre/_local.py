@@ -42,7 +42,7 @@ def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_outp
 class LocalClient(Client):
     """A Client that has its run; cadre.local() makes it."""
 
-    prints = False  # what the run prints comes through pipes, to the last line
+    prints = False  # the output of the run comes through pipes, to the last line
 
     def __init__(self, run, on_connection, on_output, trust, options):
         self._run = run
@@ -76,7 +76,7 @@ def _program(name, variable):
 
 
 def _modules():
-    """PYTHONPATH of the ranks, which find what this program finds beside itself."""
+    """PYTHONPATH of the ranks: they find the modules that this program finds in its own folder."""
     beside = [os.path.abspath(sys.path[0])] if sys.path and os.path.isdir(sys.path[0]) else []
     return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *beside]))
 
@@ -107,7 +107,7 @@ class _Run:
             raise
 
     def _python(self):
-        """A folder whose python3 is the program's own, with what is installed for that."""
+        """A folder with a python3 that is the program's own, with the packages installed for it."""
         folder = f"{self._folder}/bin"
         os.mkdir(folder)
         with open(f"{folder}/python3", "w", encoding="utf-8") as f:

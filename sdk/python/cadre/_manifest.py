@@ -12,7 +12,7 @@ _NAME_MAX = 50  # pods add to it
 
 
 def name_of(worker, module):
-    """A name of a group that was not given one: what it runs, and a few letters of its own."""
+    """A name for a group that was not given one: the name of its worker, and a few random letters."""
     if isinstance(worker, dict):
         worker = "-".join(map(str, worker))
     what = worker if isinstance(worker, str) else getattr(worker, "__name__", None) or module or "group"
@@ -121,11 +121,11 @@ def placementgroup(name, bundles, *, gpus, cpus, strategy, image, template):
 def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
                 image=None, template=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
                 preload=None, meshes=None):
-    """The manifest of a WorkerGroup. Raises what says which argument is wrong."""
+    """The manifest of a WorkerGroup. The exception says which argument is wrong."""
     what = _worker(worker, module, class_name, init, archive, preload, meshes)
     spec = {"worker": what}
     if "python" in what and (gpus or pool):
-        what["gpuVisibility"] = "Own"  # what programs in Python expect: device 0 is theirs
+        what["gpuVisibility"] = "Own"  # programs in Python expect this: device 0 is theirs
     if env:
         what["env"] = [{"name": str(key), "value": str(value)} for key, value in env.items()]
     if pool is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a class of workers says of its methods, and what a method may ask about its process."""
+"""Modes that a class registers for its methods, and questions that a method may ask about its process."""
 
 import os
 from collections import namedtuple
@@ -7,8 +7,8 @@ from contextvars import ContextVar
 
 _LIMIT_MAX = 10000  # threads, or calls of asyncio
 NAME = "__cadre__"  # the attribute of a function that was registered
-call = ContextVar("cadre call")  # what a method runs for; set by cadre.worker
-ANSWERED = object()  # what a method returns if the C library has answered its call
+call = ContextVar("cadre call")  # the call for which a method runs; set by cadre.worker
+ANSWERED = object()  # the result of a method whose call the C library has answered
 
 
 class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "concurrency", "limit", "split", "collect",

@@ -58,8 +58,9 @@ class Handle:
             self._free(self._handle)
 
     def move(self, call, mesh, blocks, stream=0):
-        """Does what the call says, and answers it. blocks: (name, dtype, shape, split, address, size, on_device) of each
-        tensor. stream: of CUDA, whose work comes first. The version of the weights that have arrived; None: none have.
+        """Does what the call asks for, and answers it. blocks: (name, dtype, shape, split, address, size, on_device) of
+        each tensor. stream: a stream of CUDA; its work comes first. Returns the version of the weights that have
+        arrived; None: none have.
         """
         if (mesh, blocks) != self._told:
             self._told, self._list = (mesh, blocks), self._list_of(mesh, blocks)

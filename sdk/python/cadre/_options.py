@@ -41,7 +41,7 @@ def _names(value):
     return _text(value if isinstance(value, str) else ",".join(value))
 
 
-# Besides `args` and `per_rank`, which are what is sent. None is as if it was not given.
+# All options but `args` and `per_rank`, which are the arguments themselves. None counts as not given.
 CALL = {
     "rank": ("rank", _natural),
     "dispatch": ("dispatch", _mode(lib.DISPATCH)),
@@ -81,7 +81,8 @@ CONNECT = {
 
 
 def put(struct, member, value, what):
-    """Sets a member; ctypes would cut off what does not fit: a number's upper bits, text behind a NUL."""
+    """Sets a member. ctypes would silently cut a value that does not fit: the upper bits of a number, text after a NUL.
+    """
     setattr(struct, member, value)
     if getattr(struct, member) != value:
         raise ValueError(f"{what} {value!r} is out of its range, or has a NUL in it")

@@ -20,7 +20,7 @@ class _Part(NamedTuple):
 
 class Pool:
     """Places for ranks; Client.Pool() reserves them. Rank i of a group on it has bundle i. `a + b` has the bundles of
-    both, split() divides them; such a pool is a view, and the pools that were made are what is closed.
+    both, and split() divides them. Such a pool is a view: close the pools from which it was made.
     """
 
     def __init__(self, client, parts, made=()):

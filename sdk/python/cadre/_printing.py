@@ -31,7 +31,7 @@ def show(stream, text):
     """To sys.stdout or sys.stderr as they are now: a notebook, a test, or nobody may have taken them over."""
     try:
         out = getattr(sys, stream)
-        out.write(text + "\n")  # print() would write the end of the line by itself, and what others print may come between
+        out.write(text + "\n")  # print() writes the end of the line separately, and other output may come between
         out.flush()
     except (AttributeError, ValueError, OSError):  # it is None, closed, or nobody reads it
         pass
@@ -74,14 +74,14 @@ class Shown:
     """Groups of a client whose output it prints, as the proxy sends it. Its callbacks run on the thread of the client."""
 
     def __init__(self):
-        self._listen = {}  # name -> what asks the proxy for the output of the group
+        self._listen = {}  # name -> function that asks the proxy for the output of the group
 
     def add(self, name, listen):
         self._listen[name] = listen
         listen()
 
     def connected(self, up):
-        """A proxy knows nothing of what another one was asked."""
+        """Asks again, because a proxy does not know what another one was asked."""
         for listen in list(self._listen.values()) if up else ():
             listen()
 
@@ -100,8 +100,8 @@ class Shown:
 
 
 class Printer:
-    """Prints what a process writes to its two pipes, on a thread of its own, until it closes both. `hides`: lines that nobody
-    needs, a pattern.
+    """Prints the output of a process from its two pipes, on its own thread, until the process closes both. `hides`: a
+    pattern for lines that nobody needs.
     """
 
     def __init__(self, out, err, hides):

@@ -19,7 +19,7 @@ def wanted():
 
 
 def text(name, info, seconds):
-    """The line, from what info() says."""
+    """The line for an answer of info()."""
     why = " ".join((info.get("message") or "").split())
     line = f"cadre: {name}: {info['connected']} of {info['worldSize']} ranks are connected after {seconds} s"
     return (f"{line}: {why}" if why else line)[:_WIDTH]
@@ -55,7 +55,7 @@ def result(future, group):
         while not _is_answered(future):
             try:
                 info = group.info(timeout=_ASK_S)
-            except (_errors.Error, TimeoutError):  # the call itself says what is wrong
+            except (_errors.Error, TimeoutError):  # the call itself reports what is wrong
                 break
             if info["ready"]:
                 break

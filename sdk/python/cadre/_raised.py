@@ -9,12 +9,12 @@ import traceback
 from . import _errors
 from ._code import cloudpickle
 
-_PICKLE_MAX = 24 << 10  # bytes; what is longer comes as text only
+_PICKLE_MAX = 24 << 10  # bytes; longer exceptions come as text only
 _TRACEBACK_MAX = 8 << 10
 
 
 class _Remote(Exception):
-    """Stands behind an exception as its cause, and shows the traceback of the rank."""
+    """The cause of an exception: it shows the traceback of the rank."""
 
     def __init__(self, text):
         super().__init__(text)
@@ -62,7 +62,7 @@ def _open(packed):
 
 
 def error(struct, said, trust):
-    """The exception of a call: its cadre_client_error, and what its ERROR says."""
+    """The exception for a call, from its cadre_client_error and the body of its ERROR."""
     packed = said.get("cause")
     if not isinstance(packed, dict):
         return _errors.of_struct(struct)

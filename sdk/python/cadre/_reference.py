@@ -49,7 +49,7 @@ class Ref:
             self.free()
         except Error:
             if kind is None:
-                raise  # else what ended the block says more, such as that a rank has died
+                raise  # otherwise the exception that ended the block says more, such as that a rank has died
 
     def __eq__(self, other):
         return isinstance(other, Ref) and other.text == self.text

@@ -45,7 +45,7 @@ class _Supply:
         except (_errors.NotFound, _errors.Gone):
             return now >= self.known_until
         except _errors.Forbidden as e:
-            client._raised = client._raised or e  # who waits gets it
+            client._raised = client._raised or e  # the thread that waits for a call gets it
             return True
         except (_errors.Error, TimeoutError):  # the rank is gone, or has no room for it: which it says itself
             self.look_at, self.failed_s = now + self.failed_s, min(2 * self.failed_s, _FAILED_MAX_S)

@@ -41,7 +41,9 @@ def transfer(source, target, names=None, *, timeout=600):
 
 
 def _run(client, options, moved, error):
-    """On a thread of its own: here Python's signal handlers run meanwhile, and what one raises ends the transfer."""
+    """Runs the transfer on a thread. Python's signal handlers run here meanwhile, and an exception from one ends the
+    transfer.
+    """
     codes, over, canceled = [], threading.Event(), []
     options.canceled = asked = lib.CANCELED(lambda _: bool(canceled))
 

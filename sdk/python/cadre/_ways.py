@@ -24,7 +24,7 @@ _ASK_S, _OPEN_S, _LOOK_S = 15, 15, 0.05
 
 
 class Way(NamedTuple):
-    """Where a proxy is, further options of connect(), and what is to be ended when the client is closed."""
+    """The address of a proxy, further options of connect(), and resources that end with the client."""
 
     address: str
     options: dict
@@ -55,7 +55,7 @@ class _No(Exception):
 
 
 def find(given):
-    """The first Way that there is. Unavailable lists what was tried."""
+    """The first Way that works. Unavailable lists what was tried."""
     cluster = any((given.context, given.kubeconfig, given.service_account))
     tried = []
     for look in (_kubeconfig,) if cluster else (_environment, _pod, _kubeconfig):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of a group, in its ranks: what they have of each tensor."""
+"""Weights of a group, in its ranks: the part of each tensor that a rank has."""
 
 import ctypes
 import math
@@ -119,7 +119,7 @@ class Weights:
         raise NotImplementedError(f"{type(self).__name__} has no weights(): it returns a dict of tensors")
 
     def weights_arrived(self, version):
-        """New weights were written. For what follows from them, such as a cache."""
+        """Called after new weights were written, for work that depends on them, such as clearing a cache."""
 
     def _blocks(self, names=None):
         plain = {"rank": _method.world_size()}

@@ -361,8 +361,8 @@ CADRE_CLIENT_API const char *cadre_client_version(void);
 // The name of a mode, by its number from 1: "ONE_TO_ALL", "ALL"; NULL if there is no such mode.
 CADRE_CLIENT_API const char *cadre_client_dispatch_name(int dispatch);
 CADRE_CLIENT_API const char *cadre_client_execute_name(int execute);
-// What the table in cadre/modes.h says about a dispatch mode, from `rule` on: "each ROWS NOTHING JOINED". For bindings
-// to other languages. NULL if there is no such mode.
+// The row of a dispatch mode in the table of cadre/modes.h, from `rule` on: "each ROWS NOTHING JOINED". For bindings to
+// other languages. NULL if there is no such mode.
 CADRE_CLIENT_API const char *cadre_client_dispatch_row(int dispatch);
 
 // Iterates over a list, such as the results of all ranks: 1 = *item is the next element, 0 = the end, -1 = not a valid

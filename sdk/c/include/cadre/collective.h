@@ -36,19 +36,21 @@ typedef enum cadre_reduction {
 
 typedef struct cadre_comm_options {
     size_t size; // cadre_comm_options_init() sets it
-    // NULL or "gloo": memory of the host, over TCP. "nccl": memory of NVIDIA's GPUs. Each member has a GPU of its own:
-    // the one whose context the thread has, else number CADRE_DEVICE. What was begun on the default stream comes first.
+    // NULL or "gloo": memory of the host, over TCP. "nccl": memory of NVIDIA's GPUs. Each member has its own GPU: the
+    // GPU of the thread's current context, otherwise number CADRE_DEVICE. Work that was begun on the default stream
+    // comes first.
     const char *backend;
-    // Who its members are. Neither: all ranks. `ranks`: these, in this order. `mesh` and `dim`: the ranks that differ
+    // The members. By default, all ranks. `ranks`: these ranks, in this order. `mesh` and `dim`: the ranks that differ
     // from this one only in that dimension of spec.worker.meshes or of a published mesh; mesh NULL = the first one.
     const int *ranks;
     size_t n_ranks;
     const char *mesh, *dim;
-    // That each call waits, as does the making. 0 = CADRE_COLLECTIVE_LIMIT_MS of the environment, else a minute.
+    // The limit for each call, and for making the communicator. 0 = CADRE_COLLECTIVE_LIMIT_MS of the environment,
+    // otherwise a minute.
     int64_t limit_ms;
-    // Only of the back end nccl: a cudaStream_t of the member's GPU (the default one: cudaStreamLegacy). Calls return
-    // as soon as their work is on it, and their memory is in use until that is done; cadre_comm_wait() waits. The
-    // caller owns the stream, and destroys it after the communicator. NULL = calls return when their work is done.
+    // Only for the back end nccl: a cudaStream_t of the member's GPU (the default one: cudaStreamLegacy). Calls return
+    // as soon as their work is on it. Their memory is in use until the work is done; cadre_comm_wait() waits for that.
+    // The caller owns the stream, and destroys it after the communicator. NULL = calls return when their work is done.
     void *stream;
 } cadre_comm_options;
 
@@ -58,15 +60,15 @@ static inline void cadre_comm_options_init(cadre_comm_options *o)
     o->size = sizeof *o;
 }
 
-// Waits for the other members. On anything but CADRE_OK the message for the client is written, so `return r;` is
-// enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end makes no sense. CADRE_ERROR names those who did
-// not come. options NULL = all ranks.
+// Waits for the other members. If the result is not CADRE_OK, the message for the client is written, so `return r;` is
+// enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end is not valid. CADRE_ERROR names the members that
+// did not come. options NULL = all ranks.
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret);
-// The others must not need this member any more. Accepts NULL.
+// Call it when the other members do not need this member any more. Accepts NULL.
 CADRE_EXPORT void cadre_comm_free(cadre_comm *comm);
 CADRE_EXPORT int cadre_comm_rank(const cadre_comm *comm); // place of this member, from 0
 CADRE_EXPORT int cadre_comm_size(const cadre_comm *comm);
-// Why the last call failed, for people, until the next one; "" = it did not.
+// Why the last call failed, for people, until the next call; "" = it did not fail.
 CADRE_EXPORT const char *cadre_comm_error(const cadre_comm *comm);
 
 // Types are those of batches: "F32", "BF16", "I64", ... All can be moved. gloo reduces F64, F32, F16, BF16 and
@@ -82,16 +84,17 @@ CADRE_EXPORT cadre_result cadre_all_gather(cadre_comm *comm, const char *dtype, 
 CADRE_EXPORT cadre_result cadre_reduce_scatter(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n,
                                                cadre_reduction reduction);
 CADRE_EXPORT cadre_result cadre_all_to_all(cadre_comm *comm, const char *dtype, const void *in, void *out, size_t n);
-// From one member to another, which must call the other function. Those of a pair arrive in the order sent.
+// From one member to another, which must call the other function. Messages between two members arrive in the order
+// sent.
 CADRE_EXPORT cadre_result cadre_send(cadre_comm *comm, const char *dtype, const void *data, size_t n, int to);
 CADRE_EXPORT cadre_result cadre_recv(cadre_comm *comm, const char *dtype, void *data, size_t n, int from);
 CADRE_EXPORT cadre_result cadre_barrier(cadre_comm *comm);
 
-// Waits until all that is on the stream of the communicator is done, at most the limit. What has gone wrong since the
-// calls shows here, or in the next call: who was lost, or who has not called what the others have. When a member dies,
-// its collectives end within a second on the streams of the others, also where the program waits for these by CUDA.
-// What they have written is of no use then, and this function says so. Only this function ends the wait for a member
-// that does not call. Without a stream: CADRE_OK, unless the communicator has failed.
+// Waits until all work on the communicator's stream is done, at most the limit. It also reports errors since the calls,
+// as does the next call: a member was lost, or a member has not called the same function as the others. When a member
+// dies, its collectives end within a second on the streams of the others, even if the program waits for these by CUDA.
+// Their output is then not valid, and this function says so. Only this function ends the wait for a member that does
+// not call. Without a stream: CADRE_OK, unless the communicator has failed.
 CADRE_EXPORT cadre_result cadre_comm_wait(cadre_comm *comm);
 
 #ifdef __cplusplus

@@ -25,7 +25,8 @@
 extern "C" {
 #endif
 
-// Methods whose `run` is NULL; `create` and `destroy` do not count. Objects are made before the host starts.
+// Methods that the program runs: their `run` is NULL. `create` and `destroy` are ignored, because objects are made
+// before the host starts.
 typedef struct cadre_host_lane {
     const char *name; // of the concurrency group
     unsigned limit;   // calls of it that the program runs at a time, 1 to 64
@@ -49,14 +50,14 @@ typedef struct cadre_host_class {
 } cadre_host_class;
 
 typedef enum cadre_host_code {
-    CADRE_HOST_CODE_NONE = 0,  // nobody's
-    CADRE_HOST_CODE_RIGHT = 1, // of clients who may create workergroups/code, as the proxy says of each call
-    CADRE_HOST_CODE_ALL = 2,   // of all who may call
+    CADRE_HOST_CODE_NONE = 0,  // nobody may
+    CADRE_HOST_CODE_RIGHT = 1, // clients that may create workergroups/code; the proxy reports this for each call
+    CADRE_HOST_CODE_ALL = 2,   // all clients
 } cadre_host_code;
 
 typedef struct cadre_host_options {
     size_t size;        // of this struct
-    const char *module; // what to call it to people
+    const char *module; // its name for people
     const cadre_host_class *classes;
     size_t n_classes;
     const char *class_name;   // of `classes`; NULL = there is one
@@ -72,13 +73,13 @@ typedef struct cadre_host_options {
     int wake_fd;          // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
     const char *awaits;   // the archive of code without which it cannot begin, its SHA-256: it waits for that in the
                           // bootstrap group, NAME.code, and ends. NULL = none
-    cadre_host_code code; // whose arguments may be opened although that runs what the sender likes, as with pickles;
-                          // and who may debug
+    cadre_host_code code; // which clients' arguments may be opened even if this runs the sender's code, as with
+                          // pickles; these clients may debug, too
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {
     CADRE_HOST_CALL = 0,
-    CADRE_HOST_NONE = 1, // woken up, or nothing is there and it was not to wait
+    CADRE_HOST_NONE = 1, // woken up, or there is no call and `wait` is 0
     CADRE_HOST_STOP = 2,
 } cadre_host_next_result;
 
@@ -108,49 +109,51 @@ CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret);
 // An eventfd of the lane for a loop of the program: readable when a call came, or the end. -1 = errno.
 CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);
 
-// The result, JSON or a safetensors document: where the program writes it, and it is sent from there; NULL: too long.
-// Or it is copied.
+// Room for the result, JSON or a safetensors document. The program writes it there, and it is sent from there. NULL:
+// too long. cadre_host_return() copies a result instead.
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len);
 CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len); // 0, or -1: too long
-// The same from parts that follow each other, the head of a safetensors document first: copied from the host, and from
-// the GPU behind what is on that stream (a cudaStream_t). A result that is kept stays on the GPU if a part of it is
-// there. NULL, or why not, until the call is finished.
+// The same from parts that follow each other, the head of a safetensors document first. They are copied from the host,
+// and from the GPU after the work on that stream (a cudaStream_t). A kept result stays on the GPU if one of its parts
+// is there. Returns NULL, or why it failed; valid until the call is finished.
 CADRE_EXPORT const char *cadre_host_return_parts(cadre_call *call, const cadre_host_part *parts, size_t n,
                                                  void *stream);
-// Instead: an error of that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun. `cause`: a JSON
-// object of up to 48 KiB, which the client gets as it is; NULL = none.
+// Instead of a result: an error with that name, such as "ValueError"; NULL = FAILED. `ran`: the method has begun.
+// `cause`: a JSON object of up to 48 KiB, which the client gets as it is; NULL = none.
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran);
-// Instead: the call is answered by a function that answers calls of modules, such as cadre_weights_move(), with this
-// result.
+// Instead of a result: a function that answers calls of modules, such as cadre_weights_move(), has answered the call,
+// with this result.
 CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result);
-CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once a call, which is gone then
+CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once for each call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
-// The values of the arguments on the GPU, if they are there, in memory of the program's own: it may write to them, and
-// they stay after the call, until it lets them go, on any thread, which may wait for the GPU. NULL, or why not, until
-// the call is finished.
+// The values of the arguments on the GPU, if they are there, in memory that the program gets. It may write to them, and
+// they stay after the call, until it calls cadre_host_let_go(), on any thread, which may wait for the GPU. Returns
+// NULL, or why it failed; valid until the call is finished.
 CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
 CADRE_EXPORT void cadre_host_let_go(void *held);
-// Once for each `own`, on any thread. Arguments that are let go before their call is finished cost nothing. All others
-// cost as much as a copy when it is finished.
+// Call it once for each `own`, on any thread. If the arguments are let go before their call is finished, they cost
+// nothing. Otherwise they cost as much as a copy when it is finished.
 CADRE_EXPORT void cadre_host_let_go_args(void *own);
-// From the GPU to the host, behind what is on that stream. NULL, or why not, until the thread calls it again.
+// Copies from the GPU to the host, after the work on that stream. Returns NULL, or why it failed; valid until the
+// thread calls it again.
 CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);
 
-// For the calls that a method makes as a client of the same proxy: writes what goes into `via` of cadre_client_request,
-// so that a wait for itself is refused, and returns how long such a call may take, in ms. -1: it may not call, because
-// too many methods wait for it, or the text is longer than `size`.
+// For calls that a method makes as a client of the same proxy. Writes the text for `via` of cadre_client_request, so
+// that a call that would wait for itself is refused. Returns how long such a call may take, in ms. -1: the method may
+// not call, because too many methods wait for it, or because the text is longer than `size`.
 CADRE_EXPORT int64_t cadre_host_calls(cadre_call *call, char *via, size_t size);
 
-// With `awaits`: the next piece of that archive, from a pod of the namespace that has it, to `out`, which has room for
-// 512 KiB. How many bytes; 0: no pod has it; -1: nobody has answered. On any thread that pulls no lane.
+// With `awaits`: gets the next piece of that archive from a pod of the namespace that has it. `out` has room for 512
+// KiB. Returns the number of bytes; 0: no pod has the archive; -1: no answer came. On any thread that pulls no lane.
 CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, int timeout_ms);
 
-// For programs whose ranks wait for each other by means of their own, on one thread at a time that pulls no lane. First
-// they meet: waits up to limit_ms until all of these ranks have called it, with the same list. NULL, or why they did
-// not meet; "": this host ends, or another one has. They may meet again after a loss, when the lost rank has a new
-// process.
+// For programs whose ranks wait for each other by their own means. On one thread at a time that pulls no lane. First
+// the ranks meet: this function waits up to limit_ms until all of these ranks have called it with the same list.
+// Returns NULL, or why they did not meet; "": this host ends, or another one has. After a loss, they may meet again
+// when the lost rank has a new process.
 CADRE_EXPORT const char *cadre_host_meet(const int *ranks, int n, int64_t limit_ms);
-// Then: waits until one of them is lost. Its message, such as "rank 3 was lost: ...", or NULL: the host ends.
+// Then: waits until one of these ranks is lost. Returns its message, such as "rank 3 was lost: ...", or NULL: the host
+// ends.
 CADRE_EXPORT const char *cadre_host_watch(void);
 
 // After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().

@@ -207,7 +207,8 @@ size_t cadre_rows(const cadre_call *c);  // of the batch
 // Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the client.
 cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret);
 cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret);
-// A column is an argument by name: cadre_arg_json() gets its list, of this rank's rows. By number, names until return:
+// A column is an argument by name: cadre_arg_json() gets its list for this rank's rows. By number: the name is valid
+// until return.
 cadre_result cadre_column_at(cadre_call *c, size_t i, const char **ret_name, const char **ret_json, size_t *ret_len);
 // Metadata, by name, as JSON.
 cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, size_t *ret_len);
@@ -216,8 +217,8 @@ cadre_result cadre_arg_meta(cadre_call *c, const char *name, const char **ret, s
 // returned before, or the parts do not make one batch; at the latest when the method returns.
 cadre_result cadre_return_tensor(cadre_call *c, const cadre_tensor *t);
 cadre_result cadre_return_column(cadre_call *c, const char *name, const char *json, size_t len);
-// Must be the same on all ranks whose results are joined, except "metrics", an object: each of its values becomes a
-// list of all ranks' values.
+// Must be equal on all ranks whose results are joined. The exception is "metrics", an object: each of its values
+// becomes a list of all ranks' values.
 cadre_result cadre_return_meta(cadre_call *c, const char *name, const char *json, size_t len);
 // Instead: a batch of exactly these tensors (data and len do not count). The method writes their values to ret_data[i]
 // before it returns. They are sent from there without a copy. Bytes that the method does not write have any value.

@@ -18,7 +18,9 @@ def goes_by_value(thing):
 
 
 def pack(thing, what):
-    """The code of a class, or of several by name. what: for messages, "Counter". TypeError names what does not pickle."""
+    """The code of a class, or of several by name. what: for messages, "Counter". TypeError names the part that cannot
+    be pickled.
+    """
     pickler = cloudpickle()
     if pickler is None:
         raise TypeError(f"{what}: the ranks cannot import what is of the program itself, and without the package cloudpickle "

@@ -39,7 +39,7 @@ class Archive(NamedTuple):
 
 
 class _Hashing:
-    """A file that knows the hash of what was written to it."""
+    """A file that computes the hash of the bytes written to it."""
 
     def __init__(self, file):
         self.file, self.hash, self.size = file, hashlib.sha256(), 0
@@ -89,7 +89,7 @@ def _found(working_dir, py_modules, excludes):
 
 
 def _regular(path):
-    """Its status; None for what no archive takes, such as a socket."""
+    """Its status; None for a file that archives cannot have, such as a socket."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -110,7 +110,9 @@ def _check_size(files):
 
 
 def _header(name, mode, size=0, kind=tarfile.REGTYPE):
-    """What tarfile writes in front of a file. Gain: it takes 45 us for it, which is half of what a small file costs."""
+    """The bytes that tarfile writes before a file. Gain: tarfile takes 45 us for them, half of the time of a small
+    file.
+    """
     encoded = name.encode("utf-8", "surrogateescape")
     if len(encoded) > tarfile.LENGTH_NAME:
         info = tarfile.TarInfo(name)
@@ -155,8 +157,9 @@ def folders(place_of):
 
 
 def pack(working_dir=None, py_modules=(), excludes=()):
-    """The Archive of a folder, and of modules or packages (paths, or the modules themselves). Left out is what .gitignore
-    or excludes= name, both in the words of gitignore(5), .git, and virtual environments. ValueError names what is wrong.
+    """The Archive of a folder, and of modules or packages (paths, or the modules themselves). It leaves out .git,
+    virtual environments, and all that .gitignore or excludes= name, both in the syntax of gitignore(5). ValueError says
+    what is wrong.
     """
     begun = time.time_ns()
     files = [(name, path, _regular(path)) for name, path in _found(working_dir, py_modules, excludes)]
@@ -244,8 +247,9 @@ def _keep(file, path):
 
 
 def unpack(file, sha256, folder):
-    """Unpacks it below the folder, all or nothing, and keeps it there: place() appears when all of it is there. ValueError: it
-    is not the archive of that hash, or has in it what no archive may have. OSError: the disk is full.
+    """Unpacks it below the folder, all or nothing, and keeps it there: place() appears when all of it is there.
+    ValueError: it is not the archive with that hash, or has entries that no archive may have. OSError: the disk is
+    full.
     """
     found = _hash(file)
     if found != sha256:
@@ -306,7 +310,7 @@ def of_worker():
 
 
 def enter(folder):
-    """Makes an unpacked archive what the ranks import from, and its working_dir their own."""
+    """Lets the ranks import from an unpacked archive, and makes its working_dir their own."""
     for inner in (PY_MODULES, WORKING_DIR):  # the last one is looked at first
         path = os.path.join(folder, inner)
         if os.path.isdir(path):

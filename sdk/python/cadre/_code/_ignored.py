@@ -12,7 +12,7 @@ _VIRTUAL_ENVIRONMENT = "pyvenv.cfg"  # each has this file
 
 class _Rule(NamedTuple):
     pattern: re.Pattern
-    keeps: bool  # "!": takes back what an earlier rule said
+    keeps: bool  # "!": cancels an earlier rule
     folders_only: bool
 
 
@@ -104,7 +104,7 @@ class Ignored:
         return found
 
     def files(self):
-        """(path from the folder, os.DirEntry) of all that travels: files, and what is neither file nor folder."""
+        """(path from the folder, os.DirEntry) for all entries that travel: everything but folders."""
         yield from self._walk("", [])
 
     def _walk(self, at, inner):

@@ -41,7 +41,7 @@ def head():
 
 
 def compare(code):
-    """What is behind the head."""
+    """Compares the versions in the head with ours. Returns the bytes after the head."""
     line, newline, stream = bytes(code[:_LINE_MAX]).partition(b"\n")
     try:
         theirs = json.loads(line) if newline else None

@@ -64,7 +64,9 @@ def encode_call(args, kwargs, method="the method"):
 
 
 def encode_result(value, method="the method"):
-    """The body for what a method returns; where it runs, parts that are on a GPU are OnGpu. A Body is one already."""
+    """The body for the result of a method. In the worker, parts that are on a GPU are OnGpu. A Body is returned as it
+    is.
+    """
     if type(value) is Body:
         return value
     if type(value) in _json.ATOMS and _json.is_exact(value):
@@ -90,8 +92,9 @@ def list_of(bodies):
 
 
 def decode_call(buffer, trust, values=None):
-    """(args, kwargs). The values lie in the memory of the buffer; what cannot be written is copied where it must be.
-    trust: pickles are opened. values: OnGpu, what follows the head of a document that is all of the buffer.
+    """(args, kwargs). The values lie in the memory of the buffer. Memory that cannot be written is copied if it must be
+    writable. trust: pickles are opened. values: OnGpu, the values after the head, if the buffer has only the head of
+    the document.
     """
     form, value = _decode(buffer, trust, _refuse_call, values)
     if form == _pickle.CALL:

@@ -12,8 +12,8 @@ _KNOWN_MAX = 256  # of each kind
 
 
 class Looks(namedtuple("Looks", ("of_call", "n", "names", "arrays"))):
-    """All of a value but the values of its arrays: (type, dtype, shape) of each. Of arguments, `n` are by position, the
-    others have names; of a result there is one.
+    """Everything about a value except the contents of its arrays: (type, dtype, shape) of each array. For arguments:
+    `n` are by position, the others have names. For a result there is one.
     """
 
     __slots__ = ()
@@ -82,7 +82,9 @@ class Reading:
         return (tuple(arrays[:n]), dict(zip(names, arrays[n:]))) if of_call else arrays[0]
 
     def opened(self, value, of_call, write):
-        """It was. Where it came twice, write() of the value tells whether it is all that the document says."""
+        """A value was opened. If its document came twice, write() of the value shows whether the value is all that the
+        document holds.
+        """
         if self.found is None:
             return
         if not self.found:

@@ -53,7 +53,7 @@ class Document(namedtuple("Document", ("tensors", "metadata", "text", "values"))
     __slots__ = ()
 
     def part(self, name):
-        """The bytes of a tensor, where they lie."""
+        """The bytes of a tensor, not copied."""
         _, _, begin, end = self.tensors[name]
         return self.values[begin:end]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values on a GPU, where others have a memoryview: what a tensor of CUDA has, and arguments that stay there."""
+"""Values on a GPU, used in place of a memoryview: the memory of a CUDA tensor, and arguments that stay on the GPU."""
 
 import ctypes
 import sys

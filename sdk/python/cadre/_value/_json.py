@@ -20,7 +20,7 @@ def _always(value):
 ATOMS = {int: _is_short, float: isfinite, str: _always, bool: _always, type(None): _always}  # and whether JSON has all of one
 _NUMBERS = frozenset((int, float, bool))
 _LISTS = frozenset((list, tuple))
-_DEEP = 100  # nested; what is deeper is not JSON to workers in C
+_DEEP = 100  # levels; deeper values are not JSON to workers in C
 
 
 def _default(value):

@@ -15,13 +15,13 @@ from ._tensor import Tensor, is_plain_numpy, is_plain_torch, module_of
 
 OBJECT = "cadre.object"  # the name of the stream in the document, and of its entry in the metadata
 VALUE, CALL = "pickle5", "pickle5-call"  # that entry: it is any value, or (args, kwargs) of a call
-_WRITABLE = bytearray(1)  # stands for values: who reads them may write them, too, whatever they were here
+_WRITABLE = bytearray(1)  # stands for values: receivers may write to them, even if they were read-only here
 
 
 @functools.lru_cache(maxsize=None)
 def _pickler():
-    """The class; made once, because a class that is made in each call keeps what it pickles until the next collection of
-    garbage. cloudpickle, where it is, takes classes and functions of a notebook as well.
+    """The class. It is made once: a class made for each call would keep its pickles until the next garbage collection.
+    With cloudpickle, it can also pickle classes and functions of a notebook.
     """
     found = cloudpickle()
     base = found.Pickler if found else pickle.Pickler

@@ -20,7 +20,7 @@ def is_foreign(value):
 
 
 def to_batch(value):
-    """The Batch that it is; None where it has what a batch does not: jagged tensors, columns of objects."""
+    """The value as a Batch. None if it has something that batches do not have: jagged tensors, columns of objects."""
     if type(value).__name__ == "DataProto":
         return _of_proto(value)
     batch = _of_tensordict(value)

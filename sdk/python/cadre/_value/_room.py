@@ -54,7 +54,7 @@ def _mapping_of(size):
 
 
 def room(size):
-    """Memory of that many bytes to write to. What is in it is not said."""
+    """Memory of that many bytes to write to. Its contents are undefined."""
     if size < _LONG:
         return bytearray(size)
     mapping = _mapping_of(-(-size // _STEP) * _STEP)

@@ -8,7 +8,7 @@ from operator import index
 from . import _gpu
 from ._gpu import OnGpu
 
-# dtype of safetensors -> bits of a value, what numpy calls it, and what torch calls it. None: it does not have it.
+# dtype of safetensors -> bits of a value, its name in numpy, its name in torch. None: that library does not have it.
 DTYPES = {"BOOL": (8, "?", "bool"), "F4": (4, None, None), "F6_E2M3": (6, None, None), "F6_E3M2": (6, None, None),
           "U8": (8, "u1", "uint8"), "I8": (8, "i1", "int8"), "F8_E5M2": (8, None, "float8_e5m2"),
           "F8_E4M3": (8, None, "float8_e4m3fn"), "F8_E8M0": (8, None, "float8_e8m0fnu"),
@@ -21,7 +21,7 @@ _OF_TORCH = {name: dtype for dtype, (_, _, name) in DTYPES.items() if name}
 # The typestr of an array: "<f4", "|u1", "|b1".
 _OF_TYPESTR = {name if name[0] == "<" else f"|{'b1' if name == '?' else name}": dtype
                for dtype, (_, name, _) in DTYPES.items() if name}
-# Of ml_dtypes, whose dtypes numpy knows by name only.
+# dtypes of ml_dtypes, which numpy knows by name only.
 _OF_NUMPY_NAME = {"bfloat16": "BF16", "float8_e5m2": "F8_E5M2", "float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0",
                   "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ"}
 _DIM_MAX = (1 << 63) - 1

@@ -33,7 +33,7 @@ def method(*args, **options):
 
 
 class ID(str):
-    """Of an actor, a node, a job: text, and what programs ask of Ray's IDs."""
+    """The ID of an actor, a node or a job: text with the methods of Ray's IDs that programs use."""
 
     def hex(self):
         return str(self)
@@ -142,7 +142,7 @@ class Calls:
             self.handles += 1
 
     def let_go(self):
-        """The last one: what was sent before is still run."""
+        """A handle is gone. After the last one, calls that were sent before still run."""
         with self._lock:
             self.handles -= 1
             if self.handles or self.session.closed:
@@ -200,7 +200,7 @@ _OWN = ("__ray_ready__", "__ray_call__", "__ray_terminate__")
 
 
 class ActorHandle(Held):
-    """An actor, for who calls it: handle.method.remote(). It can be an argument of calls."""
+    """An actor, as its callers see it: handle.method.remote(). It can be an argument of calls."""
 
     def __init__(self, session, actor, info, counted):
         vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor))
@@ -361,7 +361,7 @@ def _enter(making, actor):
 
 
 def taken(name, namespace):
-    """The exception for who wants a name that another actor has."""
+    """The exception for a name that another actor has."""
     return ValueError(f"The name {name} (namespace={namespace}) is already taken. Please use a different name or get the "
                       f"existing actor using ray.get_actor('{name}', namespace='{namespace}')")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and results of calls: references among the arguments give way to what they stand for."""
+"""Arguments and results of calls: references among the arguments are replaced by their values."""
 
 import functools
 
@@ -40,7 +40,7 @@ def value_of(a):
 
 
 def opened(result):
-    """(value, error) of what a worker of ours has returned."""
+    """(value, error) from the result of one of our workers."""
     if type(result) is _packing.Raised:
         return None, result.error()
     return _packing.unpack(result)[0], None

@@ -40,7 +40,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Guard(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Ray itself cannot be imported any more. Who only asks whether it is there hears the truth."""
+    """Ray itself cannot be imported while there is a session. find_spec() finds it, and the import raises."""
 
     def find_spec(self, name, path=None, target=None):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name == "ray" and _session.existing() else None

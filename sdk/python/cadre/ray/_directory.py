@@ -8,7 +8,7 @@ import os
 
 from .. import _client, _errors, _method
 
-_POLL_S = 20  # so long a question waits here; who asked asks again
+_POLL_S = 20  # so long a question waits here; then the asker asks again
 _SHARE = 0.3  # of the memory of this machine, for values
 _AT_ONCE = 5000  # questions that wait; further ones queue up for as long as those poll
 ALIVE, DEAD = "ALIVE", "DEAD"
@@ -28,7 +28,7 @@ class _Value:
 
 
 def _asks(f):
-    """It may wait: it has a lane of its own, so that what it waits for gets through."""
+    """A method that may wait. It has its own lane, so that the call that ends the wait gets through."""
     return _method.register(concurrency=("ask", _AT_ONCE))(f)
 
 
@@ -244,7 +244,7 @@ class Directory:
     async def all_actors(self):
         return {actor: self.public(actor) for actor in self.actors}
 
-    # What processes of a program tell each other
+    # Messages between the processes of a program
 
     @_tells
     async def say(self, key, value):

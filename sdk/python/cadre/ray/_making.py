@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an actor is made of: what its options ask for, what the directory knows of it, and what its process is told."""
+"""Makes actors from their options, the directory's record, and the data for their process."""
 
 import inspect
 import itertools
@@ -37,8 +37,8 @@ class Making:
                      "groups": groups, "namespace": namespace, "depth": 0}
 
     def start(self, served_by, said, preload=(), **place):
-        """Makes the group. said: what else its processes are told; preload: where there is no nursery; place: arguments of
-        Client.Group().
+        """Makes the group. said: further data for its processes; preload: used if there is no nursery; place: arguments
+        of Client.Group().
         """
         session, env, restarts = self.session, self.options.get("runtime_env"), self.info["restarts"]
         nursery = _nursery.of(session)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Addresses, GPUs and what is left of them."""
+"""Addresses, GPUs and free resources."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from ._placement import nodes
 
 
 def address():
-    """Of this machine, where others reach it; loopback where there is no network."""
+    """The address of this machine for others; loopback if there is no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
             s.connect(("192.0.2.1", 9))  # nothing is sent: it asks for the route
@@ -27,7 +27,7 @@ def get_gpu_ids():
 
 
 def available_resources():
-    """What the run or the cluster has, without what actors and placement groups of this program hold."""
+    """The resources of the run or the cluster, minus those that actors and placement groups of this program hold."""
     session = _session.current()
     left = dict(nodes()[0]["Resources"])
     held = [a["asks"] for a in session.ask("all_actors").values() if a["state"] != "DEAD"]

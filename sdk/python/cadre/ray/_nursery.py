@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers of a local run that do not wait for imports: a process of this program, the nursery, imports what takes long, once,
-and the agents of all groups are forked from it, together with the templates of their ranks.
+"""Workers of a local run that do not wait for imports. A process of this program, the nursery, imports slow modules
+once. The agents of all groups are forked from it, together with the templates of their ranks.
 """
 
 import atexit
@@ -16,7 +16,8 @@ from .. import _local
 from . import _runtime_env
 
 ENV = "RAY_ON_CADRE_NURSERY"
-# What takes seconds to import, and begins no threads. A program that has imported one of them has workers that will.
+# Modules that take seconds to import, and begin no threads. If a program has imported one of them, its workers will,
+# too.
 _SLOW = ("torch", "tensordict", "transformers")
 # Beginnings of names of variables that none of these reads while it is imported.
 _HARMLESS = ("WG_", "RAY_", "PYTEST_CURRENT_TEST")
@@ -25,7 +26,8 @@ _lock, _here = threading.Lock(), None
 
 
 class _Nursery:
-    """One that this process has started. It forks what it was made of: modules, and variables of the program."""
+    """A nursery that this process has started. It forks workers with the modules and variables with which it was made.
+    """
 
     def __init__(self, made_of, variables):
         self.made_of = made_of
@@ -86,8 +88,8 @@ def of(session):
 
 
 def place(said, runtime_env, threads, preload=()):
-    """(variables, modules to preload) of a group. Variables that differ from the program's have to be there before an import, and
-    so does the number of threads for OpenMP, unless the program itself says it.
+    """(variables, modules to preload) of a group. Variables that differ from the program's must be set before an
+    import. This is also true for the number of OpenMP threads, unless the program itself sets it.
     """
     own = [name for name in _runtime_env.variables_of(runtime_env)
            if name not in _runtime_env._OF_RANKS and not name.startswith(_HARMLESS)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of actors and tasks: which there are, and what they ask of Cadre."""
+"""Options of actors and tasks: their names, and the requests to Cadre that they mean."""
 
 from . import _runtime_env
 

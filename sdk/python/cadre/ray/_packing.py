@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and results between processes. Plain values travel as JSON; all else as one object that pickles, so that it
-arrives as what it was: a tuple as a tuple.
+"""Arguments and results between processes. Plain values travel as JSON. All others travel as one pickled object, so
+each arrives with its type: a tuple as a tuple.
 """
 
 import traceback
@@ -32,7 +32,7 @@ class Raised:
         self.cause = _pickled(error)
 
     def error(self):
-        """The exception for who gets the result."""
+        """The exception that the caller gets."""
         cause = None
         if self.cause is not None:
             try:
@@ -93,12 +93,12 @@ def to_bytes(value, what="the value"):
 
 
 def of_bytes(data):
-    """A copy of its own for each who asks."""
+    """The value. Each call returns its own copy."""
     return _value.decode(_value.copy(data), True)
 
 
 class Enclosed:
-    """What to_bytes() has made, as an argument: it goes as it is, and who gets it gets the value."""
+    """The bytes of to_bytes(), as an argument: they travel as they are, and the receiver gets the value."""
 
     def __init__(self, data):
         self._data = data
@@ -117,7 +117,7 @@ def as_tensor(data):
 
 
 def dumps(thing, what):
-    """Code: a class or a function. What its program alone can import goes by value."""
+    """The code of a class or a function. Code that only its program can import travels by value."""
     pickler = cloudpickle()
     if pickler is None:
         raise RuntimeError("cadre.ray needs the package cloudpickle: install it (the wheel cadre-sdk has it)")

@@ -146,7 +146,7 @@ def _runs(session, specs):
 
 
 def remove_placement_group(group):
-    """Gives its bundles back; what runs on them ends."""
+    """Gives its bundles back; actors and tasks on them end."""
     session = _session.current()
     session.tell("tell_group", group._name, "REMOVED")
     try:
@@ -194,7 +194,7 @@ def get_current_placement_group():
     return PlacementGroup(*said["group"]) if said else None
 
 
-# Where an actor goes
+# Placing an actor
 
 class PlacementGroupSchedulingStrategy:
     """options(scheduling_strategy=...): on a bundle of a placement group; -1: on any that it fits on."""
@@ -227,7 +227,7 @@ def _strategy(options):
 
 
 def _captured():
-    """The placement group of what runs here, which its children are to go to, too."""
+    """The placement group of this actor or task, if its children must go there, too."""
     said = (_session.existing() or _session.current()).said.get("placement_group")
     return PlacementGroup(*said["group"]) if said and said["capture"] else None
 
@@ -242,7 +242,7 @@ def _group_of(options):
 
 
 def is_in_group(options):
-    """Whether what it uses is a placement group's."""
+    """Whether the options use a placement group."""
     return _group_of(options)[0] is not None
 
 
@@ -315,5 +315,5 @@ def nodes():
 
 
 def cluster_resources():
-    """What a run of this machine counts; of a cluster, what its nodes have together."""
+    """The resources of a run of this machine; for a cluster, the sum over its nodes."""
     return dict(nodes()[0]["Resources"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""References: what a call, or put(), will give; in the process that made them, and in others that got them."""
+"""References to the results of calls and put(): in the process that made them, and in others that got them."""
 
 import contextlib
 import secrets
@@ -26,7 +26,7 @@ class Promise:
         self._future = self._translate = self._value = self._error = None
         self._callbacks, self._waiters = [], 0
         self.keeps = ()  # references that its call took along
-        self.stop = None  # cancels what has not been sent
+        self.stop = None  # cancels parts that were not sent
 
     def follow(self, future, translate):
         """It is sent: translate(future) returns (value, error) once the future is answered."""
@@ -106,7 +106,7 @@ class Promise:
             stop()
 
     def outcome(self):
-        """(value, error) of what is done."""
+        """(value, error) of a result that is there."""
         self._take()
         return self._value, self._error
 
@@ -134,7 +134,7 @@ class _Stored(Promise):
         return _packing.of_bytes(self._bytes), None
 
     def argument(self):
-        """What stands for it in a call. References in it count for who reads them here."""
+        """The argument that stands for it in a call. References in it are counted for the receiver."""
         return self.outcome()[0] if self.keeps else _packing.Enclosed(self._bytes)
 
     def body(self):
@@ -356,7 +356,7 @@ def _push(session, name, promise):
     promise.add_done_callback(push)
 
 
-# What programs call
+# Functions that programs call
 
 def put(value, *, _owner=None, _tensor_transport=None):
     """Keeps a value as it is now, and returns a reference to it."""
@@ -368,7 +368,7 @@ def put(value, *, _owner=None, _tensor_transport=None):
 
 
 def get(refs, *, timeout=None, _use_object_store=None):
-    """The value of a reference, or those of a list, in its order. What the call raised is raised here."""
+    """The value of a reference, or those of a list, in its order. An exception of the call is raised here."""
     if isinstance(refs, ObjectRef):
         return _value_of(refs, timeout)
     if not isinstance(refs, (list, tuple)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""runtime_env: what of it has a meaning for workers of Cadre."""
+"""runtime_env: the parts of it that workers of Cadre support."""
 
 import json
 import os
@@ -12,18 +12,18 @@ _IMAGE = "put it into the image of the workers, which runtime_env={\"image_uri\"
 _INSTEAD = {"pip": _IMAGE, "uv": _IMAGE, "conda": _IMAGE, "container": _IMAGE, "java_jars": "there are no workers in Java",
             "nsight": "start the profiler in the method", "rocprof_sys": "start the profiler in the method",
             "mpi": "make a group of ranks, client.Group(replicas=n)"}
-_OF_RANKS = frozenset((  # what Cadre sets for each rank; programs for Ray count their own
+_OF_RANKS = frozenset((  # variables that Cadre sets for each rank; programs for Ray set their own
     "MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK",
     "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
 TRUST = "CADRE_TRUST_CALLERS"  # workers of a cluster open pickles
 THREADS = "OMP_NUM_THREADS"
-_ENV = "RAY_ON_CADRE_ENV"  # what a worker gets of it: JSON
+_ENV = "RAY_ON_CADRE_ENV"  # the part of it that a worker gets: JSON
 _FOLDERS = ("working_dir", "py_modules", "excludes")
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
 
 
 def checked(env):
-    """A copy of it. ValueError names what has no meaning."""
+    """A copy of it. ValueError names a field that is not supported."""
     if env is None:
         return {}
     if not isinstance(env, dict):
@@ -69,7 +69,7 @@ def variables(of_program, of_worker):
 
 
 def archive(of_program, of_worker, driver):
-    """The archive of a worker, with what its own working_dir and py_modules say instead of its program's; or None."""
+    """The archive of a worker: the program's, with the worker's own working_dir and py_modules instead; or None."""
     own = {name: of_worker[name] for name in _FOLDERS if (of_worker or {}).get(name)}
     if not driver and not own:
         return _archive.of_worker()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""init() and shutdown(): the client of this process, and what it knows of the program that it is part of."""
+"""init() and shutdown(): the client of this process, and its data about the program."""
 
 import atexit
 import json
@@ -13,7 +13,7 @@ from collections import deque
 from .. import _client, _errors, _local, _manifest, _method
 from . import _runtime_env
 
-ENV = "RAY_ON_CADRE"  # what a worker gets of its program: JSON
+ENV = "RAY_ON_CADRE"  # data of the program for a worker: JSON
 _DIRECTORY = "cadre.ray._directory:Directory"
 _IGNORED = frozenset((
     "include_dashboard", "dashboard_host", "dashboard_port", "logging_level", "logging_format", "logging_config",
@@ -29,14 +29,14 @@ class Session:
     """A program, as one of its processes sees it."""
 
     def __init__(self, client, said, driver):
-        client.of_worker = False  # what calls wait for each other is the program's matter, as it is with Ray
+        client.of_worker = False  # as with Ray, calls that wait for each other are the program's own concern
         self.client = client
         self.said = said
         self.driver = driver
         self.namespace = said["namespace"]
         self.directory = client.group(said["directory"])
         self.closed = False
-        self.begun_with = dict(os.environ)  # what workers of a local run get: those of later do not reach them
+        self.begun_with = dict(os.environ)  # environment of the workers of a local run: later changes do not reach them
         self.calls = {}  # id of an actor -> how this process calls it
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
@@ -60,7 +60,7 @@ class Session:
             return None
 
     def later(self, f, *args):
-        """Runs it on a thread of the session: for what objects do when they are dropped."""
+        """Runs it on a thread of the session, for work at the end of objects."""
         self._gone.append((f, args))
         self._news.set()
 
@@ -176,7 +176,7 @@ def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=N
 
 
 def _open(address, num_cpus, num_gpus):
-    """(client, what a run of this machine counts; None: it is none)"""
+    """(client, the resources of a run of this machine; None: it is none)"""
     address = address or os.environ.get("RAY_ADDRESS") or None
     if address and address not in ("auto", "local") and not address.startswith(("unix:", "ws://", "wss://")):
         raise ConnectionError(f"init({address!r}): that is the address of a server of Ray's. Without an address, cadre.ray "
@@ -214,7 +214,7 @@ def _pods(env):
         raise ValueError("in a cluster, workers run in an image: init(runtime_env={\"image_uri\": \"...\"}), or the "
                          "environment variable CADRE_RAY_IMAGE")
     template = _read_template(path) if path else None
-    _manifest.template_of(image, template)  # says what is wrong with it
+    _manifest.template_of(image, template)  # raises if it is not valid
     return {"image": image, "template": template}
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One actor, or a worker for tasks: what the rank of its group runs. What it is made of comes from the environment and
-from the directory; its calls come as the number of the call, the name of the method, and the arguments.
+"""One actor, or a worker for tasks, in the rank of its group. Its class and options come from the environment and from
+the directory. Its calls have the number of the call, the name of the method, and the arguments.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from . import _packing, _refs, _runtime_env, _session
 _SAID = _session.said_here()
 _LANES_MAX = 5000
 _END_S = 5
-running = contextvars.ContextVar("call of cadre.ray", default=None)  # (number, name) of what this method runs for
+running = contextvars.ContextVar("call of cadre.ray", default=None)  # (number, name) of the call for which this method runs
 
 
 class Exit(SystemExit):
@@ -64,7 +64,7 @@ class _Base:
 
     def __init__(self):
         self.session = _enter()
-        self.running = {}  # number -> what cancels it
+        self.running = {}  # number -> function that cancels the call
         self.lock = threading.RLock()
 
     @_method.register(concurrency=("control", 2))
@@ -159,7 +159,7 @@ class Actor(_Base):
         os._exit(0 if own else e.code if isinstance(e.code, int) else 1)
 
     def _run(self, number, name, packed, give=_result):
-        """give: what makes the answer out of what the method returns."""
+        """give: makes the answer from the result of the method."""
         if not self.is_made:
             self._make()
         token = self._begin(number, name, lambda: None)

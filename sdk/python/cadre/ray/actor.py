@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ray.actor: what programs name as types, and exit_actor()."""
+"""ray.actor: classes that programs use as types, and exit_actor()."""
 
 from . import _missing
 from ._actor import ActorClass, ActorHandle, ActorMethod, exit_actor

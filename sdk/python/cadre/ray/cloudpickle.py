@@ -8,7 +8,7 @@ from . import _missing
 
 
 def dumps(thing, protocol=None):
-    """Also what only this program can import."""
+    """Also pickles classes and functions that only this program can import."""
     return _of_package().dumps(thing, protocol)
 
 

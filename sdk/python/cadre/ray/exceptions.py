@@ -81,15 +81,15 @@ class ActorUnavailableError(RayActorError):
 
 
 class ActorUnschedulableError(RayError):
-    """No node has what it asks for."""
+    """No node has the resources that the actor asks for."""
 
 
 class TaskUnschedulableError(RayError):
-    """No node has what it asks for."""
+    """No node has the resources that the task asks for."""
 
 
 class RuntimeEnvSetupError(RayError):
-    """runtime_env has what has no meaning here."""
+    """runtime_env has a field that is not supported here."""
 
 
 class CrossLanguageError(RayError):
@@ -113,7 +113,7 @@ class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
 
 
 class PlacementGroupSchedulingError(RayError):
-    """No nodes have what its bundles ask for."""
+    """No nodes have the resources that its bundles ask for."""
 
 
 class PendingCallsLimitExceeded(RayError):

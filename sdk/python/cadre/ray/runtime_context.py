@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""get_runtime_context(): what a process may ask about itself."""
+"""get_runtime_context(): questions that a process may ask about itself."""
 
 import json
 import os

@@ -69,7 +69,7 @@ def make(wanted, methods):
 def _place(session, wanted, what):
     """Arguments of Client.Group(): one bundle for each rank, in their order."""
     for w in wanted:
-        place = _placement.of(session, w.options, what)  # which also says what does not fit
+        place = _placement.of(session, w.options, what)  # this also reports a request that does not fit
     parts = []
     for w in wanted:
         last = parts[-1] if parts else None
@@ -81,7 +81,7 @@ def _place(session, wanted, what):
 
 
 def _places(wanted):
-    """[(the first rank there, what it is told of its placement group)]"""
+    """[(the first rank there, the data about its placement group)]"""
     places = []
     for rank, w in enumerate(wanted):
         if not rank or w.placement != wanted[rank - 1].placement:
@@ -90,7 +90,7 @@ def _places(wanted):
 
 
 class Gang:
-    """All ranks of a group, for who calls them together."""
+    """All ranks of a group, called together."""
 
     def __init__(self, handles):
         self.handles = list(handles)
@@ -223,7 +223,7 @@ class Gang:
 
 
 def _as_packed(value):
-    """What a rank has kept: a batch, or what all results come in."""
+    """The result that a rank has kept: a batch, or a list or packed result."""
     return value if type(value) in (list, _packing.Packed, _packing.Raised) else _packing.Packed(([value],))
 
 

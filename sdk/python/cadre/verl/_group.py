@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verl's RayWorkerGroup whose ranks are one group of Cadre. What verl decides stays verl's: which rank goes where, under
-which name, with which environment, and what its modes do. Here, one request makes all ranks, and one call reaches them.
+"""verl's RayWorkerGroup with ranks that are one group of Cadre. verl still decides where each rank goes, its name, its
+environment, and how its modes work. Here, one request makes all ranks, and one call reaches them.
 """
 
 import copy
@@ -12,13 +12,13 @@ from verl.single_controller.ray import base
 from ..ray import get as ray_get
 from . import _gang, _rank, _rows
 
-_MODES = {  # verl's function that splits -> (what it is called here, whether results are one batch)
+_MODES = {  # verl's function that splits -> (the mode's name here, whether results are one batch)
     decorator.dispatch_one_to_all: "ONE_TO_ALL", decorator.dispatch_all_to_all: "ALL_TO_ALL",
     decorator.dispatch_dp_compute: "DP_COMPUTE", decorator.dispatch_dp_compute_data_proto: "DP_COMPUTE_PROTO"}
 
 
 def _mode_of(method):
-    """(dispatch, execute) of a registered method, for who looks at the group with Cadre's own tools."""
+    """(dispatch, execute) of a registered method, for Cadre's own tools that show the group."""
     said = getattr(method, decorator.MAGIC_ATTR)
     mode = said["dispatch_mode"]
     known = decorator.DISPATCH_MODE_FN_REGISTRY.get(mode, {}) if isinstance(mode, decorator.Dispatch) else mode
@@ -62,12 +62,12 @@ class WorkerGroup(base.RayWorkerGroup):
         self._gang = _gang.Gang.of(self._workers)
 
     def _get_master_addr_port(self, *args, **kwargs):
-        """Of a group, Cadre sets both; but a range of ports, or what the program says, is verl's matter."""
+        """Cadre sets both for a group. verl does it if the program sets a range of ports, or the address itself."""
         if self._master_addr is not None or self._master_port is not None or self._ray_master_port_range is not None:
             super()._get_master_addr_port(*args, **kwargs)
 
     def _create_worker(self, *args, ray_cls_with_init, **kwargs):
-        """Instead of an actor, what verl wants of it."""
+        """Records verl's request instead of making an actor."""
         asked = copy.copy(ray_cls_with_init)
         asked._options = dict(asked._options)
         made_of = asked.cls
@@ -161,7 +161,9 @@ class WorkerGroup(base.RayWorkerGroup):
 
 
 def _pieces(own, n):
-    """([(args, kwargs)], which of them each rank gets): what is the same object for several ranks goes once."""
+    """([(args, kwargs)], the number of each rank's piece). Arguments that are the same objects for several ranks travel
+    once.
+    """
     pieces, numbers, index = [], {}, []
     for args, kwargs in own:
         key = (*map(id, args), *map(id, kwargs.values()))

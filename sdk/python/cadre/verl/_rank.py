@@ -11,7 +11,7 @@ from ..ray import _packing, _refs, _worker
 from . import _rows
 
 _ALL_BYTES, _ONE_BYTES = 32 << 20, 1 << 20  # of results that the proxy has to hold at a time, and of one of them
-LEFT, LIKE = "left", "like"  # keys of what stands for a result that is too long for that
+LEFT, LIKE = "left", "like"  # keys of the stand-in for a result that is too long to travel at once
 
 
 class Rank(_worker.Actor):
@@ -36,7 +36,8 @@ class Rank(_worker.Actor):
         return super()._find(name)
 
     def _called(self, args):
-        """(number, packed arguments, what makes the answer) of a call to all ranks: a batch, or the first two."""
+        """(number, packed arguments, function that makes the answer) of a call to all ranks: a batch, or the first two.
+        """
         if len(args) > 1:
             number, packed = args
             return number, packed, functools.partial(self._give, number)

@@ -51,7 +51,7 @@ def _comes_back(value):
 def send(batch, number, wanted):
     """The batch of a call, with its number and the ranks whose results are wanted (None: all)."""
     meta = {**batch.meta, _SAID: {"number": number, "wanted": wanted, "type": batch.meta[_proto.TYPE]}}
-    del meta[_proto.TYPE]  # who gets it has to look at the rest first
+    del meta[_proto.TYPE]  # the receiver must look at the rest first
     made = Batch(columns=batch.columns, meta=meta)
     made.tensors = batch.tensors
     return made

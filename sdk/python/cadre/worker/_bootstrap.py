@@ -17,7 +17,8 @@ from .. import _errors, _method
 from .._code import _archive
 from . import _load
 
-_LOOK_S, _ASK_S = 0.1, 1  # for what another rank of the pod has unpacked; whether another pod has it
+# How often to look whether another rank of the pod has unpacked it; how often to ask whether another pod has it.
+_LOOK_S, _ASK_S = 0.1, 1
 _PIECE, _SLICE_MS = 512 << 10, 1000  # of another pod; so long the thread hears nothing of the end
 _PIECE_S, _SILENT_S = 30, 60  # a sender that sends no further piece has gone: another pod, a program
 _WAIT_S = 300
@@ -53,7 +54,7 @@ class _Incoming:
     def close(self):
         try:
             self.file.close()
-        except OSError:  # what has no room on the disk is thrown away all the same
+        except OSError:  # its bytes did not fit on the disk, and are thrown away in any case
             pass
         self._lock.close()
 

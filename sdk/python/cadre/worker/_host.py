@@ -158,7 +158,7 @@ class _Lent:
 
 
 def body(host, call):
-    """The arguments of a call, in memory of their own: what a method keeps outlives the call."""
+    """The arguments of a call, in memory of their own: parts that a method keeps outlive the call."""
     n = call.args_len
     if call.own:
         memory = (ctypes.c_char * n).from_address(call.args)

@@ -32,7 +32,7 @@ class _Nursery:
         self.listener, self.life = listener, life
         self.line = listener.fileno()  # -1: nobody is admitted any more
         self.begun = dict(os.environb)
-        self.new = {}  # descriptor of the socket -> the socket of one that has not said yet what it asks for
+        self.new = {}  # descriptor of the socket -> the socket of a stand-in that has not sent its request yet
         self.wards = {}  # descriptor of the socket -> _Ward
         self.poll = select.poll()
         self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -67,7 +67,7 @@ class _Nursery:
         os._exit(0)
 
     def _retire(self):
-        """There are no more births. What was born lives on, until its stand-in ends it."""
+        """Nothing more is forked. Processes that were forked live until their stand-ins end them."""
         _remove(self.listener.getsockname())
         self.poll.unregister(self.life)
         self.poll.unregister(self.listener)
@@ -89,7 +89,7 @@ class _Nursery:
         return stand_in
 
     def _admit(self, stand_in):
-        """Forks what it asks for. The control socket in a template, or None."""
+        """Forks what the stand-in asks for. Returns the control socket in a template, otherwise None."""
         self._forget(stand_in)
         files = array.array("i")
         try:
@@ -180,7 +180,7 @@ class _Nursery:
         return control
 
     def _pass_on(self, ward):
-        """A signal for the agent. Who stands for it may also have died."""
+        """Passes a signal to the agent. Its stand-in may also have died."""
         try:
             number = ward.stand_in.recv(16)
         except OSError:

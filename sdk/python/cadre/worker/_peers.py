@@ -81,9 +81,9 @@ def _introduce(goes_on):
 class Peers:
     def __init__(self, host):
         self.host = host
-        self.calls = {}  # what runs: call -> (thread, method)
+        self.calls = {}  # running calls: call -> (thread, method)
         self.lost, self.known = "", threading.Event()
-        self.hit, self.group = frozenset(), None  # what ran when the rank was lost, and the group, remembered
+        self.hit, self.group = frozenset(), None  # calls that ran when the rank was lost, and the group, remembered
         self.lock, self.watches = threading.Lock(), False
         self.tried = None  # the group that the last watch began with, remembered
 
@@ -107,7 +107,7 @@ class Peers:
             self._say_blind(e)
 
     def explain(self, call, e, may_wait):
-        """Who was lost, where that may be why torch raised this; else ""."""
+        """The rank that was lost, if torch may have raised the exception because of that; otherwise ""."""
         if not (self.watches or self.lost) or not _is_of_group(e):
             return ""
         if may_wait:
@@ -157,10 +157,10 @@ class Peers:
         self.lost = lost.decode(errors="replace")
         self.known.set()
         threading.Thread(target=self._abort, daemon=True, name="abort").start()
-        self._free(waiting if self.group else {})  # who has ended the group may wait for the next one
+        self._free(waiting if self.group else {})  # a method that has ended the group may wait for the next one
 
     def _abort(self):
-        """Ends what NCCL does. gloo has nothing like it: who waits in it goes on to wait."""
+        """Aborts NCCL's work. gloo cannot do this: threads that wait in it continue to wait."""
         dist = sys.modules["torch.distributed"]
         abort = getattr(dist.distributed_c10d, "_abort_process_group", None)  # since torch 2.6
         try:
@@ -185,7 +185,7 @@ class Peers:
             now = self._innermost()
             waiting = {call: frame for call, frame in waiting.items() if now.get(call) is frame}
             looks = {call: looks.get(call, 0) + 1 for call in (now if _is_same(self.group) else waiting)}
-            del now  # frames keep what the methods hold
+            del now  # frames keep the variables of methods alive
             waits = [self.calls[call][1] for call, n in looks.items() if n == _LOOKS and call in self.calls]
             if waits:
                 self._leave(waits)

@@ -19,8 +19,8 @@ from .. import _errors, _method, _raised, _value
 from . import _breakpoint, _host, _load, _peers, _template
 
 STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
-DUMP = signal.SIGRTMAX - 2  # the same into a file, for who asks from outside
-_MESSAGE_MAX = 1000  # what clients have room for
+DUMP = signal.SIGRTMAX - 2  # the same into a file, for requests from outside
+_MESSAGE_MAX = 1000  # the room that clients have
 _NAME_MAX = 31
 _VIA_MAX = 4096
 
@@ -63,7 +63,8 @@ def _shorten(text, limit):
 
 
 def explain(e, method, lost=""):
-    """(name, message) of the error for the client. The message begins with what a person needs most; lost: why it came."""
+    """(name, message) of the error for the client. The message begins with the most important part. lost: why it came.
+    """
     name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
@@ -83,7 +84,7 @@ def explain(e, method, lost=""):
 
 
 def _code():
-    """Whose calls may bring code, as pickles and debuggers do: in a cluster, those of clients with the right to send it. On
+    """Which clients may send code, as pickles and debuggers do. In a cluster, those with the right to send it may. On
     this machine, everybody who reaches the worker may run code anyway.
     """
     said = os.environ.get("CADRE_TRUST_CALLERS")
@@ -184,7 +185,7 @@ class Server:
             self.host.finish(current.handle)
 
     def _run_method(self, c, current, method):
-        """Nothing here refers to the arguments afterwards: what the method has not kept need not stay."""
+        """Afterwards, nothing here refers to the arguments, so those that the method has not kept can be freed."""
         try:
             args, kwargs = self._arguments(c)
             self._answer(c.call, method, method.function(*args, **kwargs))
@@ -300,7 +301,7 @@ _forked = False
 
 
 def _leave(method, e):
-    """Of a child of fork() that comes out of the method: the call is the parent's, and so are all later ones."""
+    """For a child of fork() that returns from the method: the call belongs to the parent, and all later calls, too."""
     code = 1
     if isinstance(e, SystemExit):
         code = e.code if isinstance(e.code, int) else int(e.code is not None)
@@ -383,6 +384,6 @@ def main():
     _exit_loudly()
     server.peers.look()
     server.serve(0)
-    for thread in server.threads:  # all calls are finished: they stop, too, before what they wait for goes
+    for thread in server.threads:  # all calls are finished: the threads stop, too, before the objects that they wait for go
         thread.join()
     return host.end()

@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ray._private: what programs use of it."""
+"""The names of ray._private that programs use."""
 
 from . import services, state

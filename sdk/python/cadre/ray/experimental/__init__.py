@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ray.experimental: what programs use of it."""
+"""The names of ray.experimental that programs use."""

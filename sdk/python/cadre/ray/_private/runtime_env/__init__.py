@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ray._private.runtime_env: what programs use of it."""
+"""The names of ray._private.runtime_env that programs use."""

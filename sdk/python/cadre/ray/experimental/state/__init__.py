@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ray.experimental.state: what programs use of it."""
+"""The names of ray.experimental.state that programs use."""
