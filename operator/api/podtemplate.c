@@ -522,6 +522,7 @@ static int inspect(const char *template_json, const char *const *reserved, struc
         return r;
     ret->hash = canonical_hash(root, a);
     ret->gpus = template_gpus(spec, a);
+    ret->claims = json_count(json_get(spec, "resourceClaims"));
     struct podagent_facts agent = podagent_inspect(spec, a);
     ret->has_command = agent.has_command;
     ret->grace_s = agent.grace_s;

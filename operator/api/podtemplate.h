@@ -42,6 +42,7 @@ struct template_facts {
     int64_t grace_s;
     const char *taken;
     int64_t gpus; // whole nvidia.com/gpu that a pod of it asks for; 0: none, or by something else
+    bool claims;  // it has resourceClaims (dynamic resource allocation), which may be devices
 };
 
 // `reserved`: NULL-terminated list of names; a name ending in '*' is a prefix, one behind a '!' is not reserved,

@@ -97,6 +97,25 @@ int bundles_check(const struct bundles *b, struct err *err)
     return r;
 }
 
+// Names of Kubernetes' own domains are no devices.
+static bool is_device(const struct amount *x)
+{
+    static const char own[] = "kubernetes.io";
+    const char *slash = strchr(x->name, '/');
+    size_t len = slash ? (size_t)(slash - x->name) : 0, own_len = strlen(own);
+    bool ours = len >= own_len && strncmp(slash - own_len, own, own_len) == 0 &&
+                (len == own_len || x->name[len - own_len - 1] == '.');
+    return slash && x->milli > 0 && !ours && !str_eq(x->name, RESOURCE_GPU_NAME);
+}
+
+const struct amount *bundle_other_device(const struct bundle_shape *s)
+{
+    for (size_t i = 0; i < s->resources.n; i++)
+        if (is_device(&s->resources.items[i]))
+            return &s->resources.items[i];
+    return NULL;
+}
+
 static void add_labels(struct labels *to, const struct labels *from, struct arena *a)
 {
     struct label *items = arena_array(a, to->n + from->n, sizeof *items);

@@ -40,6 +40,9 @@ static inline struct bundle_shape *bundle_shape(const struct bundles *b, int32_t
     return &b->shapes[b->shape[i]];
 }
 
+// A device that it has under another name than nvidia.com/gpu: an extended resource; NULL = none.
+const struct amount *bundle_other_device(const struct bundle_shape *s);
+
 // What a pod with these bundles asks for.
 struct bundle_sum {
     struct amounts resources;

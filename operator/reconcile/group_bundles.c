@@ -25,6 +25,7 @@ struct bundle_owner { // a PlacementGroup
     const struct placementgroup *plg;
     struct bundles bundles;
     struct bundle_pod *pods; // by bundle
+    bool claims;             // its template has resourceClaims
 };
 
 struct taking {
@@ -94,6 +95,19 @@ static void take_pod(struct taking *t, struct bundle_owner *s, size_t at)
     }
 }
 
+// Of no template, or one that cannot be read: what Kubernetes gives by itself.
+static struct template_facts template_of(const struct placementgroup *plg)
+{
+    struct arena scratch = ARENA_INIT;
+    struct err err = ERR_INIT;
+    struct template_facts facts, none = {.grace_s = GRACE_DEFAULT_S};
+    bool ok = plg && plg->spec.template_json &&
+              template_inspect(plg->spec.template_json, reserved_env, &scratch, &facts, &err) == 0;
+    struct template_facts ret = ok ? (struct template_facts){.grace_s = facts.grace_s, .claims = facts.claims} : none;
+    arena_done(&scratch);
+    return ret;
+}
+
 // NULL: its bundles cannot be read, which its own conditions say.
 static struct bundle_owner *owner_of(struct taking *t, const struct placementgroup *plg)
 {
@@ -105,6 +119,7 @@ static struct bundle_owner *owner_of(struct taking *t, const struct placementgro
     *s = (struct bundle_owner){.plg = plg};
     if (bundles_expand(&plg->spec, t->a, &s->bundles, &err) < 0)
         return NULL;
+    s->claims = template_of(plg).claims;
     s->pods = arena_array(t->a, (size_t)s->bundles.n, sizeof *s->pods);
     for (size_t i = 0; i < t->v->gang.n_pods; i++)
         if (str_eq(t->v->gang.pods[i]->obj.meta.owner.uid, plg->obj.meta.uid))
@@ -114,6 +129,31 @@ static struct bundle_owner *owner_of(struct taking *t, const struct placementgro
 }
 
 // The replicas, one bundle after the other
+
+// worker.gpus counts nvidia.com/gpu, and there are too few.
+static bool refuse_gpus(struct taking *t, const struct bundle_owner *s, int32_t i, int32_t gpus)
+{
+    const struct amount *other = bundle_other_device(bundle_shape(&s->bundles, i));
+    const char *has = arena_printf(t->a, "bundle %d of PlacementGroup %s has", i, s->plg->obj.meta.name);
+    const char *what = other ? arena_printf(t->a, "%lld %s", (long long)(other->milli / 1000), other->name)
+                             : "only the resourceClaims of its template";
+    int32_t wanted = t->wg->spec.worker.gpus;
+    if (gpus)
+        return refuse(t,
+                      arena_printf(t->a,
+                                   "spec.worker.gpus is %d, but %s %d nvidia.com/gpu: lower spec.worker.gpus, or ask "
+                                   "for more in spec.bundles",
+                                   wanted, has, gpus));
+    if (!other && !s->claims)
+        return refuse(t, arena_printf(t->a,
+                                      "spec.worker.gpus is %d, but %s no GPU: leave spec.worker.gpus out, or ask for "
+                                      "nvidia.com/gpu in spec.bundles",
+                                      wanted, has));
+    return refuse(t, arena_printf(t->a,
+                                  "spec.worker.gpus is %d and counts nvidia.com/gpu, but %s %s: leave spec.worker.gpus "
+                                  "out; the workers then see the GPUs of their pod",
+                                  wanted, has, what));
+}
 
 static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, int32_t i)
 {
@@ -128,9 +168,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     if (t->named++ >= t->wg->spec.replicas)
         return true; // there are more than are wanted
     if (worker->gpus > gpus)
-        return refuse(
-            t, arena_printf(t->a, "spec.worker.gpus is %d, but bundle %d of PlacementGroup %s has %d nvidia.com/gpu",
-                            worker->gpus, i, name, gpus));
+        return refuse_gpus(t, s, i, gpus);
     struct replica_bundle *b = &t->ret->replicas[t->named - 1];
     *b = (struct replica_bundle){.placementgroup = group, .bundle = i, .gpus = gpus, .next = -1};
     t->ret->gpus += gpus;
@@ -142,6 +180,9 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     b->pod = h->pod;
     b->at = h->at;
     b->gpu = h->gpu;
+    // Beside bundles with nvidia.com/gpu it is known whose each of the pod's GPUs is.
+    b->uncounted = !gpus && !resources_get(&h->pod->requests, RESOURCE_GPU) &&
+                   (s->claims || bundle_other_device(bundle_shape(&s->bundles, i)));
     return true;
 }
 
@@ -374,6 +415,11 @@ bool group_bundles_wait(const struct group_bundles *p)
     return p->wait_reason && !str_eq(p->wait_reason, REASON_TERMINATING);
 }
 
+bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_bundle *b)
+{
+    return b->uncounted && wg->spec.worker.gpus != 0; // 0 hides them all
+}
+
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
                           int **ret)
 {
@@ -388,15 +434,7 @@ size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bun
 
 int64_t group_bundles_template_grace_s(const struct placementgroup *plg)
 {
-    struct arena scratch = ARENA_INIT;
-    struct err err = ERR_INIT;
-    struct template_facts facts;
-    int64_t s = GRACE_DEFAULT_S;
-    if (plg && plg->spec.template_json &&
-        template_inspect(plg->spec.template_json, reserved_env, &scratch, &facts, &err) == 0)
-        s = facts.grace_s;
-    arena_done(&scratch);
-    return s;
+    return template_of(plg).grace_s;
 }
 
 int64_t group_bundles_grace_s(const struct group_view *v)

@@ -14,7 +14,8 @@ struct replica_bundle {    // of one replica
     size_t at;             // of the pod in the view
     size_t placementgroup; // of spec.placement.groups
     int32_t bundle;        // of that PlacementGroup; -1 = not known
-    int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has
+    int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has: nvidia.com/gpu
+    bool uncounted;        // it has none of these, nor has its pod, but perhaps others, or claimed ones
     int32_t next;          // replica in the same pod, -1 = none
     int32_t first, before; // the lowest replica in the pod, and how many of the group's there are before this one
     int32_t node;          // the how many-th pod of the group it is, by its lowest replica
@@ -41,6 +42,8 @@ bool group_bundles_wait(const struct group_bundles *p);
 // `bound`: the status says that every replica has its pod; then one that was lost counts until that was answered.
 void group_bundles_take(const struct group_view *v, bool bound, struct arena *a, struct group_bundles *ret);
 
+// Nobody can say which devices of the pod are the workers' of this replica: they keep what their pod has.
+bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_bundle *b);
 // The GPUs of the pod that are one worker's: the `local`-th of its replica. Returns how many.
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
                           int **ret);

@@ -65,7 +65,7 @@ static void write_process(struct work *w, struct json_writer *b, int32_t index, 
     writer_i64(b, "localRank", (bundles ? bundles->replicas[index].before * each : 0) + local);
     if (setup)
         writer_str(b, "ticket", setup->ticket(setup->ctx, w->wg->obj.meta.uid, w->progress.attempt, rank, w->a));
-    if (bundles) {
+    if (bundles && !group_bundles_uncounted(w->wg, &bundles->replicas[index])) {
         size_t n = group_bundles_gpus(w->wg, &bundles->replicas[index], local, w->a, &gpus);
         write_numbers(b, "gpus", gpus, n);
     }
@@ -99,9 +99,12 @@ static void write_launch(const struct launch *l, struct json_writer *b)
         writer_strs(b, "command", l->command, l->n_command);
 }
 
-// Of all of the group's bundles in the pod.
+// Of all of the group's bundles in the pod. None are named where those of one cannot be told: it may have any.
 static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
+    for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i))
+        if (group_bundles_uncounted(w->wg, &w->pods.bundles->replicas[i]))
+            return;
     writer_list(b, "indices");
     for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i)) {
         const struct replica_bundle *bundle = &w->pods.bundles->replicas[i];

@@ -127,6 +127,15 @@ static void equal_templates_have_equal_hashes(void **state)
         assert_true(inspect(others[i]).hash != one);
 }
 
+static void claims_of_resources_are_seen(void **state)
+{
+    (void)state;
+    assert_true(inspect(SPEC("\"resourceClaims\":[{\"name\":\"gpus\"}],")).claims);
+    assert_false(inspect(SPEC("\"resourceClaims\":[],")).claims);
+    assert_false(inspect(SPEC("\"resourceClaims\":null,")).claims);
+    assert_false(inspect(SPEC("")).claims);
+}
+
 static void a_template_of_the_wrong_shape_is_refused_by_both(void **state)
 {
     (void)state;
@@ -295,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_fights_nothing_is_left_to_the_user, setup, teardown),
         cmocka_unit_test_setup_teardown(reserved_names_are_found_wherever_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_templates_have_equal_hashes, setup, teardown),
+        cmocka_unit_test_setup_teardown(claims_of_resources_are_seen, setup, teardown),
         cmocka_unit_test_setup_teardown(a_template_of_the_wrong_shape_is_refused_by_both, setup, teardown),
         cmocka_unit_test_setup_teardown(a_field_of_the_wrong_type_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(what_an_agent_writes_must_have_its_type, setup, teardown),

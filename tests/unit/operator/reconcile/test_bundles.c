@@ -3,6 +3,7 @@
 #include "operator/reconcile/bundles.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,6 +83,33 @@ static void a_pod_asks_for_the_sum_of_its_bundles(void **state)
     assert_int_equal(amounts_get(&sum.resources, "cpu"), 3000);
     assert_int_equal(amounts_get(&sum.resources, "nvidia.com/gpu"), 2000);
     assert_string_equal(labels_get(&sum.node_selector, "zone"), "a");
+}
+
+static void devices_have_many_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *resources, *device; // NULL = none
+    } cases[] = {
+        {"{\"cpu\":\"1\",\"memory\":\"1Gi\",\"hugepages-2Mi\":\"2Mi\"}", NULL},
+        {"{\"nvidia.com/gpu\":\"1\"}", NULL},
+        {"{\"amd.com/gpu\":\"0\"}", NULL},
+        {"{\"kubernetes.io/batch\":\"1\",\"node.kubernetes.io/x\":\"1\"}", NULL},
+        {"{\"amd.com/gpu\":\"2\",\"cpu\":\"1\"}", "amd.com/gpu"},
+        {"{\"cpu\":\"1\",\"nvidia.com/mig-1g.10gb\":\"1\"}", "nvidia.com/mig-1g.10gb"},
+        {"{\"nvidia.com/gpu\":\"1\",\"rdma/hca\":\"1\"}", "rdma/hca"},
+        {"{\"notkubernetes.io/x\":\"1\"}", "notkubernetes.io/x"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bundle_spec entry = {.count = 1, .resources_json = cases[i].resources};
+        struct placementgroup_spec s = spec_of(&entry, 1);
+        struct bundles b;
+        struct err err = ERR_INIT;
+        assert_int_equal(bundles_expand(&s, &arena, &b, &err), 0);
+        const struct amount *device = bundle_other_device(bundle_shape(&b, 0));
+        if (!str_eq(device ? device->name : NULL, cases[i].device))
+            fail_msg("%s: %s", cases[i].resources, device ? device->name : "none");
+    }
 }
 
 struct reading {
@@ -186,6 +214,7 @@ int main(void)
         cmocka_unit_test(entries_are_counted_out_and_shapes_told_apart),
         cmocka_unit_test(what_cannot_be_expanded_is_named),
         cmocka_unit_test(a_pod_asks_for_the_sum_of_its_bundles),
+        cmocka_unit_test(devices_have_many_names),
         cmocka_unit_test(a_pod_says_what_it_was_made_for),
         cmocka_unit_test(other_shapes_than_now_are_seen),
         cmocka_unit_test(bundles_that_are_no_more_do_not_count),

@@ -146,6 +146,18 @@ static void a_pod_without_gpus_keeps_what_it_has(void **state)
     assert_null(strstr(text, "CADRE_TICKET"));
 }
 
+// The order of a process on bundles of amd.com/gpu lists none.
+static void gpus_of_another_maker_stay_as_the_pod_has_them(void **state)
+{
+    (void)state;
+    const char *const pod[] = {"ROCR_VISIBLE_DEVICES=0,1", "HIP_VISIBLE_DEVICES=1", NULL};
+    const struct environment_process p = {.rank = 4, .gpus = NULL};
+    const char *text = build(pod, &group, &p);
+    assert_non_null(strstr(text, "ROCR_VISIBLE_DEVICES=0,1\n"));
+    assert_non_null(strstr(text, "HIP_VISIBLE_DEVICES=1\n"));
+    assert_null(strstr(text, "CUDA_VISIBLE_DEVICES"));
+}
+
 static const int one_three[] = {1, 3}, fifth[] = {5};
 
 // What a worker sees: CUDA_VISIBLE_DEVICES ("-" = left as it is) and the device that is its own.
@@ -305,6 +317,7 @@ int main(void)
         cmocka_unit_test_teardown(values_refer_to_others_as_in_kubernetes, teardown),
         cmocka_unit_test(dollars_are_read_as_by_kubernetes),
         cmocka_unit_test_teardown(a_pod_without_gpus_keeps_what_it_has, teardown),
+        cmocka_unit_test_teardown(gpus_of_another_maker_stay_as_the_pod_has_them, teardown),
         cmocka_unit_test_teardown(a_worker_sees_its_share, teardown),
         cmocka_unit_test_teardown(a_worker_has_the_gpus_that_it_was_given, teardown),
         cmocka_unit_test_teardown(changes_make_one_environment_out_of_another, teardown),
