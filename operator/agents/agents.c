@@ -474,6 +474,12 @@ void agents_facts(const struct agents *a, const char *pod_uid, const char *group
     ret->ending_ms = p ? p->ending_ms : 0;
 }
 
+bool agents_gpu_lost(const struct agents *a, const char *pod_uid)
+{
+    const struct place *p = map_get(&a->places, pod_uid);
+    return p && devices_any_lost(&p->devices);
+}
+
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err)
 {

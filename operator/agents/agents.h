@@ -77,6 +77,8 @@ void agents_clock_moved(struct agents *a, int64_t ms);
 // For decisions. Strings are copied to the arena; a pod that was never here gives a zeroed *ret.
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret);
+// A GPU of this pod fell off the bus, with or without ranks that use it.
+bool agents_gpu_lost(const struct agents *a, const char *pod_uid);
 struct agent_group {
     const char *uid;
     enum agent_state state;

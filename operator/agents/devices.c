@@ -87,6 +87,14 @@ struct agent_gpu devices_lost(const struct devices *d, const char *group_uid, st
     return (struct agent_gpu){0};
 }
 
+bool devices_any_lost(const struct devices *d)
+{
+    size_t i = 0;
+    while (i < d->n && !d->gpus[i].lost)
+        i++;
+    return i < d->n;
+}
+
 const char *devices_of_rank(const struct devices *d, const char *group_uid, int32_t rank, struct arena *a)
 {
     struct json_writer w;

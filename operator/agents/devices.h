@@ -18,6 +18,7 @@ void devices_done(struct devices *d);
 int devices_learn(struct devices *d, const char *body, size_t len, bool *ret_changed, struct err *err);
 // The first lost one that a rank of this group has; uuid NULL = none is. Strings are copied to the arena.
 struct agent_gpu devices_lost(const struct devices *d, const char *group_uid, struct arena *a);
+bool devices_any_lost(const struct devices *d);
 // The JSON list of those of a rank, without their ranks; "" = it has none.
 const char *devices_of_rank(const struct devices *d, const char *group_uid, int32_t rank, struct arena *a);
 

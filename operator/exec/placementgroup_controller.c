@@ -11,6 +11,7 @@ struct placementgroup_controller {
     struct group_controller *groups;
     struct store *const *stores;
     struct recorder *recorder;
+    const struct agents *agents; // NULL = there are none
     struct entries entries;
 };
 
@@ -22,12 +23,22 @@ static void on_placementgroup(void *ctx, const struct object *old, const struct 
     entries_wake_object(&c->entries, now ? now : old);
 }
 
+static const bool *lost_gpus(const struct placementgroup_controller *c, const struct gang_view *gang, struct arena *a)
+{
+    bool *lost = arena_array(a, gang->n_pods, sizeof *lost);
+    for (size_t i = 0; i < gang->n_pods && c->agents; i++)
+        lost[i] = agents_gpu_lost(c->agents, gang->pods[i]->obj.meta.uid);
+    return lost;
+}
+
 static void decide(void *ctx, const struct object *o, const struct gang_view *gang, struct arena *a, struct plan *ret)
 {
     const struct placementgroup_controller *c = ctx;
     const struct meta *m = &o->meta;
-    struct placementgroup_view v = {
-        .plg = placementgroup_of(o), .gang = *gang, .used = group_controller_shares(c->groups, m->ns, m->name, NULL)};
+    struct placementgroup_view v = {.plg = placementgroup_of(o),
+                                    .gang = *gang,
+                                    .gpu_lost = lost_gpus(c, gang, a),
+                                    .used = group_controller_shares(c->groups, m->ns, m->name, NULL)};
     const struct object *service = store_get(c->stores[KIND_SERVICE], m->ns, bundlepod_gang(v.plg, a));
     v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
     placementgroup_reconcile(&v, a, ret);
@@ -38,10 +49,13 @@ static void note(void *ctx, const struct object *o, struct observations *n, cons
     const struct placementgroup_status *s = &placementgroup_of(o)->status;
     const struct condition *ready = condition_find(s->conditions, s->n_conditions, COND_READY);
     (void)ctx;
-    if (ready && ready->status == CONDITION_TRUE && n->memory.rollbacks && n->memory.retry_at_ms <= now_ms)
+    bool trouble = n->memory.rollbacks || n->memory.n_contended;
+    if (ready && ready->status == CONDITION_TRUE && trouble && n->memory.retry_at_ms <= now_ms)
         observations_ready(n, ready->changed_ms, now_ms);
     if (p->rolls_back)
         observations_rolled_back(n, p, now_ms);
+    else if (p->n_contended)
+        observations_shun(n, p);
 }
 
 struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct group_controller *groups,
@@ -51,6 +65,7 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
     c->groups = groups;
     c->stores = options->stores;
     c->recorder = options->recorder;
+    c->agents = options->agents;
     entries_init(&c->entries, loop,
                  &(struct entries_options){.kind = KIND_PLACEMENTGROUP,
                                            .shared = group_controller_shared(groups),

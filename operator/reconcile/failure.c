@@ -89,6 +89,6 @@ void failure_answer(struct work *w)
         attempt_begin_in_place(w, message);
     else
         attempt_begin(w, REASON_RESTARTING, message);
-    if (w->pods.gpu_lost_on && !w->pods.bundles)
+    if (w->pods.gpu_lost_on && !w->pods.bundles) // else its PlacementGroup does
         avoid(w, w->pods.gpu_lost_on);
 }

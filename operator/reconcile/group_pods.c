@@ -258,7 +258,7 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
 }
 
 // The processes cannot go on with it, and only a reset of the node brings it back. On bundles only its pod goes: the
-// PlacementGroup plans it again, and other pods stay as they are.
+// PlacementGroup plans it again, elsewhere if it can, and other pods stay as they are.
 static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int32_t index, struct arena *a)
 {
     const struct pod *p = c->current[index];

@@ -19,13 +19,19 @@ struct candidate {
     bool same;
 };
 
-// NULL while the pod lives.
-static const char *death_of(const struct placementgroup_view *v, const struct pod *p, int64_t *ret_left)
+static bool lost_a_gpu(const struct placementgroup_view *v, size_t i)
 {
+    return v->gpu_lost && v->gpu_lost[i];
+}
+
+// Of the i-th pod; NULL while it lives. One that has lost a GPU was deleted by a group that runs on it.
+static const char *death_of(const struct placementgroup_view *v, size_t i, int64_t *ret_left)
+{
+    const struct pod *p = v->gang.pods[i];
     if (pod_node_gone(v->gang.cluster, p, v->plg->spec.node_lost_s, v->gang.now_ms, ret_left))
         return FAILURE_NODE_LOST;
     if (p->obj.meta.deleted_ms)
-        return FAILURE_POD_DELETED;
+        return lost_a_gpu(v, i) ? FAILURE_GPU_LOST : FAILURE_POD_DELETED;
     if (!pod_terminal(p))
         return NULL;
     return p->disruption ? p->disruption : p->reason ? p->reason : FAILURE_ERROR;
@@ -40,6 +46,16 @@ static void note_dead(struct placementgroup_pods *r, const struct pod *p, const 
     }
     if (p->phase == POD_FAILED && !p->disruption && !p->obj.meta.deleted_ms)
         r->gang.own_failure = true;
+}
+
+// Its plugin of devices may not have noticed yet, and would give the lost GPU again.
+static void shun(struct placementgroup_pods *r, const char *node)
+{
+    size_t i = 0;
+    while (i < r->n_shunned && !str_eq(r->shunned[i], node))
+        i++;
+    r->shunned[i] = node;
+    r->n_shunned = MAX(r->n_shunned, i + 1);
 }
 
 // The newest first: where two claim a bundle, the one that was made later knew more.
@@ -144,14 +160,17 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
     note_future(ret, v);
     ret->pod_of = arena_array(a, (size_t)b->n, sizeof *ret->pod_of);
     ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
+    ret->shunned = arena_array(a, v->gang.n_pods, sizeof *ret->shunned);
     ret->gang.gone = arena_array(a, v->gang.n_pods, sizeof *ret->gang.gone);
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         int64_t left = -1;
         const struct pod *p = v->gang.pods[i];
-        const char *why = death_of(v, p, &left);
+        const char *why = death_of(v, i, &left);
         bool ours = read_pod(v, b, template_hash, p, a, &candidates[n]);
         if (left >= 0)
             gang_pods_look_again(&ret->gang, left);
+        if (why && ours && p->node && lost_a_gpu(v, i))
+            shun(ret, p->node);
         if (why || !ours)
             note_dead(ret, p, ours && candidates[n].n ? why : NULL);
         else

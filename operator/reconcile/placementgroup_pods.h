@@ -19,6 +19,8 @@ struct placementgroup_pods {
     bool changed;              // one of the live pods differs
     const struct pod *lost;    // the first dead one whose bundles are missing, and why
     const char *lost_reason;
+    const char **shunned; // nodes of dead ones that have lost a GPU, each once
+    size_t n_shunned;
 };
 
 void placementgroup_pods_take(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,

@@ -182,6 +182,18 @@ static void refuse(struct placementgroup_decision *d, const struct refusal *refu
     gang_settle(&d->gang);
 }
 
+// As long as the dead pods are there, also after a restart of the operator.
+static void shun_nodes(struct placementgroup_decision *d)
+{
+    struct plan *p = d->plan;
+    size_t n = p->n_contended + d->pods.n_shunned;
+    const char **all = arena_array(d->a, n, sizeof *all);
+    for (size_t i = 0; i < n; i++)
+        all[i] = i < p->n_contended ? p->contended[i] : d->pods.shunned[i - p->n_contended];
+    p->contended = all;
+    p->n_contended = n;
+}
+
 static bool expand(struct placementgroup_decision *d, struct refusal *ret)
 {
     struct template_facts facts;
@@ -236,6 +248,7 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
         lost_some(&d);
     else
         gang_create(&d.gang);
+    shun_nodes(&d);
     if (d.pods.gang.look_again_ms >= 0)
         plan_requeue(ret, d.pods.gang.look_again_ms);
 }

@@ -57,6 +57,10 @@ pool_pods() { # UIDs
     kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[*].metadata.uid}'
 }
 
+pool_node() {
+    kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[*].spec.nodeName}'
+}
+
 nodes() { # of its pods, each once
     kc get pods -l cadre.dev/group=gpus -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u
 }
@@ -123,13 +127,19 @@ replaced() { # UID: of the pod of the pool
     [[ -n $(pool_pods) && $(pool_pods) != *"$1"* ]]
 }
 
+pool_moved() { # FROM: its pod is elsewhere
+    [[ -n $(pool_node) && $(pool_node) != "$1" ]]
+}
+
 test_pool() {
-    local pod uid
+    local pod uid node
     check "a group on bundles becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/pooled
     check "... and info shows its GPU" eventually 60 matches "0 +0 +Ok .* H200 +GPU-" cadre info pooled
     pod=$(kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[0].metadata.name}') uid=$(pool_pods)
+    node=$(pool_node)
     check "a GPU of it is lost" lose "$pod"
     check "... the PlacementGroup gets another pod" eventually 90 replaced "$uid"
+    check "... on another node" eventually 60 pool_moved "$node"
     check "... lastFailure says why" is GPULost kc get wg pooled -o 'jsonpath={.status.lastFailure.reason}'
     check "... and the group becomes Ready on it" eventually 90 is "[0, 1]" cadre call pooled get_value --no-wait
 }

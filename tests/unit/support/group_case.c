@@ -373,6 +373,7 @@ static void take_agents(struct group_case *c, const struct json *root)
         const struct json *facts = json_get(agents, c->pod_views[i]->obj.meta.name);
         found += facts != NULL;
         c->agents[i] = read_facts(c, facts);
+        c->gpu_lost[i] = c->agents[i].lost.uuid != NULL;
     }
     assert_int_equal(found, json_count(agents));
     JSON_FOREACH(item, json_get(root, "members")) {
@@ -463,6 +464,7 @@ const struct plan *group_case_decide(struct group_case *c)
     const struct group_view *v = &c->view;
     struct placementgroup_view plg = {
         .plg = v->wg ? NULL : placementgroup_of(c->owner),
+        .gpu_lost = c->gpu_lost,
         .used = c->used,
         .gang = v->gang,
     };

@@ -16,7 +16,7 @@
 //    "members": [attempt of rank 0, ...], "leadingSince": TIME, "noSetup": true}
 //
 // Only workergroup is required, or placementgroup in its place. Pods of other owners take room, and are none of the
-// group's business. The text
+// group's business. Of the agents of a PlacementGroup's pods only what they have lost counts. The text
 // @spec-hash@ stands for the hash of what the group's pods are made from by its present spec (@worker-hash@: of what
 // its processes are), which is also the one that memory.dryRun speaks of; what the dry run answered is the rendered pod
 // itself. In a PlacementGroup's pods it is the hash of the template, and
@@ -41,6 +41,7 @@ struct group_case {
     bool used; // of a PlacementGroup
     const struct pod *pod_views[GROUP_CASE_PODS];
     struct agent_facts agents[GROUP_CASE_PODS];
+    bool gpu_lost[GROUP_CASE_PODS];
     int32_t members[GROUP_CASE_PODS];
     struct plan plan;
 };

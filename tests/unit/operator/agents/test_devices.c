@@ -45,12 +45,14 @@ static void a_lost_one_is_a_fact_for_the_group_that_has_it(void **state)
     struct fixture *f = *state;
     join(f, 0, HELLO(""));
     say(f, RECORD_HEARTBEAT, BOTH_WELL);
+    assert_false(agents_gpu_lost(f->agents, "pod-uid"));
     say(f, RECORD_HEARTBEAT, SECOND_LOST);
     assert_int_equal(f->changes, 2);
     assert_string_equal(facts(f)->lost.uuid, "GPU-b");
     assert_int_equal(facts(f)->lost.rank, 1);
     assert_int_equal(facts(f)->lost.xid, 79);
     assert_null(facts_of(f, "another-group")->lost.uuid);
+    assert_true(agents_gpu_lost(f->agents, "pod-uid"));
     say(f, RECORD_HEARTBEAT, SECOND_LOST);
     say(f, RECORD_HEARTBEAT, "{}"); // no news
     assert_int_equal(f->changes, 2);

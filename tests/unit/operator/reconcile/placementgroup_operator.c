@@ -231,10 +231,13 @@ static void take_notes(struct plg_operator *o, const struct placementgroup *plg,
 {
     struct gang_memory *m = &o->observations.memory;
     const struct condition *ready = condition_find(plg->status.conditions, plg->status.n_conditions, COND_READY);
-    if (ready && ready->status == CONDITION_TRUE && m->rollbacks && m->retry_at_ms <= now_ms)
+    bool trouble = m->rollbacks || m->n_contended;
+    if (ready && ready->status == CONDITION_TRUE && trouble && m->retry_at_ms <= now_ms)
         observations_ready(&o->observations, ready->changed_ms, now_ms);
     if (p->rolls_back)
         observations_rolled_back(&o->observations, p, now_ms);
+    else if (p->n_contended)
+        observations_shun(&o->observations, p);
     if (!p->defers_status)
         m->status_wanted_ms = 0;
     else if (!m->status_wanted_ms)
@@ -251,8 +254,11 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
     const struct object *const *owned;
     size_t n = store_by_owner(o->leader.stores[KIND_POD], &plg->meta, a, &owned);
     const struct pod **pods = arena_array(a, n, sizeof *pods);
-    for (size_t i = 0; i < n; i++)
+    bool *gpu_lost = arena_array(a, n, sizeof *gpu_lost);
+    for (size_t i = 0; i < n; i++) {
         pods[i] = pod_of(owned[i]);
+        gpu_lost[i] = str_hash(owned[i]->meta.uid, strlen(owned[i]->meta.uid)) % 4 == 0; // counts once the pod is dead
+    }
     const struct object *service =
         store_get(o->leader.stores[KIND_SERVICE], "ml", bundlepod_gang(placementgroup_of(plg), a));
     *v = (struct placementgroup_view){
@@ -261,6 +267,7 @@ static void look(struct plg_operator *o, const struct object *plg, struct arena 
         .gang.n_pods = n,
         .gang.setup = &setup,
         .gang.service = service ? service_of(service) : NULL,
+        .gpu_lost = gpu_lost,
         .used = o->w->used,
         .gang.cluster = o->cluster,
         .gang.memory = &o->observations.memory,
