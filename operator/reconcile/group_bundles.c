@@ -181,7 +181,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     b->at = h->at;
     b->gpu = h->gpu;
     // Beside bundles with nvidia.com/gpu it is known whose each of the pod's GPUs is.
-    b->uncounted = !resources_get(&h->pod->requests, RESOURCE_GPU) &&
+    b->uncounted = !gpus && !resources_get(&h->pod->requests, RESOURCE_GPU) &&
                    (s->claims || bundle_other_device(bundle_shape(&s->bundles, i)));
     return true;
 }
