@@ -79,6 +79,8 @@ test_gpus() {
     local pod node
     check "the group becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/gpus
     node=$(nodes | head -n 1)
+    check "status is info, which begins with the group's STATUS" eventually 30 \
+        matches "Group: +[a-z0-9-]+/gpus.Status: +Running.Attempt: .*1 +0 +Ok" cadre status gpus
     check "info shows the GPU of each rank" eventually 60 matches "1 +0 +Ok +0 +0 +41 .* H200 +GPU-" cadre info gpus
     check "metrics have DCGM's names" eventually 60 matches "DCGM_FI_DEV_GPU_TEMP.*Hostname=\"$node\".*UUID=\"GPU-$node\".* 41" \
         metrics
