@@ -23,7 +23,7 @@ struct copier {
     void *join; // an event of another stream, NULL = not yet
     struct piece pieces[PIECES];
     size_t next; // of them, in turns
-    bool late;   // it has come to a limit
+    bool late;   // the last wait has come to its limit
 };
 
 struct patience {
@@ -31,10 +31,10 @@ struct patience {
     const atomic_bool *canceled;
 };
 
-static struct patience patience_of(const struct copier *c, int64_t limit_ms, const atomic_bool *canceled)
+static struct patience patience_of(int64_t limit_ms, const atomic_bool *canceled)
 {
     if (limit_ms != DEVICE_NO_LIMIT)
-        limit_ms = clock_mono_ms(&clock_system) + (c->late ? 0 : limit_ms);
+        limit_ms += clock_mono_ms(&clock_system);
     return (struct patience){limit_ms, canceled};
 }
 
@@ -52,7 +52,7 @@ int copier_new(struct device *d, bool apart, struct copier **ret, struct err *er
 
 int copier_free(struct copier *c, int64_t limit_ms, struct err *err)
 {
-    int r = c ? copier_wait(c, limit_ms, NULL, err) : 0;
+    int r = c ? copier_wait(c, c->late ? 0 : limit_ms, NULL, err) : 0;
     for (size_t i = 0; c && r != ERR_TIMEOUT && i < PIECES; i++) {
         device_unpin(c->device, c->pieces[i].memory);
         device_event_free(c->device, c->pieces[i].event);
@@ -68,6 +68,11 @@ int copier_free(struct copier *c, int64_t limit_ms, struct err *err)
 void *copier_stream(const struct copier *c)
 {
     return c->stream;
+}
+
+bool copier_is_late(const struct copier *c)
+{
+    return c->late;
 }
 
 bool copier_is_apart(const struct copier *c)
@@ -89,13 +94,13 @@ static int wait_for(struct copier *c, wait_fn wait, void *what, const struct pat
 {
     int64_t left = p->until_ms == DEVICE_NO_LIMIT ? p->until_ms : p->until_ms - clock_mono_ms(&clock_system);
     int r = wait(c->device, what, MAX(left, (int64_t)0), p->canceled, err);
-    c->late = r == ERR_TIMEOUT || (c->late && r == ERR_CANCELED);
+    c->late = r == ERR_TIMEOUT;
     return r;
 }
 
 int copier_wait(struct copier *c, int64_t limit_ms, const atomic_bool *canceled, struct err *err)
 {
-    const struct patience p = patience_of(c, limit_ms, canceled);
+    const struct patience p = patience_of(limit_ms, canceled);
     return wait_for(c, device_stream_wait, c->stream, &p, err);
 }
 
@@ -119,7 +124,7 @@ static int begin_copy(struct copier *c, struct piece *p, void *to, const void *f
 int copier_upload(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
                   const atomic_bool *canceled, struct err *err)
 {
-    const struct patience patience = patience_of(c, limit_ms, canceled);
+    const struct patience patience = patience_of(limit_ms, canceled);
     int r = 0;
     for (size_t at = 0; r == 0 && at < len; at += PIECE) {
         struct piece *p;
@@ -136,7 +141,7 @@ int copier_upload(struct copier *c, void *to, const void *from, size_t len, int6
 int copier_download(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
                     const atomic_bool *canceled, struct err *err)
 {
-    const struct patience patience = patience_of(c, limit_ms, canceled);
+    const struct patience patience = patience_of(limit_ms, canceled);
     struct piece *all[PIECES] = {NULL};
     size_t begun = 0, taken = 0; // bytes
     int r = 0;

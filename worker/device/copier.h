@@ -16,6 +16,7 @@ int copier_new(struct device *d, bool apart, struct copier **ret, struct err *er
 int copier_free(struct copier *c, int64_t limit_ms, struct err *err);
 void *copier_stream(const struct copier *c);
 bool copier_is_apart(const struct copier *c);
+bool copier_is_late(const struct copier *c); // the last wait has come to its limit: another one would, too
 
 // Returns when `from` may change. The last pieces are still on the stream.
 int copier_upload(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
@@ -25,6 +26,6 @@ int copier_download(struct copier *c, void *to, const void *from, size_t len, in
                     const atomic_bool *canceled, struct err *err);
 // What comes later on the copier's stream comes after all that is on the other one now.
 int copier_join(struct copier *c, void *stream, struct err *err);
-// Waits until all of the stream is done. All three: ERR_TIMEOUT after limit_ms, or at once where a wait with a limit
-// has come to that before and the device is still not done; ERR_CANCELED when *canceled (may be NULL) is true.
+// Waits until all of the stream is done. All three: ERR_TIMEOUT after limit_ms; ERR_CANCELED when *canceled (may be
+// NULL) is true.
 int copier_wait(struct copier *c, int64_t limit_ms, const atomic_bool *canceled, struct err *err);

@@ -67,5 +67,8 @@ int blocks_finish(const struct blocks *b, struct err *err)
 bool blocks_let_go(const struct blocks *b)
 {
     struct err ignored = ERR_INIT;
-    return !b->gpu || copier_wait(b->gpu->copier, COPIER_LIMIT_MS, NULL, &ignored) != ERR_TIMEOUT;
+    if (!b->gpu)
+        return true;
+    int64_t limit_ms = copier_is_late(b->gpu->copier) ? 0 : COPIER_LIMIT_MS;
+    return copier_wait(b->gpu->copier, limit_ms, NULL, &ignored) != ERR_TIMEOUT;
 }
