@@ -30,10 +30,15 @@
 #define REACH (CALL | INFO | KILL | STACK | TOP | OBJECTS | LOGS)
 #define ALL (~0u)
 
-static const char *const verb_names[VERB_COUNT] = {
-    [VERB_CALL] = "call", [VERB_INFO] = "info", [VERB_KILL] = "kill", [VERB_STACK] = "stack",
-    [VERB_TOP] = "top",   [VERB_PUT] = "put",   [VERB_GET] = "get",   [VERB_FREE] = "free",
-    [VERB_WHY] = "why",   [VERB_LOGS] = "logs", [VERB_CA] = "ca",     [VERB_VERSION] = "version",
+// The first name of a verb is the one in messages and in the help.
+static const struct {
+    const char *name;
+    enum verb verb;
+} verb_names[] = {
+    {"call", VERB_CALL},       {"info", VERB_INFO},         {"status", VERB_INFO}, {"kill", VERB_KILL},
+    {"stack", VERB_STACK},     {"top", VERB_TOP},           {"put", VERB_PUT},     {"get", VERB_GET},
+    {"free", VERB_FREE},       {"why", VERB_WHY},           {"logs", VERB_LOGS},   {"ca", VERB_CA},
+    {"version", VERB_VERSION}, {"--version", VERB_VERSION},
 };
 
 enum { ARGS_MAX = 64 << 20, TIMEOUT_MS = 60 * 1000, FIRST_ROW = 256 };
@@ -45,6 +50,23 @@ struct parse {
     char **argv; // getopt goes through it
 };
 
+// VERB_COUNT: there is no such verb.
+static enum verb verb_of(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verb_names); i++)
+        if (str_eq(verb_names[i].name, name))
+            return verb_names[i].verb;
+    return VERB_COUNT;
+}
+
+static const char *name_of(enum verb verb)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verb_names); i++)
+        if (verb_names[i].verb == verb)
+            return verb_names[i].name;
+    return NULL;
+}
+
 static int wrong(const struct options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static int wrong(const struct options *o, const char *fmt, ...)
@@ -54,7 +76,7 @@ static int wrong(const struct options *o, const char *fmt, ...)
     va_start(ap, fmt);
     vfprintf(stderr, fmt, ap);
     va_end(ap);
-    fprintf(stderr, "\nSee 'kubectl cadre %s --help' for usage.\n", verb_names[o->verb]);
+    fprintf(stderr, "\nSee 'kubectl cadre %s --help' for usage.\n", name_of(o->verb));
     return OPTIONS_USAGE;
 }
 
@@ -221,7 +243,7 @@ static int set_keep(struct parse *p, const char *unused)
 static int show_help(struct parse *p, const char *unused)
 {
     (void)unused;
-    fputs(help_of(verb_names[p->o->verb]), stdout);
+    fputs(help_of(name_of(p->o->verb)), stdout);
     return 0;
 }
 
@@ -423,12 +445,12 @@ static int take_operands(struct parse *p, int n, char **rest)
 static int find_verb(int argc, char **argv, struct options *o)
 {
     if (argc < 2 || str_eq(argv[1], "--help") || str_eq(argv[1], "help") || str_eq(argv[1], "-h")) {
-        fputs(help_of(argc > 2 ? argv[2] : NULL), argc < 2 ? stderr : stdout);
+        fputs(help_of(argc > 2 ? name_of(verb_of(argv[2])) : NULL), argc < 2 ? stderr : stdout);
         return argc < 2 ? OPTIONS_USAGE : 0;
     }
-    for (o->verb = 0; o->verb < VERB_COUNT; o->verb++)
-        if (str_eq(argv[1], verb_names[o->verb]) || (o->verb == VERB_VERSION && str_eq(argv[1], "--version")))
-            return -1;
+    o->verb = verb_of(argv[1]);
+    if (o->verb != VERB_COUNT)
+        return -1;
     fprintf(stderr, "error: unknown command \"%s\"\nSee 'kubectl cadre --help' for usage.\n", argv[1]);
     return OPTIONS_USAGE;
 }

@@ -66,7 +66,8 @@ static const struct {
      "  -o, --output FORMAT     json (default), or ranks: one line per rank, for modes with one result per "
      "rank\n" GROUP_OPTIONS REACH_OPTIONS},
     {"info", "Usage: kubectl cadre info GROUP [OPTION]...\n"
-             "Shows what the proxy knows about a WorkerGroup: ranks, nodes, GPUs, methods.\n"
+             "Shows what the proxy knows about a WorkerGroup: its STATUS and MESSAGE, ranks, nodes, GPUs, methods.\n"
+             "'kubectl cadre status' is the same.\n"
              "\n"
              "      --timeout TIME      such as 30s or 2m; default: 60s\n"
              "  -o, --output FORMAT     json: the answer of the proxy\n" GROUP_OPTIONS REACH_OPTIONS},
@@ -143,7 +144,7 @@ static const char summary[] =
     "Calls and inspects groups of ranked worker processes.\n"
     "\n"
     "  call GROUP METHOD [ARGS]  call a method on the ranks of a group\n"
-    "  info GROUP                its ranks, GPUs and methods\n"
+    "  info GROUP                its STATUS, ranks, GPUs and methods; also: status GROUP\n"
     "  kill GROUP --rank N       end a rank's process, as if it had crashed\n"
     "  stack GROUP               the stacks of all threads of Python workers\n"
     "  top [GROUP]               rates and durations of calls, and the slowest rank\n"

@@ -6,10 +6,13 @@
 #include "cli/report.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { STATUS_MAX = 64 << 10 };
 
 static const char *text_of(const cJSON *v, const char *name)
 {
@@ -102,20 +105,31 @@ static void print_ready(const cJSON *info)
            document_i64(info, "worldSize"), replica ? " to " : "", replica ? replica : "");
 }
 
+// STATUS and MESSAGE. A message that comes from the condition Ready begins with the status; a local run has only
+// messages.
+static void print_status(const cJSON *info)
+{
+    const char *status = document_str(info, "status"), *message = document_str(info, "message");
+    _cleanup_(buf_done) struct buf line = BUF_INIT(STATUS_MAX);
+    if (!str_empty(status) && (str_empty(message) || !str_starts(message, status)))
+        buf_printf(&line, "%s%s", status, str_empty(message) ? "" : ": ");
+    buf_puts(&line, message ? message : "");
+    if (!line.len)
+        return;
+    fputs("Status:   ", stdout);
+    plain_print(stdout, buf_str(&line), line.len);
+    putchar('\n');
+}
+
 static int print_info(const struct buf *result, struct err *err)
 {
     _cleanup_(document_free) cJSON *info = document_read(result, err);
-    const char *message = document_str(info, "message");
     if (!info)
         return err->code;
     printf("Group:    %s/%s\n", text_of(info, "namespace"), text_of(info, "name"));
+    print_status(info);
     printf("Attempt:  %" PRId64 "\n", document_i64(info, "attempt"));
     print_ready(info);
-    if (message && *message) {
-        printf("Message:  ");
-        plain_print(stdout, message, strlen(message));
-        printf("\n");
-    }
     printf("\n");
     print_workers(info);
     print_gpus(info);

@@ -105,14 +105,14 @@ static void pinned_down(struct bench *b)
 static void pageable_up(struct bench *b)
 {
     struct err err = ERR_INIT;
-    check(copier_upload(b->copier, b->memory, b->pageable, b->bytes, NULL, &err), &err);
-    check(copier_wait(b->copier, NULL, &err), &err);
+    check(copier_upload(b->copier, b->memory, b->pageable, b->bytes, WAIT_MS, NULL, &err), &err);
+    check(copier_wait(b->copier, WAIT_MS, NULL, &err), &err);
 }
 
 static void pageable_down(struct bench *b)
 {
     struct err err = ERR_INIT;
-    check(copier_download(b->copier, b->pageable, b->memory, b->bytes, NULL, &err), &err);
+    check(copier_download(b->copier, b->pageable, b->memory, b->bytes, WAIT_MS, NULL, &err), &err);
 }
 
 static void from_other_process(struct bench *b)
@@ -177,8 +177,8 @@ static void measure_small(struct bench *b)
     struct err err = ERR_INIT;
     for (int64_t i = 0; i < b->rounds + 1; i++) {
         double begin = now_s();
-        check(copier_upload(b->copier, b->memory, b->pageable, SMALL, NULL, &err), &err);
-        check(copier_wait(b->copier, NULL, &err), &err);
+        check(copier_upload(b->copier, b->memory, b->pageable, SMALL, WAIT_MS, NULL, &err), &err);
+        check(copier_wait(b->copier, WAIT_MS, NULL, &err), &err);
         if (i)
             samples_add(&us, (now_s() - begin) * 1e6);
     }
@@ -244,6 +244,7 @@ static void usage(void)
 int main(int argc, char **argv)
 {
     struct bench b = {.bytes = (size_t)256 << 20, .rounds = ROUNDS};
+    struct err err = ERR_INIT;
     int64_t bytes = (int64_t)b.bytes;
     int in;
     for (int i = 1; i < argc; i += 2) {
@@ -265,7 +266,7 @@ int main(int argc, char **argv)
     device_unimport(b.device, &b.foreign);
     kill(owner, SIGKILL);
     waitpid(owner, NULL, 0);
-    copier_free(b.copier);
+    check(copier_free(b.copier, WAIT_MS, &err), &err);
     device_free(b.device, b.memory);
     device_free(b.device, b.other);
     device_unpin(b.device, b.pinned);

@@ -59,6 +59,7 @@ void group_free(struct group *g)
     free(g->name);
     free(g->refusal);
     free(g->status);
+    free(g->reason);
     ranks_free(g);
     ranking_done(g->ranking);
     free(g->ranking);
@@ -97,6 +98,7 @@ void group_update(struct group *g, const struct group_facts *f)
     g->oldest = MAX(g->oldest, f->oldest);
     replace(&g->refusal, f->refusal);
     replace(&g->status, f->status);
+    replace(&g->reason, f->reason);
     if (f->meshes_to_come)
         return;
     arena_done(&g->memory);
@@ -180,10 +182,12 @@ struct group *group_bootstrap(struct group *g, bool *ret_new)
     char *name = xasprintf("%s" GROUP_BOOTSTRAP, g->name);
     g->bootstrap = group_new(g->uid, g->ns, name, g->stats.common);
     free(name);
-    group_update(
-        g->bootstrap,
-        &(struct group_facts){
-            .world = g->world, .attempt = g->attempt, .oldest = g->oldest, .refusal = g->refusal, .status = g->status});
+    group_update(g->bootstrap, &(struct group_facts){.world = g->world,
+                                                     .attempt = g->attempt,
+                                                     .oldest = g->oldest,
+                                                     .refusal = g->refusal,
+                                                     .status = g->status,
+                                                     .reason = g->reason});
     return g->bootstrap;
 }
 
@@ -348,6 +352,7 @@ void group_info(const struct group *g, uint32_t from, struct buf *out)
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "connected", g->n_connected);
     writer_bool(&w, "ready", !g->refusal && g->world && g->n_connected == g->world);
+    writer_str_set(&w, "status", g->reason);
     info_message(g, &w);
     info_workers(g, from, &w);
     info_meshes(g, &w);

@@ -22,6 +22,7 @@ struct group_facts { // borrowed for the call only
     // wait.
     const char *refusal;
     const char *status; // what the condition Ready says while it is not true; NULL = nothing
+    const char *reason; // of the condition Ready, which users see as STATUS; NULL = it has none
     const struct grid *meshes;
     size_t n_meshes;
     bool meshes_to_come; // no attempt was made with them yet: those of before stay, none if they are not known here
@@ -46,7 +47,7 @@ struct group {
     char key[GROUP_KEY_SIZE]; // "ns/name"
     uint32_t serial;          // unlike every other group's, even one with the same UID that is not gone yet; not 0
     uint32_t world, attempt, oldest;
-    char *refusal, *status;
+    char *refusal, *status, *reason;
     struct grid *meshes; // of the object
     size_t n_meshes;
     struct arena memory;      // of the meshes

@@ -47,6 +47,12 @@ const char *calls_refusal(const struct workergroup *wg, struct arena *a)
     return not_accepted(wg, a);
 }
 
+const char *calls_reason(const struct workergroup *wg)
+{
+    const struct condition *c = condition_of(wg, COND_READY);
+    return c ? c->reason : NULL;
+}
+
 const char *calls_status(const struct workergroup *wg, struct arena *a)
 {
     const struct condition *c = condition_of(wg, COND_READY);

@@ -82,6 +82,7 @@ static void on_group(void *ctx, const struct object *old, const struct object *n
         .oldest = wg->spec.restart_policy == RESTART_WORKER ? 1 : attempt,
         .refusal = calls_refusal(wg, &a),
         .status = calls_status(wg, &a),
+        .reason = calls_reason(wg),
         .meshes = meshes_of(&wg->spec.worker, &a),
         .n_meshes = wg->spec.worker.n_meshes,
         .meshes_to_come = group_worker_differs(wg, &a),

@@ -25,7 +25,7 @@ driver() {
     stand_in libnvidia-ml.so.1 "$device/nvml_stand_in.c"
     stand_in libcuda.so.1 "$device/cuda_stand_in.c" "$device/fake_device.c"
     stand_in stand_in_tensor.so "$root/tests/unit/modules/stand_in_tensor.c"
-    echo "gpu GPU-NODE H200 300 41 0 0 ok" >"$suite_dir/control"
+    echo "gpu GPU-NODE H200 300 41 0 0 ok 17 312500" >"$suite_dir/control"
     for file in libnvidia-ml.so.1 libcuda.so.1 stand_in_tensor.so control; do from+=("--from-file=$suite_dir/$file"); done
     kc create configmap driver "${from[@]}"
 }
@@ -67,8 +67,18 @@ nodes() { # of its pods, each once
 
 metrics() {
     "$devcluster" exec -- curl --silent --show-error --max-time 5 \
-        http://cadre-operator-metrics.cadre-system.svc:8080/metrics | grep DCGM_FI_DEV_GPU_TEMP
+        http://cadre-operator-metrics.cadre-system.svc:8080/metrics | grep -E '^(DCGM_FI_DEV_|cadre_gpu_lost)'
 }
+
+# gpu_metric NAME NODE VALUE: of the GPU of that node.
+gpu_metric() {
+    matches "(^|"$'\n'")$1\{[^}]*Hostname=\"$2\"[^}]*UUID=\"GPU-$2\"[^}]*\} $3("$'\n'"|$)" metrics
+}
+
+# As the stand-in for the driver says it.
+told_metrics=(DCGM_FI_DEV_GPU_TEMP=41 DCGM_FI_DEV_GPU_UTIL=7 DCGM_FI_DEV_POWER_USAGE=312 DCGM_FI_DEV_FB_USED=0
+    DCGM_FI_DEV_FB_TOTAL=0 DCGM_FI_DEV_XID_ERRORS=0 DCGM_FI_DEV_ECC_SBE_VOL_TOTAL=17 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=0
+    cadre_gpu_lost=0)
 
 # lose POD: its GPU.
 lose() {
@@ -80,12 +90,15 @@ moved() { # FROM: all pods are elsewhere
 }
 
 test_gpus() {
-    local pod node
+    local pod node told
     check "the group becomes Ready" kc wait --for=condition=Ready --timeout=120s wg/gpus
     node=$(nodes | head -n 1)
+    check "status is info, which begins with the group's STATUS" eventually 30 \
+        matches "Group: +[a-z0-9-]+/gpus.Status: +Running.Attempt: .*1 +0 +Ok" cadre status gpus
     check "info shows the GPU of each rank" eventually 60 matches "1 +0 +Ok +0 +0 +41 .* H200 +GPU-" cadre info gpus
-    check "metrics have DCGM's names" eventually 60 matches "DCGM_FI_DEV_GPU_TEMP.*Hostname=\"$node\".*UUID=\"GPU-$node\".* 41" \
-        metrics
+    for told in "${told_metrics[@]}"; do
+        check "metrics have DCGM's names: ${told%=*}" eventually 60 gpu_metric "${told%=*}" "$node" "${told#*=}"
+    done
     pod=$(kc get pods -l cadre.dev/group=gpus -o 'jsonpath={.items[0].metadata.name}')
     check "a GPU is lost" lose "$pod"
     check "... which an Event says, with node and UUID" eventually 60 matches "GPU-$node .* on node $node fell off the bus" \

@@ -191,9 +191,16 @@ static int wait_device(struct self *s, const char *what, struct patience *p, str
 
 // Making
 
+// The driver waits with freeing for all that is on the stream, for ever where a kernel of the program's never ends.
+// Then the scratch stays.
 static void free_own(struct self *s)
 {
-    device_free(s->device, s->scratch);
+    struct err err = ERR_INIT;
+    if (s->scratch && device_stream_wait(s->device, s->stream, CLOSE_MS, NULL, &err) == ERR_TIMEOUT)
+        fprintf(stderr, "nccl: freeing a communicator: its stream: %s; %d bytes on the GPU stay\n", err.msg,
+                BARRIER_BYTES);
+    else
+        device_free(s->device, s->scratch);
     if (!s->borrowed)
         device_stream_free(s->device, s->stream);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/device/copier.h"
 
+#include "common/base/clock.h"
 #include "common/base/mem.h"
 
 #include <stdint.h>
@@ -22,7 +23,20 @@ struct copier {
     void *join; // an event of another stream, NULL = not yet
     struct piece pieces[PIECES];
     size_t next; // of them, in turns
+    bool late;   // the last wait has come to its limit
 };
+
+struct patience {
+    int64_t until_ms; // DEVICE_NO_LIMIT = for ever
+    const atomic_bool *canceled;
+};
+
+static struct patience patience_of(int64_t limit_ms, const atomic_bool *canceled)
+{
+    if (limit_ms != DEVICE_NO_LIMIT)
+        limit_ms += clock_mono_ms(&clock_system);
+    return (struct patience){limit_ms, canceled};
+}
 
 int copier_new(struct device *d, bool apart, struct copier **ret, struct err *err)
 {
@@ -36,24 +50,29 @@ int copier_new(struct device *d, bool apart, struct copier **ret, struct err *er
     return r;
 }
 
-void copier_free(struct copier *c)
+int copier_free(struct copier *c, int64_t limit_ms, struct err *err)
 {
-    struct err ignored = ERR_INIT;
-    if (!c)
-        return;
-    (void)copier_wait(c, NULL, &ignored);
-    for (size_t i = 0; i < PIECES; i++) {
+    int r = c ? copier_wait(c, c->late ? 0 : limit_ms, NULL, err) : 0;
+    for (size_t i = 0; c && r != ERR_TIMEOUT && i < PIECES; i++) {
         device_unpin(c->device, c->pieces[i].memory);
         device_event_free(c->device, c->pieces[i].event);
     }
-    device_event_free(c->device, c->join);
-    device_stream_free(c->device, c->stream);
+    if (c && r != ERR_TIMEOUT) {
+        device_event_free(c->device, c->join);
+        device_stream_free(c->device, c->stream);
+    }
     free(c);
+    return r == ERR_TIMEOUT ? r : 0;
 }
 
 void *copier_stream(const struct copier *c)
 {
     return c->stream;
+}
+
+bool copier_is_late(const struct copier *c)
+{
+    return c->late;
 }
 
 bool copier_is_apart(const struct copier *c)
@@ -69,16 +88,27 @@ int copier_join(struct copier *c, void *stream, struct err *err)
     return r < 0 ? r : device_event_await(c->device, c->join, c->stream, err);
 }
 
-int copier_wait(struct copier *c, const atomic_bool *canceled, struct err *err)
+typedef int (*wait_fn)(struct device *d, void *what, int64_t limit_ms, const atomic_bool *canceled, struct err *err);
+
+static int wait_for(struct copier *c, wait_fn wait, void *what, const struct patience *p, struct err *err)
 {
-    return device_stream_wait(c->device, c->stream, INT64_MAX, canceled, err);
+    int64_t left = p->until_ms == DEVICE_NO_LIMIT ? p->until_ms : p->until_ms - clock_mono_ms(&clock_system);
+    int r = wait(c->device, what, MAX(left, (int64_t)0), p->canceled, err);
+    c->late = r == ERR_TIMEOUT;
+    return r;
+}
+
+int copier_wait(struct copier *c, int64_t limit_ms, const atomic_bool *canceled, struct err *err)
+{
+    const struct patience p = patience_of(limit_ms, canceled);
+    return wait_for(c, device_stream_wait, c->stream, &p, err);
 }
 
 // The next one, when nothing uses it any more.
-static int take_piece(struct copier *c, const atomic_bool *canceled, struct piece **ret, struct err *err)
+static int take_piece(struct copier *c, const struct patience *patience, struct piece **ret, struct err *err)
 {
     struct piece *p = *ret = &c->pieces[c->next++ % PIECES];
-    int r = p->event ? device_event_wait(c->device, p->event, INT64_MAX, canceled, err)
+    int r = p->event ? wait_for(c, device_event_wait, p->event, patience, err)
                      : device_event_new(c->device, &p->event, err);
     if (r == 0 && !p->memory)
         r = device_pin(c->device, PIECE, (void **)&p->memory, err);
@@ -91,14 +121,15 @@ static int begin_copy(struct copier *c, struct piece *p, void *to, const void *f
     return r < 0 ? r : device_event_record(c->device, p->event, c->stream, err);
 }
 
-int copier_upload(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
-                  struct err *err)
+int copier_upload(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
+                  const atomic_bool *canceled, struct err *err)
 {
+    const struct patience patience = patience_of(limit_ms, canceled);
     int r = 0;
     for (size_t at = 0; r == 0 && at < len; at += PIECE) {
         struct piece *p;
         size_t n = MIN(PIECE, len - at);
-        r = take_piece(c, canceled, &p, err);
+        r = take_piece(c, &patience, &p, err);
         if (r == 0) {
             memcpy(p->memory, (const char *)from + at, n);
             r = begin_copy(c, p, (char *)to + at, p->memory, n, err);
@@ -107,9 +138,10 @@ int copier_upload(struct copier *c, void *to, const void *from, size_t len, cons
     return r;
 }
 
-int copier_download(struct copier *c, void *to, const void *from, size_t len, const atomic_bool *canceled,
-                    struct err *err)
+int copier_download(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
+                    const atomic_bool *canceled, struct err *err)
 {
+    const struct patience patience = patience_of(limit_ms, canceled);
     struct piece *all[PIECES] = {NULL};
     size_t begun = 0, taken = 0; // bytes
     int r = 0;
@@ -117,14 +149,14 @@ int copier_download(struct copier *c, void *to, const void *from, size_t len, co
         for (size_t n; r == 0 && begun < len && begun - taken < PIECES * PIECE; begun += n) {
             struct piece **p = &all[begun / PIECE % PIECES];
             n = MIN(PIECE, len - begun);
-            r = take_piece(c, canceled, p, err);
+            r = take_piece(c, &patience, p, err);
             if (r == 0)
                 r = begin_copy(c, *p, (*p)->memory, (const char *)from + begun, n, err);
         }
         const struct piece *first = all[taken / PIECE % PIECES];
         size_t n = MIN(PIECE, len - taken);
         if (r == 0)
-            r = device_event_wait(c->device, first->event, INT64_MAX, canceled, err);
+            r = wait_for(c, device_event_wait, first->event, &patience, err);
         if (r == 0)
             memcpy((char *)to + taken, first->memory, n);
         taken += n;

@@ -371,7 +371,10 @@ static int wait_for(struct device *d, poll_fn poll, void *what, int64_t limit_ms
         if (canceled && atomic_load(canceled))
             return err_set(err, ERR_CANCELED, "canceled while the device worked");
         if (clock_mono_ms(&clock_system) - begun > limit_ms)
-            return err_set(err, ERR_TIMEOUT, "the device was not done within %" PRId64 " ms", limit_ms);
+            return err_set(err, ERR_TIMEOUT,
+                           "the GPU was not done within %" PRId64 " ms: a kernel on it may never end, or it hangs: "
+                           "'kubectl cadre stack' shows what the rank runs, nvidia-smi what the GPU does",
+                           limit_ms);
         if (turns > SPINS)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     }

@@ -59,6 +59,7 @@ int device_stream_new_apart(struct device *d, void **ret, struct err *err);
 void device_stream_free(struct device *d, void *stream); // accepts NULL
 // 1: all of it is done, 0: not yet. An error: something on it has failed.
 int device_stream_poll(struct device *d, void *stream, struct err *err);
+#define DEVICE_NO_LIMIT INT64_MAX // of a wait that a flag ends
 // Waits for that. ERR_TIMEOUT after limit_ms; ERR_CANCELED when *canceled (may be NULL) is true.
 int device_stream_wait(struct device *d, void *stream, int64_t limit_ms, const atomic_bool *canceled, struct err *err);
 // Behind what is on the stream. Each of the two is memory of the device or pinned; of other memory, this function may

@@ -93,7 +93,8 @@ static int load(struct nvml *n, struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
         void *p = dlsym(n->object, symbols[i].name);
         if (!p && symbols[i].needed)
-            return err_set(err, ERR_UNAVAILABLE, "NVIDIA's libnvidia-ml.so.1 has no %s: its driver is too old",
+            return err_set(err, ERR_UNAVAILABLE,
+                           "NVIDIA's libnvidia-ml.so.1 has no %s: its driver is too old: update the node's",
                            symbols[i].name);
         memcpy((char *)&n->f + symbols[i].offset, &p, sizeof p);
     }

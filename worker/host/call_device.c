@@ -25,7 +25,7 @@ static int upload(struct call_device *d, struct region **at, const void *from, s
     int r = region_new(d->rank, len, &g, err);
     if (r < 0)
         return r;
-    r = copier_upload(d->copier, g->memory, from, len, canceled, err);
+    r = copier_upload(d->copier, g->memory, from, len, DEVICE_NO_LIMIT, canceled, err);
     if (r == 0)
         *at = g;
     else
@@ -55,7 +55,7 @@ int call_device_download(struct call_device *d, void *to, const void *from, size
     int r = call_device_enter(d, err);
     if (r < 0)
         return r;
-    r = copier_download(d->copier, to, from, len, canceled, err);
+    r = copier_download(d->copier, to, from, len, DEVICE_NO_LIMIT, canceled, err);
     call_device_leave(d);
     return r;
 }
@@ -84,7 +84,7 @@ static int copy_args(struct call_device *d, const atomic_bool *canceled, struct 
         return r;
     r = device_copy(rank_device_of(d->rank), own->memory, d->args->memory, own->len, copier_stream(d->copier), err);
     if (r == 0)
-        r = copier_wait(d->copier, canceled, err);
+        r = copier_wait(d->copier, DEVICE_NO_LIMIT, canceled, err);
     if (r == 0)
         *ret = own;
     else
@@ -113,7 +113,7 @@ int call_device_settle(struct call_device *d, bool share, const atomic_bool *can
         return r;
     r = copier_join(d->copier, NULL, err);
     if (r == 0)
-        r = copier_wait(d->copier, canceled, err);
+        r = copier_wait(d->copier, DEVICE_NO_LIMIT, canceled, err);
     if (r == 0 && share)
         region_share(d->result);
     call_device_leave(d);

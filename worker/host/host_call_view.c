@@ -69,9 +69,9 @@ static int move_parts(struct cadre_call *c, const cadre_host_part *parts, size_t
         const cadre_host_part *p = &parts[i];
         if (to_device)
             r = p->on_device ? device_copy(d, to, p->data, p->len, copier_stream(copier), err)
-                             : copier_upload(copier, to, p->data, p->len, &c->canceled, err);
+                             : copier_upload(copier, to, p->data, p->len, DEVICE_NO_LIMIT, &c->canceled, err);
         else if (p->on_device)
-            r = copier_download(copier, to, p->data, p->len, &c->canceled, err);
+            r = copier_download(copier, to, p->data, p->len, DEVICE_NO_LIMIT, &c->canceled, err);
         else if (p->len)
             memcpy(to, p->data, p->len);
         to += p->len;

@@ -107,9 +107,9 @@ static int receive_values(const struct object_fetch *f, int fd, struct copier *c
         size_t n = MIN((size_t)PIECE, to->len - at);
         r = transfer(f, fd, false, piece, n, got, err);
         if (r == 0)
-            r = copier_upload(copier, (char *)to->memory + at, piece, n, f->canceled, err);
+            r = copier_upload(copier, (char *)to->memory + at, piece, n, DEVICE_NO_LIMIT, f->canceled, err);
     }
-    return r < 0 ? r : copier_wait(copier, f->canceled, err);
+    return r < 0 ? r : copier_wait(copier, DEVICE_NO_LIMIT, f->canceled, err);
 }
 
 // The owner keeps the values as long as this process does not hang up. Memory that a copy reads stays mapped: so the

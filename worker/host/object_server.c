@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -177,6 +178,8 @@ static void piece_copied(struct executor_job *job)
     p->copying = false;
     if (p->why.code == ERR_GONE)
         rank_device_lost(p->values->owner, p->why.msg);
+    else if (p->why.code < 0)
+        fprintf(stderr, "cadre-worker: an object on the GPU cannot be given to another rank: %s\n", p->why.msg);
     if (p->parted)
         release(p);
     else if (p->why.code < 0)

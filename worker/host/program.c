@@ -317,7 +317,7 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
     if (rank_device_enter(d, &err) < 0)
         return err.msg;
     if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
-        (void)copier_download(copier, to, from, len, NULL, &err);
+        (void)copier_download(copier, to, from, len, DEVICE_NO_LIMIT, NULL, &err); // as the program's own copy would
     rank_device_leave(d);
     rank_device_give(d, copier);
     return err.code ? err.msg : NULL;

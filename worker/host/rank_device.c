@@ -70,6 +70,19 @@ void rank_device_close(struct rank_device *d)
     d->closing = true;
 }
 
+// All of them together get the time of one.
+static void free_spare(struct rank_device *d)
+{
+    int64_t limit_ms = COPIER_LIMIT_MS;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
+        while (d->spare[i].n)
+            if (copier_free(d->spare[i].copiers[--d->spare[i].n], limit_ms, &err) < 0)
+                limit_ms = 0;
+    if (!limit_ms)
+        fprintf(stderr, "cadre-worker: freeing the GPU: %s\n", err.msg);
+}
+
 void rank_device_free(struct rank_device *d)
 {
     struct err ignored = ERR_INIT;
@@ -80,9 +93,7 @@ void rank_device_free(struct rank_device *d)
     executor_free(d->executor);
     free(d->dead);
     if (d->device && device_enter(d->device, &ignored) == 0) {
-        for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
-            while (d->spare[i].n)
-                copier_free(d->spare[i].copiers[--d->spare[i].n]);
+        free_spare(d);
         device_leave(d->device);
     }
     device_close(d->device);
@@ -146,7 +157,7 @@ void rank_device_give(struct rank_device *d, struct copier *copier)
         spare->copiers[spare->n++] = copier;
     pthread_mutex_unlock(&d->mutex);
     if (full && device_enter(d->device, &ignored) == 0) {
-        copier_free(copier);
+        (void)copier_free(copier, COPIER_LIMIT_MS, &ignored);
         device_leave(d->device);
     }
 }
@@ -160,7 +171,7 @@ int rank_device_download(struct rank_device *d, void *to, const void *from, size
         return r;
     r = rank_device_lend(d, true, &copier, err);
     if (r == 0)
-        r = copier_download(copier, to, from, len, canceled, err);
+        r = copier_download(copier, to, from, len, canceled ? DEVICE_NO_LIMIT : COPIER_LIMIT_MS, canceled, err);
     rank_device_leave(d);
     rank_device_give(d, copier);
     return r;

@@ -30,7 +30,7 @@ struct device *rank_device_of(struct rank_device *d); // inside
 // not wait for what methods do: another rank may wait for them while a method here waits for that rank.
 int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err);
 void rank_device_give(struct rank_device *d, struct copier *copier); // accepts NULL
-// Outside: complete values come to the host.
+// Outside: complete values come to the host. Without `canceled`, which ends it with a call, it has COPIER_LIMIT_MS.
 int rank_device_download(struct rank_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,
                          struct err *err);
 

@@ -265,7 +265,7 @@ static void write_moved(const struct reshard_result *moved, struct json_writer *
 static int run(struct step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
 {
     struct rank_device *rank = s->call->device.rank;
-    struct gpu_copier gpu = {NULL, NULL};
+    struct gpu_copier gpu = {.device = NULL};
     if (!blocks_any_on_device(&c->blocks))
         return reshard(c, &s->arena, ret, err);
     int r = rank ? rank_device_enter(rank, err) : err_set(err, ERR_INVALID, "this rank has no GPU");
@@ -274,6 +274,7 @@ static int run(struct step *s, struct reshard_config *c, struct reshard_result *
     if (r < 0)
         return err_wrap(err, "weights on the device");
     gpu.device = rank_device_of(rank);
+    gpu.until_ms = clock_mono_ms(&clock_system) + s->limit_ms;
     c->blocks.gpu = &gpu;
     c->stream = s->list->stream;
     r = reshard(c, &s->arena, ret, err);

@@ -152,11 +152,21 @@ static int lay_host(struct back_buffer *s, const struct blocks *b, struct err *e
     return r < 0 ? r : lay_small(s, small, err);
 }
 
+// If the device hangs, it may still write there.
+static void free_on_device(struct back_buffer *s, const struct blocks *b)
+{
+    bool free = blocks_let_go(b);
+    for (size_t i = 0; free && i < s->n; i++)
+        if (s->rooms[i].block.on_device && s->rooms[i].at)
+            device_free(b->gpu->device, TAKE_PTR(s->rooms[i].at));
+}
+
 int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err)
 {
+    free_on_device(s, b); // what could not be freed after the last transfer
     int r = is_same(s, b) ? 0 : lay_host(s, b, err);
     for (size_t i = 0; r == 0 && i < b->n; i++)
-        if (b->list[i].on_device && b->list[i].len)
+        if (b->list[i].on_device && b->list[i].len && !s->rooms[i].at)
             r = device_alloc(b->gpu->device, b->list[i].len, (void **)&s->rooms[i].at, err);
     if (r < 0) {
         back_buffer_rest(s, b);
@@ -232,7 +242,7 @@ int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_
             r = device_copy(b->gpu->device, room->block.data, room->at, room->block.len, copier_stream(b->gpu->copier),
                             err);
     }
-    return r < 0 ? r : blocks_settle(b, err);
+    return r < 0 ? r : blocks_finish(b, err);
 }
 
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
@@ -241,9 +251,8 @@ void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
         struct room *r = &s->rooms[i];
         if (r->swaps)
             (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_FREE);
-        if (r->block.on_device)
-            device_free(b->gpu->device, TAKE_PTR(r->at));
     }
+    free_on_device(s, b);
 }
 
 // If it fails, the memory stays as it is.

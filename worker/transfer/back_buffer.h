@@ -24,7 +24,8 @@ void *back_buffer_at(const struct back_buffer *s, size_t i);
 // The blocks have what was written to the room. Returns the bytes that were copied. Of the host it cannot fail; of the
 // device with ERR_GONE and others of device.h, and then the GPU is lost.
 int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err);
-// The kernel may take the memory of the host back, until the next back_buffer_lay(). Memory of the device is freed.
+// The kernel may take the memory of the host back, until the next back_buffer_lay(). Memory of the device is freed,
+// unless the device hangs: then it stays until the next back_buffer_lay().
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b);
 // Another process may write to the room at any time. So nothing is ever again at its addresses, and the next transfer
 // gets a new room. Blocks of the device have rested before.

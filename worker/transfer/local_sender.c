@@ -73,7 +73,9 @@ int local_sender_new(const struct window_place *where, const struct window_place
 
 static void close_handles(struct local_sender *n)
 {
-    for (size_t i = 0; i < n->view.n && n->to->gpu; i++)
+    if (!n->to->gpu || !blocks_let_go(n->to))
+        return;
+    for (size_t i = 0; i < n->view.n; i++)
         device_unimport(n->to->gpu->device, &n->mappings[i]);
 }
 
@@ -160,7 +162,7 @@ static int copy_chunk(struct local_sender *n, const struct transfer_chunk *k, st
     const struct block *block = &n->to->list[k->destination];
     char *to = (char *)block->data + k->to;
     return block->on_device ? device_copy(gpu->device, to, from, k->len, copier_stream(gpu->copier), err)
-                            : copier_download(gpu->copier, to, from, k->len, NULL, err);
+                            : blocks_fetch(n->to, from, to, k->len, err);
 }
 
 int local_sender_read(struct local_sender *n, struct transfer_cursor *c, size_t bytes, struct err *err)

@@ -555,9 +555,11 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
 {
     struct run r = {.c = config, .arena = a, .here = config->place, .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX)};
     *ret = (struct reshard_result){.direct = 0};
-    if (settle(config, err) < 0)
+    participant_init(&r.participant, &config->participant); // its time begins
+    if (settle(config, err) < 0) {
+        participant_done(&r.participant);
         return err->code;
-    participant_init(&r.participant, &config->participant);
+    }
     bool receives = participant_is_receiver(&r.participant);
     if (config->direct && !receives)
         window_show(r.window = window_new(&config->blocks), &r.here);

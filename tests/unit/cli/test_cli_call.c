@@ -2,6 +2,8 @@
 // kubectl-cadre against four accumulators behind a gateway, with --server: no cluster, no kubectl.
 #include "tests/unit/cli/cli_world.h"
 
+#include "common/base/str.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -208,6 +210,48 @@ static void info_is_a_table(void **state)
     assert_non_null(strstr(buf_str(&world.out), "\"worldSize\": 4"));
 }
 
+// What the operator says of the group.
+static void set_status(const char *reason, const char *status, const char *refusal)
+{
+    const struct group_facts facts = {.uid = GATEWAY_UID,
+                                      .ns = "ml",
+                                      .name = "llama",
+                                      .world = 4,
+                                      .attempt = 1,
+                                      .oldest = 1,
+                                      .refusal = refusal,
+                                      .status = status,
+                                      .reason = reason};
+    router_group_set(gateway_router(world.gateway.gateway), &facts);
+}
+
+static void begins(const char *line, const char *text)
+{
+    cli_world_line(&world, line);
+    assert_int_equal(world.status, 0);
+    if (!str_starts(buf_str(&world.out), text))
+        fail_msg("%s says: %s", line, buf_str(&world.out));
+}
+
+static void status_is_info_and_begins_with_the_status_of_the_group(void **state)
+{
+    (void)state;
+    begins("status llama" REACH, "Group:    ml/llama\nAttempt:  1\n"); // of a local run
+    set_status("Running", NULL, NULL);
+    begins("status llama" REACH, "Group:    ml/llama\nStatus:   Running\nAttempt:  1\nReady:    yes");
+    begins("info llama" REACH, "Group:    ml/llama\nStatus:   Running\nAttempt:  1\nReady:    yes");
+    set_status("Silent", "Silent: an agent is away", NULL);
+    begins("status llama" REACH, "Group:    ml/llama\nStatus:   Silent: an agent is away\n");
+    set_status("Suspended", "Suspended: its message", "it is suspended");
+    begins("status llama" REACH, "Group:    ml/llama\nStatus:   Suspended: it is suspended\n");
+    set_status(NULL, NULL, "it failed: rank 1 exited with code 3");
+    begins("status llama" REACH, "Group:    ml/llama\nStatus:   it failed: rank 1 exited with code 3\n");
+    cli_world_line(&world, "status llama -o json" REACH);
+    assert_non_null(strstr(buf_str(&world.out), "\"worldSize\": 4"));
+    for (const char *const *line = (const char *[]){"status --help", "help status", "help info", NULL}; *line; line++)
+        begins(*line, "Usage: kubectl cadre info GROUP");
+}
+
 static void info_shows_the_gpus_by_rank(void **state)
 {
     (void)state;
@@ -282,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(arguments_that_are_wrong, start, stop),
         cmocka_unit_test_setup_teardown(tokens_that_do_not_do, start, stop),
         cmocka_unit_test_setup_teardown(info_is_a_table, start, stop),
+        cmocka_unit_test_setup_teardown(status_is_info_and_begins_with_the_status_of_the_group, start, stop),
         cmocka_unit_test_setup_teardown(info_shows_the_gpus_by_rank, start, stop),
         cmocka_unit_test_setup_teardown(a_rank_that_dies_is_named, start, stop),
         cmocka_unit_test_setup_teardown(usage_is_explained, start, stop),

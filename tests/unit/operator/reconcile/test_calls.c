@@ -89,6 +89,8 @@ static void the_status_is_what_ready_says(void **state)
     (void)state;
     assert_string_equal(calls_status(workergroup_of(o), &a), "Insufficient: its message");
     assert_null(calls_status(workergroup_of(ready), &a));
+    assert_string_equal(calls_reason(workergroup_of(o)), "Insufficient");
+    assert_string_equal(calls_reason(workergroup_of(ready)), "Running");
     object_unref(o);
     object_unref(ready);
     arena_done(&a);

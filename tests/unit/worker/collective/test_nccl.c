@@ -403,6 +403,46 @@ static int reduce_alone(const struct team_member *m, void *ctx)
     return r;
 }
 
+// The program's stream has something to do that never ends, and the communicator goes before it.
+static int free_beside_a_kernel(const struct team_member *m, void *ctx)
+{
+    struct streamed s = {.device = NULL};
+    struct err err = ERR_INIT;
+    char go[16];
+    void *in, *out;
+    (void)ctx;
+    join_with_stream(m, &s);
+    if (device_alloc(s.device, 8, &out, &err) < 0 || device_pin(s.device, 8, &in, &err) < 0)
+        return 1;
+    hear_folder("go", go, sizeof go);
+    if (device_copy(s.device, out, in, 8, s.stream, &err) < 0)
+        return 1;
+    cadre_comm_free(s.comm);
+    team_say(m, "freed");
+    hear_folder("end", go, sizeof go);
+    device_free(s.device, out);
+    device_unpin(s.device, in);
+    s.comm = NULL;
+    close_all(&s);
+    return 0;
+}
+
+static void a_kernel_that_never_ends_does_not_hold_up_the_end_of_a_communicator(void **state)
+{
+    struct team t;
+    (void)state;
+    folder_clear(folder);
+    control("");
+    team_start(&t, 1, TEAM_LIMIT_MS, free_beside_a_kernel, NULL);
+    expect(&t, "made");
+    control("hang\n");
+    folder_write(folder, "go", "1");
+    expect(&t, "freed");
+    control("");
+    folder_write(folder, "end", "1");
+    end(&t);
+}
+
 static void one_member_uses_the_device_too(void **state)
 {
     struct team t;
@@ -538,6 +578,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_member_that_dies_frees_the_streams_of_the_others),
         cmocka_unit_test(a_back_end_without_streams_refuses_one),
         cmocka_unit_test(one_member_uses_the_device_too),
+        cmocka_unit_test(a_kernel_that_never_ends_does_not_hold_up_the_end_of_a_communicator),
         cmocka_unit_test(one_gpu_for_two_members_is_refused_with_its_name),
         cmocka_unit_test(different_versions_of_nccl_are_refused_at_once),
         cmocka_unit_test(a_rank_without_a_gpu_says_so),

@@ -2,9 +2,13 @@
 // NVIDIA's libnvidia-ml.so.1 as far as worker/device uses it, over a file that a test writes and may change at any
 // time. NVML_STAND_IN names it:
 //
-//   gpu UUID NAME USED TEMPERATURE ECC XID STATE    for each GPU; STATE: ok, lost, no-ecc, no-handle
+//   gpu UUID NAME USED TEMPERATURE ECC XID STATE [CORRECTED [MILLIWATTS]]
+//                                                   for each GPU; STATE: ok, lost, no-ecc, no-handle; without
+//                                                   MILLIWATTS it does not tell its power
 //   init CODE                                       nvmlInit_v2() fails with this
 //   hang                                            every call waits until the line is gone
+//
+// With OLD_DRIVER it is one that has neither events nor power.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +20,8 @@ enum { GPUS = 16, TEXT = 64, LOOK_MS = 5, EVENT_XID = 8 };
 
 struct gpu {
     char uuid[TEXT], name[TEXT], state[TEXT];
-    unsigned long long used, ecc, xid;
-    unsigned temperature;
+    unsigned long long used, ecc, xid, corrected;
+    unsigned temperature, milliwatts; // 0 milliwatts = it does not tell
 };
 
 struct world {
@@ -66,6 +70,8 @@ static void read_line(struct world *w, char *line)
         g->ecc = number(&line);
         g->xid = number(&line);
         word(&line, g->state);
+        g->corrected = number(&line);
+        g->milliwatts = (unsigned)number(&line);
     } else if (strcmp(kind, "init") == 0) {
         w->init = (int)number(&line);
     } else if (strcmp(kind, "hang") == 0) {
@@ -187,8 +193,17 @@ OFFERED int nvmlDeviceGetTotalEccErrors(void *d, int kind, int counter, unsigned
     struct gpu g;
     int r = of(d, &g);
     (void)counter;
-    *ret = kind ? g.ecc : 0;
+    *ret = kind ? g.ecc : g.corrected;
     return r == SUCCESS && strcmp(g.state, "no-ecc") == 0 ? NOT_SUPPORTED : r;
+}
+
+#ifndef OLD_DRIVER
+OFFERED int nvmlDeviceGetPowerUsage(void *d, unsigned *ret)
+{
+    struct gpu g;
+    int r = of(d, &g);
+    *ret = g.milliwatts;
+    return r == SUCCESS && !g.milliwatts ? NOT_SUPPORTED : r;
 }
 
 OFFERED int nvmlEventSetCreate(void **ret)
@@ -224,3 +239,4 @@ OFFERED int nvmlEventSetWait_v2(void *set, struct event *ret, unsigned ms)
     }
     return TIMEOUT;
 }
+#endif

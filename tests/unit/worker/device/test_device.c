@@ -134,7 +134,9 @@ static void a_wait_ends_at_its_limit_or_when_it_is_canceled(void **state)
     ok(device_pin(d, sizeof *in, (void **)&in, &err), &err);
     ok(device_copy(d, memory, in, sizeof *in, stream, &err), &err);
     assert_int_equal(device_stream_wait(d, stream, 20, NULL, &err), ERR_TIMEOUT);
-    assert_string_equal(err.msg, "the device was not done within 20 ms");
+    assert_string_equal(err.msg,
+                        "the GPU was not done within 20 ms: a kernel on it may never end, or it hangs: 'kubectl "
+                        "cadre stack' shows what the rank runs, nvidia-smi what the GPU does");
     assert_int_equal(device_stream_wait(d, stream, WAIT_MS, &canceled, &err), ERR_CANCELED);
     folder_write(folder, "control", "");
     ok(device_stream_wait(d, stream, WAIT_MS, NULL, &err), &err);

@@ -138,8 +138,8 @@ static struct region *new_region(struct rank_device *d)
     assert_int_equal(rank_device_enter(d, &err), 0);
     assert_int_equal(rank_device_lend(d, false, &copier, &err), 0);
     assert_int_equal(region_new(d, VALUES, &g, &err), 0);
-    assert_int_equal(copier_upload(copier, g->memory, in, VALUES, NULL, &err), 0);
-    assert_int_equal(copier_wait(copier, NULL, &err), 0);
+    assert_int_equal(copier_upload(copier, g->memory, in, VALUES, DEVICE_NO_LIMIT, NULL, &err), 0);
+    assert_int_equal(copier_wait(copier, DEVICE_NO_LIMIT, NULL, &err), 0);
     region_share(g);
     rank_device_leave(d);
     rank_device_give(d, copier);
@@ -388,6 +388,27 @@ static void a_server_that_ends_leaves_nothing_behind(void **state)
     assert_int_equal(status, 0);
 }
 
+// The end of the server waits no longer than that, either.
+static void a_copy_that_never_ends_is_given_up(void **state)
+{
+    int status;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        struct fixture f;
+        begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+        wait_fetcher(&f, 0);
+        rank_device_close(f.device);
+        object_server_free(f.server);
+        store_free(f.store);
+        rank_device_free(f.device);
+        loop_free(f.loop);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_fetcher_that_dies_gives_its_handle_back),
         cmocka_unit_test(what_methods_do_on_the_device_holds_up_no_copy),
         cmocka_unit_test(a_server_that_ends_leaves_nothing_behind),
+        cmocka_unit_test(a_copy_that_never_ends_is_given_up),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);

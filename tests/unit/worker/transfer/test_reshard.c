@@ -157,6 +157,18 @@ static void a_gpu_without_room_keeps_the_old_weights(void **state)
     assert_string_equal(said[0].code, "NOMEM");
 }
 
+static void gpus_that_hang_are_waited_for_until_the_end_of_its_time(void **state)
+{
+    (void)state;
+    struct troop_scene c = troop_plain;
+    struct troop_said said[TROOP_MAX];
+    c.on_device[0] = c.on_device[1] = c.gpus_hang = true;
+    c.limit_ms = TROOP_SHORT_MS;
+    with_stand_in(&c, "", said);
+    all_have(&c, said, "old", "TIMEOUT");
+    assert_non_null(strstr(said[0].text, "the time of the transfer is over: the GPU was not done within "));
+}
+
 // Members are on pretended machines and in pretended containers.
 
 struct crossing {
@@ -362,6 +374,7 @@ int main(void)
         cmocka_unit_test(from_gpu_to_gpu_by_handles_or_by_connections),
         cmocka_unit_test(between_gpus_and_memory_of_the_host),
         cmocka_unit_test(a_gpu_without_room_keeps_the_old_weights),
+        cmocka_unit_test(gpus_that_hang_are_waited_for_until_the_end_of_its_time),
         cmocka_unit_test(what_several_of_a_node_get_crosses_to_it_once),
         cmocka_unit_test(so_it_does_to_gpus),
         cmocka_unit_test(one_to_one_and_one_to_many),

@@ -243,7 +243,8 @@ static void put_on_device(struct weights *w)
         size_t len = w->blocks[i].len;
         w->blocks[i].on_device = true;
         assert_int_equal(device_alloc(w->gpu.device, MAX(len, (size_t)1), &w->blocks[i].data, &err), 0);
-        assert_int_equal(copier_upload(w->gpu.copier, w->blocks[i].data, w->host[i], len, NULL, &err), 0);
+        assert_int_equal(copier_upload(w->gpu.copier, w->blocks[i].data, w->host[i], len, DEVICE_NO_LIMIT, NULL, &err),
+                         0);
     }
 }
 
@@ -281,12 +282,13 @@ static void make_weights(const struct troop_scene *c, int index, struct weights 
 
 static void free_weights(struct weights *w)
 {
+    struct err ignored = ERR_INIT;
     for (size_t i = 0; i < TENSORS; i++) {
         if (w->blocks[i].on_device)
             device_free(w->gpu.device, w->blocks[i].data);
         free(w->host[i]);
     }
-    copier_free(w->gpu.copier);
+    (void)copier_free(w->gpu.copier, 0, &ignored);
     if (w->gpu.device) {
         device_leave(w->gpu.device);
         device_close(w->gpu.device);
@@ -300,7 +302,8 @@ static void report(int out, const struct troop_scene *c, int index, const struct
     struct err ignored = ERR_INIT;
     for (size_t i = 0; i < TENSORS; i++)
         if (w->blocks[i].on_device)
-            (void)copier_download(w->gpu.copier, w->host[i], w->blocks[i].data, w->blocks[i].len, NULL, &ignored);
+            (void)copier_download(w->gpu.copier, w->host[i], w->blocks[i].data, w->blocks[i].len, TROOP_LONG_MS, NULL,
+                                  &ignored);
     if (index < c->n_receivers)
         value_blocks(w, (uint32_t)index, true, &is_new, &is_old);
     dprintf(out, "%s %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %s%s\n",
@@ -312,10 +315,11 @@ static void report(int out, const struct troop_scene *c, int index, const struct
             code ? err->msg : "");
 }
 
-static void wait_for_all(const struct troop_scene *c)
+// For the nth time.
+static void wait_for_all(const struct troop_scene *c, int nth)
 {
     atomic_fetch_add(n_through, 1);
-    while (atomic_load(n_through) < c->n_receivers + c->n_senders)
+    while (atomic_load(n_through) < nth * (c->n_receivers + c->n_senders))
         usleep(1000);
 }
 
@@ -342,6 +346,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     struct reshard_result result;
     config->participant.limit_ms = config->participant.late_ms = config->participant.patience_ms = TROOP_LONG_MS;
     config->direct = false;
+    w->gpu.until_ms = clock_mono_ms(&clock_system) + TROOP_LONG_MS;
     assert_int_equal(reshard(config, &a, &result, &err), 0);
     config->participant = counts;
     config->direct = c->direct;
@@ -352,7 +357,7 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     config->known_by = contacts_id(config->contacts);
     assert_int_equal(config->known_by, FIRST_ID);
     config->id = c->apart && index == c->n_receivers ? OTHER_ID : AGAIN_ID;
-    wait_for_all(c); // the client does so, too
+    wait_for_all(c, 1); // the client does so, too
     if (c->rest)
         leave_rest(c, index, config->contacts);
 }
@@ -371,6 +376,18 @@ static struct window_place place_of(const struct troop_scene *c, int index)
 
 // So that weights of this size take several steps.
 static const struct mover_sizes sizes = {.step = 100 * 1000, .least_written = 1000, .told = 200 * 1000};
+
+// With something to do on each.
+static void hang(const struct troop_scene *c, int index, const struct weights *w)
+{
+    struct err err = ERR_INIT;
+    assert_int_equal(copier_wait(w->gpu.copier, DEVICE_NO_LIMIT, NULL, &err), 0);
+    wait_for_all(c, 1);
+    if (index == 0)
+        folder_write(getenv("GPU_STAND_IN"), "control", "hang\n");
+    wait_for_all(c, 2);
+    assert_int_equal(copier_upload(w->gpu.copier, w->blocks[0].data, w->host[0], 1, DEVICE_NO_LIMIT, NULL, &err), 0);
+}
 
 static int be_member(const struct troop_scene *c, int index, int out, const char *fault)
 {
@@ -410,7 +427,15 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     refused = index >= c->n_receivers ? c->refused : TROOP_LET;
     if (index == c->victim)
         setenv("CADRE_TRANSFER_FAULT", fault, 1);
+    if (c->gpus_hang)
+        hang(c, index, &w);
+    w.gpu.until_ms = clock_mono_ms(&clock_system) + c->limit_ms;
     int code = reshard(&config, &a, &result, &err);
+    if (c->gpus_hang) {
+        wait_for_all(c, 3);
+        if (index == 0)
+            folder_write(getenv("GPU_STAND_IN"), "control", "");
+    }
     report(out, c, index, &w, code, &result, &err);
     if (code == 0 && !result.n_problems && index < c->n_receivers)
         assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));

@@ -37,6 +37,7 @@ struct troop_scene {
     bool rest;         // of the first transfer, messages are still under way
     bool apart;        // the first sender is in another transfer than the others
     bool on_device[2]; // senders, receivers: their weights are on GPUs
+    bool gpus_hang;    // all, from the beginning of the transfer on
     // Letters of the machine and the container of each member; NULL = all are in this one.
     const char *const *places;
     uint64_t piece_max;
