@@ -31,7 +31,7 @@ part_end=$((SECONDS + PART_SECONDS))
 count=0
 declare -A verdicts=([passed]=0 [failed]=0 [skipped]=0)
 nccl= # the folder of its library; empty = it is not here
-sanitizer= # the folder with its bin/; empty = it is not here
+sanitizer= # the folder of compute-sanitizer; empty = it is not here
 module='' tensor='' trouble='' ddp=''
 
 finish() {
@@ -150,7 +150,11 @@ set_up_gpu() {
     # shellcheck disable=SC2086 # it may be empty
     nccl=$("$root/deploy/cuda.sh" $find nccl 2>/dev/null) || nccl=$(nccl_of_torch) || nccl=
     # shellcheck disable=SC2086
-    sanitizer=$("$root/deploy/cuda.sh" $find sanitizer 2>/dev/null) || sanitizer=
+    if ! command -v compute-sanitizer >/dev/null; then
+        sanitizer=$("$root/deploy/cuda.sh" $find sanitizer 2>/dev/null)/bin || sanitizer=
+    else
+        sanitizer=$(dirname "$(command -v compute-sanitizer)")
+    fi
     find_driver
     [[ -n $build ]] || {
         build=$root/build/cuda
@@ -170,7 +174,7 @@ set_up_stand_ins() {
     trouble=$build/tests/unit/modules/stand_in_trouble.so
     ddp=$build/examples/ddp/ddp.so
     nccl=$stand_ins/gpu
-    sanitizer=$dir
+    sanitizer=$dir/bin
     fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
     export LD_LIBRARY_PATH=$stand_ins/gpu:$stand_ins/driver
@@ -315,7 +319,7 @@ begin_results "${parts[@]}"
 trap finish EXIT
 if [[ $stand_ins == true ]]; then set_up_stand_ins; else set_up_gpu; fi
 describe_machine
-PATH=$PATH${sanitizer:+:$sanitizer/bin}
+PATH=$PATH${sanitizer:+:$sanitizer}
 if [[ -d $build/lib ]]; then # what pack.sh has put there
     export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
     cd "$build"
