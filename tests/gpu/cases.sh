@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # What test_gpu.sh checks, in functions that its check() runs in a subshell. Each command in them ends in time.
 
-: "${root:?}" "${dir:?}" "${gpus:?}" "${on_gpu:?}"
+: "${root:?}" "${dir:?}" "${gpus:?}" "${on_gpu:?}" "${part_end:?}" "${build?}" "${module?}" "${tensor?}" "${ddp?}" "${nccl?}"
 local_pid=
 socket=$dir/socket
 wrapper=() # around each worker
@@ -159,20 +159,20 @@ goes_astray() { # MODULE
 # made NAME CLASS: a group of two ranks, on the first GPU.
 made() {
     limited env -u LD_LIBRARY_PATH python3 - "$socket" "$1" "$2" "$build/tests/gpu/device_weights.so" <<'PYTHON'
-import http.client, json, socket, sys
+import json, socket, sys
 path, name, cls, module = sys.argv[1:]
 spec = {"replicas": 2, "worker": {"module": module, "class": cls},
         "template": {"spec": {"containers": [{"name": "worker", "image": "none"}]}}}
-request = {"jsonrpc": "2.0", "id": 1, "method": "group.create",
-           "params": {"lifetime": "Detached", "workerGroup": {"metadata": {"name": name}, "spec": spec}}}
-connection = http.client.HTTPConnection("x")
-connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.connect(path)
-connection.request("POST", f"/v1/namespaces/default/workergroups/{name}", json.dumps(request),
-                   {"Authorization": "Bearer local", "Content-Type": "application/json"})
-answer = connection.getresponse().read().decode()
+body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.create",
+                   "params": {"lifetime": "Detached", "workerGroup": {"metadata": {"name": name}, "spec": spec}}})
+head = (f"POST /v1/namespaces/default/workergroups/{name} HTTP/1.1", "Host: x", "Authorization: Bearer local",
+        "Content-Type: application/json", f"Content-Length: {len(body)}", "Connection: close", "", "")
+with socket.socket(socket.AF_UNIX) as s:
+    s.connect(path)
+    s.sendall(("\r\n".join(head) + body).encode())
+    answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
 print(answer)
-sys.exit("result" not in json.loads(answer))
+sys.exit('"result"' not in answer)
 PYTHON
 }
 

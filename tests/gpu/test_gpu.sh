@@ -9,8 +9,8 @@
 #                     May be there several times; default: all
 #   --results FILE    keeps what was found, for report.py; what other parts have found stays in it
 #   --build FOLDER    does not build: these programs, of pack.sh. Otherwise it builds the preset "cuda" first
-#   --stand-ins       with --build FOLDER, which may be that of the preset ci: an accumulator in host memory, and modules
-#                     over stand-ins for the driver, NCCL and compute-sanitizer. Checks this script where there is no GPU.
+#   --stand-ins       with --build FOLDER, which may be build/ci: an accumulator in host memory, and modules over stand-ins
+#                     for the driver, NCCL and compute-sanitizer. Checks this script where there is no GPU.
 #                     CADRE_STAND_IN_CONTROL has more lines for cuda_stand_in.c
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no GPU, or no CUDA compiler.
 set -euo pipefail
@@ -129,6 +129,17 @@ nccl_of_torch() {
         [[ -e $folder/lib/libnccl.so.2 ]] && echo "$folder"
 }
 
+# The one of this machine first: it is as old as the driver.
+find_sanitizer() { # [--find]
+    if command -v compute-sanitizer >/dev/null; then
+        dirname "$(command -v compute-sanitizer)"
+    elif "$root/deploy/cuda.sh" "$@" sanitizer >"$dir/sanitizer" 2>/dev/null; then
+        echo "$(cat "$dir/sanitizer")/bin"
+    else
+        [[ -x $build/sanitizer/compute-sanitizer ]] && echo "$build/sanitizer"
+    fi
+}
+
 # A driver in a place that the loader does not know.
 find_driver() {
     local folder
@@ -149,12 +160,7 @@ set_up_gpu() {
     }
     # shellcheck disable=SC2086 # it may be empty
     nccl=$("$root/deploy/cuda.sh" $find nccl 2>/dev/null) || nccl=$(nccl_of_torch) || nccl=
-    # shellcheck disable=SC2086
-    if ! command -v compute-sanitizer >/dev/null; then
-        sanitizer=$("$root/deploy/cuda.sh" $find sanitizer 2>/dev/null)/bin || sanitizer=
-    else
-        sanitizer=$(dirname "$(command -v compute-sanitizer)")
-    fi
+    sanitizer=$(find_sanitizer $find) || sanitizer=
     find_driver
     [[ -n $build ]] || {
         build=$root/build/cuda
@@ -291,7 +297,11 @@ run() {
 }
 
 usage() {
-    sed -n 's/^#   //p' "${BASH_SOURCE[0]}" >&2
+    sed -n 's/^#   //p' "${BASH_SOURCE[0]}"
+}
+
+refuse() {
+    usage >&2
     exit 2
 }
 
@@ -303,15 +313,16 @@ while [[ $# -gt 0 ]]; do
     --results) results=$(realpath -m "${2:?}") && shift ;;
     --report) report=$(realpath -m "${2:?}") && shift ;;
     --part)
-        [[ " ${all_parts[*]} " == *" ${2:-} "* ]] || usage
+        [[ " ${all_parts[*]} " == *" ${2:-none} "* ]] || refuse
         parts+=("$2") && shift
         ;;
-    *) usage ;;
+    --help) usage && exit ;;
+    *) refuse ;;
     esac
     shift
 done
 [[ ${#parts[@]} -gt 0 ]] || parts=("${all_parts[@]}")
-[[ $stand_ins == false || -n $build ]] || usage
+[[ $stand_ins == false || -n $build ]] || refuse
 : >"$dir/local.log"
 begin_results "${parts[@]}"
 # shellcheck source=tests/gpu/cases.sh

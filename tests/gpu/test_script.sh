@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# test_gpu.sh, all parts of it, with the stand-ins, and its report: of a good run, and of bad ones.
+# test_gpu.sh, all parts of it, with the stand-ins, and its report: of a good run, and of bad ones. And pack.sh: what it
+# makes runs elsewhere.
 #   test_script.sh BUILD
 # Prints TAP. Exit status: 0 all passed, 1 a test failed.
 set -euo pipefail
@@ -14,13 +15,16 @@ count=0
 failed=0
 
 check() { # NAME COMMAND...
-    local name=$1 status=0
+    local name=$1 status
     shift
     count=$((count + 1))
+    set +e # within "if" or "||" the shell would go on after a command that fails in the middle
     (
         set -e
         "$@"
-    ) >"$dir/diag" 2>&1 || status=$?
+    ) >"$dir/diag" 2>&1
+    status=$?
+    set -e
     if [[ $status -eq 0 ]]; then
         echo "ok $count - $name"
     else
@@ -96,10 +100,26 @@ counts_apart() {
         '\| what Cadre adds to a call of NCCL \|  \| under 2 us \| not measured \|'
 }
 
+# No library comes from this machine, but those that every machine has.
+packs() {
+    "$root/tests/gpu/pack.sh" --stand-ins "$build" "$dir/pack"
+    find "$dir/pack" '(' -perm -u+x -o -name '*.so*' ')' -type f ! -name '*.sh' ! -name '*.py' -print0 |
+        LD_LIBRARY_PATH=$dir/pack/lib:$dir/pack/tests/unit/worker/device/gpu xargs -0 ldd >"$dir/needs"
+    ! grep -Ev "^$dir/pack/|linux-vdso|=> $dir/pack/|lib(c|m|dl|rt|pthread|resolv|stdc\+\+|gcc_s)\.so|ld-linux" "$dir/needs"
+}
+
+runs_packed() {
+    env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin "$dir/pack/tests/gpu/test_gpu.sh" --stand-ins --build "$dir/pack" --part calls \
+        --part trouble --report "$dir/gpu.md"
+    says '15 passed, 0 failed, 0 skipped\.'
+}
+
 check "all parts pass" passes
 check "the report of a good run has all cases, targets and measurements" reports_all
 check "a run that fails writes its report, too, and keeps what other parts have found" fails_in_part
 check "the report says which targets are met" judges
 check "the report counts what passed, failed and was skipped, and names it" counts_apart
+check "the programs are packed with their libraries" packs
+check "... and run in another place, with another environment" runs_packed
 echo "1..$count"
 [[ $failed -eq 0 ]]
