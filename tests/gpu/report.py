@@ -86,7 +86,7 @@ def call_lines(values):
         pairs = [values.get(f"{where}-{kind}") for where in ("gpu", "host")]
         lines.append(f"| {name} | " + " | ".join("| " if not p else f"{p[0]:.0f} | {p[1]:.0f} us" for p in pairs) + " |")
     first = value(values, "first", 0)
-    return ["", "`add` on both ranks, which starts a kernel and reads its result back; beside it the accumulator in host memory:",
+    return [] if "gpu-sync" not in values else ["", "`add` on both ranks, which starts a kernel and reads its result back; beside it the accumulator in host memory:",
             *rows("| | calls/s on the GPU | median | calls/s in host memory | median |", lines),
             *(["", f"From the start of a group of two to its first answer, with the creation of both CUDA contexts: {first:.0f} ms."]
               if first is not None else [])]

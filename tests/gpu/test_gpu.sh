@@ -11,7 +11,7 @@
 #   --build FOLDER    does not build: these programs, of pack.sh. Otherwise it builds the preset "cuda" first
 #   --stand-ins       with --build FOLDER, which may be build/ci: an accumulator in host memory, and modules over stand-ins
 #                     for the driver, NCCL and compute-sanitizer. Checks this script where there is no GPU.
-#                     CADRE_STAND_IN_CONTROL has more lines for cuda_stand_in.c
+#                     CADRE_STAND_IN_CONTROL has more lines for cuda_stand_in.c, CADRE_STAND_IN_GPUS the number of GPUs
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no GPU, or no CUDA compiler.
 set -euo pipefail
 
@@ -150,13 +150,20 @@ find_driver() {
     export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
 }
 
+end_unbuilt() {
+    skip "the preset cuda builds" "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
+    describe_machine
+    echo "1..$count"
+    exit 77
+}
+
 set_up_gpu() {
     local find=--find
     find_gpus
     nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader >"$dir/described"
     [[ -n $build ]] || {
         find=
-        "$root/deploy/cuda.sh" >/dev/null || skip_all "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
+        "$root/deploy/cuda.sh" >/dev/null || end_unbuilt
     }
     # shellcheck disable=SC2086 # it may be empty
     nccl=$("$root/deploy/cuda.sh" $find nccl 2>/dev/null) || nccl=$(nccl_of_torch) || nccl=
@@ -181,11 +188,13 @@ set_up_stand_ins() {
     ddp=$build/examples/ddp/ddp.so
     nccl=$stand_ins/gpu
     sanitizer=$dir/bin
+    gpus=${CADRE_STAND_IN_GPUS:-1}
     fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
     export LD_LIBRARY_PATH=$stand_ins/gpu:$stand_ins/driver
     mkdir "$GPU_STAND_IN" "$dir/bin"
-    printf '%s\n' "memory 20000000" "one-gpu" ${CADRE_STAND_IN_CONTROL:+"$CADRE_STAND_IN_CONTROL"} >"$GPU_STAND_IN/control"
+    printf '%s\n' "memory 20000000" "gpus $gpus" ${CADRE_STAND_IN_CONTROL:+"$CADRE_STAND_IN_CONTROL"} >"$GPU_STAND_IN/control"
+    [[ $gpus -gt 1 ]] || echo "one-gpu" >>"$GPU_STAND_IN/control"
     # shellcheck disable=SC2016
     printf '#!/bin/sh\nlog=$6\nshift 6\n"$@"\necho "ERROR SUMMARY: 0 errors" >"$log"\n' >"$dir/bin/compute-sanitizer"
     chmod +x "$dir/bin/compute-sanitizer"
@@ -199,11 +208,11 @@ now_ms() {
 }
 
 run_calls() {
-    local begin
+    local begin before=${verdicts[failed]}
     begin=$(now_ms)
     start 2
     check "a group of two: each value begins as its rank (S0-7)" gives '[0,1]' get_value
-    [[ ${verdicts[failed]} -eq 0 ]] || { # the others would wait in vain, each for its while
+    [[ ${verdicts[failed]} -eq $before ]] || { # the others would wait in vain, each for its while
         skip "the other calls of the accumulator" "the group does not answer"
         return 0
     }

@@ -77,6 +77,12 @@ fails_in_part() {
         '\| calls \| two groups share the GPUs \| passed \| [0-9]+ \|'
 }
 
+# With a GPU for each of two ranks, NCCL reduces.
+reduces_on_two() {
+    CADRE_STAND_IN_GPUS=2 "$script" --stand-ins --build "$build" --part nccl --report "$dir/gpu.md"
+    says '3 passed, 0 failed, 0 skipped\.'
+}
+
 # written LINE...: the report of these results; the words of a line are split by semicolons.
 written() {
     printf '%s\n' "$@" | tr ';' '\t' >"$dir/by-hand"
@@ -117,6 +123,7 @@ runs_packed() {
 check "all parts pass" passes
 check "the report of a good run has all cases, targets and measurements" reports_all
 check "a run that fails writes its report, too, and keeps what other parts have found" fails_in_part
+check "with two GPUs, two ranks reduce by NCCL" reduces_on_two
 check "the report says which targets are met" judges
 check "the report counts what passed, failed and was skipped, and names it" counts_apart
 check "the programs are packed with their libraries" packs
