@@ -197,6 +197,10 @@ moves_weights() { # FOLDER: has the program cadre-worker
 # under_memcheck PROCESSES: so many have run under compute-sanitizer, which has looked at each access of each kernel.
 under_memcheck() {
     local log clean=0
+    for _ in $(seq 200); do # a summary may come after the end of its group
+        [[ $(cat "$dir"/memcheck.* 2>/dev/null | grep -c 'ERROR SUMMARY') -lt $1 ]] || break
+        sleep 0.1
+    done
     for log in "$dir"/memcheck.*; do
         tail -n 20 "$log"
         ! grep -q 'ERROR SUMMARY: 0 errors' "$log" || clean=$((clean + 1))

@@ -79,9 +79,8 @@ for library in $(needed_libraries); do
     fi
 done
 strip --strip-unneeded "$to"/lib/*
-for file in VERSION tests/gpu/{test_gpu.sh,cases.sh,memcheck.sh,report.py} deploy/cuda.sh deploy/cuda/{toolkit,nccl,sanitizer}.txt; do
-    install -D "$root/$file" "$to/$file"
-done
+(cd "$root" && cp --parents VERSION tests/gpu/{test_gpu.sh,cases.sh,memcheck.sh,report.py} deploy/cuda.sh \
+    deploy/cuda/{toolkit,nccl,sanitizer}.txt "$to")
 if [[ $to_gpu == true ]] && sanitizer=$("$root/deploy/cuda.sh" sanitizer); then
     cp -r "$(dirname "$(readlink -f "$sanitizer/bin/compute-sanitizer")")/../compute-sanitizer" "$to/sanitizer"
 fi

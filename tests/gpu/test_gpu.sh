@@ -17,7 +17,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 all_parts=(calls tensors models nccl trouble)
-PART_SECONDS=480
+part_seconds=480
 dir=$(mktemp -d)
 report=
 results=$dir/results
@@ -27,7 +27,7 @@ on_gpu=true
 gpus=1
 fill=67108864 # numbers in a tensor of 256 MiB
 part=build
-part_end=$((SECONDS + PART_SECONDS))
+part_end=$((SECONDS + part_seconds))
 count=0
 declare -A verdicts=([passed]=0 [failed]=0 [skipped]=0)
 nccl= # the folder of its library; empty = it is not here
@@ -188,6 +188,7 @@ set_up_stand_ins() {
     ddp=$build/examples/ddp/ddp.so
     nccl=$stand_ins/gpu
     sanitizer=$dir/bin
+    part_seconds=3600 # with sanitizers, on a machine that may be busy
     gpus=${CADRE_STAND_IN_GPUS:-1}
     fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
@@ -299,7 +300,7 @@ begin_results() {
 
 run() {
     for part in "${parts[@]}"; do
-        part_end=$((SECONDS + PART_SECONDS))
+        part_end=$((SECONDS + part_seconds))
         : >"$dir/local.log"
         "run_$part"
     done

@@ -52,7 +52,7 @@ passes() {
 
 # Every part is there, with all that is measured.
 reports_all() {
-    says '28 passed, 0 failed, 0 skipped\.' '\| stand-in \| none \| none \|' \
+    says '29 passed, 0 failed, 0 skipped\.' '\| stand-in \| none \| none \|' \
         '\| calls \| two groups share the GPUs \| passed \| [0-9]+ \|' \
         '\| tensors \| compute-sanitizer finds nothing while weights move \| passed \| [0-9]+ \|' \
         '\| models \| Attention: a step on the GPU is that on the CPU \(S2-5, S2-9\) \| passed \| [0-9]+ \|' \
@@ -71,7 +71,7 @@ fails_in_part() {
     CADRE_STAND_IN_CONTROL="nccl-init 5" "$script" --stand-ins --build "$build" --part nccl --results "$dir/results" \
         --report "$dir/gpu.md" || status=$?
     [[ $status -eq 1 ]]
-    says '26 passed, 2 failed, 0 skipped\.' '\| nccl \| NCCL is measured with one rank \| \*\*failed\*\* \| [0-9]+ \|' \
+    says '27 passed, 2 failed, 0 skipped\.' '\| nccl \| NCCL is measured with one rank \| \*\*failed\*\* \| [0-9]+ \|' \
         '\| what Cadre adds to a call of NCCL \|  \| under 2 us \| not measured \|' \
         'What was printed by "NCCL is measured with one rank" \(nccl\):' 'bench-gpu: error: NCCL makes no communicator' \
         '\| calls \| two groups share the GPUs \| passed \| [0-9]+ \|'
