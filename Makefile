@@ -27,6 +27,7 @@ test-unit: ## only the tests that need no cluster and no torch, in build/dev
 	@tests/run.sh --unit
 
 test-gpu: ## run the CUDA modules on this machine's GPU; writes docs/benchmarks/gpu.md
+	@deploy/deps.sh cuda || echo "what needs these packages will be skipped"
 	@tests/gpu/test_gpu.sh --report docs/benchmarks/gpu.md
 
 lint: ## house rules, shellcheck, format, clang-tidy

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds a CUDA toolkit, and sets one up from Python wheels where there is none (100 MB, no root, no driver needed).
 # Prints its folder, the one with bin/nvcc in it. What is there already is used again.
-#   cuda.sh [PART]...          toolkit (default): compiler and runtime; nccl: the collectives library, 300 MB.
-#                              One line a part
+#   cuda.sh [PART]...          toolkit (default): compiler and runtime; nccl: the collectives library, 300 MB;
+#                              sanitizer: compute-sanitizer, 30 MB. One line a part
 #   cuda.sh --find [PART]...   installs nothing; fails where one is missing
-# Looked at, in this order: $CUDA_HOME, $CUDA_PATH, nvcc on the PATH, /usr/local/cuda, ~/.cache/cadre/cuda.
+# Looked at, in this order: $CUDA_HOME, $CUDA_PATH, nvcc on the PATH, /usr/local/cuda, ~/.cache/cadre/cuda; for the
+# sanitizer, first compute-sanitizer on the PATH.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -45,6 +46,20 @@ find_nccl() {
     return 1
 }
 
+# The folder above the bin/ with compute-sanitizer in it.
+find_sanitizer() {
+    local root program
+    program=$(command -v compute-sanitizer) || program=
+    for root in "${program:+$(dirname "$(dirname "$(readlink -f "$program")")")}" "$(find_toolkit)" \
+        "$(wheels_of sanitizer)/nvidia/cu13"; do
+        if [[ -n $root && -x $root/bin/compute-sanitizer ]]; then
+            echo "$root"
+            return 0
+        fi
+    done
+    return 1
+}
+
 # The names that linkers look for, which wheels leave out.
 finish_toolkit() { # FOLDER
     local root=$1/nvidia/cu13
@@ -58,6 +73,15 @@ finish_toolkit() { # FOLDER
 
 finish_nccl() { # FOLDER
     ln -s libnccl.so.2 "$1/nvidia/nccl/lib/libnccl.so"
+}
+
+# Without its documents, and what is for programs of 32 bits. It needs a driver to run, not for its version.
+finish_sanitizer() { # FOLDER
+    local root=$1/nvidia/cu13
+    rm -r "$root/compute-sanitizer/docs"
+    rm -rf "$root/compute-sanitizer/x86"
+    chmod +x "$root/bin/compute-sanitizer" "$root/compute-sanitizer/"{compute-sanitizer,TreeLauncher*}
+    "$root/bin/compute-sanitizer" --version >&2 || fail "compute-sanitizer is downloaded, but does not start"
 }
 
 # Complete or not there at all: it is made beside its place, by one process at a time.
@@ -91,7 +115,7 @@ if [[ ${1:-} == --find ]]; then
 fi
 [[ $# -gt 0 ]] || set -- toolkit
 for part in "$@"; do
-    [[ $part == toolkit || $part == nccl ]] || fail "no part \"$part\"; there are toolkit and nccl"
+    [[ $part =~ ^(toolkit|nccl|sanitizer)$ ]] || fail "no part \"$part\"; there are toolkit, nccl and sanitizer"
     if ! "find_$part"; then
         [[ $install == true ]] || fail "no $part here; deploy/cuda.sh $part sets it up"
         install_part "$part"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that building and testing need, those that are missing only.
 # (What a cluster on this machine needs besides: deploy/devcluster/deps.sh.)
-#   deps.sh [PART]...     build (default), test, wheel, format, tidy, fuzz or cuda (for deploy/cuda.sh); each includes build
+#   deps.sh [PART]...     build (default), test, wheel, format, tidy, fuzz or cuda (for deploy/cuda.sh and
+#                         make test-gpu); each includes build
 #   deps.sh --check ...   installs nothing and fails when something is missing
 set -euo pipefail
 
@@ -54,6 +55,7 @@ libclang_rt.fuzzer-*.a libclang-rt-dev
     [cuda]="
 g++ g++
 pip3 python3-pip
+libgloo.so libgloo-dev
 "
 )
 

@@ -167,7 +167,7 @@ static void measure(struct bench *b, const char *name, void (*cadre)(struct benc
     double best = samples_quantile(&theirs, 1);
     for (size_t i = 0; i < ours.n; i++)
         samples_add(&ratios, ours.values[i] / best);
-    printf("%s %.2f %.2f %.2f\n", name, samples_median(&ours), best, samples_median(&ratios));
+    printf("%s %.2f %.2f %.4f\n", name, samples_median(&ours), best, samples_median(&ratios));
     fflush(stdout);
 }
 

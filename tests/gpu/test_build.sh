@@ -158,6 +158,15 @@ builds_preset() {
     "$worker" --module "$build/examples/ddp/gpu_ddp.so" --class MLP --describe
 }
 
+# What the CPU's side of test_gpu.sh reduces with.
+has_gloo() {
+    grep -E '^CADRE_GLOO_LIBRARY:FILEPATH=/' "$build/CMakeCache.txt"
+}
+
+starts_sanitizer() {
+    "$("$root/deploy/cuda.sh" --find sanitizer)/bin/compute-sanitizer" --version | grep 'Compute Sanitizer'
+}
+
 links_nccl() {
     cmake --build "$build" --target nccl_version
     "$build/tests/gpu/nccl_version"
@@ -212,11 +221,18 @@ nccl=true
 timeout 120 "$root/deploy/cuda.sh" nccl >"$dir/nccl" 2>&1 || nccl=false
 check "the preset cuda configures and builds it, without a warning" builds_preset
 check "... with code for $kinds" preset_is_fat
+check "... with gloo, which deploy/deps.sh cuda installs" has_gloo
 if [[ $nccl == true ]]; then
     check "NCCL is found and linked, and the library is the one of the header" links_nccl
 else
     sed 's/^/# /' "$dir/nccl"
     skip "NCCL is found and linked" "its wheel cannot be had"
+fi
+if timeout 120 "$root/deploy/cuda.sh" sanitizer >"$dir/sanitizer" 2>&1; then
+    check "deploy/cuda.sh has a compute-sanitizer that starts" starts_sanitizer
+else
+    sed 's/^/# /' "$dir/sanitizer"
+    skip "deploy/cuda.sh has a compute-sanitizer that starts" "its wheel cannot be had"
 fi
 echo "1..$count"
 [[ $failed -eq 0 ]]

@@ -3,50 +3,59 @@
 # Runs modules on the GPU of this machine, as in a cluster but without one: cadre-local is the proxy and starts a
 # cadre-worker a rank, kubectl-cadre calls, all on this host. Then what the driver says of the GPUs, what the back end
 # nccl adds to NCCL, and trouble on demand (trouble.cu).
-#   test_gpu.sh [--report FILE]     builds the preset "cuda" first. FILE: what ran where, as Markdown, if all passed
-#   test_gpu.sh --host BUILD MODULE TENSOR
-#                                   the same with the programs of that folder, an accumulator in host memory, and a module
-#                                   like gpu_tensor: checks this script where there is no GPU. CADRE_TEST_NVML and
-#                                   CADRE_TEST_GPU: folders of stand-ins for the libraries of the driver and for NCCL
+#   test_gpu.sh [OPTION]...
+#   --report FILE     writes what ran where, as Markdown, good or bad (report.py)
+#   --part NAME       only these cases, each part in less than ten minutes: calls, tensors, models, nccl, trouble.
+#                     May be there several times; default: all
+#   --results FILE    keeps what was found, for report.py; what other parts have found stays in it
+#   --build FOLDER    does not build: these programs, of pack.sh. Otherwise it builds the preset "cuda" first
+#   --stand-ins       with --build FOLDER, which may be build/ci: an accumulator in host memory, and modules over stand-ins
+#                     for the driver, NCCL and compute-sanitizer. Checks this script where there is no GPU.
+#                     CADRE_STAND_IN_CONTROL has more lines for cuda_stand_in.c, CADRE_STAND_IN_GPUS the number of GPUs
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 there is no GPU, or no CUDA compiler.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+all_parts=(calls tensors models nccl trouble)
+part_seconds=480
 dir=$(mktemp -d)
 report=
+results=$dir/results
+build=
+parts=()
 on_gpu=true
 gpus=1
-seconds=1
 fill=67108864 # numbers in a tensor of 256 MiB
+part=build
+part_end=$((SECONDS + part_seconds))
 count=0
-failed=0
-local_pid=
-socket=$dir/socket
+declare -A verdicts=([passed]=0 [failed]=0 [skipped]=0)
 nccl= # the folder of its library; empty = it is not here
-driver= # the folder of the driver's library, if the loader does not find it
-wrapper=() # around each worker
-class= # of the module; empty = its only one
+sanitizer= # the folder of compute-sanitizer; empty = it is not here
+module='' tensor='' trouble='' ddp=''
 
-stop_local() {
-    [[ -n $local_pid ]] || return 0
-    kill "$local_pid" 2>/dev/null || true
-    wait "$local_pid" 2>/dev/null || true
-    local_pid=
-}
-
-clean() {
+finish() {
     stop_local
+    [[ -z $report || ! -s $results ]] || env -u LD_LIBRARY_PATH python3 "$root/tests/gpu/report.py" "$results" >"$report"
     rm -rf "$dir"
 }
-trap clean EXIT
 
 skip_all() { # REASON
     echo "1..0 # SKIP $1"
     exit 77
 }
 
+record() { # VERDICT SECONDS NAME [REASON]
+    verdicts[$1]=$((verdicts[$1] + 1))
+    printf 'case\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$2" "$3" "${4:-}" >>"$results"
+}
+
+measured() { # NAME NUMBERS
+    printf 'value\t%s\t%s\t%s\n' "$part" "$1" "$2" >>"$results"
+}
+
 check() { # NAME COMMAND...: what it printed explains a failure
-    local name=$1 status
+    local name=$1 status begin=$SECONDS
     shift
     count=$((count + 1))
     set +e # within "if" or "||" the shell would go on after a command that fails in the middle
@@ -57,17 +66,20 @@ check() { # NAME COMMAND...: what it printed explains a failure
     status=$?
     set -e
     if [[ $status -eq 0 ]]; then
+        record passed $((SECONDS - begin)) "$name"
         echo "ok $count - $name"
     else
-        failed=$((failed + 1))
+        sed 's/^/cadre-local: /' "$dir/local.log" >>"$dir/diag"
+        record failed $((SECONDS - begin)) "$name"
+        tail -n 30 "$dir/diag" | tr '\t' ' ' | sed "s|^|said\t$part\t${name//[\\&|]/}\t|" >>"$results"
         echo "not ok $count - $name"
         sed 's/^/# /' "$dir/diag"
-        sed 's/^/# cadre-local: /' "$dir/local.log"
     fi
 }
 
 skip() { # NAME REASON
     count=$((count + 1))
+    record skipped 0 "$1" "$2"
     echo "ok $count - $1 # SKIP $2"
 }
 
@@ -83,345 +95,129 @@ gpus_seen() {
     fi
 }
 
-build=
-build_preset() {
+find_gpus() {
     { command -v nvidia-smi && nvidia-smi -L; } >"$dir/gpus" 2>&1 || true
     grep -q '^GPU ' "$dir/gpus" ||
         skip_all "there is no GPU on this machine (nvidia-smi lists none)"
     gpus=$(gpus_seen)
-    "$root/deploy/cuda.sh" >/dev/null || skip_all "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
-    if "$root/deploy/cuda.sh" nccl >"$dir/nccl-setup" 2>&1; then nccl=$("$root/deploy/cuda.sh" --find nccl); fi
+}
+
+describe_machine() {
+    local cpu compiler
+    cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -n 1)
+    compiler=$(cat "$build/compiler" 2>/dev/null || true)
+    {
+        sed 's/^/gpu\t/' "$dir/described"
+        printf 'cpu\t%s, %s cores\ncompiler\t%s\n' "${cpu:-unknown}" "$(nproc)" "${compiler:-unknown}"
+        printf 'version\t%s\ndate\t%s\n' "$(cat "$root/VERSION")" "$(date -u +%F)"
+    } | sed 's/^/machine\t/' >>"$results"
+}
+
+build_preset() {
+    local toolkit
+    toolkit=$("$root/deploy/cuda.sh")
     cd "$root"
-    { cmake --preset cuda && cmake --build --preset cuda; } >"$dir/build.log" 2>&1 || {
-        cat "$dir/build.log"
-        echo "Bail out! the preset cuda does not build"
-        exit 1
+    cmake --preset cuda
+    cmake --build --preset cuda
+    "$toolkit/bin/nvcc" --version | sed -n 's/.*release [^,]*, V/nvcc /p' >"$build/compiler"
+}
+
+# The NCCL that came with torch.
+nccl_of_torch() {
+    local folder
+    folder=$(python3 -c 'import importlib.util as u; print(u.find_spec("nvidia.nccl").submodule_search_locations[0])' 2>/dev/null) &&
+        [[ -e $folder/lib/libnccl.so.2 ]] && echo "$folder"
+}
+
+# The one of this machine first: it is as old as the driver.
+find_sanitizer() { # [--find]
+    if command -v compute-sanitizer >/dev/null; then
+        dirname "$(command -v compute-sanitizer)"
+    elif "$root/deploy/cuda.sh" "$@" sanitizer >"$dir/sanitizer" 2>/dev/null; then
+        echo "$(cat "$dir/sanitizer")/bin"
+    else
+        [[ -x $build/sanitizer/compute-sanitizer ]] && echo "$build/sanitizer"
+    fi
+}
+
+# A driver in a place that the loader does not know.
+find_driver() {
+    local folder
+    ! ldconfig -p | grep -q 'libcuda\.so\.1' || return 0
+    for folder in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /usr/lib/wsl/lib; do
+        [[ ! -e $folder/libcuda.so.1 ]] || LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    done
+    export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+}
+
+end_unbuilt() {
+    skip "the preset cuda builds" "there is a GPU, but no CUDA toolkit, and its wheels cannot be had"
+    describe_machine
+    echo "1..$count"
+    exit 77
+}
+
+set_up_gpu() {
+    local find=--find
+    find_gpus
+    nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader >"$dir/described"
+    [[ -n $build ]] || {
+        find=
+        "$root/deploy/cuda.sh" >/dev/null || end_unbuilt
     }
-    build=$root/build/cuda
+    # shellcheck disable=SC2086 # it may be empty
+    nccl=$("$root/deploy/cuda.sh" $find nccl 2>/dev/null) || nccl=$(nccl_of_torch) || nccl=
+    sanitizer=$(find_sanitizer $find) || sanitizer=
+    find_driver
+    [[ -n $build ]] || {
+        build=$root/build/cuda
+        check "the preset cuda builds" build_preset
+    }
     module=$build/examples/gpu_accumulator/gpu_accumulator.so
     tensor=$build/examples/gpu_tensor/gpu_tensor.so
     trouble=$build/tests/gpu/trouble.so
     ddp=$build/examples/ddp/gpu_ddp.so
-    local toolkit
-    toolkit=$("$root/deploy/cuda.sh")
-    PATH=$PATH:$toolkit/bin
 }
 
-# start RANKS [DEVICE]: a group of new objects. Rank r gets GPU r modulo their number, so that one GPU is enough.
-start() {
-    stop_local
-    rm -f "$socket"
-    # shellcheck disable=SC2016 # the inner shell reads its own variables
-    GPUS=$gpus DEVICE=${2:-} DRIVER=$driver "$build/operator/local/cadre-local" --listen "unix:$socket" --group gpu \
-        --processes "$1" --agent "$build/worker/agent/cadre-agent" -- \
-        sh -c 'export CADRE_DEVICE=${DEVICE:-$((RANK % GPUS))} LD_LIBRARY_PATH=$DRIVER${DRIVER:+:}$LD_LIBRARY_PATH
-            exec "$@"' sh "${wrapper[@]}" "$build/worker/host/cadre-worker" --module "$module" ${class:+--class "$class"} \
-        >"$dir/local.log" 2>&1 &
-    local_pid=$!
-}
-
-cadre() { # VERB ARGUMENT...
-    "$build/cli/kubectl-cadre" "$1" gpu "${@:2}" --server "unix:$socket" --namespace default --token local
-}
-
-call() { # METHOD [ARGUMENT]...
-    cadre call "$@"
-}
-
-# gives RESULT METHOD [ARGUMENT]...
-gives() {
-    local want=$1 got
-    shift
-    got=$(call "$@" | tr -d ' \n')
-    echo "$*: $got"
-    [[ $got == "$want" ]]
-}
-
-# The constructor fails with the message of CUDA.
-refuses_device() {
-    local status=0
-    CADRE_DEVICE=999 timeout 30 "$build/worker/host/cadre-worker" --module "$module" \
-        --connect "unix:$dir/nobody" >"$dir/refused" 2>&1 || status=$?
-    cat "$dir/refused"
-    [[ $status -eq 66 ]]
-    tail -n 1 "$dir/refused" | grep -q 'GPU 999: .*cudaErrorInvalidDevice'
-}
-
-# fails TEXT METHOD: so says the call.
-fails() {
-    local text=$1 got
-    shift
-    if got=$(call "$@" 2>&1); then
-        echo "$*: $got"
-        return 1
-    fi
-    echo "$got"
-    grep -qF "$text" <<<"$got"
-}
-
-# Two groups with objects of their own, on the same GPUs at the same time.
-shares() {
-    start 2
-    gives '[0,1]' get_value
-    first=$local_pid local_pid=
-    trap 'stop_local; local_pid=$first; stop_local' EXIT # of the subshell of check
-    socket=$dir/second start 2
-    socket=$dir/second gives '[0,1]' get_value
-    gives '[5,6]' add 5 &
-    socket=$dir/second gives '[7,8]' add 7
-    wait $!
-    gives '[5,6]' get_value
-    socket=$dir/second gives '[7,8]' get_value
-}
-
-# eventually COMMAND...: within two minutes it succeeds.
-eventually() {
-    for _ in $(seq 1200); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.1
-    done
-    echo "never: $*"
-    return 1
-}
-
-# A reference to a tensor on the GPU of rank 0, as the argument of both ranks; results that stay on both.
-lends() {
-    local x y
-    trap stop_local EXIT # of the subshell of check
-    module=$tensor start 2
-    x=$(call ramp '[1000]' --rank 0 --keep)
-    gives '[499500,499500]' sum "$x"
-    y=$(call twice "$x" --keep)
-    gives '[999000,999000]' sum "$y" --dispatch all-to-all
-    cadre get "$x" | grep -q '"x"'
-    cadre free "$x"
-    fails "it was freed" sum "$x"
-    gives '[999000,999000]' sum "$y" --dispatch all-to-all
-}
-
-# has_left BYTES: of the GPU's memory.
-has_left() {
-    [[ $(call left --rank 0) -ge $1 ]]
-}
-
-# Until the GPU is full: the call fails, the worker lives, and what is freed can be used again.
-fills() {
-    local before x
-    trap stop_local EXIT
-    module=$tensor start 1
-    call ramp '[1000]' >"$dir/first" # and what the first one sets up
-    before=$(call left --rank 0)
-    while x=$(call ramp "[$1]" --rank 0 --keep 2>"$dir/full"); do
-        echo "$x" >>"$dir/kept"
-    done
-    cat "$dir/full"
-    grep -q "the GPU has no room for $((4 * $1)) bytes" "$dir/full"
-    while read -r x; do cadre free "$x"; done <"$dir/kept"
-    rm "$dir/kept"
-    eventually has_left "$before"
-    x=$(call ramp "[$1]" --rank 0 --keep)
-    cadre free "$x"
-}
-
-# The call fails, and the process ends, because it cannot use its GPU any more; the next one can.
-goes_astray() { # MODULE METHOD [ARGUMENT]...
-    trap stop_local EXIT
-    module=$1 start 1
-    fails cudaErrorIllegalAddress stray
-    eventually grep -q 'the GPU: it is lost to this process: CUDA_ERROR_ILLEGAL_ADDRESS (700): only a new' "$dir/local.log"
-    eventually call "${@:2}"
-}
-
-# made NAME CLASS: a group of two ranks, on the first GPU.
-made() {
-    local spec
-    spec="{\"replicas\":2,\"worker\":{\"module\":\"$build/tests/gpu/device_weights.so\",\"class\":\"$2\"},
-        \"template\":{\"spec\":{\"containers\":[{\"name\":\"worker\",\"image\":\"none\"}]}}}"
-    curl -sS -m 60 --unix-socket "$socket" -H 'Authorization: Bearer local' -H 'Content-Type: application/json' \
-        "http://x/v1/namespaces/default/workergroups/$1" -d "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"group.create\",
-        \"params\":{\"lifetime\":\"Detached\",\"workerGroup\":{\"metadata\":{\"name\":\"$1\"},\"spec\":$spec}}}" | tee "$dir/made"
-    grep -q '"result"' "$dir/made"
-}
-
-# Weights in memory of one GPU, from two ranks that have rows to two that have columns, three times: CUDA IPC.
-moves_weights() {
-    local visible=${CUDA_VISIBLE_DEVICES:-0}
-    trap stop_local EXIT
-    stop_local
-    rm -f "$socket"
-    CUDA_VISIBLE_DEVICES=${visible%%,*} LD_LIBRARY_PATH=$driver${driver:+:}${LD_LIBRARY_PATH:-} PATH=$build/worker/host:$PATH \
-        "$build/operator/local/cadre-local" --serve --listen "unix:$socket" --agent "$build/worker/agent/cadre-agent" \
-        >"$dir/local.log" 2>&1 &
-    local_pid=$!
-    eventually test -S "$socket"
-    made trainer Trainer
-    made server Server
-    "$build/examples/weights/transfer" "unix:$socket" default trainer server | tee "$dir/moved"
-    [[ $(grep -c '^1048576 bytes have moved, 1048576 of them from memory to memory$' "$dir/moved") -eq 3 ]]
-    [[ $(tail -n 1 "$dir/moved") == "total of server: [393216,393216]" ]]
-}
-
-# Under compute-sanitizer, which looks at each access of each kernel.
-sanitizes() {
-    local x
-    trap stop_local EXIT
-    wrapper=(compute-sanitizer --tool memcheck --leak-check no)
-    module=$tensor start 1
-    x=$(call ramp '[100000]' --keep)
-    gives '[4999950000]' sum "$x"
-    gives '[9999900000]' sum "$(call twice "$x" --keep)"
-    stop_local
-    grep -q 'ERROR SUMMARY: 0 errors' "$dir/local.log"
-}
-
-# The same for the kernels of a model.
-sanitizes_model() { # CLASS
-    trap stop_local EXIT
-    export LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-}
-    wrapper=(compute-sanitizer --tool memcheck --leak-check no)
-    step "$ddp" "$1" 1 gpu
-    grep -q 'ERROR SUMMARY: 0 errors' "$dir/local.log"
-}
-
-# step MODULE CLASS RANKS NAME: the numbers of a step on four rows, into that file.
-step() {
-    class=$2 module=$1 start "$3"
-    {
-        call train_step '[1, 4]'
-        call sample_grads 16
-        call norm
-    } >"$dir/$4"
-    cat "$dir/$4"
-    stop_local
-}
-
-# The kernels compute what the same functions compute on the CPU, but for rounding. With several GPUs, NCCL averages.
-trains() { # CLASS
-    local ranks=$gpus
-    [[ $gpus -lt 4 ]] || ranks=4
-    [[ $gpus -ne 3 ]] || ranks=2 # the rows are four
-    trap stop_local EXIT
-    export LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-}
-    step "$build/examples/ddp/ddp.so" "$1" 1 host
-    step "$ddp" "$1" "$ranks" gpu
-    python3 -c '
-import json, sys
-def lines(path):
-    decode = json.JSONDecoder().raw_decode
-    text, at = open(path).read().strip(), 0
-    while at < len(text):
-        value, at = decode(text, at)
-        at += len(text[at:]) - len(text[at:].lstrip())
-        yield [rank if isinstance(rank, list) else [rank] for rank in value]
-for want, got in zip(lines(sys.argv[1]), lines(sys.argv[2]), strict=True):
-    bound = 1e-4 * max(map(abs, want[0]))
-    assert bound and all(abs(x - y) <= bound for rank in got for x, y in zip(want[0], rank, strict=True)), (want, got)
-' "$dir/host" "$dir/gpu"
-}
-
-# "NAME cadre driver ratio" a line.
-measures_memory() {
-    local few=()
-    [[ $on_gpu == true ]] || few=(--bytes 1048576 --rounds 2)
-    LD_LIBRARY_PATH=$driver:${LD_LIBRARY_PATH:-} "$build/bench/gpu/bench-gpu-memory" "${few[@]}" >"$dir/memory"
-    cat "$dir/memory"
-    [[ $(grep -Ec '^(pinned|pageable)-(up|down) [0-9.]+ [0-9.]+ [0-9.]+$|^ipc [0-9.]+ [0-9.]+ [0-9.]+$|^copy-us [0-9.]+$' \
-        "$dir/memory") -eq 6 ]]
-}
-
-# "device host kept" in microseconds: a run with a GPU, and one without.
-measures_views() {
-    local few=()
-    [[ $on_gpu == true ]] || few=(--calls 5)
-    module=$tensor start 1
-    first=$local_pid local_pid=
-    trap 'stop_local; local_pid=$first; stop_local' EXIT
-    socket=$dir/second module=$tensor start 1 -1
-    socket=$dir/second eventually call left
-    "$build/bench/gpu/bench-gpu-views" "unix:$dir/socket" "unix:$dir/second" gpu "${few[@]}" >"$dir/views"
-    cat "$dir/views"
-    grep -Eq '^[0-9.]+ [0-9.]+ [0-9.]+$' "$dir/views"
-}
-
-# cadre-gpus tells of the GPUs that nvidia-smi lists.
-watches() {
-    sed -n 's/^GPU .*(UUID: \(.*\))$/\1/p' "$dir/gpus" | sort >"$dir/listed"
-    LD_LIBRARY_PATH=${CADRE_TEST_NVML:-} timeout 60 "$build/worker/agent/cadre-gpus" >"$dir/watched" &
-    until [[ -s $dir/watched ]] || ! kill -0 $! 2>/dev/null; do sleep 0.1; done
-    kill $! 2>/dev/null || true
-    cat "$dir/watched"
-    grep -o '"uuid":"[^"]*"' "$dir/watched" | cut -d '"' -f 4 | sort -u | diff "$dir/listed" -
-}
-
-# The call fails, the worker lives.
-takes_too_much() {
-    trap stop_local EXIT
-    module=$1 start 1
-    gives '[1]' get_one
-    fails cudaErrorMemoryAllocation take_all
-    gives '[1]' get_one
-}
-
-# With a GPU for each of two ranks they reduce; with one it is refused at once.
-reduces() {
-    trap stop_local EXIT
-    export LD_LIBRARY_PATH=$nccl/lib:${LD_LIBRARY_PATH:-}
-    module=$1 start 2
-    if [[ $gpus -gt 1 ]]; then
-        gives '[3,3]' reduce
-    else
-        fails "rank 0 and rank 1 have the same GPU" reduce
-    fi
-}
-
-# An all_reduce that hangs on the stream of one rank: the call returns, the wait ends at the limit, the communicator is
-# aborted, and the next one works on the same GPU.
-aborts() { # MODULE
-    trap stop_local EXIT
-    export LD_LIBRARY_PATH=$nccl/lib:${LD_LIBRARY_PATH:-}
-    module=$1 start 1
-    gives '[1]' reduce
-    fails "wait: collective 1 waited too long; all ranks have called it" hang
-    gives '[1]' reduce
-}
-
-# "raw cadre difference" in microseconds.
-measures_nccl() {
-    local few=()
-    [[ $on_gpu == true ]] || few=(--calls 5 --pairs 2)
-    LD_LIBRARY_PATH=$nccl/lib:$nccl:${LD_LIBRARY_PATH:-} "$build/bench/gpu/bench-gpu" \
-        "$build/worker/host/libcadre_nccl.so" "${few[@]}" >"$dir/nccl"
-    cat "$dir/nccl"
-    grep -Eq '^[0-9.]+ [0-9.]+ -?[0-9.]+$' "$dir/nccl"
-}
-
-# measures NAME MODULE: "calls/s median-us" of add on a group of two, one at a time and 1,000 in flight.
-measures() {
-    trap stop_local EXIT # of the subshell of check
-    module=$2 start 2
-    local add=(--server "unix:$dir/socket" --group gpu --method add --args '[1]' --seconds "$seconds")
-    "$build/bench/calls/bench-calls" "${add[@]}" >"$dir/$1-sync"
-    "$build/bench/calls/bench-calls" "${add[@]}" --in-flight 1000 >"$dir/$1-many"
-    stop_local
-    trap - EXIT
-    cat "$dir/$1-sync" "$dir/$1-many"
-    [[ $(cut -d ' ' -f 1 "$dir/$1-sync") -gt 0 && $(cut -d ' ' -f 1 "$dir/$1-many") -gt 0 ]]
+set_up_stand_ins() {
+    local stand_ins=$build/tests/unit/worker/device
+    on_gpu=false
+    module=$build/examples/accumulator/accumulator.so
+    tensor=$build/tests/unit/modules/stand_in_tensor.so
+    trouble=$build/tests/unit/modules/stand_in_trouble.so
+    ddp=$build/examples/ddp/ddp.so
+    nccl=$stand_ins/gpu
+    sanitizer=$dir/bin
+    part_seconds=3600 # with sanitizers, on a machine that may be busy
+    gpus=${CADRE_STAND_IN_GPUS:-1}
+    fill=1000000
+    export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
+    export LD_LIBRARY_PATH=$stand_ins/gpu:$stand_ins/driver
+    mkdir "$GPU_STAND_IN" "$dir/bin"
+    printf '%s\n' "memory 20000000" "gpus $gpus" ${CADRE_STAND_IN_CONTROL:+"$CADRE_STAND_IN_CONTROL"} >"$GPU_STAND_IN/control"
+    [[ $gpus -gt 1 ]] || echo "one-gpu" >>"$GPU_STAND_IN/control"
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\nlog=$6\nshift 6\n"$@"\necho "ERROR SUMMARY: 0 errors" >"$log"\n' >"$dir/bin/compute-sanitizer"
+    chmod +x "$dir/bin/compute-sanitizer"
+    echo "GPU 0: H200 (UUID: GPU-a)" >"$dir/gpus"
+    echo "gpu GPU-a H200 0 40 0 0 ok" >"$NVML_STAND_IN"
+    echo "stand-in, none, none" >"$dir/described"
 }
 
 now_ms() {
     echo $(($(date +%s%N) / 1000000))
 }
 
-run() {
-    local begin
+run_calls() {
+    local begin before=${verdicts[failed]}
     begin=$(now_ms)
     start 2
     check "a group of two: each value begins as its rank (S0-7)" gives '[0,1]' get_value
-    until_first=$(($(now_ms) - begin))
-    [[ $failed -eq 0 ]] || { # the others would wait in vain, each for its while
-        echo "Bail out! the group does not answer"
-        exit 1
+    [[ ${verdicts[failed]} -eq $before ]] || { # the others would wait in vain, each for its while
+        skip "the other calls of the accumulator" "the group does not answer"
+        return 0
     }
+    measured first $(($(now_ms) - begin))
     check "add with one argument a rank (S0-8)" gives '[1,4]' add --per-rank '[1,3]'
     check "the values stay on the device between calls" gives '[1,4]' get_value
     check "rank 0 alone (S1-11)" gives 4 foo_rank_zero '[1, 2]'
@@ -437,152 +233,119 @@ run() {
         measures host "$build/examples/accumulator/accumulator.so"
     check "two groups share the GPUs" shares
     check "cadre-gpus tells of the GPUs that nvidia-smi lists" watches
-    run_tensors
-    run_models
-    if [[ -n $nccl ]]; then
-        check "NCCL is measured with one rank" measures_nccl
+    sanitized "compute-sanitizer finds nothing in gpu_accumulator" sanitizes_accumulator
+}
+
+sanitized() { # NAME COMMAND...
+    if [[ -n $sanitizer ]]; then
+        check "$@"
     else
-        skip "NCCL is measured with one rank" "its wheel cannot be had"
+        skip "$1" "there is no compute-sanitizer, and its wheel cannot be had"
     fi
-    [[ $on_gpu == false ]] || run_trouble "$trouble"
 }
 
 run_tensors() {
     check "tensors stay on the GPU, go to another rank, and are freed" lends
     check "the GPU is full: the call fails, the worker lives" fills "$fill"
-    check "weights move between two groups on one GPU" moves_weights
+    check "weights move between two groups on one GPU" moves_weights "$build/worker/host"
     check "copies are measured" measures_memory
     check "calls with a tensor on the GPU are measured" measures_views
-    if command -v compute-sanitizer >/dev/null; then
-        check "compute-sanitizer finds nothing in gpu_tensor" sanitizes
-    else
-        skip "compute-sanitizer finds nothing in gpu_tensor" "it is not here"
-    fi
+    sanitized "compute-sanitizer finds nothing in gpu_tensor" sanitizes_tensors
+    sanitized "compute-sanitizer finds nothing while weights move" sanitizes_weights
 }
 
 run_models() {
-    local model
+    local model why=
+    [[ -n $nccl ]] || why="there is no NCCL, and its wheel cannot be had"
+    [[ -e $build/worker/host/libcadre_gloo.so ]] || why="it was built without gloo (deploy/deps.sh cuda)"
     for model in MLP Attention; do
-        if [[ -z $nccl || ! -e $build/worker/host/libcadre_gloo.so ]]; then
-            skip "$model: a step on the GPU is that on the CPU (S2-5, S2-9)" "the wheel of NCCL cannot be had, or there is no gloo"
+        if [[ -n $why ]]; then
+            skip "$model: a step on the GPU is that on the CPU (S2-5, S2-9)" "$why"
+            skip "compute-sanitizer finds nothing in $model" "$why"
             continue
         fi
         check "$model: a step on the GPU is that on the CPU (S2-5, S2-9)" trains "$model"
-        if command -v compute-sanitizer >/dev/null; then
-            check "... and compute-sanitizer finds nothing in it" sanitizes_model "$model"
-        else
-            skip "... and compute-sanitizer finds nothing in it" "it is not here"
-        fi
+        sanitized "compute-sanitizer finds nothing in $model" sanitizes_model "$model"
     done
 }
 
+run_nccl() {
+    local name
+    [[ -n $nccl ]] || {
+        for name in "NCCL is measured with one rank" "NCCL between two ranks, or its refusal on one GPU" \
+            "an all_reduce that hangs on a stream is aborted at the limit"; do
+            skip "$name" "there is no NCCL, and its wheel cannot be had"
+        done
+        return 0
+    }
+    check "NCCL is measured with one rank" measures_nccl
+    check "NCCL between two ranks, or its refusal on one GPU" reduces "$trouble"
+    check "an all_reduce that hangs on a stream is aborted at the limit" aborts "$trouble"
+}
+
 run_trouble() {
-    check "a GPU that there is not is refused by its number" refuses_device
-    check "an illegal address: the call says so, and the next process has the GPU" goes_astray "$1" get_one
-    check "out of device memory: the call fails, the worker lives" takes_too_much "$1"
-    [[ -n $nccl ]] || return 0
-    check "NCCL between two ranks, or its refusal on one GPU" reduces "$1"
-    check "an all_reduce that hangs on a stream is aborted at the limit" aborts "$1"
+    [[ $on_gpu == false ]] || check "gpu_accumulator refuses a GPU that there is not by its number" refuses_device "$module"
+    check "trouble refuses a GPU that there is not by its number" refuses_device "$trouble"
+    check "an illegal address: the call says so, and the next process has the GPU" goes_astray "$trouble"
+    check "out of device memory: the call fails, the worker lives" takes_too_much "$trouble"
 }
 
-row() { # NAME KIND
-    local gpu host
-    read -r -a gpu <"$dir/gpu-$2"
-    read -r -a host <"$dir/host-$2"
-    echo "| $1 | ${gpu[0]} | ${gpu[1]} us | ${host[0]} | ${host[1]} us |"
+# What an earlier run has found in these parts is forgotten.
+begin_results() {
+    touch "$results"
+    awk -F '\t' -v parts="build $*" 'BEGIN {n = split(parts, p, " "); for (i = 1; i <= n; i++) again[p[i]] = 1}
+        !($1 != "machine" && $2 in again)' "$results" >"$dir/kept-results"
+    cp "$dir/kept-results" "$results"
 }
 
-write_nccl() {
-    local times
-    [[ -s $dir/nccl ]] || return 0
-    read -r -a times <"$dir/nccl"
-    echo
-    echo "An all_reduce of 4 bytes on the device with one rank, in turns, each waited for: NCCL itself ${times[0]} us, Cadre's"
-    echo "back end ${times[1]} us; the median of the differences is ${times[2]} us."
+run() {
+    for part in "${parts[@]}"; do
+        part_end=$((SECONDS + part_seconds))
+        : >"$dir/local.log"
+        "run_$part"
+    done
 }
 
-write_memory() {
-    local copy device host kept
-    copy=$(sed -n 's/^copy-us //p' "$dir/memory")
-    read -r device host kept <"$dir/views"
-    echo
-    echo "Copies of 256 MiB, in turns with the driver's own on the same memory; the median of Cadre, and the driver's best:"
-    echo
-    echo "| | Cadre | driver | ratio |"
-    echo "|---|---:|---:|---:|"
-    sed -n 's/^\([a-z-]*\) \([0-9.]*\) \([0-9.]*\) \([0-9.]*\)$/| \1 | \2 GB\/s | \3 GB\/s | \4 |/p' "$dir/memory"
-    echo
-    echo "\`pageable\` goes through Cadre's pinned buffers. \`ipc\` copies from memory of another process, against a copy within"
-    echo "one process."
-    echo
-    echo "A call whose method takes a tensor of 1 MiB and waits for it, one at a time, in turns: on the GPU $device us, in host"
-    echo "memory $host us; the copy alone $copy us; so the GPU's call takes $(ratio "$device" "$host" "$copy") times the host's and the copy."
-    echo "With a reference to a tensor that is on the GPU already: $kept us."
+usage() {
+    sed -n 's/^#   //p' "${BASH_SOURCE[0]}"
 }
 
-ratio() { # DEVICE HOST COPY
-    awk -v device="$1" -v host="$2" -v copy="$3" 'BEGIN {printf "%.2f", device / (host + copy)}'
-}
-
-write_report() {
-    {
-        echo "# On a GPU"
-        echo
-        echo "Written by \`make test-gpu\` on $(date -u +%F), version $(cat "$root/VERSION"): modules through worker host and"
-        echo "proxy on loopback, without Kubernetes."
-        echo
-        echo "| GPU | memory | driver |"
-        echo "|---|---|---|"
-        nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader |
-            awk -F ', ' '{print "| " $1 " | " $2 " | " $3 " |"}'
-        echo
-        echo "CPU: $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | sort -u | head -n 1), $(nproc) cores."
-        echo "Compiler: $("$("$root/deploy/cuda.sh")/bin/nvcc" --version | sed -n 's/.*release [^,]*, V/nvcc /p')."
-        echo
-        echo "All $count tests passed. From the start of a group of two to its first answer, with the"
-        echo "creation of both CUDA contexts: $until_first ms."
-        echo
-        echo "\`add\` on both ranks, which starts a kernel and reads its result back; beside it the accumulator in host memory:"
-        echo
-        echo "| | calls/s on the GPU | median | calls/s in host memory | median |"
-        echo "|---|---:|---:|---:|---:|"
-        row "one at a time" sync
-        row "1,000 in flight" many
-        write_memory
-        write_nccl
-    } >"$report"
-}
-
-case ${1:-} in
---host)
-    on_gpu=false
-    seconds=0.1
-    build=$2
-    module=$3
-    tensor=$4
-    ddp=$build/examples/ddp/ddp.so
-    nccl=${CADRE_TEST_GPU:-}
-    driver=$nccl
-    fill=1000000
-    export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
-    mkdir "$GPU_STAND_IN" "$dir/bin"
-    echo "memory 20000000" >"$GPU_STAND_IN/control"
-    printf '#!/bin/sh\nshift 4\ntrap "kill \$!; wait \$!" TERM\n"$@" &\nwait $!\necho "ERROR SUMMARY: 0 errors"\n' \
-        >"$dir/bin/compute-sanitizer"
-    chmod +x "$dir/bin/compute-sanitizer"
-    PATH=$dir/bin:$PATH
-    echo "GPU 0: H200 (UUID: GPU-a)" >"$dir/gpus"
-    echo "gpu GPU-a H200 0 40 0 0 ok" >"$NVML_STAND_IN"
-    ;;
---report) report=$(realpath -m "$2") ;;
-"") ;;
-*)
-    echo "usage: test_gpu.sh [--report FILE | --host BUILD MODULE TENSOR]" >&2
+refuse() {
+    usage >&2
     exit 2
-    ;;
-esac
-[[ $on_gpu == false ]] || build_preset
-run
-[[ -z $report || $failed -gt 0 ]] || write_report
+}
+
+stand_ins=false
+while [[ $# -gt 0 ]]; do
+    case $1 in
+    --stand-ins) stand_ins=true ;;
+    --build) build=$(realpath -e "${2:?}") && shift ;;
+    --results) results=$(realpath -m "${2:?}") && shift ;;
+    --report) report=$(realpath -m "${2:?}") && shift ;;
+    --part)
+        [[ " ${all_parts[*]} " == *" ${2:-none} "* ]] || refuse
+        parts+=("$2") && shift
+        ;;
+    --help) usage && exit ;;
+    *) refuse ;;
+    esac
+    shift
+done
+[[ ${#parts[@]} -gt 0 ]] || parts=("${all_parts[@]}")
+[[ $stand_ins == false || -n $build ]] || refuse
+: >"$dir/local.log"
+begin_results "${parts[@]}"
+# shellcheck source=tests/gpu/cases.sh
+. "$root/tests/gpu/cases.sh"
+trap finish EXIT
+if [[ $stand_ins == true ]]; then set_up_stand_ins; else set_up_gpu; fi
+describe_machine
+PATH=$PATH${sanitizer:+:$sanitizer}
+if [[ -d $build/lib ]]; then # what pack.sh has put there
+    export LD_LIBRARY_PATH=$build/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+    cd "$build"
+fi
+[[ ${verdicts[failed]} -gt 0 ]] || run
+echo "# ${verdicts[passed]} passed, ${verdicts[failed]} failed, ${verdicts[skipped]} skipped"
 echo "1..$count"
-[[ $failed -eq 0 ]]
+[[ ${verdicts[failed]} -eq 0 ]]
