@@ -24,6 +24,8 @@ const char *const reserved_env[] = {
     "!CADRE_REFERENCE_BYTES",
     "!CADRE_OBJECTS_PORT",
     "!CADRE_SILENCE_SECONDS",
+    "!CADRE_TRANSFER_DIRECT",
+    "!CADRE_TRANSFER_SWAP",
     "!CADRE_TRUST_CALLERS",
     "MASTER_ADDR",
     "MASTER_PORT",
