@@ -269,6 +269,61 @@ test_train() {
     plg_delete ddp
 }
 
+# ---- weights that move ----------------------------------------------------------------------------------------------
+
+# The strictest pods that a namespace may demand.
+restricted='.spec.template.spec |= (.securityContext = {runAsNonRoot: true, seccompProfile: {type: "RuntimeDefault"}}
+    | .containers[0].securityContext = {allowPrivilegeEscalation: false, capabilities: {drop: ["ALL"]}})'
+
+weights_apply() { # NAME CLASS PLACEMENTGROUP BUNDLES [JQ-FILTER]
+    tenant_apply "$1" 2 "[{\"name\": \"$3\", \"bundles\": \"$4\"}]" \
+        ".spec.worker = {module: \"/modules/weights.so\", class: \"$2\"} | ${5:-.}"
+}
+
+# moved TRAINER SERVER: what examples/weights/transfer says of three steps of the trainer and a transfer after each.
+moved() {
+    CADRE_TOKEN_FILE=$suite_dir/token CADRE_CA_FILE=$suite_dir/ca.pem "$devcluster" exec -- \
+        "${CADRE_BUILD_DIR:-$suite_root/build/ci}/examples/weights/transfer" "wss://$calls_host:9443" "$ns" "$1" "$2"
+}
+
+# moves TRAINER SERVER DIRECT STEP: it says so, from that step on. Each of the two ranks of the server has half of 256 x 1024
+# floats, and the same ten. A step adds 1 to all of them. DIRECT of the bytes did not use a connection.
+moves() {
+    local step lines=
+    for step in "$4" $(($4 + 1)) $(($4 + 2)); do
+        lines+="step of $1: [null,null]"$'\n'
+        lines+="1048656 bytes have moved, $3 of them from memory to memory"$'\n'
+        lines+="total of $2: [$((131082 * step)),$((131082 * step))]"$'\n'
+    done
+    is "${lines%?}" moved "$1" "$2"
+}
+
+# Two trainers in one pod, and three servers: there, in another pod of that node, and on the other node.
+test_weights() {
+    local near=0-1 away=2-3
+    calls_user mover >/dev/null
+    calls_token mover >"$suite_dir/token"
+    pool_apply home 2 "$restricted"
+    pool_apply far 4 ".spec.strategy = \"Spread\" | $restricted"
+    check "a reservation in one pod, and another one on both nodes" kc wait --for=condition=Ready --timeout=60s plg/home plg/far
+    check "... with two bundles on each" is "2 2" plg_layout far
+    [[ $(plg_pod home-plg-0-0 .spec.nodeName) == "$(plg_pod far-plg-0-0 .spec.nodeName)" ]] || near=2-3 away=0-1
+    weights_apply trainer Trainer home 0-1
+    weights_apply secret Trainer home 0-1 '.spec.worker.env = [{name: "CADRE_TRANSFER_DIRECT", value: "0"}]'
+    weights_apply inside Server home 0-1
+    weights_apply beside Server far $near
+    weights_apply across Server far $away
+    check "three groups share a pod; two are in others, one of them on the same node" \
+        kc wait --for=condition=Ready --timeout=60s wg/trainer wg/secret wg/inside wg/beside wg/across
+    check "their system calls are filtered" is $'Seccomp:\t2' kc exec home-plg-0-0 -c worker -- grep Seccomp: /proc/self/status
+    check "weights move within a pod, all of them from memory to memory" moves trainer inside 1048656 1
+    check "... to another pod of the node over connections; what both ranks need comes once" moves trainer beside 40 4
+    check "... and to another node" moves trainer across 40 7
+    check "those whose memory others may not read go over connections also within a pod" moves secret inside 0 1
+    kc delete wg trainer secret inside beside across >/dev/null
+    plg_delete home far
+}
+
 # ---- slots ----------------------------------------------------------------------------------------------------------
 
 pod_ip() { # POD
@@ -444,6 +499,7 @@ test_going
 test_split
 test_merged
 test_train
+test_weights
 test_slots
 test_spread
 test_waiting
