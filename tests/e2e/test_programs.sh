@@ -42,8 +42,8 @@ test_torch() {
         return
     fi
     programs_template "$("$outside_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >"$template"
-    check "two groups with torch on the halves of one pool" is "$(cat "$here/two_groups.txt")" \
-        of_itself "$here/two_groups.py" "$template"
+    check "a group with torch on one pool, then two groups on its halves" is "$(cat "$here/torch_program.txt")" \
+        of_itself "$here/torch_program.py" "$template"
     while read -r variable; do
         local -x "${variable?}"
     done < <(jq -r '.spec.containers[0].env[] | select(.name | IN("HOME", "PYTHONPATH") | not) | "\(.name)=\(.value)"' "$template")
