@@ -42,7 +42,7 @@ test_torch() {
         return
     fi
     programs_template "$("$outside_python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')" >"$template"
-    check "a group with torch on one pool, then two groups on its halves" is "$(cat "$here/torch_program.txt")" \
+    check "a group with torch on one pool, then two groups on its halves, with DDP and with FSDP2" is "$(cat "$here/torch_program.txt")" \
         of_itself "$here/torch_program.py" "$template"
     while read -r variable; do
         local -x "${variable?}"

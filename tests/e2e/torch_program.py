@@ -2,8 +2,8 @@
 """Groups with torch on one pool: a number on each of four ranks (examples/python/gpu_accumulator.py). The ranks are in pods;
 this program is outside of the cluster: torch_program.py TEMPLATE.
 
-Then two groups on the halves of the pool train at the same time, each its own model of examples/python/networks.py. This
-program trains each model alone, too."""
+Then two groups on the halves of the pool train at the same time, each its own model of examples/python/networks.py, first
+with DDP, then with FSDP2. This program trains each model alone, too."""
 
 import json
 import os
@@ -40,15 +40,16 @@ def add(group):
     group.close()
 
 
-def train(groups):
+def train(groups, wanted):
     """S2-3 to S2-9."""
     print("S2-3", len({tuple(group.master_port.options(timeout=600)()) for group in groups.values()}))
     steps = {model: group.train_step.start(BATCHES[model].chunk(2)) for model, group in groups.items()}
     for model, group in groups.items():
-        losses, (loss, grad) = steps[model].result(), alone(model, BATCHES[model])
+        losses, (loss, grad) = steps[model].result(), wanted[model]
         print("S2-8", model, len(losses), close(sum(losses), loss))
         (name, first), (_, second) = group.sample_grad()
         print("S2-9", name, torch.equal(first, second), close(2 * first, grad))  # it is the mean of the ranks
+        group.close()
 
 
 with open(sys.argv[1], encoding="utf-8") as f:
@@ -57,5 +58,8 @@ with cadre.connect(namespace="ship", unreachable=20, on_output=lambda line: None
     pool = client.Pool([4], name="multi-group", template=template)
     options = {"gpus": 0, "preload": "torch", "working_dir": EXAMPLES}  # gpus=0: these GPUs are no real ones
     add(client.Group("gpu_accumulator:GPUAccumulator", pool=pool, **options))
-    train({model: client.Group("networks:Network", name=model.lower(), pool=half, init={"model": model}, **options)
-           for model, half in zip(MODELS, pool.split(2))})
+    wanted = {model: alone(model, BATCHES[model]) for model in MODELS}
+    for way in "ddp", "fsdp2":
+        train({model: client.Group("networks:Network", pool=half, init={"model": model, "shard": way == "fsdp2"},
+                                   name=f"{way}-{model.lower()}", **options)
+               for model, half in zip(MODELS, pool.split(2))}, wanted)
