@@ -13,12 +13,12 @@ with cadre.local(cpus=4) as client:
     for way in ("ddp", "fsdp2"):
         shard = way == "fsdp2"
         a = client.Group("networks:Network", pool=first, init={"model": "Attention", "shard": shard}, name=f"{way}-a")
-        b = client.Group("networks:Network", pool=second, init={"model": "Linear", "shard": shard}, name=f"{way}-b")
+        b = client.Group("networks:Network", pool=second, init={"model": "MLP", "shard": shard}, name=f"{way}-b")
         print("different ports:", a.master_port()[0] != b.master_port()[0])
 
         steps = [a.train_step.start(torch.randn(4, 128, 1024).chunk(2)), b.train_step.start(torch.randn(4, 512).chunk(2))]
         print("losses:", [len(losses) for losses in client.get(steps)])
         for group in (a, b):
-            (name, grad), (_, other) = group.sample_grad()
+            (name, grad), (_, other) = group.sample_grads()
             print(f"{group.name}: gradients of {name} agree:", torch.allclose(grad, other))
             group.close()
