@@ -319,7 +319,7 @@ test_weights() {
     check "weights move within a pod, all of them from memory to memory" moves trainer inside 1048656 1
     check "... to another pod of the node over connections; what both ranks need comes once" moves trainer beside 40 4
     check "... and to another node" moves trainer across 40 7
-    check "those whose memory others may not read go over connections also within a pod" moves secret inside 40 1
+    check "those whose memory others may not read go over connections also within a pod" moves secret inside 0 1
     kc delete wg trainer secret inside beside across >/dev/null
     plg_delete home far
 }
