@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "worker/collective/pulse.h"
+#include "worker/collective/star_debug.h"
 #include "worker/collective/star_frame.h"
 
 #include <setjmp.h>
@@ -121,12 +122,61 @@ static void who_has_said_goodbye_is_not_lost(void **state)
     end(&f);
 }
 
+static void send_pair(struct fixture *f, const char *what)
+{
+    char body[sizeof(uint32_t) + STAR_WHAT_SIZE] = {0}; // to or from member 0
+    memcpy(body + sizeof(uint32_t), what, strlen(what));
+    assert_int_equal(star_frame_send(f->peer, FRAME_PAIR, body, sizeof(uint32_t) + strlen(what),
+                                     clock_mono_ms(&clock_system) + LIMIT_MS),
+                     0);
+}
+
+static void what_one_end_of_a_pair_says_the_other_hears_in_order(void **state)
+{
+    (void)state;
+    for (int index = 0; index < 2; index++) {
+        struct fixture f = {0};
+        char text[STAR_REASON_SIZE], what[STAR_WHAT_SIZE];
+        begin(&f, index, 0);
+        star_tell(f.star, !index, "4 F32");
+        assert_int_equal(next(&f, text), FRAME_PAIR);
+        assert_string_equal(text + sizeof(uint32_t), "4 F32");
+        send_pair(&f, "1 I64");
+        send_pair(&f, "2 I64");
+        for (int i = 1; i <= 2; i++) {
+            assert_int_equal(star_hear(f.star, !index, what, LIMIT_MS), 0);
+            assert_int_equal(what[0], '0' + i);
+        }
+        assert_int_equal(star_hear(f.star, !index, what, 1), ERR_TIMEOUT);
+        end(&f);
+    }
+}
+
+// It would pass on what others say. What it has passed on before still counts.
+static void when_the_first_member_has_gone_nobody_waits_to_hear(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    char what[STAR_WHAT_SIZE];
+    begin(&f, 1, 0);
+    send_pair(&f, "4 F32");
+    send_to(&f, FRAME_BYE);
+    shutdown(f.peer, SHUT_RDWR);
+    assert_int_equal(star_hear(f.star, 0, what, LIMIT_MS), 0);
+    assert_string_equal(what, "4 F32");
+    assert_int_equal(star_hear(f.star, 0, what, LIMIT_MS), 0);
+    assert_string_equal(what, "");
+    end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_member_answers_while_it_watches),
         cmocka_unit_test(who_does_not_answer_is_lost_and_hears_of_it),
         cmocka_unit_test(who_has_said_goodbye_is_not_lost),
+        cmocka_unit_test(what_one_end_of_a_pair_says_the_other_hears_in_order),
+        cmocka_unit_test(when_the_first_member_has_gone_nobody_waits_to_hear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
