@@ -90,9 +90,9 @@ static void choose_lines(struct logs *l, bool shared)
 static bool select_placementgroups(struct logs *l, const cJSON *group)
 {
     _cleanup_(buf_done) struct buf names = BUF_INIT(SELECTOR_MAX);
-    const cJSON *pool;
-    cJSON_ArrayForEach(pool, document_get(document_get(document_get(group, "spec"), "placement"), "groups")) {
-        const char *name = document_str(pool, "name");
+    const cJSON *plg;
+    cJSON_ArrayForEach(plg, document_get(document_get(document_get(group, "spec"), "placement"), "groups")) {
+        const char *name = document_str(plg, "name");
         if (name)
             buf_printf(&names, "%s%s-plg", names.len ? "," : "", name);
     }

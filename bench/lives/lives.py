@@ -21,7 +21,7 @@ import time
 
 RANKS = 4
 IMAGE = "localhost/cadre-example:dev"
-POOL = "lives-pool"
+BUNDLES = "lives-bundles"
 GROUPS = "/apis/cadre.dev/v1alpha1/namespaces/default/workergroups"
 PLACEMENTS = "/apis/cadre.dev/v1alpha1/namespaces/default/placementgroups"
 PODS = "/api/v1/namespaces/default/pods"
@@ -110,7 +110,7 @@ def template(first):
 
 
 OWN_PODS = {"placement": {"strategy": "StrictPack"}, "template": template(container())}
-RESERVED = {"placement": {"groups": [{"name": POOL}]}}
+RESERVED = {"placement": {"groups": [{"name": BUNDLES}]}}
 
 
 def group(name, place):
@@ -123,11 +123,11 @@ def group(name, place):
     return {"apiVersion": "cadre.dev/v1alpha1", "kind": "WorkerGroup", "metadata": {"name": name}, "spec": spec}
 
 
-def pool():
+def placementgroup():
     holder = container()
     bundle = {"count": RANKS, "resources": holder.pop("resources")["requests"]}
     spec = {"strategy": "StrictPack", "bundles": [bundle], "template": template(holder)}
-    return {"apiVersion": "cadre.dev/v1alpha1", "kind": "PlacementGroup", "metadata": {"name": POOL}, "spec": spec}
+    return {"apiVersion": "cadre.dev/v1alpha1", "kind": "PlacementGroup", "metadata": {"name": BUNDLES}, "spec": spec}
 
 
 def bare_pod(name, init):
@@ -162,20 +162,20 @@ def is_ready(api, name, attempt):
     return o and condition(o, "Ready") == "True" and o["status"].get("attempt") == attempt
 
 
-def pool_start(api):
+def placementgroup_start(api):
     began = time.time()
-    api.request("POST", PLACEMENTS, pool())
+    api.request("POST", PLACEMENTS, placementgroup())
 
     def is_reserved():
-        o = api.get(PLACEMENTS, POOL)
+        o = api.get(PLACEMENTS, BUNDLES)
         return o and condition(o, "Ready") == "True"
 
     return api.wait("the PlacementGroup is Ready", is_reserved) - began
 
 
-def pool_end(api):
-    api.request("DELETE", f"{PLACEMENTS}/{POOL}")
-    api.wait("the PlacementGroup is gone", lambda: not api.get(PLACEMENTS, POOL) and not api.pods_of(POOL + "-"))
+def placementgroup_end(api):
+    api.request("DELETE", f"{PLACEMENTS}/{BUNDLES}")
+    api.wait("the PlacementGroup is gone", lambda: not api.get(PLACEMENTS, BUNDLES) and not api.pods_of(BUNDLES + "-"))
 
 
 def group_start(api, name, place):
@@ -214,7 +214,7 @@ def main():
     p.add_argument("--kubectl", default="kubectl", help="a command line")
     args = p.parse_args()
     api = Api(shlex.split(args.kubectl))
-    bare, bare_init, starts, restarts, pools, reserved = [], [], [], [], [], []
+    bare, bare_init, starts, restarts, bundles, reserved = [], [], [], [], [], []
     try:
         for i in range(args.rounds):
             bare.append(bare_start(api, f"bare-{i}", False))
@@ -222,11 +222,11 @@ def main():
             starts.append(group_start(api, f"lives-{i}", OWN_PODS))
             restarts.append(restart(api, f"lives-{i}", 2))
             group_end(api, f"lives-{i}")
-            pools.append(pool_start(api))
+            bundles.append(placementgroup_start(api))
             for name in (f"reserved-{i}", f"again-{i}"):
                 reserved.append(group_start(api, name, RESERVED))
                 group_end(api, name)
-            pool_end(api)
+            placementgroup_end(api)
     finally:
         api.close()
     table(
@@ -234,7 +234,7 @@ def main():
             (f"{RANKS} bare pods, created to Ready", bare, True),
             (f"{RANKS} bare pods with an init container, created to Ready", bare_init, True),
             (f"group of {RANKS}, created to Ready (its workers take calls)", starts, True),
-            (f"PlacementGroup of {RANKS} bundles, created to Ready", pools, True),
+            (f"PlacementGroup of {RANKS} bundles, created to Ready", bundles, True),
             (f"group of {RANKS} on its bundles, created to Ready", reserved, True),
             (f"group of {RANKS}, a worker's death to Ready again in place, no backoff", restarts, False),
         ]

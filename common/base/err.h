@@ -38,7 +38,9 @@ struct err {
     char msg[768];          // for people: what happened, to which object, what to do
 };
 
-// Every call passes a dozen of them, and none has a message: that is not cleared.
+// The message is ended, and not cleared. The proxy makes eight of these for a short call, and none gets a message. To
+// clear one takes 12 ns more, so a call would cost the proxy 0.1 us more than the 0.6 us of CPU time that it takes now
+// (1.1 us over TLS; bench/calls, 1,000 in flight).
 static inline struct err err_none(void)
 {
     struct err e;

@@ -34,7 +34,8 @@ struct request {
     char trace[TRACEPARENT_LEN + 1];   // "" = none
 };
 
-enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE }; // now, once the group is ready, once there is a slot
+// Now; once the group is ready and no earlier call of the session waits for it; once there is a slot.
+enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE };
 
 void request_read(const struct record_header *h, const struct call_head *head, const struct group *g,
                   struct request *ret);
