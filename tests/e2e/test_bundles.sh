@@ -305,7 +305,7 @@ test_weights() {
     calls_token mover >"$suite_dir/token"
     pool_apply home 2 "$restricted"
     pool_apply far 4 ".spec.strategy = \"Spread\" | $restricted"
-    check "a reservation in one pod, and another one on both nodes" kc wait --for=condition=Ready --timeout=60s plg/home plg/far
+    check "a PlacementGroup in one pod, and another one on both nodes" kc wait --for=condition=Ready --timeout=60s plg/home plg/far
     check "... with two bundles on each" is "2 2" plg_layout far
     [[ $(plg_pod home-plg-0-0 .spec.nodeName) == "$(plg_pod far-plg-0-0 .spec.nodeName)" ]] || near=2-3 away=0-1
     weights_apply trainer Trainer home 0-1
