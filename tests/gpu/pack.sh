@@ -40,7 +40,7 @@ if [[ $to_gpu == true ]]; then
         examples/ddp/gpu_ddp.so tests/gpu/trouble.so)
 else
     files+=(tests/unit/modules/stand_in_{tensor,trouble}.so tests/unit/worker/device/gpu/lib{cuda.so.1,nccl.so.2}
-        tests/unit/worker/device/driver/libnvidia-ml.so.1)
+        tests/unit/worker/device/nvml_stand_in/libnvidia-ml.so.1)
 fi
 
 # Not libraries that every system has, in its own version.
@@ -79,7 +79,7 @@ for library in $(needed_libraries); do
     fi
 done
 strip --strip-unneeded "$to"/lib/*
-(cd "$root" && cp --parents VERSION tests/gpu/{test_gpu.sh,cases.sh,memcheck.sh,report.py} deploy/cuda.sh \
+(cd "$root" && cp --parents VERSION tests/gpu/{test_gpu.sh,tap.sh,cases.sh,memcheck.sh,report.py} deploy/cuda.sh \
     deploy/cuda/{toolkit,nccl,sanitizer}.txt "$to")
 if [[ $to_gpu == true ]] && sanitizer=$("$root/deploy/cuda.sh" sanitizer); then
     cp -r "$(dirname "$(readlink -f "$sanitizer/bin/compute-sanitizer")")/../compute-sanitizer" "$to/sanitizer"

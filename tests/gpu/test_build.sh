@@ -17,41 +17,10 @@ cli=$6
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-count=0
-failed=0
-
-check() { # NAME COMMAND...: what it printed explains a failure
-    local name=$1 status
-    shift
-    count=$((count + 1))
-    set +e # within "if" or "||" the shell would go on after a command that fails in the middle
-    (
-        set -e
-        "$@"
-    ) >"$dir/diag" 2>&1
-    status=$?
-    set -e
-    if [[ $status -eq 0 ]]; then
-        echo "ok $count - $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $count - $name"
-        sed 's/^/# /' "$dir/diag"
-    fi
-}
+# shellcheck source=tests/gpu/tap.sh
+. "$root/tests/gpu/tap.sh"
 
 declare -A folder=([gpu_ddp]=ddp) # in examples/, where it has another name
-
-skip() { # NAME REASON
-    count=$((count + 1))
-    echo "ok $count - $1 # SKIP $2"
-}
-
-skip_all() { # REASON
-    sed 's/^/# /' "$dir/diag"
-    echo "1..0 # SKIP $1"
-    exit 77
-}
 
 # The first lines of the source say how to build it alone; a user who copies it has the SDK's header installed. They
 # leave out what compilers before 12.8 do not know.

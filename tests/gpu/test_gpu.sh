@@ -28,11 +28,13 @@ gpus=1
 fill=67108864 # numbers in a tensor of 256 MiB
 part=build
 part_end=$((SECONDS + part_seconds))
-count=0
 declare -A verdicts=([passed]=0 [failed]=0 [skipped]=0)
 nccl= # the folder of its library; empty = it is not here
 sanitizer= # the folder of compute-sanitizer; empty = it is not here
 module='' tensor='' trouble='' ddp=''
+
+# shellcheck source=tests/gpu/tap.sh
+. "$root/tests/gpu/tap.sh"
 
 finish() {
     stop_local
@@ -40,47 +42,16 @@ finish() {
     rm -rf "$dir"
 }
 
-skip_all() { # REASON
-    echo "1..0 # SKIP $1"
-    exit 77
-}
-
-record() { # VERDICT SECONDS NAME [REASON]
-    verdicts[$1]=$((verdicts[$1] + 1))
-    printf 'case\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$2" "$3" "${4:-}" >>"$results"
-}
-
 measured() { # NAME NUMBERS
     printf 'value\t%s\t%s\t%s\n' "$part" "$1" "$2" >>"$results"
 }
 
-check() { # NAME COMMAND...: what it printed explains a failure
-    local name=$1 status begin=$SECONDS
-    shift
-    count=$((count + 1))
-    set +e # within "if" or "||" the shell would go on after a command that fails in the middle
-    (
-        set -e
-        "$@"
-    ) >"$dir/diag" 2>&1
-    status=$?
-    set -e
-    if [[ $status -eq 0 ]]; then
-        record passed $((SECONDS - begin)) "$name"
-        echo "ok $count - $name"
-    else
-        sed 's/^/cadre-local: /' "$dir/local.log" >>"$dir/diag"
-        record failed $((SECONDS - begin)) "$name"
-        tail -n 30 "$dir/diag" | tr '\t' ' ' | sed "s|^|said\t$part\t${name//[\\&|]/}\t|" >>"$results"
-        echo "not ok $count - $name"
-        sed 's/^/# /' "$dir/diag"
-    fi
-}
-
-skip() { # NAME REASON
-    count=$((count + 1))
-    record skipped 0 "$1" "$2"
-    echo "ok $count - $1 # SKIP $2"
+note() { # VERDICT SECONDS NAME [REASON]
+    verdicts[$1]=$((verdicts[$1] + 1))
+    printf 'case\t%s\t%s\t%s\t%s\t%s\n' "$part" "$1" "$2" "$3" "${4:-}" >>"$results"
+    [[ $1 == failed ]] || return 0
+    sed 's/^/cadre-local: /' "$dir/local.log" >>"$dir/diag"
+    tail -n 30 "$dir/diag" | tr '\t' ' ' | sed "s|^|said\t$part\t${3//[\\&|]/}\t|" >>"$results"
 }
 
 # How many CUDA will see, which is not always what nvidia-smi lists: a process sees one part of a GPU (MIG), and no GPU
@@ -192,7 +163,7 @@ set_up_stand_ins() {
     gpus=${CADRE_STAND_IN_GPUS:-1}
     fill=1000000
     export NVML_STAND_IN=$dir/driver GPU_STAND_IN=$dir/exchange ASAN_OPTIONS=detect_leaks=0
-    export LD_LIBRARY_PATH=$stand_ins/gpu:$stand_ins/driver
+    export LD_LIBRARY_PATH=$stand_ins/gpu:$stand_ins/nvml_stand_in
     mkdir "$GPU_STAND_IN" "$dir/bin"
     printf '%s\n' "memory 20000000" "gpus $gpus" ${CADRE_STAND_IN_CONTROL:+"$CADRE_STAND_IN_CONTROL"} >"$GPU_STAND_IN/control"
     [[ $gpus -gt 1 ]] || echo "one-gpu" >>"$GPU_STAND_IN/control"

@@ -11,28 +11,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 script=$root/tests/gpu/test_gpu.sh
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-count=0
-failed=0
-
-check() { # NAME COMMAND...
-    local name=$1 status
-    shift
-    count=$((count + 1))
-    set +e # within "if" or "||" the shell would go on after a command that fails in the middle
-    (
-        set -e
-        "$@"
-    ) >"$dir/diag" 2>&1
-    status=$?
-    set -e
-    if [[ $status -eq 0 ]]; then
-        echo "ok $count - $name"
-    else
-        failed=$((failed + 1))
-        echo "not ok $count - $name"
-        sed 's/^/# /' "$dir/diag"
-    fi
-}
+# shellcheck source=tests/gpu/tap.sh
+. "$root/tests/gpu/tap.sh"
 
 # says LINE...: these are lines of the report, as extended expressions.
 says() {
