@@ -23,11 +23,14 @@ static void on_placementgroup(void *ctx, const struct object *old, const struct 
     entries_wake_object(&c->entries, now ? now : old);
 }
 
+// Of pods that end, which are few: nobody asks about the others.
 static const bool *lost_gpus(const struct placementgroup_controller *c, const struct gang_view *gang, struct arena *a)
 {
     bool *lost = arena_array(a, gang->n_pods, sizeof *lost);
-    for (size_t i = 0; i < gang->n_pods && c->agents; i++)
-        lost[i] = agents_gpu_lost(c->agents, gang->pods[i]->obj.meta.uid);
+    for (size_t i = 0; i < gang->n_pods && c->agents; i++) {
+        const struct pod *p = gang->pods[i];
+        lost[i] = (p->obj.meta.deleted_ms || pod_terminal(p)) && agents_gpu_lost(c->agents, p->obj.meta.uid);
+    }
     return lost;
 }
 

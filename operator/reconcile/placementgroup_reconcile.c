@@ -187,6 +187,8 @@ static void shun_nodes(struct placementgroup_decision *d)
 {
     struct plan *p = d->plan;
     size_t n = p->n_contended + d->pods.n_shunned;
+    if (!d->pods.n_shunned)
+        return;
     const char **all = arena_array(d->a, n, sizeof *all);
     for (size_t i = 0; i < n; i++)
         all[i] = i < p->n_contended ? p->contended[i] : d->pods.shunned[i - p->n_contended];

@@ -382,9 +382,9 @@ static cadre_result compare_pair(struct cadre_comm *c, const struct backend_op *
 // It takes from the limit of what follows.
 static cadre_result compare(struct cadre_comm *c, struct backend_op *op)
 {
-    int64_t begin = clock_mono_ms(&clock_system);
     if (!c->debug)
         return CADRE_OK;
+    int64_t begin = clock_mono_ms(&clock_system);
     cadre_result r = kinds[op->kind].collective ? compare_all(c, op) : compare_pair(c, op);
     op->limit_ms = MAX(c->limit_ms - (clock_mono_ms(&clock_system) - begin), (int64_t)1);
     return r;

@@ -10,7 +10,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { STAR_SEND_MS = 1000 };
+enum {
+    STAR_SEND_MS = 1000,
+    STAR_TOLD_MAX = 4096, // sends that were told and not received yet
+};
 
 struct link {
     int fd; // -1 = none, or over
@@ -52,7 +55,8 @@ struct star {
     bool tells;                  // likewise, to the member `tells_to`
     int tells_to;
     struct star_told *told, **told_end; // by others, in the order in which it came; told_end NULL = nothing yet
-    bool alone;                         // the first member is gone, which would pass on more
+    size_t n_told;
+    bool deaf; // nothing more is heard: the first member is gone, which would pass it on, or too much was not asked for
 };
 
 int64_t star_now_ms(void);

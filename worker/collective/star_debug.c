@@ -98,12 +98,16 @@ int star_compare(struct star *s, const char *what, int64_t limit_ms)
 
 static void keep(struct star *s, int from, const char *what)
 {
-    struct star_told *told = xcalloc(1, sizeof *told);
-    told->from = from;
-    snprintf(told->what, sizeof told->what, "%s", what);
     pthread_mutex_lock(&s->mutex);
-    *(s->told_end ? s->told_end : &s->told) = told;
-    s->told_end = &told->next;
+    s->deaf = s->deaf || s->n_told == STAR_TOLD_MAX;
+    if (!s->deaf) {
+        struct star_told *told = xcalloc(1, sizeof *told);
+        told->from = from;
+        snprintf(told->what, sizeof told->what, "%s", what);
+        *(s->told_end ? s->told_end : &s->told) = told;
+        s->told_end = &told->next;
+        s->n_told++;
+    }
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->mutex);
 }
@@ -129,6 +133,7 @@ static bool take_told(struct star *s, int from, char what[STAR_WHAT_SIZE])
         return false;
     memcpy(what, told->what, STAR_WHAT_SIZE);
     *at = told->next;
+    s->n_told--;
     if (s->told_end == &told->next)
         s->told_end = at;
     free(told);
@@ -153,9 +158,9 @@ int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit
     bool heard = false, waits = true;
     what[0] = '\0';
     pthread_mutex_lock(&s->mutex);
-    while (!s->broken && !(heard = take_told(s, from, what)) && !s->alone && waits)
+    while (!s->broken && !(heard = take_told(s, from, what)) && !s->deaf && waits)
         waits = pthread_cond_timedwait(&s->changed, &s->mutex, &at) == 0;
-    int r = s->broken ? ERR_GONE : heard || s->alone ? 0 : ERR_TIMEOUT;
+    int r = s->broken ? ERR_GONE : heard || s->deaf ? 0 : ERR_TIMEOUT;
     pthread_mutex_unlock(&s->mutex);
     return r;
 }
@@ -204,7 +209,7 @@ void star_debug_lose(struct star *s)
     if (!s->config.index)
         return;
     pthread_mutex_lock(&s->mutex);
-    s->alone = true;
+    s->deaf = true;
     pthread_cond_broadcast(&s->changed);
     pthread_mutex_unlock(&s->mutex);
 }

@@ -2,6 +2,7 @@
 #include "tests/unit/support/team.h"
 
 #include "common/base/mem.h"
+#include "tests/unit/support/folder.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,6 +19,15 @@ static const char *const team_names[TEAM_MAX] = {"rank 10", "rank 11", "rank 12"
                                                  "rank 14", "rank 15", "rank 16", "rank 17"};
 
 const char *team_backend = "gloo";
+
+void team_begin(char folder[64])
+{
+    const char *backend = getenv("CADRE_TEST_BACKEND");
+    if (backend)
+        team_backend = backend;
+    folder_new(folder);
+    setenv("GPU_STAND_IN", folder, 1);
+}
 
 static void be_member(const struct team *t, int index, int pairs[TEAM_MAX][2], int out, int64_t limit_ms,
                       int (*run)(const struct team_member *m, void *ctx), void *ctx)

@@ -49,6 +49,8 @@ struct team {
 
 extern const char *team_backend; // of their communicators: gloo, unless a test wants another one
 
+// For a test that runs over both back ends: the environment names the one, and the stand-ins get that folder.
+void team_begin(char folder[64]);
 // Each runs `run` in a process of its own; what it returns is its exit code.
 void team_start(struct team *t, int n, int64_t limit_ms, int (*run)(const struct team_member *m, void *ctx), void *ctx);
 cadre_comm *team_join(const struct team_member *m, struct err *err); // NULL and an error

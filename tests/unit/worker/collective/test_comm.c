@@ -388,12 +388,8 @@ int main(void)
         cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(a_back_end_that_is_not_there_is_an_error),
     };
-    const char *backend = getenv("CADRE_TEST_BACKEND");
     char folder[64];
-    if (backend)
-        team_backend = backend;
-    folder_new(folder);
-    setenv("GPU_STAND_IN", folder, 1);
+    team_begin(folder);
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     folder_free(folder);
     return r;

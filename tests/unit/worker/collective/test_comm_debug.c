@@ -333,12 +333,8 @@ int main(void)
         cmocka_unit_test(the_first_member_may_go_before_the_others),
         cmocka_unit_test(who_does_not_send_is_named_at_the_limit),
     };
-    const char *backend = getenv("CADRE_TEST_BACKEND");
     char folder[64];
-    if (backend)
-        team_backend = backend;
-    folder_new(folder);
-    setenv("GPU_STAND_IN", folder, 1);
+    team_begin(folder);
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     folder_free(folder);
     return r;

@@ -190,12 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_moves_and_numbers_reduce),
     };
-    const char *backend = getenv("CADRE_TEST_BACKEND");
     char folder[64];
-    if (backend)
-        team_backend = backend;
-    folder_new(folder);
-    setenv("GPU_STAND_IN", folder, 1);
+    team_begin(folder);
     int r = cmocka_run_group_tests(tests, NULL, NULL);
     folder_free(folder);
     return r;

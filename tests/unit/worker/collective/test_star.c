@@ -5,6 +5,7 @@
 
 #include "common/base/clock.h"
 #include "worker/collective/pulse.h"
+#include "worker/collective/star_core.h"
 #include "worker/collective/star_debug.h"
 #include "worker/collective/star_frame.h"
 
@@ -152,6 +153,34 @@ static void what_one_end_of_a_pair_says_the_other_hears_in_order(void **state)
     }
 }
 
+static bool is_deaf(struct star *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    bool deaf = s->deaf;
+    pthread_mutex_unlock(&s->mutex);
+    return deaf;
+}
+
+// A program that sends and never receives does not fill the memory: from then on, pairs are not compared.
+static void what_nobody_asks_for_is_kept_up_to_a_limit(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    char what[STAR_WHAT_SIZE];
+    begin(&f, 1, 0);
+    for (int i = 0; i <= STAR_TOLD_MAX; i++)
+        send_pair(&f, i < STAR_TOLD_MAX ? "4 F32" : "5 F32");
+    while (!is_deaf(f.star))
+        usleep(1000);
+    for (int i = 0; i < STAR_TOLD_MAX; i++) {
+        assert_int_equal(star_hear(f.star, 0, what, LIMIT_MS), 0);
+        assert_string_equal(what, "4 F32");
+    }
+    assert_int_equal(star_hear(f.star, 0, what, LIMIT_MS), 0);
+    assert_string_equal(what, "");
+    end(&f);
+}
+
 // It would pass on what others say. What it has passed on before still counts.
 static void when_the_first_member_has_gone_nobody_waits_to_hear(void **state)
 {
@@ -176,6 +205,7 @@ int main(void)
         cmocka_unit_test(who_does_not_answer_is_lost_and_hears_of_it),
         cmocka_unit_test(who_has_said_goodbye_is_not_lost),
         cmocka_unit_test(what_one_end_of_a_pair_says_the_other_hears_in_order),
+        cmocka_unit_test(what_nobody_asks_for_is_kept_up_to_a_limit),
         cmocka_unit_test(when_the_first_member_has_gone_nobody_waits_to_hear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

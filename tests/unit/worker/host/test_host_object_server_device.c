@@ -238,22 +238,30 @@ static int imports(void)
     return n;
 }
 
-// In a process of its own each, because a fetcher is forked before the driver is there.
-static void apart(const struct wanted *w, const char *control, int n_imports)
+// Each test runs in a process of its own, because a fetcher is forked before the driver is there. True in that process,
+// which ends by _exit(0). In the test itself false, after that end.
+static bool in_child(void)
 {
     int status;
     pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, w, control);
-        wait_fetcher(&f, 0);
-        assert_int_equal(imports(), n_imports);
-        folder_write(folder, "control", "");
-        end(&f);
-        _exit(0);
-    }
+    if (child == 0)
+        return true;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
+    return false;
+}
+
+static void apart(const struct wanted *w, const char *control, int n_imports)
+{
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, w, control);
+    wait_fetcher(&f, 0);
+    assert_int_equal(imports(), n_imports);
+    folder_write(folder, "control", "");
+    end(&f);
+    _exit(0);
 }
 
 static void a_process_of_the_same_place_copies_from_device_to_device(void **state)
@@ -290,48 +298,40 @@ static void one_whose_gpu_is_full_hears_how_full(void **state)
 // With the mapping open, memory that is freed is the end of the copy.
 static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state)
 {
-    int status;
     (void)state;
-    pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
-        while (!imports())
-            loop_run_once(f.loop, TURN_MS);
-        assert_true(store_drop(f.store, f.question.id));
-        for (int i = 0; i < 20; i++)
-            loop_run_once(f.loop, TURN_MS);
-        assert_int_equal(allocated(), 1);
-        folder_write(folder, "control", "");
-        wait_fetcher(&f, 0);
-        turn_until_freed(&f);
-        end(&f);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
+    while (!imports())
+        loop_run_once(f.loop, TURN_MS);
+    assert_true(store_drop(f.store, f.question.id));
+    for (int i = 0; i < 20; i++)
+        loop_run_once(f.loop, TURN_MS);
+    assert_int_equal(allocated(), 1);
+    folder_write(folder, "control", "");
+    wait_fetcher(&f, 0);
+    turn_until_freed(&f);
+    end(&f);
+    _exit(0);
 }
 
 static void a_fetcher_that_dies_gives_its_handle_back(void **state)
 {
-    int status;
     (void)state;
-    pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
-        while (!imports())
-            loop_run_once(f.loop, TURN_MS);
-        assert_true(store_drop(f.store, f.question.id));
-        kill(f.fetcher, SIGKILL);
-        wait_fetcher(&f, SIGKILL);
-        folder_write(folder, "control", "");
-        turn_until_freed(&f);
-        end(&f);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
+    while (!imports())
+        loop_run_once(f.loop, TURN_MS);
+    assert_true(store_drop(f.store, f.question.id));
+    kill(f.fetcher, SIGKILL);
+    wait_fetcher(&f, SIGKILL);
+    folder_write(folder, "control", "");
+    turn_until_freed(&f);
+    end(&f);
+    _exit(0);
 }
 
 static bool is_over(void *ctx)
@@ -344,69 +344,57 @@ static bool is_over(void *ctx)
 static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
 {
     static atomic_bool over;
-    int status;
     (void)state;
-    pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, &(struct wanted){NULL, 0, false}, "");
-        struct region *other = new_region(f.device);
-        stand_in_put(NULL, is_over, &over);
-        region_unref(other);
-        wait_fetcher(&f, 0);
-        assert_int_equal(allocated(), 2);
-        atomic_store(&over, true);
-        end(&f);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){NULL, 0, false}, "");
+    struct region *other = new_region(f.device);
+    stand_in_put(NULL, is_over, &over);
+    region_unref(other);
+    wait_fetcher(&f, 0);
+    assert_int_equal(allocated(), 2);
+    atomic_store(&over, true);
+    end(&f);
+    _exit(0);
 }
 
 // The reader does not read, so a copy is under way or all pieces wait.
 static void a_server_that_ends_leaves_nothing_behind(void **state)
 {
-    int status;
     (void)state;
-    pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
-        while (object_server_bytes(f.server) == 0)
-            loop_run_once(f.loop, TURN_MS);
-        rank_device_close(f.device);
-        object_server_free(f.server);
-        f.server = NULL;
-        wait_fetcher(&f, 0);
-        folder_write(folder, "control", "");
-        store_free(f.store);
-        rank_device_free(f.device);
-        loop_free(f.loop);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+    while (object_server_bytes(f.server) == 0)
+        loop_run_once(f.loop, TURN_MS);
+    rank_device_close(f.device);
+    object_server_free(f.server);
+    f.server = NULL;
+    wait_fetcher(&f, 0);
+    folder_write(folder, "control", "");
+    store_free(f.store);
+    rank_device_free(f.device);
+    loop_free(f.loop);
+    _exit(0);
 }
 
 // The end of the server waits no longer than that, either.
 static void a_copy_that_never_ends_is_given_up(void **state)
 {
-    int status;
     (void)state;
-    pid_t child = fork();
-    if (child == 0) {
-        struct fixture f;
-        begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
-        wait_fetcher(&f, 0);
-        rank_device_close(f.device);
-        object_server_free(f.server);
-        store_free(f.store);
-        rank_device_free(f.device);
-        loop_free(f.loop);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    if (!in_child())
+        return;
+    struct fixture f;
+    begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+    wait_fetcher(&f, 0);
+    rank_device_close(f.device);
+    object_server_free(f.server);
+    store_free(f.store);
+    rank_device_free(f.device);
+    loop_free(f.loop);
+    _exit(0);
 }
 
 int main(void)
