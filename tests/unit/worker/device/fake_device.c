@@ -189,9 +189,8 @@ static void *run_device(void *ctx)
     const struct timespec pause = {.tv_nsec = IDLE_NS};
     (void)ctx;
     for (;;) {
-        bool hangs = stand_in_control("hang");
-        fake_lock();
-        bool any = !hangs && turn_all();
+        fake_lock(); // so that a copy never begins that was asked for after "hang"
+        bool any = !stand_in_control("hang") && turn_all();
         fake_unlock(0);
         if (!any)
             clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
