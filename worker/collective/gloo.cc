@@ -211,8 +211,8 @@ class Flow
 // A ring, in which everything goes to the next member. Each of the parts, one a member, is cut into pieces, so that one
 // is reduced while the next is on its way.
 struct Ring {
-    static constexpr size_t PIECE = 1 << 20, SMALL = 64 << 10; // bytes
-    static constexpr size_t AHEAD = 4;                         // pieces that may arrive before they are wanted
+    static constexpr size_t PIECE = 2 << 20, SMALL = 64 << 10; // bytes
+    static constexpr size_t AHEAD = 2;                         // pieces that may arrive before they are wanted
 
     Ring(const std::shared_ptr<Mesh> &m, const backend_op *o, size_t elements, size_t all)
         : mesh(m), op(o), n(m->size), me(m->rank), next((me + 1) % n), before((me + n - 1) % n), part(elements),
