@@ -34,13 +34,13 @@ struct ws_server_config {
     size_t max_body;       // of an HTTP request; 0 = 1 MiB
     size_t max_bodies;     // of all bodies together that are held; 0 = 64 MiB
     size_t read_size;      // most bytes a read; at least 16 KiB; 0 = WS_WAVE
-    // A session that is silent for this long is pinged, and closed after the same time again. On a Unix socket, this
-    // happens only while data waits to be sent or config.waits says so: the kernel reports the end of the peer's
-    // process, and a server without work has no timer. Twice this time is also the limit for a request to come in, and
-    // for an answer or waiting data while the peer takes no byte of it. All of an answer may take 180 times as long. 0
-    // = 20 s
+    // A session that is silent for this long is pinged, and closed after the same time again. Twice this time is also
+    // the limit for a request to come in, and for an answer or waiting data while the peer takes no byte of it. All of
+    // an answer may take 180 times as long. 0 = 20 s
     int64_t ping_ms;
-    bool (*waits)(void *ctx, const struct ws_session *s); // whether somebody waits for the peer; NULL = never
+    // Whether somebody waits for the peer. On a Unix socket, a session is only pinged then, or while data waits to be
+    // sent: the kernel reports the end of the peer's process. NULL = never
+    bool (*waits)(void *ctx, const struct ws_session *s);
 
     // Decides about an upgrade. 0: accepted, on_close follows in any case. Negative: refused; the client gets
     // err->http_status (403 if 0) and err->msg. If the decision takes longer: accept, pause, and later close with 1008.
