@@ -3,8 +3,9 @@
 # Counts how often an operator, a local run, an agent and a worker wake up while nothing happens, in several windows of
 # time, and prints the median and the maximum. Nothing wakes the agent and the worker: the connections of a local run are
 # Unix sockets, where no pings are sent while no call is open. A timer of libwebsockets wakes the operator and the local
-# run every 30 seconds. The operator also reads bookmarks of its watches, and looks up its other replicas every one to two
-# minutes. It elects no leader: a leader renews its Lease every two seconds. Needs root, for the API server; six minutes.
+# run every 30 seconds. The API server also sends the operator a bookmark of each watch every minute, and the operator
+# looks up its other replicas every one to two minutes. It elects no leader: a leader renews its Lease every two seconds.
+# Needs root, for the API server; six minutes.
 #   bench/idle/run.sh [OPTION]...
 #   --windows N       (6) how often it counts
 #   --seconds N       (10) how long each time
