@@ -1,23 +1,31 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Counts how often an operator, an agent and a worker wake up while nothing happens, and prints a table. A connection that
-# was silent for ten seconds is asked with a ping, and the operator looks up its other replicas from time to time; nothing
-# else wakes them up. The operator watches an API server without nodes, and elects no leader: a leader renews its Lease
-# every two seconds. Needs root, for the API server; three minutes.
+# Counts how often an operator, a local run, an agent and a worker wake up while nothing happens, in several windows of
+# time, and prints the median and the maximum. Nothing wakes the agent and the worker: the connections of a local run are
+# Unix sockets, where no pings are sent while no call is open. A timer of libwebsockets wakes the operator and the local
+# run every 30 seconds. The API server also sends the operator a bookmark of each watch every minute, and the operator
+# looks up its other replicas every one to two minutes. It elects no leader: a leader renews its Lease every two seconds.
+# Needs root, for the API server; six minutes.
 #   bench/idle/run.sh [OPTION]...
-#   --seconds N       (10) how long it counts
-#   --settle N        (90) how long it waits before, for what follows a start
+#   --windows N       (6) how often it counts
+#   --seconds N       (10) how long each time
+#   --settle N        (180) how long it waits before, for what follows a start
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck source=bench/lib/options.sh
 . "$root/bench/lib/options.sh"
 options_check "$@"
-seconds=10 settle=90
+windows=6 seconds=10 settle=180
 while [[ $# -gt 0 ]]; do
-    [[ $1 == --seconds ]] && seconds=$2 || settle=$2
+    case $1 in
+    --windows) windows=$2 ;;
+    --seconds) seconds=$2 ;;
+    *) settle=$2 ;;
+    esac
     shift 2
 done
+((windows > 0)) || options_refuse "--windows takes at least 1"
 build=$root/build/release
 log=$(cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release 2>&1 && cmake --build "$build" \
     --target cadre-operator cadre-local cadre-agent cadre-worker module_accumulator 2>&1) || {
@@ -57,10 +65,16 @@ wakeups() { # PID: of all of its threads, so far
     cat /proc/"$1"/task/*/status | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
 }
 
-declare -A pid=([operator]=$operator [local run]=$local [agent]=$agent [worker]=$worker) before=()
-for name in "${!pid[@]}"; do before[$name]=$(wakeups "${pid[$name]}"); done
-sleep "$seconds"
-printf '%-12s %s\n' process "wake-ups in $seconds s"
-for name in operator "local run" agent worker; do
-    printf '%-12s %d\n' "$name" $(($(wakeups "${pid[$name]}") - before[$name]))
+names=(operator "local run" agent worker)
+pids=("$operator" "$local" "$agent" "$worker")
+for ((w = 0; w < windows; w++)); do
+    before=()
+    for pid in "${pids[@]}"; do before+=("$(wakeups "$pid")"); done
+    sleep "$seconds"
+    for i in "${!pids[@]}"; do echo $(($(wakeups "${pids[i]}") - before[i])) >>"$folder/counts.$i"; done
+done
+printf '%-12s %8s %8s   wake-ups in %d s, %d times\n' process median maximum "$seconds" "$windows"
+for i in "${!names[@]}"; do
+    sort -n "$folder/counts.$i" | awk -v name="${names[i]}" '{ n[NR] = $1 }
+        END { printf "%-12s %8g %8d\n", name, (n[int((NR + 1) / 2)] + n[int(NR / 2) + 1]) / 2, n[NR] }'
 done

@@ -2,14 +2,17 @@
 #include "common/ws/ws_client_config.h"
 
 #include "common/base/mem.h"
+#include "common/base/str.h"
 #include "common/ws/ws_mask.h"
+#include "common/ws/ws_silence.h"
 
 #include <stdlib.h>
 
 static void set_defaults(struct ws_client_config *config)
 {
     config->open_ms = config->open_ms ? config->open_ms : 10000;
-    config->ping_ms = config->ping_ms ? config->ping_ms : 10000;
+    int64_t rare_ms = str_starts(config->address, "unix:") ? WS_SILENCE_NEVER_MS : 60000;
+    config->ping_ms = config->ping_ms ? config->ping_ms : rare_ms;
     config->pong_ms = config->pong_ms ? config->pong_ms : 10000;
     config->max_message = config->max_message ? config->max_message : (size_t)64 << 20;
     config->max_queue = config->max_queue ? config->max_queue : (size_t)256 << 20;

@@ -7,20 +7,29 @@
 #include <sys/socket.h>
 
 #define SWEEPS 20u      // parts of a round over all connections, at most
+#define SWEEP_MIN 64u   // connections in a part, unless there are fewer
 #define ENDS_A_TURN 16u // of connections
 
 // A round over all connections has parts, so that thousands of pings do not go out at once. Few connections
-// need few parts, and none need no timer: a server with nothing to do sleeps.
+// need one part, and idle ones no timer: a server with nothing to do sleeps.
 size_t ws_connections_sweep_parts(const struct ws_server *server)
 {
-    return list_empty(&server->paused) ? MIN(server->counters.connections, SWEEPS) : SWEEPS;
+    size_t parts = (server->counters.connections + SWEEP_MIN - 1) / SWEEP_MIN;
+    return list_empty(&server->paused) ? MIN(parts, SWEEPS) : SWEEPS;
 }
 
 void ws_connections_sweep_next(struct ws_server *server)
 {
     size_t parts = ws_connections_sweep_parts(server);
-    if (parts)
+    if (parts && server->calm < server->counters.connections)
         loop_timer_arm(server->sweep, MAX(server->config.ping_ms / (int64_t)parts, 1));
+}
+
+void ws_connections_busy(struct ws_server *server)
+{
+    server->calm = 0;
+    if (!loop_timer_armed(server->sweep))
+        ws_connections_sweep_next(server);
 }
 
 static void leave_strangers(struct ws_connection *c)
@@ -81,8 +90,8 @@ struct ws_connection *ws_connection_adopt(struct ws_listener *l, int fd, enum ws
     list_append(&server->connections, &c->link);
     list_append(&server->strangers, &c->stranger);
     server->n_strangers++;
-    if (!server->counters.connections++)
-        ws_connections_sweep_next(server);
+    server->counters.connections++;
+    ws_connections_busy(server);
     lws_adopt_desc_t how = {
         .vh = l->vhost, .type = LWS_ADOPT_SOCKET | LWS_ADOPT_HTTP | LWS_ADOPT_ALLOW_SSL, .fd.sockfd = fd, .opaque = c};
     struct lws *wsi = lws_adopt_descriptor_vhost_via_info(&how);

@@ -16,3 +16,4 @@ void ws_connections_begin(struct ws_server *server); // before each turn
 size_t ws_connections_sweep_parts(
     const struct ws_server *server);                      // of a round over all connections; 0 = there are none
 void ws_connections_sweep_next(struct ws_server *server); // arms the timer of the next part of a round
+void ws_connections_busy(struct ws_server *server);       // something happens: the rounds go on

@@ -74,9 +74,15 @@ static void on_events(void *ctx, int events)
 
 static int socket_new(const struct ws_address *a)
 {
+    const int idle_s = WS_DIAL_KEEPALIVE_IDLE_S, every_s = WS_DIAL_KEEPALIVE_EVERY_S, probes = WS_DIAL_KEEPALIVE_PROBES;
     int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
-    if (fd >= 0 && a->sa.ss_family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (fd < 0 || a->sa.ss_family == AF_UNIX)
+        return fd;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every_s, sizeof every_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     return fd;
 }
 

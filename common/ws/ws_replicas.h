@@ -38,9 +38,11 @@ struct ws_replicas_config {
 
 // Begins to look. The strings are copied. ERR_INVALID for a URL or certificates that are not valid.
 struct ws_replicas *ws_replicas_new(struct loop *loop, const struct ws_replicas_config *config, struct err *err);
-void ws_replicas_free(struct ws_replicas *r);      // removes every link; accepts NULL
-void ws_replicas_look_soon(struct ws_replicas *r); // a link that was up is lost: its replica may have gone elsewhere
-void ws_replicas_stop(struct ws_replicas *r);      // looks no more, and neither adds nor removes links
+void ws_replicas_free(struct ws_replicas *r); // removes every link; accepts NULL
+// A link that was up is lost, and its replica may have gone elsewhere; or something else says that there are new
+// replicas.
+void ws_replicas_look_soon(struct ws_replicas *r);
+void ws_replicas_stop(struct ws_replicas *r); // looks no more, and neither adds nor removes links
 
 // The longest time until the next lookup. last_ms: the time before the last lookup. few: links are missing.
 int64_t ws_replicas_wait(int64_t last_ms, int64_t since_loss_ms, bool few, int64_t look_ms);

@@ -33,6 +33,7 @@ static struct ws_request *request_new(struct ws_connection *c)
     arena_init(&r->arena, 0);
     c->request = r;
     ws_connection_known(c);
+    ws_connections_busy(c->server);
     return r;
 }
 

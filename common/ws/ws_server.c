@@ -148,6 +148,10 @@ static void on_sweep(void *ctx)
         struct list *l = list_pop(&server->connections);
         struct ws_connection *c = CONTAINER_OF(l, struct ws_connection, link);
         list_append(&server->connections, l);
+        bool idle = c->is_unix && (!c->session || ws_session_idle(c->session)) && !c->request;
+        server->calm = idle ? server->calm + 1 : 0;
+        if (idle)
+            continue;
         if (c->session)
             ws_session_sweep(c->session);
         else if (c->request)

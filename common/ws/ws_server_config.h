@@ -38,6 +38,9 @@ struct ws_server_config {
     // the limit for a request to come in, and for an answer or waiting data while the peer takes no byte of it. All of
     // an answer may take 180 times as long. 0 = 20 s
     int64_t ping_ms;
+    // Whether somebody waits for the peer. On a Unix socket, a session is only pinged then, or while data waits to be
+    // sent: the kernel reports the end of the peer's process. NULL = never
+    bool (*waits)(void *ctx, const struct ws_session *s);
 
     // Decides about an upgrade. 0: accepted, on_close follows in any case. Negative: refused; the client gets
     // err->http_status (403 if 0) and err->msg. If the decision takes longer: accept, pause, and later close with 1008.

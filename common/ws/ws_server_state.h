@@ -41,6 +41,7 @@ struct ws_server {
     struct loop_hook *hook;
     struct loop_timer *sweep;
     uint64_t sweep_due;
+    uint64_t calm;            // connections in a row that were swept and need no sweep
     unsigned woken;           // how often libwebsockets was woken for data that it holds, and reported nothing since
     struct loop_timer *again; // it is woken once more
     struct quota *quota, *bodies;

@@ -84,6 +84,7 @@ static int queued(struct ws_session *s, int r)
 {
     if (r == 0) {
         ws_queue_drained(&s->queue); // notes the high mark
+        ws_connections_busy(s->connection->server);
         wake(s);
     }
     return r;
@@ -139,6 +140,7 @@ void ws_session_pause(struct ws_session *s)
     s->paused = true;
     bool first = list_empty(&s->connection->server->paused);
     list_append(&s->connection->server->paused, &s->pause);
+    ws_connections_busy(s->connection->server);
     if (first)
         ws_connections_sweep_next(s->connection->server); // a client whose data we do not read gets pongs often
     listen_or_not(s);
@@ -177,6 +179,7 @@ void ws_session_wake(struct ws_session *s)
 {
     bool brief = ws_queue_bytes(&s->queue) <= DIRECT_MAX;
     ws_queue_drained(&s->queue); // notes the high mark
+    ws_connections_busy(s->connection->server);
     if (!brief || s->asked || s->closing || !s->open || lws_partial_buffered(s->connection->wsi))
         wake(s);
     else if (ws_session_writable(s) < 0)
@@ -250,6 +253,7 @@ static void on_data(struct ws_session *s, bool text, const char *data, size_t le
 {
     struct ws_server *server = s->connection->server;
     server->counters.bytes_in += len;
+    ws_connections_busy(server);
     if (s->closing)
         return;
     if (!s->in_message) {
@@ -525,6 +529,15 @@ static void sweep_paused(struct ws_session *s)
 static bool has_unread(const struct ws_session *s)
 {
     return poll(&(struct pollfd){.fd = s->connection->fd, .events = POLLIN}, 1, 0) > 0;
+}
+
+bool ws_session_idle(const struct ws_session *s)
+{
+    const struct ws_server_config *config = &s->connection->server->config;
+    if (!s->open || s->closing)
+        return true;
+    return !s->paused && !ws_queue_bytes(&s->queue) && !lws_partial_buffered(s->connection->wsi) &&
+           !(config->waits && config->waits(config->ctx, s));
 }
 
 void ws_session_sweep(struct ws_session *s)

@@ -46,5 +46,6 @@ void ws_session_glued(struct ws_session *s);
 int ws_session_writable(struct ws_session *s);
 int ws_session_peer_closes(struct ws_session *s, const unsigned char *payload, size_t len);
 void ws_sessions_show_life(struct ws_server *server);
-void ws_session_end(struct ws_session *s); // tells the owner, frees
+void ws_session_end(struct ws_session *s);        // tells the owner, frees
+bool ws_session_idle(const struct ws_session *s); // nothing waits to be sent, and nobody waits for the peer
 void ws_session_sweep(struct ws_session *s);

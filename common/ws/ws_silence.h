@@ -10,6 +10,8 @@
 // it can report nothing, and the sum of both times passes until this is known.
 enum { WS_SILENCE_PING_MS = 1000, WS_SILENCE_PONG_MS = 4000 };
 
+#define WS_SILENCE_NEVER_MS (INT64_MAX / 2) // as ping_ms: a ping only while somebody waits
+
 struct ws_silence {
     int64_t ping_ms, pong_ms; // while nobody waits, and upper limits
     int64_t heard_ms, pinged_ms;

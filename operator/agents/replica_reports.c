@@ -119,6 +119,8 @@ int replica_reports_join(struct replica_reports *s, const char *name, struct rep
     g->since_ms = g->heard_ms = mono_ms(s);
     list_append(&s->replicas, &g->link);
     s->n_replicas++;
+    if (s->config.joined)
+        s->config.joined(s->config.ctx);
     return 0;
 }
 

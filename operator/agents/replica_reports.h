@@ -25,6 +25,7 @@ struct replica_reports_config {
     // here but what asks.
     void (*agent)(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared);
     void (*ranks)(void *ctx, const char *group_uid);
+    void (*joined)(void *ctx); // a replica has connected; may be NULL
     void *ctx;
 };
 

@@ -412,6 +412,13 @@ void connection_drained(void *gateway, struct ws_session *ws)
     connection_go_if_done(c);
 }
 
+bool connection_waits(void *gateway, const struct ws_session *ws)
+{
+    const struct connection *c = ws_session_user(ws);
+    (void)gateway;
+    return connection_in_body(c) || (c->role && c->role->awaited && c->role->awaited(c));
+}
+
 void connection_wait(struct connection *c)
 {
     c->state = CONNECTION_WAITING;

@@ -37,7 +37,8 @@ struct role {
     void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
     void (*changed)(struct connection *c, struct peer *p); // by the router; NULL = it does not know it
     void (*end)(struct connection *c);
-    bool (*idle)(const struct connection *c); // it waits for no answer; NULL = it is there for others, who may
+    bool (*idle)(const struct connection *c);    // it waits for no answer; NULL = it is there for others, who may
+    bool (*awaited)(const struct connection *c); // somebody waits for its answer; NULL = never
 };
 
 // The first record. Negative: the peer broke the protocol; 0 also where it was refused.
@@ -86,6 +87,7 @@ void connection_data(void *gateway, struct ws_session *ws, const char *data, siz
 char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room);
 void connection_message(void *gateway, struct ws_session *ws, const struct ws_message *m);
 void connection_drained(void *gateway, struct ws_session *ws);
+bool connection_waits(void *gateway, const struct ws_session *ws);
 void connection_closed(void *gateway, struct ws_session *ws, unsigned code, const char *reason); // frees it
 
 // For the roles. The connection goes on with what is unread, if there was anything. `quota` pays for what has come in

@@ -194,6 +194,7 @@ static struct ws_server *start_server(struct gateway *g, struct err *err)
         .quota = g->router.bytes, // one budget for what comes in, what waits and what goes out
         .max_body = c->max_post,
         .ping_ms = c->ping_ms,
+        .waits = connection_waits,
         .on_upgrade = greeting_upgrade,
         .on_open = greeting_open,
         .on_data = connection_data,

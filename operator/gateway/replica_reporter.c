@@ -19,9 +19,11 @@
 
 enum {
     DEBOUNCE_MS = 200,
+    LOOK_MS = 2 * 60 * 1000, // a new replica connects to this one, which then looks at once
     RETRY_FIRST_MS = 500,
     RETRY_MAX_MS = 5000,
     REFUSED_MAX_MS = 60 * 1000,
+    PING_MS = 10 * 1000, // the kernel sends no keepalive while a heartbeat waits for its acknowledgement
     NEWS_BYTES = REPLICA_REPORT_BODY_MAX / 4, // after so many a record has enough; one more group fits in any case
     BODY_MAX = 64 * 1024,
     QUEUE_MAX = 16 * 1024 * 1024,
@@ -274,6 +276,7 @@ static void dial(void *ctx)
                                             .subprotocols = RECORD_SUBPROTOCOL,
                                             .tls = ws_replicas_tls(k->reporter->replicas),
                                             .server_name = ws_replicas_host(k->reporter->replicas),
+                                            .ping_ms = PING_MS,
                                             .max_message = BODY_MAX,
                                             .max_queue = QUEUE_MAX,
                                             .on_open = on_open,
@@ -339,6 +342,7 @@ struct replica_reporter *replica_reporter_new(const struct replica_reporter_conf
     l->replicas = ws_replicas_new(config->loop,
                                   &(struct ws_replicas_config){.url = config->url,
                                                                .ca_pem = config->ca_pem,
+                                                               .look_ms = LOOK_MS,
                                                                .patient = true,
                                                                .add = add_link,
                                                                .up = link_is_up,
@@ -362,6 +366,12 @@ void replica_reporter_free(struct replica_reporter *l)
     free(l->instance);
     free(l->proof);
     free(l);
+}
+
+void replica_reporter_look(struct replica_reporter *l)
+{
+    if (l)
+        ws_replicas_look_soon(l->replicas);
 }
 
 static void note(struct replica_reporter *l, const char *pod_uid, const char *group_uid)

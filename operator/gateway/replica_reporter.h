@@ -26,6 +26,7 @@ struct replica_reporter_config {
 struct replica_reporter *replica_reporter_new(const struct replica_reporter_config *config,
                                               struct err *err); // strings are copied; ERR_INVALID
 void replica_reporter_free(struct replica_reporter *l);         // accepts NULL
+void replica_reporter_look(struct replica_reporter *l);         // a replica has connected, and may be new; accepts NULL
 // Something may have changed; it is looked at, and told, a moment later. May be called from inside of callbacks.
 void replica_reporter_agent(struct replica_reporter *l, const char *pod_uid);
 void replica_reporter_group(struct replica_reporter *l, const char *group_uid);

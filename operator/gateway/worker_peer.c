@@ -196,8 +196,18 @@ static void worker_end(struct connection *c)
     free(w);
 }
 
-static const struct role role = {
-    .name = "worker", .pieces = true, .record = worker_record, .changed = worker_changed, .end = worker_end};
+static bool worker_awaited(const struct connection *c)
+{
+    const struct worker *w = c->self;
+    return w->member->n_pending > 0;
+}
+
+static const struct role role = {.name = "worker",
+                                 .pieces = true,
+                                 .record = worker_record,
+                                 .changed = worker_changed,
+                                 .end = worker_end,
+                                 .awaited = worker_awaited};
 
 // Getting in
 

@@ -178,6 +178,12 @@ static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, co
         wake(b, ns, owner);
 }
 
+static void on_replica_joined(void *ctx)
+{
+    const struct binding *b = ctx;
+    replica_reporter_look(b->reporter);
+}
+
 static void on_ranks_reported(void *ctx, const char *group_uid)
 {
     struct binding *b = ctx;
@@ -431,8 +437,11 @@ struct binding *binding_new(const struct binding_options *o, struct err *err)
         .gpus = on_gpus,
         .ctx = b,
     });
-    b->reports = replica_reports_new(&(struct replica_reports_config){
-        .clock = loop_clock(o->loop), .agent = on_agent_reported, .ranks = on_ranks_reported, .ctx = b});
+    b->reports = replica_reports_new(&(struct replica_reports_config){.clock = loop_clock(o->loop),
+                                                                      .agent = on_agent_reported,
+                                                                      .ranks = on_ranks_reported,
+                                                                      .joined = on_replica_joined,
+                                                                      .ctx = b});
     snprintf(b->instance, sizeof b->instance, "%016" PRIx64, o->seed);
     b->identity = start_identity(b);
     b->secret = object_watch_new(o->loop, o->client,

@@ -19,6 +19,7 @@ enum {
     TOKEN_MAX = 16 * 1024,
     BODY_MAX = 8 * 1024 * 1024, // of a command; environments of many ranks
     QUEUE_MAX = 16 * 1024 * 1024,
+    PING_MS = 10 * 1000, // the kernel sends no keepalive while a heartbeat waits for its acknowledgement
 };
 
 struct connection {
@@ -279,6 +280,7 @@ static int open_client(struct connection *c, struct err *err)
                                             .n_headers = token ? 1 : 0,
                                             .tls = c->config.tls,
                                             .server_name = c->config.server_name,
+                                            .ping_ms = PING_MS,
                                             .max_message = BODY_MAX,
                                             .max_queue = QUEUE_MAX,
                                             .on_open = on_open,

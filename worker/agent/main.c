@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { EXIT_CANNOT = 1, TURN_MS = 60 * 1000, GOODBYE_MS = 1000 };
+enum { EXIT_CANNOT = 1, TURN_MS = 24 * 3600 * 1000, GOODBYE_MS = 1000 };
 
 struct program {
     const struct options *options;

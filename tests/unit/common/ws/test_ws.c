@@ -336,6 +336,37 @@ static void a_silent_session_is_asked_and_then_given_up(void **state)
     assert_int_equal(ws_server_counters(f.server)->silent, 1);
 }
 
+static bool awaited;
+
+static bool waits(void *ctx, const struct ws_session *s)
+{
+    (void)ctx, (void)s;
+    return awaited;
+}
+
+static void a_session_of_this_host_is_asked_only_while_somebody_waits(void **state)
+{
+    char address[64];
+    (void)state;
+    awaited = false;
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-ws-%d.sock", (int)getpid());
+    ws_peer_stop(&p);
+    ws_fixture_stop(&f);
+    ws_fixture_start(&f, &(struct ws_server_config){.ping_ms = 40, .waits = waits});
+    ws_fixture_listen(&f, address, false);
+    open_peer(NULL);
+    echo_both_kinds();
+    ws_client_pause(p.client); // it answers no ping
+    for (int i = 0; i < 100; i++)
+        loop_run_once(f.loop, 5);
+    assert_false(seen("close"));
+    awaited = true;
+    struct err err = ERR_INIT;
+    assert_int_equal(ws_session_message(f.session, true, "a question", 10, &err), 0);
+    WS_UNTIL(&f, seen("close 1006"));
+    assert_int_equal(ws_server_counters(f.server)->silent, 1);
+}
+
 // It is not listened to, so it cannot be heard; whether it takes what waits for it can be seen.
 // Its pings are not read; it would take the server for dead.
 static void a_server_that_does_not_listen_shows_that_it_is_there(void **state)
@@ -564,6 +595,7 @@ int main(void)
         T(the_server_tells_when_a_session_has_drained),
         T(records_are_batched_and_arrive),
         T(a_silent_session_is_asked_and_then_given_up),
+        T(a_session_of_this_host_is_asked_only_while_somebody_waits),
         T(a_server_that_does_not_listen_shows_that_it_is_there),
         T(a_paused_session_that_takes_nothing_is_given_up),
         T(connections_over_the_cap_are_turned_away),

@@ -6,6 +6,8 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/frame.h"
+#include "common/ws/ws_client_config.h"
+#include "common/ws/ws_silence.h"
 #include "tests/unit/support/patience.h"
 
 #include <setjmp.h>
@@ -316,6 +318,21 @@ static void silence_is_asked_about_and_then_given_up(void **state)
     assert_non_null(strstr(close_err.msg, "no answer to a ping"));
 }
 
+static int64_t default_ping_ms(const char *to)
+{
+    struct ws_client_config config = ws_client_config_copy(&(struct ws_client_config){.address = to});
+    int64_t ms = config.ping_ms;
+    ws_client_config_done(&config);
+    return ms;
+}
+
+static void a_server_on_the_same_host_is_not_asked_while_nobody_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(default_ping_ms("unix:/run/socket"), WS_SILENCE_NEVER_MS);
+    assert_int_equal(default_ping_ms("operator:9443"), 60000);
+}
+
 static void a_slow_turn_of_our_own_is_not_the_peers_silence(void **state)
 {
     (void)state;
@@ -493,6 +510,7 @@ int main(void)
         T(a_peer_that_was_refused_and_goes_on_is_left),
         T(a_ping_is_answered),
         T(silence_is_asked_about_and_then_given_up),
+        T(a_server_on_the_same_host_is_not_asked_while_nobody_waits),
         T(a_slow_turn_of_our_own_is_not_the_peers_silence),
         T(the_close_of_a_server_is_answered),
         T(a_close_without_a_code_is_answered_without_one),

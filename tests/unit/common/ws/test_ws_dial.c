@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,6 +118,26 @@ static void the_first_that_listens_is_taken(void **state)
     assert_false(ws_dial_tried(dial, 1));
 }
 
+static int option(int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof value;
+    assert_int_equal(getsockopt(connected, level, name, &value, &len), 0);
+    return value;
+}
+
+static void the_kernel_finds_a_dead_host(void **state)
+{
+    (void)state;
+    listens(0);
+    race(1);
+    assert_true(connected >= 0);
+    assert_int_equal(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+    assert_int_equal(option(IPPROTO_TCP, TCP_KEEPIDLE), WS_DIAL_KEEPALIVE_IDLE_S);
+    assert_int_equal(option(IPPROTO_TCP, TCP_KEEPINTVL), WS_DIAL_KEEPALIVE_EVERY_S);
+    assert_int_equal(option(IPPROTO_TCP, TCP_KEEPCNT), WS_DIAL_KEEPALIVE_PROBES);
+}
+
 static void behind_those_that_refuse(void **state)
 {
     (void)state;
@@ -176,8 +197,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(the_first_that_listens_is_taken), T(behind_those_that_refuse),     T(beside_those_that_say_nothing),
-        T(where_all_refuse_it_fails),       T(it_does_not_wait_for_silence), T(it_may_be_ended_at_any_time),
+        T(the_first_that_listens_is_taken), T(the_kernel_finds_a_dead_host), T(behind_those_that_refuse),
+        T(beside_those_that_say_nothing),   T(where_all_refuse_it_fails),    T(it_does_not_wait_for_silence),
+        T(it_may_be_ended_at_any_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

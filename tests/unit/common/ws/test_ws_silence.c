@@ -26,6 +26,18 @@ static void who_waits_for_nothing_pings_after_a_long_silence(void **state)
     assert_int_equal(ws_silence_ask(&s, 20000, false, &again), WS_SILENCE_DEAD);
 }
 
+static void who_is_never_to_ping_pings_once_somebody_waits(void **state)
+{
+    struct ws_silence s = {.ping_ms = WS_SILENCE_NEVER_MS, .pong_ms = 10000};
+    const int64_t day = 24 * 3600 * 1000;
+    (void)state;
+    assert_int_equal(ws_silence_ask(&s, day, false, &again), WS_SILENCE_FINE);
+    assert_true(again > 365 * day);
+    assert_true(ws_silence_sent(&s));
+    assert_int_equal(ws_silence_ask(&s, day, true, &again), WS_SILENCE_PING);
+    assert_int_equal(ws_silence_ask(&s, day + WS_SILENCE_PONG_MS, true, &again), WS_SILENCE_DEAD);
+}
+
 static void who_waits_pings_soon(void **state)
 {
     struct ws_silence s = heard_at_0();
@@ -79,6 +91,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_waits_for_nothing_pings_after_a_long_silence),
+        cmocka_unit_test(who_is_never_to_ping_pings_once_somebody_waits),
         cmocka_unit_test(who_waits_pings_soon),
         cmocka_unit_test(a_peer_that_is_heard_is_not_dead),
         cmocka_unit_test(the_first_call_after_a_rest_asks_anew),

@@ -32,6 +32,14 @@ static void on_ranks(void *ctx, const char *group_uid)
     buf_printf(&told, "ranks of %s\n", group_uid);
 }
 
+static unsigned joined;
+
+static void on_joined(void *ctx)
+{
+    (void)ctx;
+    joined++;
+}
+
 static struct reporting_replica *join(const char *name)
 {
     struct reporting_replica *g = NULL;
@@ -45,8 +53,9 @@ static int setup(void **state)
     (void)state;
     clock_fake_init(&fake, 1000, 500 * 1000);
     told = BUF_INIT(1 << 20);
-    all = replica_reports_new(
-        &(struct replica_reports_config){.clock = &fake.clock, .agent = on_agent, .ranks = on_ranks});
+    joined = 0;
+    all = replica_reports_new(&(struct replica_reports_config){
+        .clock = &fake.clock, .agent = on_agent, .ranks = on_ranks, .joined = on_joined});
     one = join("one");
     two = join("two");
     return 0;
@@ -79,6 +88,12 @@ static void is_told(const char *what)
 {
     assert_string_equal(buf_str(&told), what);
     told.len = 0;
+}
+
+static void a_replica_that_connects_is_news(void **state)
+{
+    (void)state;
+    assert_int_equal(joined, 2);
 }
 
 static void an_agent_is_seen_until_the_replica_says_that_it_has_gone(void **state)
@@ -225,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(a_replica_that_connects_is_news),
         TEST(an_agent_is_seen_until_the_replica_says_that_it_has_gone),
         TEST(what_a_replica_said_goes_with_its_connection),
         TEST(the_whole_replaces_all_that_was_said_before),

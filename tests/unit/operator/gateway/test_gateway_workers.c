@@ -229,7 +229,8 @@ static void start_worker(uint32_t attempt, uint32_t rank)
 {
     char ticket[256], env[6][320], connect[160];
     gateway_fixture_ticket(ticket, GATEWAY_UID, attempt, rank, 0);
-    snprintf(connect, sizeof connect, "ws://%s/v1/connect", f.address);
+    bool is_unix = str_starts(f.address, "unix:");
+    snprintf(connect, sizeof connect, is_unix ? "%s" : "ws://%s/v1/connect", f.address);
     snprintf(env[0], sizeof env[0], "RANK=%u", rank);
     snprintf(env[1], sizeof env[1], "WORLD_SIZE=%d", RANKS);
     snprintf(env[2], sizeof env[2], "CADRE_TICKET=%s", ticket);
@@ -286,14 +287,13 @@ static void test_real_processes(void **state)
 
 // Stopped as by a debugger or a frozen cgroup: its kernel goes on taking bytes, nobody reads them. Its calls fail, and
 // when it goes on it is as if it had come back.
-static void test_real_process_that_is_stopped(void **state)
+static void stop_a_real_process(const char *address)
 {
     const struct gateway_config limits = {.ping_ms = 500, .exit_wait_ms = 20};
     struct gateway_peer p;
     int status = 0;
-    (void)state;
     gateway_fixture_stop(&f);
-    gateway_fixture_start(&f, &limits, NULL);
+    gateway_fixture_start(&f, &limits, address);
     gateway_fixture_group(&f, 1, 1, NULL);
     start_worker(1, 0);
     gateway_client(&p, &f);
@@ -310,6 +310,15 @@ static void test_real_process_that_is_stopped(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 3 - "));
     assert_int_equal(end_worker(0, SIGTERM), 0);
     gateway_peer_hang_up(&p);
+}
+
+static void test_real_process_that_is_stopped(void **state)
+{
+    char address[64];
+    (void)state;
+    stop_a_real_process(NULL);
+    snprintf(address, sizeof address, "unix:/tmp/cadre-test-workers-%d.sock", (int)getpid());
+    stop_a_real_process(address);
 }
 
 // It is there before the watch has told of its group: it dials until it is let in.
