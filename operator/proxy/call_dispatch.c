@@ -7,7 +7,6 @@
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/ranking.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
@@ -54,25 +53,11 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
-    if (c->args.refs)
+    if (c->refs)
         h.flags |= RECORD_REFS;
     if (c->session->code && m->takes_code)
         h.flags |= RECORD_CODE;
-    struct call_slot *slot = &c->slots[c->n];
-    *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, &m->peer.out->queue, &h, parts, n, err)
-            : copied ? record_stream_copy(&slot->args, &m->peer.out->queue, &h, copied->data, copied->len, err)
-                     : record_stream_push(&slot->args, &m->peer.out->queue, &h, parts, n, err);
-    if (r < 0)
-        return r;
-    c->n++;
-    list_append(&m->pending, &slot->pending);
-    m->n_pending++;
-    member_lane(m, c->req.lane)->n_pending++;
-    ranking_changed(c->group->ranking, m);
-    c->left++;
-    peer_changed(&m->peer);
-    return 0;
+    return call_slot_begin(c, m, &h, parts, n, copied, err);
 }
 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
@@ -169,7 +154,7 @@ static int send_args(struct call *c, const struct call_body *body, const struct 
     if (delivery_is_plain(c, parts))
         return send_body(c, body, err);
     int r = delivery_make(c, body, parts, &d, err);
-    c->args.refs = d.refs;
+    c->refs = d.refs;
     if (r == 0 && !d.whole)
         r = send_split(c, &d.split, body->len, err);
     else if (r == 0)
@@ -250,8 +235,8 @@ void call_submit(struct call *c, const struct call_body *body)
 }
 
 // All get the head of the call, then each rank the head of its own document, then the values that have come.
-static int send_split_stream(struct call *c, const struct call_body *body, const struct record_call *parts,
-                             struct err *err)
+static int send_split_stream(struct call *c, const struct split_stream *s, const struct call_body *body,
+                             const struct record_call *parts, struct err *err)
 {
     struct blob *shared = body_keep(body, c->quota);
     int r = 0;
@@ -259,15 +244,15 @@ static int send_split_stream(struct call *c, const struct call_body *body, const
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
     size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++)
-        r = check_room(c, i, head + split_stream_head(c, i).len, err);
+        r = check_room(c, i, head + split_stream_head(s, c, i).len, err);
     while (c->n < c->req.world && r == 0) {
-        const struct record_part one[] = {{shared, at, head}, split_stream_head(c, c->n)};
+        const struct record_part one[] = {{shared, at, head}, split_stream_head(s, c, c->n)};
         r = send_next(c, one, ARRAY_LEN(one), NULL, err);
     }
-    const struct record_part rest = {shared, at + head + split_stream_head_len(c),
-                                     parts->args_len - split_stream_head_len(c)};
+    size_t read = head + split_stream_head_len(s);
+    const struct call_body rest = {shared->data + at + read, body->len - read, shared};
     if (r == 0)
-        r = split_stream_take(c, &rest, err);
+        r = args_piece(c, &rest, false, err);
     blob_unref(shared);
     return r;
 }
@@ -276,8 +261,9 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 {
     name_stats(c);
     set_out(c, CALL_STREAMING, first->len);
-    return c->args.split ? send_split_stream(c, first, parts, err)
-                         : send_same(c, first, c->req.single ? 1 : c->req.world, err);
+    const struct split_stream *split = args_split(c);
+    return split ? send_split_stream(c, split, first, parts, err)
+                 : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
 // JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
@@ -375,9 +361,8 @@ static bool begin_stream(struct call *c, const struct call_body *first)
 static void take_plan(struct call *c, struct call_start *start)
 {
     dispatch_plan_free(c->plan);
-    split_stream_free(c->args.split);
     c->plan = TAKE_PTR(start->plan);
-    c->args.split = TAKE_PTR(start->split);
+    args_split_by(c, TAKE_PTR(start->split));
 }
 
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
@@ -399,23 +384,22 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
 // Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
 static bool suffices(struct call *c, struct call_start *ret)
 {
+    if (delivery_awaited(c))
+        return false;
     for (bool planned = false; !planned;) {
-        int r = delivery_awaited(c) ? 0 : args_fetch(c, &ret->err);
+        size_t want;
+        int r = args_fetch(c, &ret->err);
         if (r < 0)
             ret->verdict = r;
-        if (r < 0 || !c->args.partial) // an error, or all of it is there
+        if (r < 0 || !args_parked(c)) // an error, or all of it is there
             return true;
-        if (r > 0)
-            tenant_look_again(c->tenant, c->group);
-        if (r > 0 || delivery_awaited(c))
+        if (r == 0)
             return false;
-        if (c->args.body->len < c->args.want) {
-            args_pause(c, false);
-            return false;
-        }
-        struct call_body here = {c->args.body->data, c->args.body->len, c->args.body, NULL, 0, false};
-        here.next = args_peek(c, &here.next_len, &here.next_last);
-        planned = plan(c->session, c->group, c, &c->req, &here, ret, &c->args.want);
+        const struct call_body here = args_body(c);
+        planned = plan(c->session, c->group, c, &c->req, &here, ret, &want);
+        if (!planned && !want)
+            want = SIZE_MAX;
+        args_want(c, want);
         if (!planned || ret->verdict < 0 || ret->prepare)
             call_start_forget(ret);
         if (ret->prepare) {
@@ -423,9 +407,7 @@ static bool suffices(struct call *c, struct call_start *ret)
             delivery_prepare_head(c);
             return false;
         }
-        if (!planned && !c->args.want)
-            c->args.want = SIZE_MAX;
-        if (!planned && c->args.want == here.len) { // whatever comes next
+        if (!planned && want == here.len) { // whatever comes next
             args_pause(c, false);
             return false;
         }
@@ -444,14 +426,12 @@ static void pass_parked(struct call *c)
 
 static void send_kept(struct call *c)
 {
+    bool parked = args_parked(c);
     const struct call_body body = args_take(c);
-    if (!c->args.partial) {
+    if (!parked)
         send_call(c, &body);
-    } else {
-        c->args.partial = false;
-        if (begin_stream(c, &body))
-            pass_parked(c);
-    }
+    else if (begin_stream(c, &body))
+        pass_parked(c);
     blob_unref(body.blob);
 }
 
@@ -461,7 +441,7 @@ static bool is_ready(struct call *c)
     if (delivery_awaited(c))
         return false;
     const struct call_body body = args_body(c);
-    if (c->args.partial || !delivery_is_long(c, &body))
+    if (args_parked(c) || !delivery_is_long(c, &body))
         return true;
     delivery_prepare(c);
     return !delivery_awaited(c);
@@ -481,11 +461,11 @@ static void call_resubmit(struct call *c)
         refuse_waiting(c);
         return;
     }
-    if (start.verdict == VERDICT_WAIT && c->args.partial)
+    if (start.verdict == VERDICT_WAIT && args_parked(c))
         args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (start.verdict >= 0 && c->args.partial && !suffices(c, &start))
+    if (start.verdict >= 0 && args_parked(c) && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
         call_fail_err(c, &start.err);
@@ -497,7 +477,7 @@ static void call_resubmit(struct call *c)
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
-        if (c->args.partial)
+        if (args_parked(c))
             args_pause(c, true);
         queue_task(c);
         return;

@@ -24,7 +24,7 @@ static void call_abort(struct call *c)
 void call_settle(struct call *c)
 {
     call_abort(c);
-    call_parks(c, 0);
+    answer_parks(c, 0);
     args_done(c);
     delivery_forget(c);
     call_become(c, CALL_ANSWERED);
@@ -82,25 +82,13 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
     call_fail(c, &f);
 }
 
-// A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
-static bool withdraw(struct call_slot *slot)
-{
-    struct call *c = slot->call;
-    if (!record_stream_withdraw(&slot->args))
-        return false;
-    c->stat.failed = true;
-    stats_end(&c->stat); // the rank has not answered
-    slot->unsent = true;
-    call_slot_ends(slot);
-    return true;
-}
-
-// Ranks that have it are told, however full their queues are; they answer all the same.
+// Ranks that have it are told, however full their queues are; they answer all the same. A rank that does not read has
+// the call in its queue still: there it is taken out again, and does not run.
 static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see args_abort()
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_slot_withdraw(&c->slots[i])) // see args_abort()
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -141,8 +129,7 @@ static void name_late_ranks(const struct call *c, struct failure_late *late, str
 // What it has waited for in vain.
 static void explain_lateness(struct call *c, struct failure_late *late, struct buf *out)
 {
-    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
-    switch (args_missing ? CALL_STREAMING : c->state) {
+    switch (args_missing(c) ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
         buf_puts(out, "its arguments have not arrived completely");
         break;

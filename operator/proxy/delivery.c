@@ -109,8 +109,7 @@ void delivery_done(struct delivery *d)
 
 bool delivery_is_plain(const struct call *c, const struct record_call *parts)
 {
-    return !c->args.preparation && dispatch_plan_is_whole(&c->req, c->plan) &&
-           !ref_mentioned(parts->args, parts->args_len);
+    return !c->preparation && dispatch_plan_is_whole(&c->req, c->plan) && !ref_mentioned(parts->args, parts->args_len);
 }
 
 // Long ones
@@ -171,7 +170,7 @@ static int plan(const struct call *c, const struct call_body *body, struct dispa
 
 static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool head)
 {
-    const struct preparation *p = c->args.preparation;
+    const struct preparation *p = c->preparation;
     struct order now;
     if (!p || !p->ready || p->head != head)
         return false;
@@ -225,7 +224,7 @@ static void prepare(struct call *c, bool head)
     p->order.split.group = p->group;
     dispatch_plan_free(d);
     blob_ref(body.blob);
-    c->args.preparation = p;
+    c->preparation = p;
     job_begin(&p->job, c->tenant);
 }
 
@@ -249,7 +248,7 @@ int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_str
     *ret = NULL;
     if (!is_ready(c, d, true))
         return 0;
-    struct preparation *p = c->args.preparation;
+    struct preparation *p = c->preparation;
     *ret = TAKE_PTR(p->stream);
     *err = p->err;
     delivery_forget(c);
@@ -260,12 +259,12 @@ int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_str
 
 bool delivery_awaited(const struct call *c)
 {
-    return c->args.preparation && !c->args.preparation->ready;
+    return c->preparation && !c->preparation->ready;
 }
 
 void delivery_forget(struct call *c)
 {
-    struct preparation *p = TAKE_PTR(c->args.preparation);
+    struct preparation *p = TAKE_PTR(c->preparation);
     if (!p)
         return;
     p->call = NULL;
@@ -278,7 +277,7 @@ int delivery_make(struct call *c, const struct call_body *body, const struct rec
 {
     struct order o;
     if (is_ready(c, c->plan, false)) {
-        struct preparation *p = c->args.preparation;
+        struct preparation *p = c->preparation;
         *ret = p->result;
         p->result = (struct delivery){0};
         *err = p->err;

@@ -49,9 +49,7 @@ struct join {
 
 static struct source *source_of(const struct call *c, uint32_t rank)
 {
-    return c->answer.join && c->answer.join->index[rank] != UINT32_MAX
-               ? &c->answer.join->sources[c->answer.join->index[rank]]
-               : NULL;
+    return c->join && c->join->index[rank] != UINT32_MAX ? &c->join->sources[c->join->index[rank]] : NULL;
 }
 
 static int no_room(const struct join *j, struct err *err)
@@ -223,9 +221,9 @@ static int check_length(const struct source *s, bool last, struct err *err)
 
 void join_open(struct call *c)
 {
-    if (c->answer.join)
+    if (c->join)
         return;
-    c->answer.join = join_new(c);
+    c->join = join_new(c);
     if (list_empty(&c->flowing)) // it goes on with what the client reads
         list_append(&c->router->flowing, &c->flowing);
 }
@@ -235,7 +233,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
     join_open(c);
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     struct source *s = source_of(c, rank);
     bool first = !s->begun;
     push(s, part);
@@ -286,13 +284,13 @@ static int make_whole(struct join *j, struct err *err)
 
 static int send(struct call *c, const struct record_part *part, struct err *err)
 {
-    bool first = c->answer.join->part == 0 && c->answer.join->part_sent == 0;
-    return call_answer_part(c, RECORD_GROUP, part, first, err);
+    bool first = c->join->part == 0 && c->join->part_sent == 0;
+    return answer_part(c, RECORD_GROUP, part, first, err);
 }
 
 static bool all_begun(const struct call *c)
 {
-    const struct join *j = c->answer.join;
+    const struct join *j = c->join;
     uint32_t n = j->begun;
     for (uint32_t i = 0; i < j->n; i++) // what is there whole has answered
         n += !j->sources[i].begun && !c->slots[c->plan->d.keep[i]].member;
@@ -348,7 +346,7 @@ static size_t take_whole(const struct call *c, struct join *j)
         s->rank = d->d.keep[i];
         s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
         if (!s->begun) {
-            const struct record_part part = call_slot_result(&c->slots[s->rank]);
+            const struct record_part part = answer_result(&c->slots[s->rank]);
             if (part.len)
                 push(s, &part);
             len += part.len;
@@ -398,7 +396,7 @@ static int go_on(struct join *j, struct err *err)
 // The next stretch, or what there is of it. 0 = nothing can go before more has come.
 static int send_some(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     const struct scatter_part *p = &j->doc.parts[j->part];
     struct record_part out = {j->own, p->offset, p->len};
     if (p->source != SCATTER_OWN) {
@@ -426,9 +424,9 @@ static int send_some(struct call *c, struct err *err)
 
 static int pump(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     int r = 1;
-    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->answer.stream) <= c->router->config.pause_mark)
+    while (r > 0 && j->part < j->doc.n_parts && answer_waits(c) <= c->router->config.pause_mark)
         r = send_some(c, err);
     for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
         drop_all(&j->sources[i]); // padding
@@ -437,7 +435,7 @@ static int pump(struct call *c, struct err *err)
 
 static int send_whole(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     struct record_part *sources = arena_array(&j->memory, j->n, sizeof *sources);
     for (uint32_t i = 0; i < j->n; i++) {
         const struct source *s = &j->sources[i];
@@ -460,7 +458,7 @@ static size_t all_waits(const struct join *j)
 
 int join_advance(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     int r = j->started || !all_begun(c) ? 0 : start(c, j, err);
     if (r == 0 && j->working && j->over)
         r = go_on(j, err);
@@ -468,7 +466,7 @@ int join_advance(struct call *c, struct err *err)
         r = pump(c, err);
     if (r < 0)
         return r;
-    call_parks(c, all_waits(j));
+    answer_parks(c, all_waits(j));
     if (c->left || !j->started || j->working)
         return JOIN_GOES_ON;
     if (j->whole)
@@ -484,7 +482,7 @@ size_t join_waits(const struct call *c, uint32_t rank)
 
 void join_free(struct call *c)
 {
-    struct join *j = TAKE_PTR(c->answer.join);
+    struct join *j = TAKE_PTR(c->join);
     if (!j)
         return;
     j->unwanted = true;

@@ -56,12 +56,6 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
         send_free(m, part.id, pinned);
 }
 
-static const char *bytes_of(const struct call *c, const struct call_slot *slot)
-{
-    const struct blob *b = slot->blob ? slot->blob : c->answer.gathered;
-    return b && slot->len ? b->data + slot->offset : "";
-}
-
 static struct member *registered(const struct group *g, uint32_t rank)
 {
     return rank < g->world ? g->ranks[rank].member : NULL;
@@ -70,10 +64,10 @@ static struct member *registered(const struct group *g, uint32_t rank)
 void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct call_slot *slot = &c->slots[i];
+        const struct record_part kept = answer_result(&c->slots[i]);
         struct member *m = registered(c->group, c->req.first + i);
-        if (!slot->member && m && slot->len)
-            object_discard(m, bytes_of(c, slot), slot->len, c->req.pin);
+        if (!c->slots[i].member && m && kept.len)
+            object_discard(m, answer_bytes(&kept), kept.len, c->req.pin);
     }
 }
 
@@ -126,10 +120,11 @@ static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, str
     snprintf(ref.uid, sizeof ref.uid, "%s", c->group->uid);
     for (uint32_t i = 0; i < n; i++) {
         const struct call_slot *slot = answer_slot(c, i);
+        const struct record_part kept = answer_result(slot);
         uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
         const struct member *m = registered(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
-        if (!read_kept(bytes_of(c, slot), slot->len, &parts[i]))
+        if (!read_kept(answer_bytes(&kept), kept.len, &parts[i]))
             return err_set(err, ERR_INTERNAL,
                            "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the "
                            "operator?",

@@ -50,26 +50,18 @@ static void collect_all(struct call *c)
 static bool pause_results(struct call *c)
 {
     bool paused = false;
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        bool passes = slot->passes && slot->member;
-        size_t waits = !passes          ? 0
-                       : c->answer.join ? join_waits(c, slot->member->rank)
-                                        : record_stream_waits(&c->answer.stream);
-        if (passes && call_turns(c, slot->paused, waits))
-            answer_pause(slot, !slot->paused);
-        paused = paused || slot->paused;
-    }
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->slots[i].passes)
+            paused |= answer_flow(&c->slots[i], c->join ? join_waits(c, c->req.first + i) : answer_waits(c));
     return paused;
 }
 
 void call_flow(struct call *c)
 {
-    if (c->answer.join && !advance(c))
+    if (c->join && !advance(c))
         return;
-    args_flow(c);
-    bool paused = pause_results(c);
-    if (!paused && !c->args.paused && !c->answer.join)
+    bool args_paused = args_flow(c), paused = pause_results(c) || args_paused;
+    if (!paused && !c->join)
         list_remove(&c->flowing);
     else if (list_empty(&c->flowing))
         list_append(&c->router->flowing, &c->flowing);
@@ -77,7 +69,7 @@ void call_flow(struct call *c)
 
 static void collect_more(struct call *c)
 {
-    if (c->answer.join)
+    if (c->join)
         (void)advance(c);
     else if (c->left == 0)
         collect_all(c);
@@ -233,10 +225,7 @@ static int take_result(struct call_slot *slot, const struct call_body *piece, bo
     struct call *c = slot->call;
     if (!c->req.single)
         return join(slot, piece, first, last, err);
-    int r = piece->len ? answer_pass(c, slot->member->rank, piece, first, err) : 0;
-    if (r == 0 && last)
-        record_stream_end(&c->answer.stream);
-    return r;
+    return answer_pass(c, slot->member->rank, piece, first, last, err);
 }
 
 bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)

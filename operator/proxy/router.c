@@ -97,10 +97,8 @@ void router_done(struct router *r)
 // What still lies in its queue it never got.
 static void note_unsent(struct member *m)
 {
-    LIST_FOREACH(l, &m->pending) {
-        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        slot->unsent = slot->unsent || record_stream_unsent(&slot->args);
-    }
+    LIST_FOREACH(l, &m->pending)
+        call_slot_note_unsent(CONTAINER_OF(l, struct call_slot, pending));
 }
 
 static const char *may_have_run(const struct call_slot *slot)
@@ -483,7 +481,7 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
     if (!slot)
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
-    if (slot->args.item && !slot->args.whole)
+    if (!call_slot_has_all(slot))
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
     return take_answer(slot, rec);
 }

@@ -365,11 +365,7 @@ static int take_piece(struct session *s, const struct record *rec)
     if (c)
         c->stat.bytes_in += rec->len;
     bool last = !(rec->h.flags & RECORD_MORE), passes = c && c->state == CALL_STREAMING;
-    int r = 0;
-    if (passes)
-        r = args_pass(c, &body, last, &why);
-    else if (c && c->args.partial)
-        r = args_add(c, &body, last, &why);
+    int r = c ? args_piece(c, &body, last, &why) : 0;
     if (r < 0)
         call_fail_err(c, &why);
     else if (passes)

@@ -43,9 +43,9 @@ static void sort_ranks(const struct dispatch *d, struct split_stream *s)
         s->ranks[next[d->chunk[i]]++] = i;
 }
 
-static int add_to_piece(struct call *c, size_t piece, const struct record_part *part, struct err *err)
+static int add_to_piece(const struct split_stream *s, struct call *c, size_t piece, const struct record_part *part,
+                        struct err *err)
 {
-    const struct split_stream *s = c->args.split;
     int r = 0;
     for (uint32_t i = s->first[piece]; i < s->first[piece + 1] && r == 0; i++)
         r = call_slot_send(&c->slots[s->ranks[i]], part, err);
@@ -85,16 +85,15 @@ static int make_heads(const char *method, struct split_stream *s, struct err *er
     return r;
 }
 
-struct record_part split_stream_head(const struct call *c, uint32_t rank)
+struct record_part split_stream_head(const struct split_stream *s, const struct call *c, uint32_t rank)
 {
-    const struct split_stream *s = c->args.split;
     const size_t *at = &s->heads_at[c->plan->d.chunk[rank]];
     return (struct record_part){s->heads, at[0], at[1] - at[0]};
 }
 
-size_t split_stream_head_len(const struct call *c)
+size_t split_stream_head_len(const struct split_stream *s)
 {
-    return c->args.split->head;
+    return s->head;
 }
 
 // Beginning
@@ -195,23 +194,21 @@ static void keep_last(struct split_stream *s, const struct record_part *part)
     blob_ref(part->blob);
 }
 
-static int add_padding(struct call *c, struct err *err)
+static int add_padding(struct split_stream *s, struct call *c, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct dispatch_plan *d = c->plan;
     int r = 0;
     for (uint32_t i = 0; i < d->d.n_chunks && r == 0; i++)
         for (size_t again = batch_padding(d->rows, d->each, i); again > 0 && r == 0; again--)
             for (size_t k = 0; k < s->n_last && r == 0; k++)
-                r = add_to_piece(c, i, &s->last[k], err);
+                r = add_to_piece(s, c, i, &s->last[k], err);
     drop_last(s);
     return r;
 }
 
 // As much of the part as lies in one piece of one tensor; *part becomes the rest.
-static int take_stretch(struct call *c, struct record_part *part, struct err *err)
+static int take_stretch(struct split_stream *s, struct call *c, struct record_part *part, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct dispatch_plan *d = c->plan;
     const struct safetensors_tensor *t = &s->batch.doc.tensors[s->tensor];
     size_t row = t->len / d->rows, end = t->offset + t->len, piece = (s->at - t->offset) / (row * d->each);
@@ -219,20 +216,19 @@ static int take_stretch(struct call *c, struct record_part *part, struct err *er
     if (d->added && s->at < end - row)
         until = MIN(until, end - row);
     const struct record_part one = {part->blob, part->offset, MIN(part->len, until - s->at)};
-    int r = add_to_piece(c, piece, &one, err);
+    int r = add_to_piece(s, c, piece, &one, err);
     if (r == 0 && d->added && s->at >= end - row)
         keep_last(s, &one);
     part->offset += one.len;
     part->len -= one.len;
     s->at += one.len;
     if (r == 0 && s->at == end && d->added)
-        r = add_padding(c, err);
+        r = add_padding(s, c, err);
     return r;
 }
 
-int split_stream_take(struct call *c, const struct record_part *part, struct err *err)
+int split_stream_take(struct split_stream *s, struct call *c, const struct record_part *part, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct safetensors *doc = &s->batch.doc;
     struct record_part rest = *part;
     int r = 0;
@@ -244,17 +240,16 @@ int split_stream_take(struct call *c, const struct record_part *part, struct err
         if (s->at == t->offset + t->len)
             s->tensor++;
         else
-            r = take_stretch(c, &rest, err);
+            r = take_stretch(s, c, &rest, err);
     }
     return r;
 }
 
-int split_stream_end(const struct call *c, struct err *err)
+int split_stream_end(const struct split_stream *s, const char *method, struct err *err)
 {
-    const struct split_stream *s = c->args.split;
     return s->at == s->batch.doc.len
                ? 0
                : err_set(err, ERR_INVALID,
-                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", c->req.method,
-                         s->at, s->batch.doc.len);
+                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", method, s->at,
+                         s->batch.doc.len);
 }

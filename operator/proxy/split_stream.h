@@ -19,9 +19,10 @@ int split_stream_aim(struct split_stream *s, const char *method, struct dispatch
 void split_stream_free(struct split_stream *s); // accepts NULL
 
 // The head of the document for that rank: of its own, behind the head of the call.
-struct record_part split_stream_head(const struct call *c, uint32_t rank);
-size_t split_stream_head_len(const struct call *c); // of the batch's own, which is not passed on
+struct record_part split_stream_head(const struct split_stream *s, const struct call *c, uint32_t rank);
+size_t split_stream_head_len(const struct split_stream *s); // of the batch's own, which is not passed on
 // The next stretch of the values, which ranks get their rows of. Errors as of call_slot_send(), ERR_INVALID for too
 // much.
-int split_stream_take(struct call *c, const struct record_part *part, struct err *err);
-int split_stream_end(const struct call *c, struct err *err); // that was all: ERR_INVALID where something is missing
+int split_stream_take(struct split_stream *s, struct call *c, const struct record_part *part, struct err *err);
+int split_stream_end(const struct split_stream *s, const char *method,
+                     struct err *err); // that was all: ERR_INVALID where something is missing
