@@ -95,13 +95,21 @@ static void send_end(struct call *c)
     call_settle(c);
 }
 
+// There is no room for it. Nobody gets a reference to what the rank keeps, either.
+static void refuse(struct call *c, struct member *m, const struct call_body *body, const struct err *err)
+{
+    if (c->req.keep)
+        object_discard(m, body->data, body->len, c->req.pin);
+    call_fail_err(c, err);
+}
+
 // A result that is a part of the answer waits for the others.
-static void keep(struct call_slot *slot, uint32_t rank, const struct call_body *body)
+static void keep(struct call_slot *slot, struct member *m, const struct call_body *body)
 {
     struct call *c = slot->call;
     struct err err = ERR_INIT;
-    if (dispatch_plan_wants(c->plan, rank) && answer_keep(slot, body, &err) < 0)
-        call_fail_err(c, &err);
+    if (dispatch_plan_wants(c->plan, m->rank) && answer_keep(slot, body, &err) < 0)
+        refuse(c, m, body, &err);
     else if (c->left == 0 && c->req.keep)
         collect_kept(c);
     else
@@ -126,7 +134,7 @@ void result_whole(struct call_slot *slot, const struct call_body *body)
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         call_settle(c);
     } else {
-        keep(slot, rank, body);
+        keep(slot, m, body);
     }
 }
 

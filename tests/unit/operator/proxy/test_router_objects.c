@@ -141,6 +141,24 @@ static void what_was_kept_for_a_call_that_failed_is_freed(void **state)
     gets_nothing(w, 3);
 }
 
+static void so_is_what_there_is_no_room_to_remember(void **state)
+{
+    struct world *w = *state;
+    sends_group(w, 1, KEEP, "[1]");
+    uint32_t ids[WORLD];
+    for (uint32_t i = 0; i < WORLD; i++)
+        ids[i] = worker_takes(&w->workers[i], "[1]");
+    struct quota *quota = w->c.session->quota;
+    size_t left = quota_left(quota);
+    assert_true(quota_charge(quota, left));
+    keeps(w, 0, ids[0], REF_JSON);
+    quota_refund(quota, left);
+    hears(w, "1 ERROR LIMIT add() of ml/llama ran, but all results together exceed the memory of this client*");
+    is_told_to_free(w, 0, "{\"id\":\"0000000000000010\"}");
+    keeps(w, 3, ids[3], REF_JSON);
+    is_told_to_free(w, 3, "{\"id\":\"0000000000000013\"}");
+}
+
 static void so_is_a_pinned_one(void **state)
 {
     struct world *w = *state;
@@ -352,6 +370,7 @@ int main(void)
         PROXY_TEST(what_does_not_go_with_it_is_refused),
         PROXY_TEST(a_rank_that_does_not_say_what_it_keeps_is_told_on),
         PROXY_TEST(what_was_kept_for_a_call_that_failed_is_freed),
+        PROXY_TEST(so_is_what_there_is_no_room_to_remember),
         PROXY_TEST(so_is_a_pinned_one),
         PROXY_TEST(the_end_of_the_session_frees_what_it_made),
         PROXY_TEST(but_not_what_is_pinned),
