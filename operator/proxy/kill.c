@@ -8,11 +8,6 @@
 
 #define METHOD "group.kill" // no method of a class has a dot in its name
 
-bool kill_is(const struct call_head *head)
-{
-    return call_head_method_is(head, METHOD);
-}
-
 static void kill_free(struct kill *k)
 {
     list_remove(&k->link);

@@ -27,7 +27,6 @@ struct kill { // until it is answered
     char trace[TRACEPARENT_LEN + 1];
 };
 
-bool kill_is(const struct call_head *head);
 // Notes it for the owner of the router. An error is the client's to hear, and nothing was noted: ERR_INVALID,
 // ERR_CONFLICT, ERR_UNAVAILABLE, ERR_THROTTLED.
 int kill_begin(struct session *s, struct group *g, const struct record_header *h, const struct call_head *head,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/session_state.h"
 
+#include "operator/proxy/tenant.h"
+
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LET_IN = 8 }; // bodies
 
@@ -74,4 +78,45 @@ void session_fail(struct session *s, uint32_t id, const struct failure *f, const
     session_copy(s, &h, body.data, body.len);
     buf_done(&body);
     s->router->n_errors[failure_kind(f)]++;
+}
+
+void session_refuse(struct session *s, uint32_t id, const struct err *err)
+{
+    struct failure f;
+    failure_from(&f, err);
+    session_fail(s, id, &f, "", true, false);
+}
+
+static bool is_found(const struct session *s, const struct call_head *head)
+{
+    return s->found && s->found_at == s->router->n_group_changes && head->group &&
+           strncmp(s->found->name, head->group, head->group_len) == 0 && !s->found->name[head->group_len];
+}
+
+struct group *session_group(struct session *s, const struct call_head *head, struct err *err)
+{
+    char key[GROUP_KEY_SIZE];
+    if (is_found(s, head))
+        return s->found;
+    const char *name = head->group, *slash = name ? memchr(name, '/', head->group_len) : NULL;
+    size_t ns_len = strlen(s->tenant->ns);
+    if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->tenant->ns, ns_len) != 0)) {
+        err_set(err, ERR_FORBIDDEN, "this connection is for the groups of namespace %s; open another one for %.*s",
+                s->tenant->ns, (int)head->group_len, name);
+        return NULL;
+    }
+    if (slash)
+        snprintf(key, sizeof key, "%.*s", (int)head->group_len, name);
+    else if (name)
+        group_key(key, s->tenant->ns, name, head->group_len);
+    else
+        snprintf(key, sizeof key, "%s", s->group);
+    struct group *g = key[0] ? map_get(&s->router->by_key, key) : NULL;
+    if (!g && !key[0])
+        err_set(err, ERR_INVALID, "the call names no \"group\", and neither does the path of this connection");
+    else if (!g)
+        err_set(err, ERR_NOT_FOUND, "there is no WorkerGroup %s", key);
+    s->found = g;
+    s->found_at = s->router->n_group_changes;
+    return g;
 }

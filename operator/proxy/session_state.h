@@ -3,6 +3,7 @@
 // namespace; this was checked before the session began. session.h has its events.
 #pragma once
 
+#include "common/wire/call_head.h"
 #include "operator/proxy/router_state.h"
 
 // How many of its calls may be overtaken on the way to a rank: until all ranks have answered, which may be after the
@@ -47,5 +48,8 @@ int session_send(struct session *s, const struct record_header *h, const struct 
 int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
 // An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
 void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
+void session_refuse(struct session *s, uint32_t id, const struct err *err); // a request that did not become a call
+// The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
+struct group *session_group(struct session *s, const struct call_head *head, struct err *err);
 void session_flow(struct session *s); // whether it is to be read
 bool session_ended(const struct session *s);

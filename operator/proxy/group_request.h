@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of a client about a group that are no calls: no worker runs a method. The proxy answers group.info,
+// group.stats and group.output itself. A kill (kill.h) and a group change (group_change.h) are answered later.
+#pragma once
+
+#include "common/wire/call_head.h"
+#include "common/wire/record_reader.h"
+#include "operator/proxy/session_state.h"
+
+bool group_request_is(const struct call_head *head); // the method is one of these. No method of a class has a dot
+// Answers the request, or notes it. ROUTER_COLLECT: the record must be here whole. Negative: the caller refuses the
+// request with `err`, and nothing was noted.
+int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
+                        const struct record_call *parts, struct err *err);
+bool group_request_pending(const struct session *s, uint32_t id); // the client uses the id for one without an answer
+bool group_request_cancel(struct session *s, uint32_t id);        // false: none with this id can be canceled
+void group_requests_abandon(struct session *s);                   // the session ends
