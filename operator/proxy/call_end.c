@@ -53,7 +53,7 @@ static bool is_unsent(const struct call *c)
     return unsent;
 }
 
-void call_fail(struct call *c, const struct failure *f)
+void call_fail(struct call *c, const struct call_failure *f)
 {
     bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
     c->stat.failed = true;
@@ -65,20 +65,20 @@ void call_fail(struct call *c, const struct failure *f)
 
 void call_fail_err(struct call *c, const struct err *err)
 {
-    struct failure f;
-    failure_from(&f, err);
+    struct call_failure f;
+    call_failure_from(&f, err);
     call_fail(c, &f);
 }
 
 void call_refuse(struct call *c, int code, const char *fmt, ...)
 {
     char message[1024];
-    struct failure f;
+    struct call_failure f;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    failure_set(&f, code, "%s", message);
+    call_failure_set(&f, code, "%s", message);
     call_fail(c, &f);
 }
 
@@ -110,14 +110,14 @@ void call_abandon(struct call *c)
     call_settle(c);
 }
 
-void call_list_late(const struct call *c, struct failure_late *ret)
+void call_list_late(const struct call *c, struct call_failure_late *ret)
 {
-    for (uint32_t i = 0; i < c->n && ret->n < FAILURE_LATE_MAX; i++)
+    for (uint32_t i = 0; i < c->n && ret->n < CALL_FAILURE_LATE_MAX; i++)
         if (c->slots[i].member)
             ret->ranks[ret->n++] = c->req.first + i;
 }
 
-static void name_late_ranks(const struct call *c, struct failure_late *late, struct buf *out)
+static void name_late_ranks(const struct call *c, struct call_failure_late *late, struct buf *out)
 {
     call_list_late(c, late);
     for (uint32_t i = 0; i < late->n; i++)
@@ -127,7 +127,7 @@ static void name_late_ranks(const struct call *c, struct failure_late *late, str
 }
 
 // What it has waited for in vain.
-static void explain_lateness(struct call *c, struct failure_late *late, struct buf *out)
+static void explain_lateness(struct call *c, struct call_failure_late *late, struct buf *out)
 {
     switch (args_missing(c) ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
@@ -163,18 +163,18 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    struct failure_late late = {.n = 0};
-    struct failure f;
+    struct call_failure_late late = {.n = 0};
+    struct call_failure f;
     int64_t ms = call_patience_ms(c);
     explain_lateness(c, &late, &why);
-    failure_set(&f, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
-                buf_str(&why));
+    call_failure_set(&f, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key,
+                     (long long)ms, buf_str(&why));
     f.late = late;
     call_fail(c, &f);
     buf_done(&why);
 }
 
-void call_lost(struct call_slot *slot, const struct failure *f)
+void call_lost(struct call_slot *slot, const struct call_failure *f)
 {
     struct call *c = slot->call;
     if (!call_slot_ends(slot))

@@ -5,12 +5,13 @@
 
 #include "operator/proxy/call.h"
 
-void call_fail(struct call *c, const struct failure *f);
+void call_fail(struct call *c, const struct call_failure *f);
 void call_fail_err(struct call *c, const struct err *err);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void call_cancel(struct call *c); // by the client
 void call_timeout(struct call *c);
-void call_list_late(const struct call *c, struct failure_late *ret); // adds those that have it and have not answered
-void call_abandon(struct call *c);                                   // the session ends
+void call_list_late(const struct call *c,
+                    struct call_failure_late *ret); // adds those that have it and have not answered
+void call_abandon(struct call *c);                  // the session ends
 void call_settle(struct call *c); // the client has its answer, or wants none any more; may free the call
-void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
+void call_lost(struct call_slot *slot, const struct call_failure *f); // its process is gone

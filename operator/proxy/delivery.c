@@ -15,31 +15,31 @@
 enum { REFERENCES_LONG = 16 << 10 }; // bytes of arguments whose references take long to look up
 
 // What it depends on, besides the body.
-struct order {
+struct delivery_input {
     bool whole, objects; // objects: the call is about an object itself, and its reference stays as it is
-    struct reference_call of;
-    struct split_order split;
+    struct reference_call call;
+    struct split_input split;
 };
 
-static void order_init(const struct call *c, const struct dispatch_plan *d, struct order *ret)
+static void input_init(const struct call *c, const struct dispatch_plan *d, struct delivery_input *ret)
 {
     const struct request *q = &c->req;
-    *ret = (struct order){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
-    ret->of = (struct reference_call){c->router, c->tenant->ns, q->method, q->timeout_ms};
-    ret->split = (struct split_order){.group = c->group->key,
+    *ret = (struct delivery_input){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
+    ret->call = (struct reference_call){c->router, c->tenant->ns, q->method, q->timeout_ms};
+    ret->split = (struct split_input){.group = c->group->key,
                                       .n = d ? d->d.n_chunks : q->world,
                                       .planned = d,
                                       .rows = d && d->d.form == MODE_ROWS,
                                       .positional = q->positional,
                                       .pad = q->pad,
                                       .dispatch = q->dispatch,
-                                      .of = &ret->of,
+                                      .call = &ret->call,
                                       .quota = c->quota,
                                       .marks = c->router->marks};
 }
 
 // With the same arguments, the same comes of both.
-static bool order_same(const struct order *a, const struct order *b)
+static bool input_same(const struct delivery_input *a, const struct delivery_input *b)
 {
     return a->whole == b->whole && a->split.n == b->split.n && a->split.planned == b->split.planned &&
            a->split.rows == b->split.rows;
@@ -47,31 +47,32 @@ static bool order_same(const struct order *a, const struct order *b)
 
 // References
 
-static int no_room(const struct order *o, struct err *err)
+static int no_room(const struct delivery_input *in, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", o->of.method);
+    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
 }
 
 // The head of the call stays as it is.
-static int replace_args(const struct order *o, const struct record_call *parts, const struct buf *args,
+static int replace_args(const struct delivery_input *in, const struct record_call *parts, const struct buf *args,
                         struct blob **ret, struct err *err)
 {
     size_t head = 4 + parts->head_len;
-    struct blob *b = blob_new(head + args->len, o->split.quota);
+    struct blob *b = blob_new(head + args->len, in->split.quota);
     if (!b)
-        return no_room(o, err);
+        return no_room(in, err);
     memcpy(b->data, parts->head - 4, head);
     fiber_copy(b->data + head, args->data, args->len);
     *ret = b;
     return 0;
 }
 
-static int look_up(const struct order *o, const struct record_call *parts, struct delivery *ret, struct err *err)
+static int look_up(const struct delivery_input *in, const struct record_call *parts, struct delivery *ret,
+                   struct err *err)
 {
     struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
-    int r = reference_write_all(&o->of, parts->args, parts->args_len, &args, &ret->refs, err);
+    int r = reference_write_all(&in->call, parts->args, parts->args_len, &args, &ret->refs, err);
     if (r == 0 && ret->refs)
-        r = replace_args(o, parts, &args, &ret->made, err);
+        r = replace_args(in, parts, &args, &ret->made, err);
     buf_done(&args);
     return r;
 }
@@ -81,23 +82,23 @@ static bool has_refs(bool objects, const struct record_call *parts)
     return !objects && ref_mentioned(parts->args, parts->args_len);
 }
 
-static int make(struct order *o, const struct call_body *body, const struct record_call *given, struct delivery *ret,
-                struct err *err)
+static int make(struct delivery_input *in, const struct call_body *body, const struct record_call *given,
+                struct delivery *ret, struct err *err)
 {
     struct record_call parts = *given;
     struct call_body at = *body;
     struct ref_found f;
     int r = 0;
-    *ret = (struct delivery){.whole = o->whole};
-    if (has_refs(o->objects, &parts)) {
-        o->split.ref = ret->refs = !o->whole && ref_is(parts.args, parts.args_len, &f);
-        r = o->split.ref ? 0 : look_up(o, &parts, ret, err);
+    *ret = (struct delivery){.whole = in->whole};
+    if (has_refs(in->objects, &parts)) {
+        in->split.ref = ret->refs = !in->whole && ref_is(parts.args, parts.args_len, &f);
+        r = in->split.ref ? 0 : look_up(in, &parts, ret, err);
     }
     if (r == 0 && ret->made) {
         at = (struct call_body){ret->made->data, ret->made->len, ret->made, NULL, 0, false};
         r = record_call_decode(at.data, at.len, &parts, err);
     }
-    return r < 0 || o->whole ? r : split_make(&o->split, &at, &parts, &ret->split, err);
+    return r < 0 || in->whole ? r : split_make(&in->split, &at, &parts, &ret->split, err);
 }
 
 void delivery_done(struct delivery *d)
@@ -121,7 +122,7 @@ struct preparation {
     struct call_body body;
     struct quota *quota;
     char method[CALL_HEAD_METHOD_MAX + 1], group[GROUP_KEY_SIZE];
-    struct order order;
+    struct delivery_input in;
     struct delivery result;
     bool head;                   // of a batch that passes, instead ...
     struct split_stream *stream; // ... and what comes of it
@@ -142,13 +143,13 @@ static void on_work(struct job *j)
     struct preparation *p = CONTAINER_OF(j, struct preparation, job);
     const struct call_body body = p->body;
     struct record_call parts;
-    const struct order *o = &p->order;
+    const struct delivery_input *in = &p->in;
     if (!p->call || record_call_decode(body.data, body.len, &parts, &p->err) < 0)
         return;
     if (p->head)
-        (void)split_stream_make(p->method, o->split.n, o->split.pad, &parts, p->quota, &p->stream, &p->err);
+        (void)split_stream_make(p->method, in->split.n, in->split.pad, &parts, p->quota, &p->stream, &p->err);
     else
-        (void)make(&p->order, &body, &parts, &p->result, &p->err);
+        (void)make(&p->in, &body, &parts, &p->result, &p->err);
 }
 
 static void on_done(struct job *j)
@@ -171,11 +172,11 @@ static int plan(const struct call *c, const struct call_body *body, struct dispa
 static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool head)
 {
     const struct preparation *p = c->preparation;
-    struct order now;
+    struct delivery_input now;
     if (!p || !p->ready || p->head != head)
         return false;
-    order_init(c, d, &now);
-    return order_same(&now, &p->order);
+    input_init(c, d, &now);
+    return input_same(&now, &p->in);
 }
 
 // What cannot be sent at all takes no time.
@@ -216,12 +217,12 @@ static void prepare(struct call *c, bool head)
                               .quota = quota_ref(c->quota),
                               .head = head,
                               .err = ERR_INIT};
-    order_init(c, d, &p->order);
+    input_init(c, d, &p->in);
     memcpy(p->method, c->req.method, sizeof p->method);
     memcpy(p->group, c->group->key, sizeof p->group);
-    p->order.of.method = p->method;
-    p->order.split.of = &p->order.of;
-    p->order.split.group = p->group;
+    p->in.call.method = p->method;
+    p->in.split.call = &p->in.call;
+    p->in.split.group = p->group;
     dispatch_plan_free(d);
     blob_ref(body.blob);
     c->preparation = p;
@@ -275,7 +276,7 @@ void delivery_forget(struct call *c)
 int delivery_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct delivery *ret,
                   struct err *err)
 {
-    struct order o;
+    struct delivery_input in;
     if (is_ready(c, c->plan, false)) {
         struct preparation *p = c->preparation;
         *ret = p->result;
@@ -284,6 +285,6 @@ int delivery_make(struct call *c, const struct call_body *body, const struct rec
         delivery_forget(c);
         return err->code;
     }
-    order_init(c, c->plan, &o);
-    return make(&o, body, parts, ret, err);
+    input_init(c, c->plan, &in);
+    return make(&in, body, parts, ret, err);
 }

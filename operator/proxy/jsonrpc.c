@@ -23,7 +23,7 @@ struct text {
     struct parts parts;
 };
 
-struct entry { // a request in flight
+struct jsonrpc_request { // a request in flight
     uint32_t call;
     char id[]; // as written; "" = a notification, which gets no answer
 };
@@ -177,17 +177,17 @@ static void answer_result(struct jsonrpc *j, const char *id, struct parts *body)
     put_text(j, &text);
 }
 
-static struct entry *entry_new(struct jsonrpc *j, const char *id)
+static struct jsonrpc_request *request_new(struct jsonrpc *j, const char *id)
 {
-    struct entry *e = xcalloc(1, sizeof *e + strlen(id) + 1);
+    struct jsonrpc_request *q = xcalloc(1, sizeof *q + strlen(id) + 1);
     do {
-        e->call = ++j->last_call;
-    } while (!e->call || idmap_get(&j->by_call, e->call));
-    memcpy(e->id, id, strlen(id));
-    idmap_add(&j->by_call, e->call, e);
+        q->call = ++j->last_call;
+    } while (!q->call || idmap_get(&j->by_call, q->call));
+    memcpy(q->id, id, strlen(id));
+    idmap_add(&j->by_call, q->call, q);
     if (id[0])
-        map_set(&j->by_text, id, e);
-    return e;
+        map_set(&j->by_text, id, q);
+    return q;
 }
 
 // What ranks print: a notification.
@@ -206,20 +206,20 @@ static void notify(struct jsonrpc *j)
 
 static void answer(struct jsonrpc *j)
 {
-    struct entry *e = idmap_del(&j->by_call, j->head.call);
-    struct failure f;
+    struct jsonrpc_request *q = idmap_del(&j->by_call, j->head.call);
+    struct call_failure f;
     size_t len;
-    assert(e);
-    if (e->id[0])
-        map_del(&j->by_text, e->id);
+    assert(q);
+    if (q->id[0])
+        map_del(&j->by_text, q->id);
     if (j->head.type == RECORD_RESULT) {
-        answer_result(j, e->id, &j->body);
+        answer_result(j, q->id, &j->body);
     } else {
         const char *body = parts_look(&j->body, &len);
-        failure_decode(&f, body, len);
-        put_error(j, e->id, code_of(f.code), f.message, &j->body);
+        call_failure_decode(&f, body, len);
+        put_error(j, q->id, code_of(f.code), f.message, &j->body);
     }
-    free(e);
+    free(q);
 }
 
 static bool take_next(struct jsonrpc *j)
@@ -257,7 +257,7 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
         return;
     }
-    r.h.call = entry_new(j, id)->call;
+    r.h.call = request_new(j, id)->call;
     if (!id[0])
         r.h.flags = RECORD_QUIET;
     int got = session_record(j->session, &r, UINT64_MAX, &err);
@@ -302,12 +302,12 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
         refuse(j, id, INVALID_PARAMS, "group.cancel needs \"id\", the id of the request to cancel");
         return;
     }
-    const struct entry *e = map_get(&j->by_text, text);
-    if (e)
+    const struct jsonrpc_request *q = map_get(&j->by_text, text);
+    if (q)
         (void)session_record(j->session,
-                             &(struct record){.h = {.type = RECORD_CANCEL, .call = e->call, .rank = RECORD_GROUP}},
+                             &(struct record){.h = {.type = RECORD_CANCEL, .call = q->call, .rank = RECORD_GROUP}},
                              UINT64_MAX, &err);
-    put_bool(j, id, e != NULL);
+    put_bool(j, id, q != NULL);
 }
 
 static void do_request(struct jsonrpc *j, const char *id, const struct json *root, struct arena *a)

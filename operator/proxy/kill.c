@@ -29,8 +29,8 @@ static void answer(struct kill *k)
 
 void kill_refuse(struct kill *k, const struct err *why)
 {
-    struct failure f;
-    failure_from(&f, why);
+    struct call_failure f;
+    call_failure_from(&f, why);
     session_fail(k->session, k->id, &f, k->trace, false, false);
     kill_free(k);
 }

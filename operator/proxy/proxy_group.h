@@ -62,7 +62,7 @@ struct group {
     struct list kills;       // that wait for the end of a process (kill.h)
     struct stats stats;
     struct list tasks[MEMBER_LANES_MAX + 1]; // calls to any rank that wait for a slot, by their lane (task.h)
-    struct output *output;                   // output.h; NULL = nobody listens
+    struct group_output *output;             // output.h; NULL = nobody listens
     struct list heard; // in the router's list after the first listener has come or the last one has left
     struct list stale; // in its namespace's list if it has changed, so that some waiting calls can perhaps be sent
     struct list gone;  // in its namespace's list: it was deleted, and its last calls are being answered

@@ -174,9 +174,9 @@ void result_error(struct call_slot *slot, const struct call_body *body)
         call_free_if_over(c);
         return;
     }
-    struct failure said, f;
-    failure_decode(&said, body->data, body->len);
-    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
+    struct call_failure said, f;
+    call_failure_decode(&said, body->data, body->len);
+    call_failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
     memcpy(f.code, said.code, sizeof f.code);
     f.rank = m->rank;
     f.pod = m->pod;
@@ -185,7 +185,7 @@ void result_error(struct call_slot *slot, const struct call_body *body)
     f.cause = said.cause;
     f.cause_len = said.cause_len;
     if (str_eq(f.code, err_name(ERR_TIMEOUT))) {
-        f.late = (struct failure_late){.ranks = {m->rank}, .n = 1};
+        f.late = (struct call_failure_late){.ranks = {m->rank}, .n = 1};
         call_list_late(c, &f.late);
     }
     call_fail(c, &f);

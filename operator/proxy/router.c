@@ -117,9 +117,9 @@ struct process_end {
 // An error with a rank says that the call may have run.
 static void fail_call(const struct member *m, struct call_slot *slot)
 {
-    struct failure f;
-    failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
-                may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
+    struct call_failure f;
+    call_failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
+                     may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
     if (!slot->unsent || slot->call->n > 1) {
         f.rank = m->rank;
         f.pod = m->pod;

@@ -41,8 +41,8 @@ struct router_config {
 struct router {
     struct router_config config;
     struct quota *bytes;
-    uint64_t n_results, n_errors[FAILURE_KINDS]; // calls that were answered, ever
-    bool stopping;                               // set by the owner: no new calls
+    uint64_t n_results, n_errors[CALL_FAILURE_KINDS]; // calls that were answered, ever
+    bool stopping;                                    // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
     struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)

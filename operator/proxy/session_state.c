@@ -69,21 +69,22 @@ int session_copy(struct session *s, const struct record_header *h, const void *b
     return sent(s, record_writer_copy(s->peer.out, h, body, len, &err), &err);
 }
 
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again)
+void session_fail(struct session *s, uint32_t id, const struct call_failure *f, const char *trace, bool unsent,
+                  bool again)
 {
     const struct record_header h = {
         .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     struct buf body = BUF_INIT(SIZE_MAX / 2);
-    failure_encode_call(f, trace, unsent, again, &body);
+    call_failure_encode_call(f, trace, unsent, again, &body);
     session_copy(s, &h, body.data, body.len);
     buf_done(&body);
-    s->router->n_errors[failure_kind(f)]++;
+    s->router->n_errors[call_failure_kind(f)]++;
 }
 
 void session_refuse(struct session *s, uint32_t id, const struct err *err)
 {
-    struct failure f;
-    failure_from(&f, err);
+    struct call_failure f;
+    call_failure_from(&f, err);
     session_fail(s, id, &f, "", true, false);
 }
 

@@ -47,7 +47,8 @@ void session_order_unref(struct session_order *o);
 int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
 int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
 // An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
+void session_fail(struct session *s, uint32_t id, const struct call_failure *f, const char *trace, bool unsent,
+                  bool again);
 void session_refuse(struct session *s, uint32_t id, const struct err *err); // a request that did not become a call
 // The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
 struct group *session_group(struct session *s, const struct call_head *head, struct err *err);

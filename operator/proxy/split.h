@@ -19,14 +19,14 @@
 
 // What it depends on, besides the arguments. All pointers are borrowed; it does not know the call, which may end while
 // long arguments are split (job.h).
-struct split_order {
+struct split_input {
     const char *group;  // the key, for messages
     uint32_t n;         // pieces
     bool planned, rows; // there is a dispatch plan; of a batch's rows, else of elements
     bool positional, pad;
     uint8_t dispatch;
-    bool ref;                        // the arguments are one reference, and a piece is some of its parts
-    const struct reference_call *of; // the call
+    bool ref;                          // the arguments are one reference, and a piece is some of its parts
+    const struct reference_call *call; // the call
     struct quota *quota;
     struct blob *marks; // of the router
 };
@@ -50,7 +50,7 @@ struct split {
 
 // ERR_INVALID says what is wrong with the arguments, ERR_LIMIT that memory is used up. split_done() in any case. Long
 // work (fiber.h).
-int split_make(const struct split_order *o, const struct call_body *body, const struct record_call *parts,
+int split_make(const struct split_input *in, const struct call_body *body, const struct record_call *parts,
                struct split *ret, struct err *err);
 void split_done(struct split *s);
 int split_no_room(const char *method, struct err *err); // the message of ERR_LIMIT
