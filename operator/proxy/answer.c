@@ -125,32 +125,30 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
     if (body->blob && !blob_recharge(body->blob, c->quota))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
-    lend(c);
-    if (body->blob) {
-        struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
-        session_send(c->session, &h, &part, 1);
-    } else if (body->len) {
-        session_copy(c->session, &h, body->data, body->len);
-    } else {
-        session_copy(c->session, &h, "null", 4);
+    if (!body->blob) {
+        answer_send_copy(c, rank, body->len ? body->data : "null", body->len ? body->len : 4);
+        return 0;
     }
+    struct record_part part = body_part(body, body->blob);
+    lend(c);
+    session_send(c->session, &h, &part, 1);
     take_back(c);
     c->router->n_results++;
     return 0;
 }
 
-void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
+void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len)
 {
     lend(c);
-    session_copy(c->session, h, body, len);
+    session_copy(c->session, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = rank}, body,
+                 len);
     take_back(c);
     c->router->n_results++;
 }
 
 void answer_send_null(struct call *c)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
-    answer_send_copy(c, &h, "null", 4);
+    answer_send_copy(c, RECORD_GROUP, "null", 4);
 }
 
 int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err)

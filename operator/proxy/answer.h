@@ -27,7 +27,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
 // Sends a document that was made of those sources. `own` contains the document's own bytes. ERR_LIMIT.
 int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *own, const struct record_part *sources,
                         struct err *err);
-void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
+void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len);
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err);
 void answer_send_null(struct call *c); // for a client that wants no result
 

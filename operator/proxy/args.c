@@ -177,7 +177,8 @@ static int refer(struct call *c, const struct call_body *piece, struct err *err)
     if (!quota_charge(c->quota, REFERENCE_COST))
         return no_room(c, err);
     rest->charged += REFERENCE_COST;
-    add_part(rest, &(struct record_part){blob_ref(piece->blob), (size_t)(piece->data - piece->blob->data), piece->len});
+    const struct record_part part = body_part(piece, blob_ref(piece->blob));
+    add_part(rest, &part);
     return 0;
 }
 

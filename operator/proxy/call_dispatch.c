@@ -73,9 +73,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
         return r;
     if (!copied && !(shared = body_keep(body, c->quota)))
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
-    struct record_part part = {.blob = shared, .len = body->len};
-    if (body->blob)
-        part.offset = (size_t)(body->data - body->blob->data);
+    const struct record_part part = body_part(body, shared);
     while (c->n < n && r == 0)
         r = send_next(c, &part, 1, copied ? body : NULL, err);
     blob_unref(shared);
@@ -158,7 +156,7 @@ static int send_args(struct call *c, const struct call_body *body, const struct 
     if (r == 0 && !d.whole)
         r = send_split(c, &d.split, body->len, err);
     else if (r == 0)
-        r = send_body(c, d.made ? &(struct call_body){d.made->data, d.made->len, d.made, NULL, 0, false} : body, err);
+        r = send_body(c, d.made ? &(struct call_body){d.made->data, d.made->len, d.made} : body, err);
     delivery_done(&d);
     return r;
 }
@@ -222,7 +220,7 @@ void call_submit(struct call *c, const struct call_body *body)
     int r = request_resolve(&c->req, c->group, c->session, false, &err);
     if (r == VERDICT_GO && delivery_is_long(c, body)) {
         if (call_wait(c, body, true, false))
-            delivery_prepare(c);
+            delivery_prepare(c, false);
     } else if (r == VERDICT_GO) {
         send_call(c, body);
     } else if (r < 0) {
@@ -242,7 +240,7 @@ static int send_split_stream(struct call *c, const struct split_stream *s, const
     int r = 0;
     if (!shared)
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
-    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
+    size_t at = body_part(body, shared).offset, head = body->len - parts->args_len;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++)
         r = check_room(c, i, head + split_stream_head(s, c, i).len, err);
     while (c->n < c->req.world && r == 0) {
@@ -372,7 +370,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         call_fail_err(c, &start->err);
     else if (start->prepare && start->verdict == VERDICT_GO) {
         if (call_wait(c, first, false, false))
-            delivery_prepare_head(c);
+            delivery_prepare(c, true);
     } else if (start->verdict == VERDICT_WAIT && c->req.refuse && !is_held_up(c))
         refuse_waiting(c);
     else if (start->verdict == VERDICT_GO)
@@ -404,7 +402,7 @@ static bool suffices(struct call *c, struct call_start *ret)
             call_start_forget(ret);
         if (ret->prepare) {
             args_pause(c, true);
-            delivery_prepare_head(c);
+            delivery_prepare(c, true);
             return false;
         }
         if (!planned && want == here.len) { // whatever comes next
@@ -443,7 +441,7 @@ static bool is_ready(struct call *c)
     const struct call_body body = args_body(c);
     if (args_parked(c) || !delivery_is_long(c, &body))
         return true;
-    delivery_prepare(c);
+    delivery_prepare(c, false);
     return !delivery_awaited(c);
 }
 

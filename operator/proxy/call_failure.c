@@ -39,7 +39,7 @@ void call_failure_from(struct call_failure *f, const struct err *err)
         f->retry_after_ms = err->retry_after_ms;
 }
 
-void call_failure_encode_call(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out)
+void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -70,11 +70,6 @@ void call_failure_encode_call(const struct call_failure *f, const char *trace, b
     writer_object_end(&w);
     buf_append(out, buf_str(&w.buf), w.buf.len);
     writer_done(&w);
-}
-
-void call_failure_encode(const struct call_failure *f, struct buf *out)
-{
-    call_failure_encode_call(f, "", false, false, out);
 }
 
 // Cut at a character.

@@ -46,10 +46,8 @@ struct call_failure {
 // THROTTLED: with CALL_FAILURE_RETRY_MS, in which other calls may have been answered.
 void call_failure_set(struct call_failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void call_failure_from(struct call_failure *f, const struct err *err);
-void call_failure_encode(const struct call_failure *f, struct buf *out);
 // Of a call: with its traceparent ("" = none), and that certainly no rank has begun to run it (`unsent`).
-void call_failure_encode_call(const struct call_failure *f, const char *trace, bool unsent, bool again,
-                              struct buf *out);
+void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out);
 // What a worker sent, which must outlive the failure; something else becomes a failure that says so.
 void call_failure_decode(struct call_failure *f, const char *json, size_t len);
 // Failures are counted by it: bounded, whatever a worker sends.

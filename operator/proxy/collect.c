@@ -98,7 +98,6 @@ bool collect_only(struct call *c, const struct call_body *body)
     n += body->len ? body->len : 4;
     list[n++] = ']';
     c->stat.bytes_out += n;
-    answer_send_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP}, list,
-                     n);
+    answer_send_copy(c, RECORD_GROUP, list, n);
     return true;
 }

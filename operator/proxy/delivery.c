@@ -95,7 +95,7 @@ static int make(struct delivery_input *in, const struct call_body *body, const s
         r = in->split.ref ? 0 : look_up(in, &parts, ret, err);
     }
     if (r == 0 && ret->made) {
-        at = (struct call_body){ret->made->data, ret->made->len, ret->made, NULL, 0, false};
+        at = (struct call_body){ret->made->data, ret->made->len, ret->made};
         r = record_call_decode(at.data, at.len, &parts, err);
     }
     return r < 0 || in->whole ? r : split_make(&in->split, &at, &parts, &ret->split, err);
@@ -200,7 +200,7 @@ bool delivery_is_long(const struct call *c, const struct call_body *body)
     return body->len > REFERENCES_LONG && takes_long(c, body);
 }
 
-static void prepare(struct call *c, bool head)
+void delivery_prepare(struct call *c, bool head)
 {
     const struct call_body body = args_body(c);
     struct dispatch_plan *d = NULL;
@@ -229,19 +229,9 @@ static void prepare(struct call *c, bool head)
     job_begin(&p->job, c->tenant);
 }
 
-void delivery_prepare(struct call *c)
-{
-    prepare(c, false);
-}
-
 bool delivery_head_is_long(size_t head)
 {
     return head > JOB_STEP;
-}
-
-void delivery_prepare_head(struct call *c)
-{
-    prepare(c, true);
 }
 
 int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_stream **ret, struct err *err)

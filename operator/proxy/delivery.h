@@ -25,10 +25,9 @@ void delivery_done(struct delivery *d);
 // What is to be made ready takes long, and is not.
 bool delivery_is_long(const struct call *c, const struct call_body *body);
 // The call waits (CALL_WAITING or CALL_QUEUED), with all of its arguments; it is looked at again once they are ready.
-void delivery_prepare(struct call *c);
-// The same of a batch that passes: its head, which is there whole. The rest of it may come meanwhile.
+// `head`: only the head of a batch that passes, which is there whole. The rest of it may come meanwhile.
+void delivery_prepare(struct call *c, bool head);
 bool delivery_head_is_long(size_t head);
-void delivery_prepare_head(struct call *c);
 // 1: *ret is what was prepared, for that plan; NULL: the batch has to be here whole. 0: nothing was. Errors as of
 // split_stream_make().
 int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_stream **ret, struct err *err);

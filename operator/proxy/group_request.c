@@ -106,8 +106,7 @@ static int answer_output(const struct asked *asked, struct err *err)
         (void)output_listen(s, asked->group, err);
     arena_done(&a);
     if (!err->code)
-        session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = asked->h->call, .rank = RECORD_GROUP},
-                     "null", 4);
+        session_answer(s, asked->h->call, "null", 4);
     return err->code;
 }
 

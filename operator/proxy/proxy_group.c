@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/proxy_group.h"
 
-#include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "common/wire/mode.h"
 #include "operator/proxy/ranking.h"
@@ -339,15 +338,20 @@ static void info_message(const struct group *g, struct json_writer *w)
     writer_str_set(w, "message", g->refusal ? g->refusal : n ? waiting : g->status);
 }
 
+void group_names_write(const struct group *g, struct json_writer *w)
+{
+    writer_str(w, "namespace", g->ns);
+    writer_str(w, "name", g->name);
+    writer_str(w, "uid", g->uid);
+    writer_str_set(w, "replica", g->stats.common->replica);
+}
+
 void group_info(const struct group *g, uint32_t from, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "namespace", g->ns);
-    writer_str(&w, "name", g->name);
-    writer_str(&w, "uid", g->uid);
-    writer_str_set(&w, "replica", g->stats.common->replica);
+    group_names_write(g, &w);
     writer_i64(&w, "attempt", g->attempt);
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "connected", g->n_connected);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/base/buf.h"
+#include "common/base/json_writer.h"
 #include "common/wire/grid.h"
 #include "operator/proxy/member.h"
 #include "operator/proxy/stats.h"
@@ -94,6 +95,7 @@ uint32_t group_missing(const struct group *g, uint32_t from, uint32_t n);
 int group_meshes(const struct group *g, struct arena *a, const struct grid **ret, size_t *ret_n, struct err *err);
 // "waits for ranks 1, 3 (2 of 4 are connected): Insufficient: ..." for messages.
 void group_explain(const struct group *g, struct buf *out);
+void group_names_write(const struct group *g, struct json_writer *w); // "namespace", "name", "uid", "replica"
 // The JSON of group.info. Of a large group the ranks come in pages of GROUP_INFO_RANKS, each in well below 2 ms: this
 // one begins with rank `from`; "next" says where the one behind it does.
 void group_info(const struct group *g, uint32_t from, struct buf *out);

@@ -104,9 +104,8 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
         err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
                 c->req.method, c->group->key);
     } else {
-        const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
         c->req.keep = false; // it is in the client's hands
-        answer_send_copy(c, &h, body.data, body.len);
+        answer_send_copy(c, rank, body.data, body.len);
     }
     buf_done(&text);
     buf_done(&body);

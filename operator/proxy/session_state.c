@@ -75,10 +75,15 @@ void session_fail(struct session *s, uint32_t id, const struct call_failure *f, 
     const struct record_header h = {
         .type = RECORD_ERROR, .call = id, .rank = f->rank >= 0 ? (uint32_t)f->rank : RECORD_GROUP};
     struct buf body = BUF_INIT(SIZE_MAX / 2);
-    call_failure_encode_call(f, trace, unsent, again, &body);
+    call_failure_encode(f, trace, unsent, again, &body);
     session_copy(s, &h, body.data, body.len);
     buf_done(&body);
     s->router->n_errors[call_failure_kind(f)]++;
+}
+
+void session_answer(struct session *s, uint32_t id, const char *json, size_t len)
+{
+    session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, json, len);
 }
 
 void session_refuse(struct session *s, uint32_t id, const struct err *err)

@@ -49,6 +49,7 @@ int session_copy(struct session *s, const struct record_header *h, const void *b
 // An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
 void session_fail(struct session *s, uint32_t id, const struct call_failure *f, const char *trace, bool unsent,
                   bool again);
+void session_answer(struct session *s, uint32_t id, const char *json, size_t len); // a RESULT of the group, copied
 void session_refuse(struct session *s, uint32_t id, const struct err *err); // a request that did not become a call
 // The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
 struct group *session_group(struct session *s, const struct call_head *head, struct err *err);

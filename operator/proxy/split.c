@@ -358,9 +358,9 @@ int split_make(const struct split_input *in, const struct call_body *body, const
     ret->made = blob_new(0, in->quota);
     if (!ret->body || !ret->made)
         return no_room(&p, err);
-    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
-    ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
-    p.args_at = at + ret->head.len;
+    ret->head = body_part(body, ret->body);
+    ret->head.len -= parts->args_len;
+    p.args_at = ret->head.offset + ret->head.len;
     if (in->ref)
         return split_ref(&p, err);
     return in->rows ? split_rows(&p, err) : split_elements(&p, err);

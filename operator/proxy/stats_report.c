@@ -81,10 +81,7 @@ void stats_report_group(const struct group *g, struct buf *out)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "namespace", g->ns);
-    writer_str(&w, "name", g->name);
-    writer_str(&w, "uid", g->uid);
-    writer_str_set(&w, "replica", s->common->replica);
+    group_names_write(g, &w);
     const char *replicas = s->common->replicas ? s->common->replicas(s->common->ctx) : NULL;
     if (replicas)
         writer_raw(&w, "replicas", replicas, strlen(replicas));
