@@ -11,7 +11,8 @@
 
 // A whole result waits in its slot for the results of other ranks. ERR_LIMIT.
 int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err);
-struct record_part answer_result(const struct call_slot *slot); // that waits in the slot; empty = none does
+// The result that waits in the slot; its len is 0 if none does.
+struct record_part answer_result(const struct call_slot *slot);
 const char *answer_bytes(const struct record_part *result);
 // How many results are part of the answer, and the slot of each, in the order of the answer.
 uint32_t answer_count(const struct call *c);
@@ -37,7 +38,7 @@ void answer_send_null(struct call *c); // for a client that wants no result
 int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, bool last, struct err *err);
 // Sends the next part of an answer. Nothing happens if the client has gone. Errors of the client's queue.
 int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
-size_t answer_waits(const struct call *c); // bytes of it that wait for the client
+size_t answer_waits(const struct call *c); // bytes of the answer that wait for the client
 void answer_streamed(struct call *c);      // all of it has been queued
 // Tells a rank whose result comes in pieces to pause or to go on, if `waits` bytes of the result wait. Returns whether
 // the rank pauses.

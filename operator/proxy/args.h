@@ -18,31 +18,33 @@ bool args_keep(struct call *c, const struct call_body *body);
 // False: there is no room, and nothing has changed.
 bool args_park(struct call *c, const struct call_body *first);
 void args_wait(struct call *c);         // counts them as bytes that wait for a group or a slot
-bool args_parked(const struct call *c); // only a part of them has arrived, or the rest is in shared memory
+bool args_parked(const struct call *c); // only a part of the arguments is in args_body()
 // Whether the call waits for its client to send more: the client has not sent all, and was not told to pause.
 bool args_missing(const struct call *c);
-// A further piece: it goes on to the ranks, or waits with parked ones. Nothing happens if the call has all of its
-// arguments. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
+// Takes a further piece. It goes on to the ranks, or waits with parked arguments. Nothing happens if the call has all
+// of its arguments already. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
 int args_piece(struct call *c, const struct call_body *piece, bool last, struct err *err);
 
-// Parked ones: tells the client to pause, or to go on.
+// For parked arguments: tells the client to pause, or to go on.
 void args_pause(struct call *c, bool pause);
-// Parked ones: the call can be sent once args_body() has this many bytes. SIZE_MAX: once all have arrived.
+// For parked arguments: the call can be sent once args_body() has this many bytes. SIZE_MAX: once all have arrived.
 void args_want(struct call *c, size_t bytes);
-// Parked ones: copies what follows args_body() behind it, up to the wanted bytes. 1: these are there, or all of the
-// arguments. 0: they are not; the group is looked at again in the next turn, or the client sends more. ERR_LIMIT.
+// For parked arguments: copies what follows args_body() behind it, up to the wanted bytes. Returns 1 if these are
+// there, or all of the arguments. Returns 0 if not: then the proxy looks at the group again in the next turn, or the
+// client sends more. ERR_LIMIT.
 int args_fetch(struct call *c, struct err *err);
-// What waits, and in `next` what follows it, as far as it has arrived.
+// The arguments that wait. `next` is what follows them, as far as it has arrived.
 struct call_body args_body(const struct call *c);
-// The same; the caller gets the reference to the blob, and nothing waits any longer but the rest of parked ones.
+// The same, for sending. The caller gets the reference to the blob. Of parked arguments, the rest still waits.
 struct call_body args_take(struct call *c);
 
-// From now on, pieces of a batch are split by this, which the call owns. NULL: each rank gets every piece.
+// From now on, this splits the pieces of a batch. The call owns it. NULL: each rank gets every piece.
 void args_split_by(struct call *c, struct split_stream *s);
 const struct split_stream *args_split(const struct call *c);
-// The call is CALL_STREAMING, and args_take() was sent: sends the rest. The errors of args_piece().
+// The call is CALL_STREAMING, and args_take() was sent: sends the rest of parked arguments. The errors of args_piece().
 int args_pass_parked(struct call *c, struct err *err);
-bool args_flow(struct call *c); // something was sent: tells the client to pause or to go on. Returns whether it pauses
+// Something was sent: tells the client to pause or to go on. Returns whether the client pauses.
+bool args_flow(struct call *c);
 
 // The call is about to be answered. Tells ranks that have a part of the arguments that no more comes, and lets a paused
 // client go on.
