@@ -21,7 +21,8 @@ int answer_no_room(const struct call *c, struct err *err)
                    c->req.method, c->group->key);
 }
 
-// What waits for a client counts as the client's: another one's results must not fill up the worker that made them.
+// Bytes that wait for a client are charged to that client. Otherwise they would fill up the worker that made them, and
+// so affect other clients.
 void answer_parks(struct call *c, size_t bytes)
 {
     c->session->parked += bytes - c->answer.parked;
@@ -31,7 +32,7 @@ void answer_parks(struct call *c, size_t bytes)
 static bool keep(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
-    // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
+    // Somebody reads the result later, and bytes in a worker's memory may change until then.
     bool shaky = body->blob && body->blob->area && ((c->plan && c->plan->d.join) || c->req.keep);
     answer_parks(c, c->answer.parked + body->len);
     if (body->blob && !shaky) {
@@ -73,8 +74,8 @@ const char *answer_bytes(const struct record_part *result)
     return result->len ? result->blob->data + result->offset : "";
 }
 
-// The call is over once its answer is queued. What it was charged for pays for the answer's place there, as far as it
-// goes.
+// The call is over once its answer is queued. The bytes that the call was charged therefore pay for the place of its
+// answer in the queue, as far as they suffice.
 static void lend(struct call *c)
 {
     if (c->session->peer.out)
@@ -97,7 +98,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
     size_t cost = record_parts_cost(parts, n);
-    if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // its other calls have no part in it
+    if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // other calls have no part in it
         return answer_no_room(c, err);
     c->stat.bytes_out += len;
     lend(c);

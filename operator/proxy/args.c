@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FETCH_MAX ((size_t)1 << 20)  // bytes that are copied in a turn of the loop
-#define REFERENCE_COST ((size_t)256) // what one to shared memory is charged, and what comes between two of them
+#define FETCH_MAX ((size_t)1 << 20) // most bytes that are copied in a turn of the loop
+// Charge for a reference to shared memory, and for the bytes between it and the next one.
+#define REFERENCE_COST ((size_t)256)
 
-// What follows args.body, from the first piece on that lies in shared memory.
+// What follows args.body, beginning with the first piece in shared memory.
 struct args_rest {
-    struct record_part *parts; // those that are not in shared memory are the call's own
+    struct record_part *parts; // parts outside of shared memory belong to the call
     size_t n, size, first;
-    size_t own, charged; // bytes of the own ones; for the references
+    size_t own, charged; // bytes of these parts; charge for the references
     bool complete;
     struct quota *quota;
 };
@@ -80,7 +81,7 @@ bool args_keep(struct call *c, const struct call_body *body)
     return b != NULL;
 }
 
-// Parked, and nothing more will come.
+// The arguments are parked, and all of them have arrived.
 static bool is_complete(const struct call *c)
 {
     return c->args.rest && c->args.rest->complete;
@@ -91,7 +92,7 @@ bool args_missing(const struct call *c)
     return c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !is_complete(c));
 }
 
-// Told however full the queue is: nothing else would make the sender go on.
+// This record goes into the queue however full that is: nothing else would make the client go on.
 void args_pause(struct call *c, bool pause)
 {
     struct peer *p = &c->session->peer;
@@ -182,7 +183,8 @@ static int refer(struct call *c, const struct call_body *piece, struct err *err)
     return 0;
 }
 
-// What comes between references, and behind a body that others look at: one blob, in however many pieces.
+// Keeps bytes between references, and bytes that follow a body with other users. They become one blob, in however many
+// pieces they arrive.
 static int keep(struct call *c, const struct call_body *piece, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
@@ -223,14 +225,14 @@ static int add(struct call *c, const struct call_body *piece, bool last, struct 
         if (c->args.rest)
             c->args.rest->complete = true;
         else
-            c->args.partial = false; // a call that waits like any other
+            c->args.partial = false; // the call waits like any other
     }
     if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
         tenant_look_again(c->tenant, c->group);
     return 0;
 }
 
-// Some bytes of its first part come behind args.body.
+// Copies some bytes of the first part behind args.body.
 static int fetch_part(struct call *c, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
@@ -302,7 +304,7 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
     return r;
 }
 
-// No more of them is awaited: nothing depends on this GO.
+// No more arguments are awaited, so nothing depends on this GO.
 static void end(struct call *c)
 {
     if (c->args.paused)

@@ -63,7 +63,7 @@ static bool waits_in(enum call_state state)
     return state == CALL_WAITING || state == CALL_QUEUED;
 }
 
-// For its group or a slot it waits for a bounded time, however late a deadline its client gave. 0 = no deadline.
+// A call waits for its group or a slot for a bounded time, however late its client's deadline is. 0 = no deadline.
 static int64_t patience_in(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
@@ -84,7 +84,7 @@ static void set_patience(struct call *c, enum call_state next)
 {
     struct router *r = c->router;
     int64_t ms = patience_in(c, next), given = c->req.timeout_ms;
-    if (given && given <= r->config.task_wait_ms) // it stays as it is
+    if (given && given <= r->config.task_wait_ms) // the deadline stays as it is
         return;
     if (ms)
         tenant_deadline(c->tenant, &c->deadline, (given ? c->begun_ms : clock_mono_ms(r->config.clock)) + ms);
@@ -94,13 +94,13 @@ static void set_patience(struct call *c, enum call_state next)
 
 #define TO(state) (1u << CALL_##state)
 
-// The arrows of the picture in docs/architecture.md, which tests/docs/check_docs.py compares with it. Each state but
-// the last also leads to ANSWERED.
+// The arrows of the picture in docs/architecture.md. tests/docs/check_docs.py compares both. Each state but the last
+// also leads to ANSWERED.
 __attribute__((unused)) static bool may_follow(enum call_state now, enum call_state next)
 {
     static const unsigned arrows[] = {
         [CALL_NEW] = TO(BLOCKED) | TO(WAITING) | TO(QUEUED) | TO(STREAMING) | TO(RUNNING),
-        [CALL_BLOCKED] = TO(WAITING) | TO(QUEUED) | TO(RUNNING), // all of it is there, so it never streams
+        [CALL_BLOCKED] = TO(WAITING) | TO(QUEUED) | TO(RUNNING), // all of the call is here, so it never streams
         [CALL_WAITING] = TO(QUEUED) | TO(STREAMING) | TO(RUNNING),
         [CALL_QUEUED] = TO(STREAMING) | TO(RUNNING),
         [CALL_STREAMING] = TO(RUNNING),
@@ -148,7 +148,7 @@ bool call_turns(const struct call *c, bool paused, size_t waits)
     return paused ? waits <= config->resume_mark : waits > config->pause_mark;
 }
 
-// A slot, in the order of its life
+// Slots, in the order of their lives
 
 int call_slot_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
                     size_t n, const struct call_body *copied, struct err *err)
@@ -225,7 +225,8 @@ bool call_slot_withdraw(struct call_slot *slot)
     return true;
 }
 
-// The rank answers nothing. Without this record, it would hold up everything that is ordered behind the call.
+// The rank does not answer such a call. Without this record, the rank would hold up everything that is ordered behind
+// the call.
 void call_slot_drop(struct call_slot *slot)
 {
     struct member *m = slot->member;

@@ -15,10 +15,11 @@
 
 #include <string.h>
 
-#define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
-#define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
+// A body up to this length is copied for each rank, because this is faster than to share it.
+#define COPY_MAX ((size_t)1 << 10)
+#define LASTING_MIN ((size_t)2 << 10) // a longer call may go out in several records, with others between them
 
-// So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
+// All ranks are checked first, so that a call either reaches all of them or none. The queue's own bookkeeping is small.
 static int check_room(const struct call *c, uint32_t i, size_t cost, struct err *err)
 {
     const struct member *m = c->group->ranks[c->req.first + i].member;
@@ -42,7 +43,7 @@ static void number(struct call *c)
     idmap_add(&r->running, c->id, c);
 }
 
-// Queues it for the next rank, in parts of blobs or to be copied.
+// Queues the call for the next rank, as parts of blobs or as a copy.
 static int send_next(struct call *c, const struct record_part *parts, size_t n, const struct call_body *copied,
                      struct err *err)
 {
@@ -80,7 +81,7 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
     return r;
 }
 
-// The head goes to all, of the arguments each rank gets its piece: nothing is copied.
+// All ranks get the head, and each gets its piece of the arguments. Nothing is copied.
 static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
     const uint32_t *pieces = c->plan ? c->plan->d.chunk : NULL;
@@ -101,7 +102,7 @@ static int send_pieces(struct call *c, const struct split *s, struct err *err)
     return r;
 }
 
-// Which it is among the stats is known once the ranks are there that have declared it.
+// The method of the call gets stats of its own once the ranks that have declared it are here.
 static void name_stats(struct call *c)
 {
     struct stats *s = &c->group->stats;
@@ -112,14 +113,14 @@ static void name_stats(struct call *c)
         stats_become(&c->stat, stats_add(s, c->req.role, c->req.method));
 }
 
-// It, or one before it that is not answered, may be overtaken on the way to a rank.
+// Other calls may overtake this one, or an earlier one without an answer, on the way to a rank.
 static void note_lasting(struct call *c, size_t len)
 {
     c->lasting = c->state == CALL_STREAMING || len > LASTING_MIN || c->order->lasting;
     c->order->lasting += c->lasting;
 }
 
-// From now on ranks get it.
+// From now on, ranks get the call.
 static void set_out(struct call *c, enum call_state state, size_t len)
 {
     call_become(c, state);
@@ -134,7 +135,7 @@ static int send_body(struct call *c, const struct call_body *body, struct err *e
     return send_same(c, body, c->req.single ? 1 : c->req.world, err);
 }
 
-// What is known of a batch now, for its results.
+// Notes the rows of the batch in the plan, for its results.
 static int send_split(struct call *c, const struct split *s, size_t len, struct err *err)
 {
     if (c->plan) {
@@ -181,7 +182,8 @@ static void queue_task(struct call *c)
     list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
-// With all of its arguments, or the first piece. False: there is no room for them, and it has failed.
+// The call waits with all of its arguments, or with the first piece. False: there is no room for them, and it has
+// failed.
 static bool call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
     if (!(all ? args_keep(c, body) : args_park(c, body))) {
@@ -207,7 +209,7 @@ static void refuse_waiting(struct call *c)
     buf_done(&why);
 }
 
-// Only by an earlier call of its client whose arguments are made ready.
+// The call only waits for an earlier call of its client, whose arguments are being prepared.
 static bool is_held_up(const struct call *c)
 {
     const struct list *first = wait_queue_first(c->group, c->session);
@@ -232,7 +234,8 @@ void call_submit(struct call *c, const struct call_body *body)
     }
 }
 
-// All get the head of the call, then each rank the head of its own document, then the values that have come.
+// All ranks get the head of the call, then each rank gets the head of its own document, then rows of the values that
+// have arrived.
 static int send_split_stream(struct call *c, const struct split_stream *s, const struct call_body *body,
                              const struct record_call *parts, struct err *err)
 {
@@ -264,8 +267,8 @@ static int send_first(struct call *c, const struct call_body *first, const struc
                  : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
-// JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
-// there, and passed on by reference where it has none; a client that changes it meanwhile changes its own arguments.
+// JSON up to some length may contain references, which must be looked up. JSON in shared memory can be read where it
+// is, and is passed on if it contains none. A client that changes it meanwhile changes its own arguments.
 static bool needs_no_look(const struct router *r, const struct call_body *first, const struct record_call *parts,
                           size_t *want)
 {
@@ -276,14 +279,15 @@ static bool needs_no_look(const struct router *r, const struct call_body *first,
         return true;
     if (first->next_last && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
         return true;
-    if (!seen) // whatever comes next: what is shared goes to a rank in one stretch, then
+    if (!seen) // anything more will do: bytes in shared memory then go to a rank in one stretch
         *want = first->len;
     else
         *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
     return false;
 }
 
-// The batch is split as it comes, if it can be. `c`: NULL = there is no call yet. False: more of it has to be there.
+// Splits the batch while it arrives, if that is possible. `c` is NULL if there is no call yet. False: more of the batch
+// must arrive first.
 static bool plan_rows(struct session *s, struct call *c, const struct request *q, const struct record_call *parts,
                       struct call_start *ret, size_t *want)
 {
@@ -305,8 +309,8 @@ static bool plan_rows(struct session *s, struct call *c, const struct request *q
     return got < 0 || ret->split || ret->prepare;
 }
 
-// Plans who gets what of the arguments, as far as can be told from their beginning. False: more of the body has to be
-// there, *want bytes or all (0).
+// Plans which rank gets which arguments, as far as their beginning tells. False: *want bytes of the body must arrive
+// first; 0 = all.
 static bool plan(struct session *s, const struct group *g, struct call *c, const struct request *q,
                  const struct call_body *first, struct call_start *ret, size_t *want)
 {
@@ -335,7 +339,7 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     *ret = (struct call_start){.err = ERR_INIT};
     *want = 0;
     ret->verdict = request_resolve(q, g, s, false, &ret->err);
-    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // until the group is ready nobody knows
+    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // nobody knows before the group is ready
         return true;
     bool enough = plan(s, g, NULL, q, first, ret, want);
     if (!enough || ret->verdict < 0 || ret->prepare)
@@ -343,7 +347,7 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     return enough;
 }
 
-// False: it has failed.
+// False: the call has failed.
 static bool begin_stream(struct call *c, const struct call_body *first)
 {
     struct err err = ERR_INIT;
@@ -379,7 +383,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
-// Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
+// Whether enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
     if (delivery_awaited(c))
@@ -389,7 +393,7 @@ static bool suffices(struct call *c, struct call_start *ret)
         int r = args_fetch(c, &ret->err);
         if (r < 0)
             ret->verdict = r;
-        if (r < 0 || !args_parked(c)) // an error, or all of it is there
+        if (r < 0 || !args_parked(c)) // an error, or all of them are here
             return true;
         if (r == 0)
             return false;
@@ -405,7 +409,7 @@ static bool suffices(struct call *c, struct call_start *ret)
             delivery_prepare(c, true);
             return false;
         }
-        if (!planned && want == here.len) { // whatever comes next
+        if (!planned && want == here.len) { // anything more will do
             args_pause(c, false);
             return false;
         }
@@ -433,7 +437,7 @@ static void send_kept(struct call *c)
     blob_unref(body.blob);
 }
 
-// False: it waits on until its arguments are ready.
+// False: the call still waits until its arguments are ready.
 static bool is_ready(struct call *c)
 {
     if (delivery_awaited(c))
@@ -445,7 +449,7 @@ static bool is_ready(struct call *c)
     return !delivery_awaited(c);
 }
 
-// One that waits; afterwards it may still wait.
+// Looks again at a call that waits. Afterwards it may still wait.
 static void call_resubmit(struct call *c)
 {
     struct call_start start = {.err = ERR_INIT};
@@ -455,7 +459,8 @@ static void call_resubmit(struct call *c)
         return;
     }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
-    if (start.verdict == VERDICT_WAIT && c->req.refuse) { // it was held up, and the group is not ready any more
+    // It waited for another call, and the group is not ready any more.
+    if (start.verdict == VERDICT_WAIT && c->req.refuse) {
         refuse_waiting(c);
         return;
     }
@@ -483,7 +488,7 @@ static void call_resubmit(struct call *c)
     send_kept(c);
 }
 
-// Until one has to wait. False: work is over.
+// Sends calls until one has to wait. False: the work is used up.
 static bool release_queue(const struct group *g, const struct session *s, unsigned *work)
 {
     for (const struct list *first; (first = wait_queue_first(g, s)); --*work) {
@@ -511,7 +516,8 @@ static bool release_tasks(struct group *g, unsigned *work)
             if (*work == 0)
                 return false;
             l = g->tasks[i].next;
-            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link)); // still the first: none has a slot
+            // The call is still the first: no rank has a slot.
+            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link));
         }
     return true;
 }

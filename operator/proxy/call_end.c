@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// What is unfinished of its bodies ends, and those who were told to pause are let go.
+// Ends bodies that are not complete, and tells peers that pause to go on.
 static void call_abort(struct call *c)
 {
     args_abort(c);
@@ -44,7 +44,7 @@ void call_settle(struct call *c)
     session_flow(s);
 }
 
-// No rank has got it, or each only a part, with which none begins.
+// No rank has got the call, or each has only a part of it, and no rank begins with a part.
 static bool is_unsent(const struct call *c)
 {
     bool unsent = true;
@@ -55,7 +55,7 @@ static bool is_unsent(const struct call *c)
 
 void call_fail(struct call *c, const struct call_failure *f)
 {
-    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
+    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // other ranks may run it
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     call_abort(c); // the client may have a part of a result: the error ends it
@@ -82,13 +82,14 @@ void call_refuse(struct call *c, int code, const char *fmt, ...)
     call_fail(c, &f);
 }
 
-// Ranks that have it are told, however full their queues are; they answer all the same. A rank that does not read has
-// the call in its queue still: there it is taken out again, and does not run.
+// Tells ranks that have the call, however full their queues are; they answer all the same. If a rank has not read the
+// call yet, it is taken out of the queue, and the rank does not run it.
 static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_slot_withdraw(&c->slots[i])) // see args_abort()
+        // For CALL_STREAMING see args_abort().
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_slot_withdraw(&c->slots[i]))
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -126,7 +127,7 @@ static void name_late_ranks(const struct call *c, struct call_failure_late *late
         buf_printf(out, " and %u more", c->left - late->n);
 }
 
-// What it has waited for in vain.
+// Explains what the call has waited for in vain.
 static void explain_lateness(struct call *c, struct call_failure_late *late, struct buf *out)
 {
     switch (args_missing(c) ? CALL_STREAMING : c->state) {

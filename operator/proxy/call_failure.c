@@ -15,7 +15,7 @@ static const char *const kinds[] = {ERR_CODES(X) "FAILED", "NO_DEVICE", "OTHER"}
 #undef X
 _Static_assert(ARRAY_LEN(kinds) == CALL_FAILURE_KINDS, "a code is new");
 
-#define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code, a message and a cause need less
+#define BODY_MAX ((size_t)64 << 10) // of an ERROR. A code, a message and a cause need less
 
 void call_failure_set(struct call_failure *f, int code, const char *fmt, ...)
 {
@@ -72,7 +72,7 @@ void call_failure_encode(const struct call_failure *f, const char *trace, bool u
     writer_done(&w);
 }
 
-// Cut at a character.
+// Copies at most size - 1 bytes, and cuts between two characters.
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t len = strnlen(text, size);

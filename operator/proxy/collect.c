@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    ONLY_MAX = 1024, // bytes of a result that are rather copied than kept
-    FEW = 32         // results that need no memory of their own
+    ONLY_MAX = 1024, // a result up to this many bytes is copied at once
+    FEW = 32         // up to this many results need no memory of their own
 };
 
 static struct record_part mark_part(const struct call *c, size_t offset, size_t len)
@@ -73,7 +73,7 @@ int collect(struct call *c, struct err *err)
 {
     struct record_part few[FEW];
     uint32_t n = answer_count(c);
-    if (c->plan && c->plan->d.join) { // nothing
+    if (c->plan && c->plan->d.join) { // there is nothing to join
         const struct record_part null = mark_part(c, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
         return answer_send(c, &null, 1, err);
     }

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFERENCES_LONG = 16 << 10 }; // bytes of arguments whose references take long to look up
+enum { REFERENCES_LONG = 16 << 10 }; // references in arguments longer than this take long to look up
 
-// What it depends on, besides the body.
+// What the delivery depends on, besides the body.
 struct delivery_input {
-    bool whole, objects; // objects: the call is about an object itself, and its reference stays as it is
+    bool whole, objects; // `objects`: the call is about an object itself, and its reference stays as it is
     struct reference_call call;
     struct split_input split;
 };
@@ -38,7 +38,7 @@ static void input_init(const struct call *c, const struct dispatch_plan *d, stru
                                       .marks = c->router->marks};
 }
 
-// With the same arguments, the same comes of both.
+// With the same arguments, both give the same delivery.
 static bool input_same(const struct delivery_input *a, const struct delivery_input *b)
 {
     return a->whole == b->whole && a->split.n == b->split.n && a->split.planned == b->split.planned &&
@@ -52,7 +52,7 @@ static int no_room(const struct delivery_input *in, struct err *err)
     return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
 }
 
-// The head of the call stays as it is.
+// Replaces the arguments. The head of the call stays as it is.
 static int replace_args(const struct delivery_input *in, const struct record_call *parts, const struct buf *args,
                         struct blob **ret, struct err *err)
 {
@@ -113,19 +113,19 @@ bool delivery_is_plain(const struct call *c, const struct record_call *parts)
     return !c->preparation && dispatch_plan_is_whole(&c->req, c->plan) && !ref_mentioned(parts->args, parts->args_len);
 }
 
-// Long ones
+// Long arguments
 
 struct preparation {
     struct job job;
-    struct call *call; // NULL: it is over
+    struct call *call; // NULL: the call is over
     bool ready;
     struct call_body body;
     struct quota *quota;
     char method[CALL_HEAD_METHOD_MAX + 1], group[GROUP_KEY_SIZE];
     struct delivery_input in;
     struct delivery result;
-    bool head;                   // of a batch that passes, instead ...
-    struct split_stream *stream; // ... and what comes of it
+    bool head;                   // prepares only the head of a batch that passes
+    struct split_stream *stream; // the result for `head`
     struct err err;
 };
 
@@ -179,7 +179,7 @@ static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool h
     return input_same(&now, &p->in);
 }
 
-// What cannot be sent at all takes no time.
+// A call that cannot be sent at all takes no time.
 static bool takes_long(const struct call *c, const struct call_body *body)
 {
     struct dispatch_plan *d = NULL;
@@ -207,7 +207,7 @@ void delivery_prepare(struct call *c, bool head)
     struct err ignored = ERR_INIT;
     delivery_forget(c);
     if (plan(c, &body, &d, &ignored) < 0) {
-        tenant_look_again(c->tenant, c->group); // it will fail when it is sent
+        tenant_look_again(c->tenant, c->group); // the call fails when it is sent
         return;
     }
     struct preparation *p = xcalloc(1, sizeof *p);

@@ -75,7 +75,7 @@ static int fill(const struct request *q, const struct group *g, const struct rec
     return 0;
 }
 
-// What it gives to whom is plain without a plan: the same to all, or an element to each.
+// The mode needs no plan: all ranks get the same, or each gets one element.
 static bool is_plain(const struct dispatch_mode *m)
 {
     return mode_lists_ranks(m) && m->pieces != MODE_ROWS;

@@ -46,7 +46,7 @@ static int answer(const struct asked *a, const struct buf *body, struct err *err
     return err->code;
 }
 
-// The argument: the rank to begin with.
+// Reads the argument of group.info: the first rank of the page.
 static int read_from(const struct record_call *parts, const struct group *g, uint32_t *ret, struct err *err)
 {
     struct arena a = ARENA_INIT;

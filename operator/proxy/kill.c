@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METHOD "group.kill" // no method of a class has a dot in its name
+#define METHOD "group.kill" // names of a class's methods have no dot
 
 static void kill_free(struct kill *k)
 {
@@ -45,7 +45,7 @@ static int check(const struct group *g, const struct record_header *h, const str
         return err_set(err, ERR_INVALID, METHOD ": which rank? It ends one process");
     if (h->dispatch || h->execute || head->split || head->collect || head->pad)
         return err_set(err, ERR_INVALID, METHOD " takes a rank, and none of dispatch, execute, split, collect, pad");
-    // Of a group that takes no calls any more a process that is connected may hang in its end.
+    // A connected process of a group that takes no calls any more may hang while it ends.
     bool connected = h->rank < g->world && g->ranks[h->rank].member;
     int r = connected ? 0 : group_refuses(g, err);
     if (r == 0)
@@ -56,7 +56,8 @@ static int check(const struct group *g, const struct record_header *h, const str
     return r;
 }
 
-// A process that is not connected may be there all the same, and hang: then any counts that has not ended by now.
+// A process that is not connected may exist all the same, and hang. Then the end of any process counts that has not
+// ended by now.
 static void choose(struct kill *k)
 {
     const struct group_rank *at = &k->group->ranks[k->rank];

@@ -15,20 +15,20 @@ struct folded_line {
     uint64_t seq;
     int64_t due_ms;
     uint32_t n_ranks;
-    uint64_t *ranks; // a bit for each
+    uint64_t *ranks; // a bit for each rank
     size_t len;
     char *text;
 };
 
-struct group_output { // of a group, while somebody listens
-    struct list link; // of the router
+struct group_output { // of a group, while it has listeners
+    struct list link; // in the router's list
     struct group *group;
     struct list listeners;
     uint32_t n_listeners;
     struct list lines;
     uint32_t n_lines, world;
     uint64_t seq;
-    uint64_t *last; // of each rank: its youngest line
+    uint64_t *last; // the seq of each rank's latest line
     uint64_t dropped;
 };
 
@@ -136,9 +136,9 @@ void output_session_ends(struct session *s)
         end(CONTAINER_OF(l, struct output_listener, of_session));
 }
 
-// What is said
+// Sending
 
-// "0-3,7"; of very scattered ones the first.
+// Writes "0-3,7"; if the ranks are very scattered, only the first of them.
 static void put_ranks(struct json_writer *w, const struct folded_line *l, uint32_t world)
 {
     struct buf text = BUF_INIT(RANGES_MAX + 32);
@@ -213,7 +213,7 @@ static bool is_ripe(const struct group_output *o, int64_t now_ms)
     return !list_empty(&o->lines) && (first->due_ms <= now_ms || first->n_ranks == o->world);
 }
 
-// Those at the front that nothing more can be folded into.
+// Sends the first lines, as far as no more ranks can be added to them.
 static void flush(struct group_output *o, int64_t now_ms)
 {
     struct json_writer w;
@@ -236,13 +236,13 @@ static void flush(struct group_output *o, int64_t now_ms)
     }
 }
 
-// What is heard
+// Receiving
 
 static struct folded_line *fold(const struct group_output *o, uint32_t rank, const char *text, size_t len)
 {
     for (struct list *i = o->lines.prev; i != &o->lines; i = i->prev) {
         struct folded_line *l = CONTAINER_OF(i, struct folded_line, link);
-        if (l->seq <= o->last[rank]) // before it the order of this rank's lines would be lost
+        if (l->seq <= o->last[rank]) // an earlier line would change the order of this rank's lines
             return NULL;
         if (l->len == len && memcmp(l->text, text, len) == 0)
             return l;
@@ -269,7 +269,7 @@ static struct folded_line *add(struct group_output *o, const char *text, size_t 
     return l;
 }
 
-// The number of ranks has changed: none of those before is there any more.
+// The number of ranks has changed, so none of the earlier ranks exists any more.
 static void fit(struct group_output *o)
 {
     if (o->world == o->group->world)
@@ -290,7 +290,7 @@ void output_line(struct router *r, const char *group_uid, uint32_t rank, const c
     fit(o);
     if (rank >= o->world)
         return;
-    len = strnlen(text, MIN(len, (size_t)OUTPUT_LINE_MAX)); // what is behind a NUL byte nobody could see
+    len = strnlen(text, MIN(len, (size_t)OUTPUT_LINE_MAX)); // nobody could see what follows a NUL byte
     struct folded_line *l = fold(o, rank, text, len);
     if (!l)
         l = add(o, text, len, now_ms);

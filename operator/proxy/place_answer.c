@@ -11,7 +11,7 @@
 struct place_query {
     int64_t rank, index, until;
     uint64_t rendezvous;
-    const char *group; // NULL = the own
+    const char *group; // NULL = its own group
 };
 
 static int read_query(const struct json *v, struct arena *a, struct place_query *ret)
@@ -25,7 +25,7 @@ static int read_query(const struct json *v, struct arena *a, struct place_query 
                : ERR_PROTO;
 }
 
-// In its own group only one of the same attempt: others are about to go.
+// Finds the other rank. In its own group, the rank must have the same attempt: others are about to end.
 static const struct member *find(const struct router *r, const struct member *m, const struct place_query *q)
 {
     const struct group *own = m->group;
@@ -52,7 +52,8 @@ static void answer(const struct router *r, struct member *m, const struct place_
         writer_str(&w, "key", key);
     }
     writer_object_end(&w);
-    (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored); // else it asks again
+    // If there is no room, the worker asks again.
+    (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored);
     peer_changed(&m->peer);
     writer_done(&w);
 }

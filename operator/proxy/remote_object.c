@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT_MAX = 4096 }; // so it is none that lies in shared memory, which may change
+enum { KEPT_MAX = 4096 }; // bodies this short are never in shared memory, which may change
 
-// What a rank said that it keeps
+// Reads what a rank keeps, as the rank describes it.
 
 static bool read_kept(const char *body, size_t len, struct ref_part *ret)
 {
@@ -42,7 +42,7 @@ static void send_free(struct member *m, uint64_t id, bool pinned)
     char body[64], text[REF_ID_SIZE];
     const struct record_header h = {.type = RECORD_FREE, .rank = m->rank};
     if (!m->peer.out || m->peer.close_code)
-        return; // the process frees what came over this connection by itself
+        return; // the process itself frees what came over this connection
     ref_id_write(id, text);
     int len = snprintf(body, sizeof body, "{\"id\":\"%s\"%s}", text, pinned ? ",\"pinned\":true" : "");
     if (record_writer_copy(m->peer.out, &h, body, (size_t)len, &ignored) == 0)
@@ -104,7 +104,7 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
         err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
                 c->req.method, c->group->key);
     } else {
-        c->req.keep = false; // it is in the client's hands
+        c->req.keep = false; // the client has the reference now
         answer_send_copy(c, rank, body.data, body.len);
     }
     buf_done(&text);
@@ -279,7 +279,7 @@ int object_begin(struct session *s, struct record *rec, struct call_head *head, 
         return err_set(err, ERR_NOT_FOUND,
                        "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
                        (int)head->method_len, head->method);
-    if (put) { // to one, or split
+    if (put) { // to one rank, or split
         if (!rec->h.execute)
             rec->h.execute = rec->h.dispatch ? RECORD_ALL : RECORD_ANY;
         if (!rec->h.dispatch)

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-// The last of the answer was sent, or there is an error instead.
+// The last part of the answer was sent, or there is an error instead.
 static void end(struct call *c, int r, const struct err *err)
 {
     if (r < 0)
@@ -95,7 +95,7 @@ static void send_end(struct call *c)
     call_settle(c);
 }
 
-// There is no room for it. Nobody gets a reference to what the rank keeps, either.
+// There is no room for the result. If the rank keeps it, nobody gets a reference to it either.
 static void refuse(struct call *c, struct member *m, const struct call_body *body, const struct err *err)
 {
     if (c->req.keep)
@@ -103,7 +103,7 @@ static void refuse(struct call *c, struct member *m, const struct call_body *bod
     call_fail_err(c, err);
 }
 
-// A result that is a part of the answer waits for the others.
+// The result is part of the answer, and waits for the others.
 static void keep(struct call_slot *slot, struct member *m, const struct call_body *body)
 {
     struct call *c = slot->call;
@@ -212,7 +212,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     size_t len;
     if (!first || !piece->blob || !piece->blob->area)
         return join_piece(slot, piece, false, last, err);
-    // Of what lies in shared memory the head is copied, and nothing else.
+    // The result is in shared memory: only its head is copied.
     if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
         head.len = len;
     rest.data += head.len;
@@ -221,7 +221,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
 }
 
-// Whether the client is to get it.
+// Whether the client gets the result.
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;
@@ -242,7 +242,7 @@ bool result_piece(struct call_slot *slot, const struct call_body *piece, bool fi
     struct err err = ERR_INIT;
     bool passes = c->req.single && c->session && !c->session->whole;
     slot->member->peer.want = 0;
-    if (first && c->req.keep) // an answer that is not a result is short
+    if (first && c->req.keep) // a rank that keeps its result answers with a short text
         return false;
     if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
         return false;

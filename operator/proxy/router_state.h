@@ -26,10 +26,9 @@ struct router_config {
     size_t total_bytes;         // bytes of bodies and calls, of all sessions and workers
     size_t session_bytes;       // the same for one session, and for all results of one call together
     size_t high_mark, low_mark; // above high_mark a session is not read until it is below low_mark
-    size_t pause_mark,
-        // Bytes of one body that wait. Above pause_mark its sender pauses, at resume_mark it goes on. 0 = high_mark and
-        // half of it.
-        resume_mark;
+    // Bytes of one body that wait. Above pause_mark its sender pauses, at resume_mark it goes on. 0 = high_mark and
+    // half of it.
+    size_t pause_mark, resume_mark;
     size_t max_whole;  // most bytes of arguments that must be here whole, or wait after a HOLD; 0 = any number
     size_t whole_json; // JSON arguments up to this length are passed on once they are here whole; 0 = none are
     uint32_t total_calls, session_calls;

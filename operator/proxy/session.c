@@ -16,9 +16,9 @@
 #include <string.h>
 
 enum {
-    KILLS_PER_UNIT = 128, // of work: each record looks through them for its id
-    HEAD_STEP = 64,       // by so much more is waited for until the head of a call is there
-    COPIED = 1024,        // bytes of a body that its call pays for at once
+    KILLS_PER_UNIT = 128, // kills for one unit of work: each record searches them for its id
+    HEAD_STEP = 64,       // while the head of a call is incomplete, so many more bytes must arrive
+    COPIED = 1024,        // a call pays at once for a body up to this length
 };
 
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
@@ -62,7 +62,7 @@ void session_end(struct session *s)
     tenant_leave(s->tenant);
     list_remove(&s->stopped);
     group_requests_abandon(s);
-    LIST_FOREACH(l, &s->answering) // the queue goes
+    LIST_FOREACH(l, &s->answering) // their queue goes away
         call_abandon(CONTAINER_OF(l, struct call, open));
     if (list_empty(&s->open)) {
         session_free(s);
@@ -113,7 +113,7 @@ static int check_counts(const struct session *s, struct err *err)
     return tenant_check_calls(s->tenant, err);
 }
 
-// Behind a body that is not complete yet.
+// The call waits behind a body that is not complete yet.
 static void block(struct session *s, struct call *c, const struct call_body *body, uint64_t seq)
 {
     struct list *at = &s->blocked_calls;
@@ -133,7 +133,7 @@ static void unref_blob(struct blob **b)
     blob_unref(*b);
 }
 
-// A call of a method. ROUTER_COLLECT: more of the record has to come first.
+// Makes a call. ROUTER_COLLECT: more of the record must arrive first.
 static int begin_method(struct session *s, const struct record *rec, const struct call_head *head, struct group *g,
                         uint64_t unfinished, struct err *err)
 {
@@ -161,7 +161,8 @@ static int begin_method(struct session *s, const struct record *rec, const struc
     return 0;
 }
 
-// A call, after the methods object.* have become calls of the ranks that keep the objects. ROUTER_COLLECT: likewise.
+// Turns the methods object.* into calls of the ranks that keep the objects, and then makes the call. ROUTER_COLLECT: as
+// above.
 static int begin_call(struct session *s, const struct record *given, struct call_head *head, struct record_call *parts,
                       uint64_t unfinished, struct err *err)
 {
@@ -186,7 +187,7 @@ static int read_head(const struct session *s, const struct record *rec, struct r
     return r < 0 ? r : check_counts(s, err);
 }
 
-// A CALL record. ROUTER_COLLECT: likewise.
+// Takes the beginning of a CALL record. ROUTER_COLLECT: as above.
 static int begin(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err)
 {
     struct record_call parts;
@@ -196,7 +197,7 @@ static int begin(struct session *s, const struct record *rec, uint64_t unfinishe
     if (idmap_get(&s->calls, rec->h.call) || group_request_pending(s, rec->h.call))
         return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     s->peer.want = 0;
-    if (piece && rec->seq > unfinished) // those before it have not come completely
+    if (piece && rec->seq > unfinished) // earlier bodies are not complete
         return ROUTER_COLLECT;
     if (piece && record_call_decode(rec->body, rec->len, &parts, &why) < 0) {
         s->peer.want = rec->len + HEAD_STEP;
@@ -211,7 +212,8 @@ static int begin(struct session *s, const struct record *rec, uint64_t unfinishe
     return MAX(r, 0);
 }
 
-// A further piece, of a call that streams, is parked or was answered already; or the end of collecting it.
+// Takes a further piece of a call that streams, is parked, or was answered already. Or a call became too long to be
+// collected.
 static void take_piece(struct session *s, const struct record *rec)
 {
     const struct call_body body = {rec->body, rec->len, rec->blob};
@@ -267,12 +269,12 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
     if (rec->h.type == RECORD_CALL && (rec->offset || rec->over)) {
         take_piece(s, rec);
     } else if (rec->h.type == RECORD_CALL) {
-        // What it was held up by, and came before it, goes first.
+        // Calls that waited for an earlier body, and were sent before this one, go first.
         release_blocked(s, MIN(unfinished, rec->seq));
         r = begin(s, rec, unfinished, err);
     } else if (rec->h.type == RECORD_CANCEL) {
         cancel(s, rec);
-    } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
+    } else if (rec->h.type != RECORD_ARGS) { // ARGS of a call that was refused
         r = err_set(err, ERR_PROTO, "a client must not send %s records here", record_type_name(rec->h.type));
     }
     release_blocked(s, unfinished);

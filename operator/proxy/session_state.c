@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LET_IN = 8 }; // bodies
+enum { LET_IN = 8 }; // most bodies that raise the marks
 
 void session_order_unref(struct session_order *o)
 {
@@ -20,18 +20,19 @@ bool session_ended(const struct session *s)
     return !list_empty(&s->ended);
 }
 
-// Between the marks it stays as it is.
+// Between the two marks, nothing changes.
 void session_flow(struct session *s)
 {
     if (!s->peer.out)
         return;
     const struct router_config *config = &s->router->config;
     size_t charged = quota_used(s->quota), queued = s->peer.out->queue.bytes;
-    bool over = s->peer.out->queue.uncharged; // its answers, or those of others of its namespace, fill the share
+    bool over = s->peer.out->queue.uncharged; // its answers, or answers of others in its namespace, fill the share
     if (s->peer.read && !over && MAX(charged, queued) <= config->high_mark) // nearly always
         return;
-    // Of each body that passes through that much is let in, and what comes before a HOLD has taken effect. As much may
-    // wait for groups: the other calls are heard all the same, and that one is canceled.
+    // Each body that passes may use this much: the bytes that arrive before a HOLD has taken effect. Arguments that
+    // wait for groups may use as much in all, so that the client's other calls are read, and also a cancel of the one
+    // that waits.
     size_t body = 2 * config->pause_mark, let_in = MIN(s->n_streams, (uint32_t)LET_IN) * body;
     size_t waiting = s->parked + MIN(s->waiting, LET_IN * body);
     size_t used = MAX(charged - MIN(charged, waiting), queued);

@@ -18,7 +18,7 @@ struct splitting {
     const struct split_input *in;
     const struct record_call *parts;
     struct split *s;
-    size_t args_at; // where the arguments begin in s->body
+    size_t args_at; // offset of the arguments in s->body
 };
 
 static int no_json(const struct splitting *p, const struct json_scan *s, struct err *err)
@@ -77,7 +77,7 @@ static void piece_ends(struct split *s, uint32_t i, size_t first)
     s->pieces[i] = (struct split_piece){.first = first, .n = s->n_parts - first};
 }
 
-// A stretch of the call's body.
+// Adds a stretch of the call's body.
 static bool add_given(const struct splitting *p, const char *text, size_t len)
 {
     return add_part(p->s, p->s->body, p->args_at + (size_t)(text - p->parts->args), len);
@@ -179,7 +179,7 @@ static int read_columns(const struct splitting *p, struct json_scan *s, struct c
     return got < 0 ? no_json(p, s, err) : 0;
 }
 
-// The element of each column for piece i, as one object.
+// Writes the element of each column for piece i, as one object or list.
 static int put_row(const struct splitting *p, uint32_t i, struct column *columns, uint32_t n, struct err *err)
 {
     struct blob *b = p->s->made;
@@ -302,7 +302,7 @@ static int split_rows(const struct splitting *p, struct err *err)
 
 // Parts of a reference
 
-// Piece i is so many of its parts.
+// Piece i gets `each` parts of the reference.
 static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint32_t i, uint32_t each, struct err *err)
 {
     struct split *s = p->s;
@@ -316,7 +316,7 @@ static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint3
     return r;
 }
 
-// Parts lie on their ranks, and only those see rows.
+// The parts are on their ranks, and only these ranks see rows.
 static int wrong_parts(const struct split_input *in, const struct ref *ref, struct err *err)
 {
     bool joined = ref->form == REF_JOINED;

@@ -10,23 +10,23 @@
 #include <string.h>
 
 struct split_stream {
-    struct arena memory; // of the batch
+    struct arena memory; // of the batch and the lists of ranks
     struct batch batch;
-    size_t head, at;          // bytes of the document: its head; what comes next
-    size_t tensor;            // that it belongs to
-    uint32_t n;               // pieces
-    size_t each, added;       // rows of a piece; of padding in all
-    uint32_t *ranks;          // by the piece that they get ...
-    uint32_t *first;          // ... those of piece i from this one on, up to the first of i + 1
-    struct blob *heads;       // of the pieces, one behind the other
-    size_t *heads_at;         // likewise, one more than there are
-    struct record_part *last; // stretches of the last row of this tensor, where it is repeated
+    size_t head, at;          // bytes of the document: its head; what was sent so far
+    size_t tensor;            // the tensor at `at`
+    uint32_t n;               // number of pieces
+    size_t each, added;       // rows of a piece; rows of padding in all
+    uint32_t *ranks;          // in the order of their pieces
+    uint32_t *first;          // ranks[first[i]] to ranks[first[i + 1] - 1] get piece i
+    struct blob *heads;       // of all pieces, one behind the other
+    size_t *heads_at;         // offsets in `heads`; one more than there are pieces
+    struct record_part *last; // stretches of the last row of this tensor, if padding repeats it
     size_t n_last, size_last;
     struct quota *quota; // borrowed
     size_t charged;
 };
 
-// Who gets which piece
+// Ranks of the pieces
 
 static void sort_ranks(const struct dispatch *d, struct split_stream *s)
 {
@@ -181,9 +181,9 @@ void split_stream_free(struct split_stream *s)
     free(s);
 }
 
-// The way of the rows to the ranks
+// Sending rows
 
-// Of the last row, which some pieces get again.
+// Keeps a part of the last row, which some pieces get again.
 static void keep_last(struct split_stream *s, const struct record_part *part)
 {
     if (s->n_last == s->size_last) {
@@ -206,7 +206,7 @@ static int add_padding(struct split_stream *s, struct call *c, struct err *err)
     return r;
 }
 
-// As much of the part as lies in one piece of one tensor; *part becomes the rest.
+// Sends as much of the part as belongs to one piece of one tensor. *part becomes the rest.
 static int take_stretch(struct split_stream *s, struct call *c, struct record_part *part, struct err *err)
 {
     const struct dispatch_plan *d = c->plan;

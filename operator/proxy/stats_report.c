@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_SHOWN = 64 }; // of a method, and so many more for their errors
+enum { RANKS_SHOWN = 64 }; // most ranks of a method by delay, and as many by errors
 
 static bool was_called(const struct stats_method *m)
 {
@@ -19,7 +19,7 @@ static bool was_called(const struct stats_method *m)
 
 // JSON
 
-// The farthest behind first, then those with most errors.
+// The ranks with the longest delays come first, then those with most errors.
 static int by_blame(const void *pa, const void *pb)
 {
     const struct stats_rank *a = *(const struct stats_rank *const *)pa, *b = *(const struct stats_rank *const *)pb;
@@ -108,7 +108,7 @@ void stats_report_group(const struct group *g, struct buf *out)
 struct exposition {
     const struct router *router;
     struct buf *out;
-    struct stats_method rest; // of all that have no series
+    struct stats_method rest; // the sum of all methods without metrics of their own
 };
 
 typedef void (*put_fn)(struct buf *out, const char *labels, const struct stats_method *m);
@@ -142,7 +142,7 @@ static void sum_rest(struct exposition *e)
     }
 }
 
-// Names of objects and methods have no character that would have to be escaped (call_head.h).
+// Names of objects and methods contain no character that must be escaped (call_head.h).
 static void put_group(struct exposition *e, const struct group *g, put_fn put)
 {
     char labels[512];

@@ -5,7 +5,7 @@
 #include "common/wire/via.h"
 #include "operator/proxy/ranking.h"
 
-struct slots { // of a method
+struct slots { // slots of a method's lane that methods in `via` hold
     const struct member *member;
     const struct member_method *method;
     uint32_t n;
@@ -41,10 +41,10 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
     return s.n;
 }
 
-// The next ones in turn come first among equals.
+// Of equally busy ranks, the one after the last pick comes first.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank)
 {
-    if (!queued && !list_empty(&g->tasks[lane])) // none overtakes
+    if (!queued && !list_empty(&g->tasks[lane])) // no task overtakes another
         return false;
     const struct member *best = ranking_least(g->ranking, lane, g->last_any % g->world);
     *ret_rank = best ? best->rank : 0;
