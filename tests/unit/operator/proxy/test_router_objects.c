@@ -134,7 +134,7 @@ static void what_was_kept_for_a_call_that_failed_is_freed(void **state)
         worker_answer(&w->f, &w->workers[1], ids[1], RECORD_ERROR, "{\"code\":\"FAILED\",\"message\":\"no\"}", &err),
         0);
     hears(w, "1 ERROR rank=1 FAILED *");
-    keeps(w, 2, ids[2], REF_JSON); // later than the error
+    keeps(w, 2, ids[2], REF_JSON); // after the error
     is_told_to_free(w, 0, "{\"id\":\"0000000000000010\"}");
     gets_nothing(w, 1);
     is_told_to_free(w, 2, "{\"id\":\"0000000000000012\"}");
@@ -300,7 +300,7 @@ static void a_wrong_argument_says_what_is_wanted(void **state)
     arena_done(&a);
 }
 
-// What has become of the owner
+// The owner of an object has changed
 
 static void a_reference_of_an_attempt_that_is_over_is_lost(void **state)
 {
