@@ -293,7 +293,7 @@ static bool all_begun(const struct call *c)
     const struct join *j = c->join;
     uint32_t n = j->begun;
     for (uint32_t i = 0; i < j->n; i++) // a rank whose result is whole has answered
-        n += !j->sources[i].begun && !c->slots[c->plan->d.keep[i]].member;
+        n += !j->sources[i].begun && !answer_slot(c, i)->member;
     return n == j->n;
 }
 
@@ -346,7 +346,7 @@ static size_t take_whole(const struct call *c, struct join *j)
         s->rank = d->d.keep[i];
         s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
         if (!s->begun) {
-            const struct record_part part = answer_result(&c->slots[s->rank]);
+            const struct record_part part = answer_result(answer_slot(c, i));
             if (part.len)
                 push(s, &part);
             len += part.len;

@@ -38,12 +38,12 @@ static bool advance(struct call *c)
 static void collect_all(struct call *c)
 {
     struct err err = ERR_INIT;
-    if (c->plan && c->plan->d.join && !collect_is_nothing(c)) {
+    if (!c->req.keep && c->plan && c->plan->d.join && !collect_is_nothing(c)) {
         join_open(c);
         (void)advance(c);
         return;
     }
-    int r = collect(c, &err);
+    int r = c->req.keep ? object_collect(c, &err) : collect(c, &err);
     end(c, r, &err);
 }
 
@@ -75,13 +75,6 @@ static void collect_more(struct call *c)
         collect_all(c);
 }
 
-static void collect_kept(struct call *c)
-{
-    struct err err = ERR_INIT;
-    int r = object_collect(c, &err);
-    end(c, r, &err);
-}
-
 static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
 {
     struct err err = ERR_INIT;
@@ -110,8 +103,6 @@ static void keep(struct call_slot *slot, struct member *m, const struct call_bod
     struct err err = ERR_INIT;
     if (dispatch_plan_wants(c->plan, m->rank) && answer_keep(slot, body, &err) < 0)
         refuse(c, m, body, &err);
-    else if (c->left == 0 && c->req.keep)
-        collect_kept(c);
     else
         collect_more(c);
 }
