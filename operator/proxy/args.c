@@ -13,7 +13,7 @@
 // Charge for a reference to shared memory, and for the bytes between it and the next one.
 #define REFERENCE_COST ((size_t)256)
 
-// What follows args.body, beginning with the first piece in shared memory.
+// The pieces that follow args.body, beginning with the first one in shared memory.
 struct args_rest {
     struct record_part *parts; // parts outside of shared memory belong to the call
     size_t n, size, first;

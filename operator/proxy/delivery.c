@@ -14,7 +14,7 @@
 
 enum { REFERENCES_LONG = 16 << 10 }; // references in arguments longer than this take long to look up
 
-// What the delivery depends on, besides the body.
+// The input of a delivery, besides the body.
 struct delivery_input {
     bool whole, objects; // `objects`: the call is about an object itself, and its reference stays as it is
     struct reference_call call;

@@ -39,4 +39,4 @@ void group_changes_abandon(struct session *s); // the session ends. Changes that
 struct group_change *router_group_change(struct router *r);
 void router_drop_group_changes(struct router *r); // at the router's end: do not answer any change afterwards
 void group_change_answer(struct group_change *e, const char *json, size_t len); // frees the change
-void group_change_fail(struct group_change *e, const struct err *err);          // the same
+void group_change_fail(struct group_change *e, const struct err *err);          // frees the change, too

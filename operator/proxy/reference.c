@@ -49,7 +49,7 @@ int reference_member(const struct group *g, const struct ref_part *p, struct mem
                    p->rank, g->key, p->attempt);
 }
 
-// What a rank needs to fetch the objects
+// The owner, the address and the key of an object
 
 static void write_owner(const struct member *m, const struct group *g, struct json_writer *w)
 {

@@ -19,8 +19,8 @@
 // Most bytes of heads and names that are written again, for all pieces together.
 #define SPLIT_MADE_MAX ((size_t)64 << 20)
 
-// What the pieces depend on, besides the arguments. All pointers are borrowed. It does not refer to the call, which may
-// end while long arguments are split (job.h).
+// The input of a split, besides the arguments. All pointers are borrowed. It does not refer to the call, which may end
+// while long arguments are split (job.h).
 struct split_input {
     const char *group;  // its key, for messages
     uint32_t n;         // number of pieces

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the calls of a group cost, by method: number, duration, bytes, calls in flight, and errors by rank. It also
-// finds slow ranks: of each call to several ranks, the rank that answered last, and its delay after the median. A call
-// takes constant time and, except for the first call of a method, no memory. Everything is bounded.
+// The cost of a group's calls, by method: number, duration, bytes, calls in flight, and errors by rank. The stats also
+// show slow ranks: for each call to several ranks, they note the rank that answered last, and its delay after the
+// median. A call takes constant time and, except for the first call of a method, no memory. Everything is bounded.
 //
 // A duration runs from the arrival of the call to its answer, and includes the wait for a group that is not ready.
 // Bytes are counted as the client sees them: arguments in, results out.

@@ -141,8 +141,8 @@ bool tenant_may_go_on(const struct router *r, const char *ns)
     return !t || tenant_has_turn(t);
 }
 
-// What a weight of 1 may do in the next turn, if all namespaces want as much as in the last one. Namespaces that used
-// up their parts share by weight what the others left.
+// Returns the work that a weight of 1 may do in the next turn, if all namespaces want as much as in the last one.
+// Namespaces that used up their parts share by weight the work that the others left.
 static uint32_t share_out(const struct router *r)
 {
     uint64_t all = 0, wanting = 0, others = 0;

@@ -458,7 +458,7 @@ static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(v
     crowd_free(w);
 }
 
-// With any number of ranks, whether they get everything, a piece each, or share pieces.
+// There may be any number of ranks. They get everything, or a piece each, or share pieces.
 static void a_batch_is_held_once(void **state)
 {
     (void)state;

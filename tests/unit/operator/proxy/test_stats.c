@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proxy knows of calls: by method, by rank, and as metrics.
+// The stats of calls: by method, by rank, and as metrics.
 #include "common/base/json.h"
 #include "operator/proxy/stats_report.h"
 #include "tests/unit/clock_fake.h"
