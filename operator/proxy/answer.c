@@ -147,11 +147,6 @@ void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t le
     c->router->n_results++;
 }
 
-void answer_send_null(struct call *c)
-{
-    answer_send_copy(c, RECORD_GROUP, "null", 4);
-}
-
 int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err)
 {
     const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};

@@ -30,7 +30,6 @@ int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *
                         struct err *err);
 void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len);
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err);
-void answer_send_null(struct call *c); // for a client that wants no result
 
 // An answer in pieces
 

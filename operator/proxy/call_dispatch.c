@@ -108,8 +108,7 @@ static void name_stats(struct call *c)
     struct stats *s = &c->group->stats;
     if (c->stat.method != &s->other)
         return;
-    const struct member_role *role = member_role(c->group->ranks[c->req.first].member, c->req.role);
-    if (role && member_method(role, c->req.method))
+    if (member_method_of(c->group->ranks[c->req.first].member, c->req.role, c->req.method))
         stats_become(&c->stat, stats_add(s, c->req.role, c->req.method));
 }
 

@@ -10,7 +10,7 @@ void call_submit(struct call *c, const struct call_body *body);
 // Sends calls of this group that waited for it or for a slot and need not wait any longer: at most *work of them, which
 // it subtracts. False: more may be ready.
 bool calls_release(struct group *g, unsigned *work);
-// The first piece of a body decides this, before the call exists.
+// A decision about a call, from the first piece of its body and before the call exists.
 struct call_start {
     int verdict;  // enum verdict. Negative: the call fails with `err`
     bool prepare; // the head of its batch is long, so the call waits until the head is ready (delivery.h)

@@ -162,11 +162,11 @@ static void on_done(struct job *j)
         preparation_free(p);
 }
 
-static int plan(const struct call *c, const struct call_body *body, struct dispatch_plan **ret, struct err *err)
+static int plan(const struct call *c, const struct call_body *body, struct record_call *parts,
+                struct dispatch_plan **ret, struct err *err)
 {
-    struct record_call parts;
-    int r = record_call_decode(body->data, body->len, &parts, err);
-    return r < 0 ? r : dispatch_plan_make(&c->req, c->group, &parts, c->quota, ret, err);
+    int r = record_call_decode(body->data, body->len, parts, err);
+    return r < 0 ? r : dispatch_plan_make(&c->req, c->group, parts, c->quota, ret, err);
 }
 
 static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool head)
@@ -185,8 +185,7 @@ static bool takes_long(const struct call *c, const struct call_body *body)
     struct dispatch_plan *d = NULL;
     struct err ignored = ERR_INIT;
     struct record_call parts;
-    if (record_call_decode(body->data, body->len, &parts, &ignored) < 0 ||
-        dispatch_plan_make(&c->req, c->group, &parts, c->quota, &d, &ignored) < 0)
+    if (plan(c, body, &parts, &d, &ignored) < 0)
         return false;
     bool is_long = has_refs(str_starts(c->req.method, "object."), &parts) ||
                    (parts.args_len > JOB_STEP && !dispatch_plan_is_whole(&c->req, d));
@@ -205,8 +204,9 @@ void delivery_prepare(struct call *c, bool head)
     const struct call_body body = args_body(c);
     struct dispatch_plan *d = NULL;
     struct err ignored = ERR_INIT;
+    struct record_call parts;
     delivery_forget(c);
-    if (plan(c, &body, &d, &ignored) < 0) {
+    if (plan(c, &body, &parts, &d, &ignored) < 0) {
         tenant_look_again(c->tenant, c->group); // the call fails when it is sent
         return;
     }

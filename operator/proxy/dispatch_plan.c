@@ -35,8 +35,7 @@ static int find_rule(const struct request *q, const struct group *g, const struc
         *ret = rule;
         return read_rule(parts, a, rule, err);
     }
-    const struct member_role *role = member_role(g->ranks[0].member, q->role);
-    const struct member_method *m = role ? member_method(role, q->method) : NULL;
+    const struct member_method *m = member_method_of(g->ranks[0].member, q->role, q->method);
     if (m && m->dispatch == q->dispatch)
         *ret = m->rule;
     if (!*ret && mode_of(q->dispatch)->takes == MODE_RULE)

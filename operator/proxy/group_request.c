@@ -11,15 +11,7 @@
 
 #include <string.h>
 
-#define PREFIX "group."
-
-struct asked {
-    struct session *session;
-    const struct record_header *h;
-    const struct call_head *head;
-    const struct record_call *parts;
-    struct group *group;
-};
+static const char *const methods[] = {"group.info", "group.stats", "group.output", "group.kill"}; // and the changes
 
 // These answers cost no rank anything, so nothing else holds back a client that asks and does not read.
 static int check_reads(const struct session *s, struct err *err)
@@ -32,10 +24,9 @@ static int check_reads(const struct session *s, struct err *err)
                          waiting);
 }
 
-static int answer(const struct asked *a, const struct buf *body, struct err *err)
+static int answer(struct session *s, uint32_t id, const struct buf *body, struct err *err)
 {
-    struct session *s = a->session;
-    const struct record_header h = {.type = RECORD_RESULT, .call = a->h->call, .rank = RECORD_GROUP};
+    const struct record_header h = {.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP};
     struct blob *b = blob_copy(body->data, body->len, s->quota);
     tenant_spend(s->tenant, body->len / TENANT_UNIT_BYTES);
     if (b)
@@ -68,85 +59,64 @@ static int read_from(const struct record_call *parts, const struct group *g, uin
     return r;
 }
 
-static int answer_info(const struct asked *a, struct err *err)
+static int answer_self(struct session *s, uint32_t id, bool info, const struct record_call *parts,
+                       const struct group *g, struct err *err)
 {
     struct buf body = BUF_INIT(SIZE_MAX / 2);
-    uint32_t from;
-    if (check_reads(a->session, err) < 0 || read_from(a->parts, a->group, &from, err) < 0)
+    uint32_t from = 0;
+    if (check_reads(s, err) < 0 || (info && read_from(parts, g, &from, err) < 0))
         return err->code;
-    group_info(a->group, from, &body);
-    int r = answer(a, &body, err);
-    buf_done(&body);
-    return r;
-}
-
-static int answer_stats(const struct asked *a, struct err *err)
-{
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
-    if (check_reads(a->session, err) < 0)
-        return err->code;
-    stats_report_group(a->group, &body);
-    int r = answer(a, &body, err);
+    info ? group_info(g, from, &body) : stats_report_group(g, &body);
+    int r = answer(s, id, &body, err);
     buf_done(&body);
     return r;
 }
 
 // From now on the client gets lines of the group's ranks; with {"listen": false} it gets no more.
-static int answer_output(const struct asked *asked, struct err *err)
+static int answer_output(struct session *s, uint32_t id, const struct record_call *parts, struct group *g,
+                         struct err *err)
 {
-    struct session *s = asked->session;
-    const struct record_call *parts = asked->parts;
     struct arena a = ARENA_INIT;
     struct json *args = NULL;
     if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, err) < 0)
         err_wrap(err, "the arguments of group.output");
     else if (json_is_false(json_get(args, "listen")))
-        output_unlisten(s, asked->group);
+        output_unlisten(s, g);
     else
-        (void)output_listen(s, asked->group, err);
+        (void)output_listen(s, g, err);
     arena_done(&a);
     if (!err->code)
-        session_answer(s, asked->h->call, "null", 4);
+        session_answer(s, id, "null", 4);
     return err->code;
-}
-
-static int begin_kill(const struct asked *a, struct err *err)
-{
-    return a->h->flags & RECORD_MORE ? ROUTER_COLLECT : kill_begin(a->session, a->group, a->h, a->head, err);
-}
-
-static const struct method {
-    const char *name;
-    int (*begin)(const struct asked *a, struct err *err);
-} methods[] = {{PREFIX "info", answer_info},
-               {PREFIX "stats", answer_stats},
-               {PREFIX "output", answer_output},
-               {PREFIX "kill", begin_kill}};
-
-static const struct method *find(const struct call_head *head)
-{
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        if (call_head_method_is(head, methods[i].name))
-            return &methods[i];
-    return NULL;
 }
 
 bool group_request_is(const struct call_head *head)
 {
-    return head->method_len > strlen(PREFIX) && memcmp(head->method, PREFIX, strlen(PREFIX)) == 0 &&
-           (find(head) || group_change_kind_of(head->method, head->method_len));
+    bool found = false;
+    if (head->method_len < strlen("group.") || memcmp(head->method, "group.", strlen("group.")) != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(methods) && !found; i++)
+        found = call_head_method_is(head, methods[i]);
+    return found || group_change_kind_of(head->method, head->method_len);
 }
 
 int group_request_begin(struct session *s, const struct record *rec, const struct call_head *head,
                         const struct record_call *parts, struct err *err)
 {
     enum group_change_kind change = group_change_kind_of(head->method, head->method_len);
-    if (change && (rec->h.flags & RECORD_MORE))
+    bool piece = rec->h.flags & RECORD_MORE;
+    struct group *g = change ? NULL : session_group(s, head, err);
+    if (!g && !change)
+        return err->code;
+    if (piece && (change || call_head_method_is(head, "group.kill")))
         return ROUTER_COLLECT;
     if (change)
         return group_change_begin(s, change, rec->h.call, parts->args, parts->args_len, err);
-    struct group *g = session_group(s, head, err);
-    return g ? find(head)->begin(&(struct asked){s, &rec->h, head, parts, g}, err) : err->code;
+    if (call_head_method_is(head, "group.kill"))
+        return kill_begin(s, g, &rec->h, head, err);
+    if (call_head_method_is(head, "group.output"))
+        return answer_output(s, rec->h.call, parts, g, err);
+    return answer_self(s, rec->h.call, call_head_method_is(head, "group.info"), parts, g, err);
 }
 
 bool group_request_pending(const struct session *s, uint32_t id)

@@ -102,6 +102,8 @@ void member_free(struct member *m); // nothing may be pending
 // NULL: the member has no such role. `name` is NULL or "": the role without a name.
 const struct member_role *member_role(const struct member *m, const char *name);
 const struct member_method *member_method(const struct member_role *r, const char *name); // NULL = the role has none
+// The method of that role; NULL = the member has no such role or method.
+const struct member_method *member_method_of(const struct member *m, const char *role, const char *method);
 // The lane with that number, or MEMBER_LANE_NONE. If this process declared fewer lanes than others of the same class:
 // the first one.
 struct member_lane *member_lane(struct member *m, uint8_t lane);

@@ -153,8 +153,7 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
 // The ranks are known, and all of them are connected.
 static void look_up(struct request *q, const struct group *g)
 {
-    const struct member_role *role = member_role(g->ranks[q->first].member, q->role);
-    const struct member_method *method = role ? member_method(role, q->method) : NULL;
+    const struct member_method *method = member_method_of(g->ranks[q->first].member, q->role, q->method);
     q->lane = method ? method->lane : is_own(q) ? MEMBER_LANE_NONE : 0;
     q->again = method && method->idempotent;
 }

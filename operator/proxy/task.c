@@ -11,16 +11,10 @@ struct slots { // slots of a method's lane that methods in `via` hold
     uint32_t n;
 };
 
-static const struct member_method *find_method(const struct member *m, const char *role, const char *method)
-{
-    const struct member_role *r = member_role(m, role);
-    return r ? member_method(r, method) : NULL;
-}
-
 static bool count_same(void *ctx, const char *role, const char *method)
 {
     struct slots *s = ctx;
-    const struct member_method *above = find_method(s->member, role, method);
+    const struct member_method *above = member_method_of(s->member, role, method);
     s->n += above && above->lane == s->method->lane;
     return false;
 }
@@ -33,8 +27,8 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
     struct slots s = {.member = group_first(g)};
     if (!h->via || !s.member)
         return 0;
-    s.method = find_method(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
-                           arena_strndup(&a, h->method, h->method_len));
+    s.method = member_method_of(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
+                                arena_strndup(&a, h->method, h->method_len));
     if (s.method && json_parse(h->via, h->via_len, NULL, &a, &via, &ignored) == 0)
         via_find(via, &(struct via_place){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
     arena_done(&a);
