@@ -299,6 +299,6 @@ void gateway_counters(const struct gateway *g, struct gateway_counters *ret)
     ret->bytes_out = ws->bytes_out;
     ret->bytes_held = quota_used(g->router.bytes);
     ret->answers = g->router.n_results;
-    for (unsigned i = 0; i < FAILURE_KINDS; i++)
+    for (unsigned i = 0; i < CALL_FAILURE_KINDS; i++)
         ret->errors[i] = g->router.n_errors[i];
 }

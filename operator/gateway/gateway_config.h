@@ -63,6 +63,6 @@ struct gateway_counters {
     uint64_t pending;                         // authorisations under way
     uint64_t opened, refused;                 // ever: peers that were let in; that were not
     uint64_t answers;                         // ever: calls that ended with a result
-    uint64_t errors[FAILURE_KINDS];           // ever: that ended otherwise, by failure_kind()
+    uint64_t errors[CALL_FAILURE_KINDS];      // ever: that ended otherwise, by call_failure_kind()
     uint64_t bytes_in, bytes_out, bytes_held; // ever; ever; now, for calls
 };

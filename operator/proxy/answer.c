@@ -21,32 +21,41 @@ int answer_no_room(const struct call *c, struct err *err)
                    c->req.method, c->group->key);
 }
 
-// What waits for a client counts as the client's: another one's results must not fill up the worker that made them.
+// Bytes that wait for a client are charged to that client. Otherwise they would fill up the worker that made them, and
+// so affect other clients.
+void answer_parks(struct call *c, size_t bytes)
+{
+    c->session->parked += bytes - c->answer.parked;
+    c->answer.parked = bytes;
+}
+
 static bool keep(struct call_slot *slot, const struct call_body *body)
 {
     struct call *c = slot->call;
-    // What is going to be read must not change meanwhile, as what lies in a worker's memory may.
+    // Somebody reads the result later, and bytes in a worker's memory may change until then.
     bool shaky = body->blob && body->blob->area && ((c->plan && c->plan->d.join) || c->req.keep);
-    slot->len = body->len;
-    call_parks(c, c->answer.parked + body->len);
+    answer_parks(c, c->answer.parked + body->len);
     if (body->blob && !shaky) {
         if (!blob_recharge(body->blob, c->quota))
             return false;
         slot->blob = blob_ref(body->blob);
         slot->offset = (size_t)(body->data - body->blob->data);
+        slot->len = body->len;
         return true;
     }
-    if (!c->answer.gathered) {
-        slot->offset = 0;
-        c->answer.gathered = blob_copy(body->data, body->len, c->quota);
-        return c->answer.gathered != NULL;
+    struct blob *all = c->answer.gathered;
+    if (!all) {
+        c->answer.gathered = all = blob_copy(body->data, body->len, c->quota);
+        slot->len = all ? body->len : 0;
+        return all != NULL;
     }
-    if (!blob_reserve(c->answer.gathered, body->len))
+    if (!blob_reserve(all, body->len))
         return false;
-    slot->offset = c->answer.gathered->len;
+    slot->offset = all->len;
+    slot->len = body->len;
     if (body->len)
-        memcpy(c->answer.gathered->data + slot->offset, body->data, body->len);
-    c->answer.gathered->len += body->len;
+        memcpy(all->data + slot->offset, body->data, body->len);
+    all->len += body->len;
     return true;
 }
 
@@ -55,8 +64,18 @@ int answer_keep(struct call_slot *slot, const struct call_body *body, struct err
     return keep(slot, body) ? 0 : answer_no_room(slot->call, err);
 }
 
-// The call is over once its answer is queued. What it was charged for pays for the answer's place there, as far as it
-// goes.
+struct record_part answer_result(const struct call_slot *slot)
+{
+    return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
+}
+
+const char *answer_bytes(const struct record_part *result)
+{
+    return result->len ? result->blob->data + result->offset : "";
+}
+
+// The call is over once its answer is queued. The bytes that the call was charged therefore pay for the place of its
+// answer in the queue, as far as they suffice.
 static void lend(struct call *c)
 {
     if (c->session->peer.out)
@@ -79,7 +98,7 @@ int answer_send(struct call *c, const struct record_part *parts, size_t n, struc
     for (size_t i = 0; i < n; i++)
         len += parts[i].len;
     size_t cost = record_parts_cost(parts, n);
-    if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // its other calls have no part in it
+    if (cost > RECORD_BODY_MAX && out && cost > out->queue.max_bytes / 2) // other calls have no part in it
         return answer_no_room(c, err);
     c->stat.bytes_out += len;
     lend(c);
@@ -107,44 +126,65 @@ int answer_send_single(struct call *c, uint32_t rank, const struct call_body *bo
     if (body->blob && !blob_recharge(body->blob, c->quota))
         return answer_no_room(c, err);
     c->stat.bytes_out = body->len;
-    lend(c);
-    if (body->blob) {
-        struct record_part part = {body->blob, (size_t)(body->data - body->blob->data), body->len};
-        session_send(c->session, &h, &part, 1);
-    } else if (body->len) {
-        session_copy(c->session, &h, body->data, body->len);
-    } else {
-        session_copy(c->session, &h, "null", 4);
+    if (!body->blob) {
+        answer_send_copy(c, rank, body->len ? body->data : "null", body->len ? body->len : 4);
+        return 0;
     }
+    struct record_part part = body_part(body, body->blob);
+    lend(c);
+    session_send(c->session, &h, &part, 1);
     take_back(c);
     c->router->n_results++;
     return 0;
 }
 
-void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len)
+void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len)
 {
     lend(c);
-    session_copy(c->session, h, body, len);
+    session_copy(c->session, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = rank}, body,
+                 len);
     take_back(c);
     c->router->n_results++;
 }
 
-void answer_send_null(struct call *c)
+int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err)
 {
-    struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP};
-    answer_send_copy(c, &h, "null", 4);
+    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
+    struct peer *p = &c->session->peer;
+    c->stat.bytes_out += part->len;
+    if (!p->out || p->close_code)
+        return 0;
+    peer_changed(p);
+    if (!first)
+        return record_stream_add(&c->answer.stream, part, 1, err);
+    list_remove(&c->open);
+    list_append(&c->session->answering, &c->open);
+    return record_stream_begin(&c->answer.stream, &p->out->queue, &h, part, 1, err);
 }
 
-int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
+static int pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err)
 {
     struct blob *kept = body_keep_piece(piece, c->quota);
     if (!kept)
         return err_set(err, ERR_LIMIT, "%s() of %s ran, but the rest of its result exceeds the memory of this client",
                        c->req.method, c->group->key);
     const struct record_part part = body_part(piece, kept);
-    int r = call_answer_part(c, rank, &part, first, err);
+    int r = answer_part(c, rank, &part, first, err);
     blob_unref(kept);
     return r;
+}
+
+int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, bool last, struct err *err)
+{
+    int r = piece->len ? pass(c, rank, piece, first, err) : 0;
+    if (r == 0 && last)
+        record_stream_end(&c->answer.stream);
+    return r;
+}
+
+size_t answer_waits(const struct call *c)
+{
+    return record_stream_waits(&c->answer.stream);
 }
 
 void answer_streamed(struct call *c)
@@ -155,10 +195,17 @@ void answer_streamed(struct call *c)
     c->router->n_results++;
 }
 
-void answer_pause(struct call_slot *slot, bool pause)
+static void tell(struct call_slot *slot, bool pause)
 {
     if (peer_pause(&slot->member->peer, pause, slot->call->id, slot->member->rank))
         slot->paused = pause;
+}
+
+bool answer_flow(struct call_slot *slot, size_t waits)
+{
+    if (slot->member && call_turns(slot->call, slot->paused, waits))
+        tell(slot, !slot->paused);
+    return slot->paused;
 }
 
 bool answer_abort(struct call *c)
@@ -168,7 +215,7 @@ bool answer_abort(struct call *c)
     for (uint32_t i = 0; i < c->n; i++) {
         struct call_slot *slot = &c->slots[i];
         if (slot->paused && slot->member)
-            answer_pause(slot, false);
+            tell(slot, false);
         paused = paused || (slot->paused && slot->member);
     }
     return paused;

@@ -1,35 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer of a call, as its client gets it. Nothing here ends the call: the code that sends the last part does
-// (call_end.h).
+// The answer of a call, as its client gets it, and the results that wait to become it. Other files use these functions
+// only, whether the answer is the result of one rank, a list, or joined. Nothing here ends the call: the file that
+// sends the last part does (call_end.h).
 #pragma once
 
 #include "common/wire/scatter.h"
 #include "operator/proxy/call.h"
 
-// Results that are a part of it, in their order, and the slot of each.
+// Results that wait
+
+// A whole result waits in its slot for the results of other ranks. ERR_LIMIT.
+int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err);
+// The result that waits in the slot; its len is 0 if none does.
+struct record_part answer_result(const struct call_slot *slot);
+const char *answer_bytes(const struct record_part *result);
+// How many results are part of the answer, and the slot of each, in the order of the answer.
 uint32_t answer_count(const struct call *c);
 const struct call_slot *answer_slot(const struct call *c, uint32_t i);
+// This many bytes of results wait for slow ranks. The proxy reads the client all the same.
+void answer_parks(struct call *c, size_t bytes);
+int answer_no_room(const struct call *c, struct err *err); // ERR_LIMIT: all results together are too long to wait
 
-// All of it: the result of the group in parts, or a short one. ERR_LIMIT: it is longer than may wait for the client.
+// A whole answer
+
+// Sends the result of the group, in parts. ERR_LIMIT: it is longer than what may wait for the client.
 int answer_send(struct call *c, const struct record_part *parts, size_t n, struct err *err);
-// The same as a document with those sources; `own`: its own bytes.
+// Sends a document that was made of those sources. `own` contains the document's own bytes. ERR_LIMIT.
 int answer_send_scatter(struct call *c, const struct scatter *doc, struct blob *own, const struct record_part *sources,
                         struct err *err);
-void answer_send_copy(struct call *c, const struct record_header *h, const char *body, size_t len);
+void answer_send_copy(struct call *c, uint32_t rank, const char *body, size_t len);
 int answer_send_single(struct call *c, uint32_t rank, const struct call_body *body, struct err *err);
-void answer_send_null(struct call *c); // the calls that want no result
-// The next piece of one rank's result. ERR_LIMIT, and errors of the client's queue.
-int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, struct err *err);
-void answer_streamed(struct call *c); // all of it has been queued as it came
 
-// A whole result waits in its slot for those of other ranks. ERR_LIMIT.
-int answer_keep(struct call_slot *slot, const struct call_body *body, struct err *err);
-int answer_no_room(const struct call *c, struct err *err); // ERR_LIMIT: results together are more than may wait
+// An answer in pieces
 
-// A rank is told to pause its result, or to go on. What finds no room is to be said again later: without its GO a
-// sender would hold what it has for ever.
-void answer_pause(struct call_slot *slot, bool pause);
-// It will not be finished: its client gets no more of it, and ranks that were paused are let go. Whether one could
-// not be told now.
+// Sends the next piece of one rank's result. ERR_LIMIT, and errors of the client's queue.
+int answer_pass(struct call *c, uint32_t rank, const struct call_body *piece, bool first, bool last, struct err *err);
+// Sends the next part of an answer. Nothing happens if the client has gone. Errors of the client's queue.
+int answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
+size_t answer_waits(const struct call *c); // bytes of the answer that wait for the client
+void answer_streamed(struct call *c);      // all of it has been queued
+// Tells a rank whose result comes in pieces to pause or to go on, if `waits` bytes of the result wait. Returns whether
+// the rank pauses.
+bool answer_flow(struct call_slot *slot, size_t waits);
+
+// The client gets no more of the answer, and ranks that pause are told to go on. Returns whether a queue had no room to
+// tell one: try again later, because a rank without its GO keeps its result for ever.
 bool answer_abort(struct call *c);
 void answer_done(struct call *c);

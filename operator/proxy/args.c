@@ -9,14 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FETCH_MAX ((size_t)1 << 20)  // bytes that are copied in a turn of the loop
-#define REFERENCE_COST ((size_t)256) // what one to shared memory is charged, and what comes between two of them
+#define FETCH_MAX ((size_t)1 << 20) // most bytes that are copied in a turn of the loop
+// Charge for a reference to shared memory, and for the bytes between it and the next one.
+#define REFERENCE_COST ((size_t)256)
 
-// What follows args.body, from the first piece on that lies in shared memory.
+// The pieces that follow args.body, beginning with the first one in shared memory.
 struct args_rest {
-    struct record_part *parts; // those that are not in shared memory are the call's own
+    struct record_part *parts; // parts outside of shared memory belong to the call
     size_t n, size, first;
-    size_t own, charged; // bytes of the own ones; for the references
+    size_t own, charged; // bytes of these parts; charge for the references
     bool complete;
     struct quota *quota;
 };
@@ -48,8 +49,21 @@ static void charge(struct call *c, size_t bytes)
 
 struct call_body args_body(const struct call *c)
 {
+    const struct args_rest *rest = c->args.rest;
     struct blob *b = c->args.body;
-    return (struct call_body){b->data + c->args.before, b->len - c->args.before - c->args.behind, b, NULL, 0, false};
+    struct call_body body = {b->data + c->args.before, b->len - c->args.before - c->args.behind, b};
+    if (!rest)
+        return body;
+    const struct record_part *part = &rest->parts[rest->first];
+    body.next = part->blob->data + part->offset;
+    body.next_len = part->len;
+    body.next_last = rest->complete && rest->n - rest->first == 1;
+    return body;
+}
+
+bool args_parked(const struct call *c)
+{
+    return c->args.partial;
 }
 
 void args_wait(struct call *c)
@@ -67,12 +81,23 @@ bool args_keep(struct call *c, const struct call_body *body)
     return b != NULL;
 }
 
-// Told however full the queue is: nothing else would make the sender go on.
+// The arguments are parked, and all of them have arrived.
+static bool is_complete(const struct call *c)
+{
+    return c->args.rest && c->args.rest->complete;
+}
+
+bool args_missing(const struct call *c)
+{
+    return c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !is_complete(c));
+}
+
+// This record goes into the queue however full that is: nothing else would make the client go on.
 void args_pause(struct call *c, bool pause)
 {
     struct peer *p = &c->session->peer;
     const struct record_header h = {.type = pause ? RECORD_HOLD : RECORD_GO, .call = c->req.id, .rank = RECORD_GROUP};
-    if (c->args.paused == pause || args_complete(c) || !p->out || p->close_code)
+    if (c->args.paused == pause || is_complete(c) || !p->out || p->close_code)
         return;
     c->args.paused = pause;
     record_writer_insist(p->out, &h);
@@ -89,11 +114,6 @@ bool args_park(struct call *c, const struct call_body *first)
     c->args.partial = true;
     args_pause(c, true);
     return true;
-}
-
-bool args_complete(const struct call *c)
-{
-    return c->args.rest && c->args.rest->complete;
 }
 
 static size_t held_bytes(const struct call *c)
@@ -158,11 +178,13 @@ static int refer(struct call *c, const struct call_body *piece, struct err *err)
     if (!quota_charge(c->quota, REFERENCE_COST))
         return no_room(c, err);
     rest->charged += REFERENCE_COST;
-    add_part(rest, &(struct record_part){blob_ref(piece->blob), (size_t)(piece->data - piece->blob->data), piece->len});
+    const struct record_part part = body_part(piece, blob_ref(piece->blob));
+    add_part(rest, &part);
     return 0;
 }
 
-// What comes between references, and behind a body that others look at: one blob, in however many pieces.
+// Keeps bytes between references, and bytes that follow a body with other users. They become one blob, in however many
+// pieces they arrive.
 static int keep(struct call *c, const struct call_body *piece, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
@@ -191,7 +213,7 @@ static int take(struct call *c, const struct call_body *piece, struct err *err)
     return shared ? refer(c, piece, err) : keep(c, piece, err);
 }
 
-int args_add(struct call *c, const struct call_body *piece, bool last, struct err *err)
+static int add(struct call *c, const struct call_body *piece, bool last, struct err *err)
 {
     if (take(c, piece, err) < 0)
         return err->code;
@@ -199,18 +221,18 @@ int args_add(struct call *c, const struct call_body *piece, bool last, struct er
     if (last) {
         c->args.paused = false;
         dispatch_plan_free(TAKE_PTR(c->plan));
-        split_stream_free(TAKE_PTR(c->args.split));
+        args_split_by(c, NULL);
         if (c->args.rest)
             c->args.rest->complete = true;
         else
-            c->args.partial = false; // a call that waits like any other
+            c->args.partial = false; // the call waits like any other
     }
     if (last || (!c->args.paused && (c->args.rest || c->args.body->len >= c->args.want)))
         tenant_look_again(c->tenant, c->group);
     return 0;
 }
 
-// Some bytes of its first part come behind args.body.
+// Copies some bytes of the first part behind args.body.
 static int fetch_part(struct call *c, struct err *err)
 {
     struct args_rest *rest = c->args.rest;
@@ -231,6 +253,11 @@ static int fetch_part(struct call *c, struct err *err)
     return 0;
 }
 
+void args_want(struct call *c, size_t bytes)
+{
+    c->args.want = bytes;
+}
+
 int args_fetch(struct call *c, struct err *err)
 {
     size_t before = c->args.body->len;
@@ -243,18 +270,13 @@ int args_fetch(struct call *c, struct err *err)
         }
     }
     charge(c, held_bytes(c));
-    return r < 0 ? r : c->args.rest && c->args.body->len < c->args.want;
-}
-
-const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last)
-{
-    const struct args_rest *rest = c->args.rest;
-    if (!rest)
-        return NULL;
-    const struct record_part *part = &rest->parts[rest->first];
-    *ret_len = part->len;
-    *ret_last = rest->complete && rest->n - rest->first == 1;
-    return part->blob->data + part->offset;
+    if (r < 0 || !c->args.partial || c->args.body->len >= c->args.want)
+        return r < 0 ? r : 1;
+    if (c->args.rest)
+        tenant_look_again(c->tenant, c->group);
+    else
+        args_pause(c, false);
+    return 0;
 }
 
 // Passing
@@ -275,14 +297,14 @@ static int send_piece(struct call *c, const struct call_body *piece, struct err 
         return err_set(err, ERR_LIMIT, "%s(): no room for more of its arguments", c->req.method);
     const struct record_part part = body_part(piece, kept);
     if (c->args.split)
-        r = split_stream_take(c, &part, err);
+        r = split_stream_take(c->args.split, c, &part, err);
     for (uint32_t i = 0; i < c->n && !c->args.split && r == 0; i++)
         r = call_slot_send(&c->slots[i], &part, err);
     blob_unref(kept);
     return r;
 }
 
-// No more of them is awaited: nothing depends on this GO.
+// No more arguments are awaited, so nothing depends on this GO.
 static void end(struct call *c)
 {
     if (c->args.paused)
@@ -292,20 +314,36 @@ static void end(struct call *c)
         call_become(c, CALL_RUNNING);
 }
 
-int args_pass(struct call *c, const struct call_body *piece, bool last, struct err *err)
+static int pass(struct call *c, const struct call_body *piece, bool last, struct err *err)
 {
-    if (send_piece(c, piece, err) < 0 || (last && c->args.split && split_stream_end(c, err) < 0))
+    if (send_piece(c, piece, err) < 0 ||
+        (last && c->args.split && split_stream_end(c->args.split, c->req.method, err) < 0))
         return err->code;
     if (!last)
         return 0;
-    for (uint32_t i = 0; i < c->n; i++) {
-        record_stream_end(&c->slots[i].args);
-        if (c->slots[i].member)
-            peer_changed(&c->slots[i].member->peer);
-    }
+    for (uint32_t i = 0; i < c->n; i++)
+        call_slot_send_end(&c->slots[i]);
     end(c);
-    split_stream_free(TAKE_PTR(c->args.split));
+    args_split_by(c, NULL);
     return 0;
+}
+
+int args_piece(struct call *c, const struct call_body *piece, bool last, struct err *err)
+{
+    if (c->state == CALL_STREAMING)
+        return pass(c, piece, last, err);
+    return c->args.partial ? add(c, piece, last, err) : 0;
+}
+
+void args_split_by(struct call *c, struct split_stream *s)
+{
+    split_stream_free(c->args.split);
+    c->args.split = s;
+}
+
+const struct split_stream *args_split(const struct call *c)
+{
+    return c->args.split;
 }
 
 int args_pass_parked(struct call *c, struct err *err)
@@ -315,7 +353,7 @@ int args_pass_parked(struct call *c, struct err *err)
     while (rest && rest->first < rest->n && r == 0) {
         const struct record_part part = rest->parts[rest->first++];
         const struct call_body piece = {part.blob->data + part.offset, part.len, part.blob};
-        r = args_pass(c, &piece, rest->complete && rest->first == rest->n, err);
+        r = pass(c, &piece, rest->complete && rest->first == rest->n, err);
         blob_unref(part.blob);
     }
     rest_free(rest);
@@ -326,41 +364,25 @@ static size_t waiting(const struct call *c)
 {
     size_t most = 0;
     for (uint32_t i = 0; i < c->n; i++)
-        most = MAX(most, record_stream_waits(&c->slots[i].args));
+        most = MAX(most, call_slot_waits(&c->slots[i]));
     return most;
 }
 
-void args_flow(struct call *c)
+bool args_flow(struct call *c)
 {
     if (c->state == CALL_STREAMING && call_turns(c, c->args.paused, waiting(c)))
         tell(c, !c->args.paused);
+    return c->args.paused;
 }
 
 // Ends
 
-// Ranks that have only a part of the arguments are told that no more will come; they answer nothing. What is not told
-// would hold up for ever what is ordered behind it.
-static void drop_parts(struct call *c)
-{
-    stats_end(&c->stat); // it is no answer of theirs
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        struct member *m = slot->member;
-        if (!m || !slot->args.item)
-            continue;
-        if (record_stream_drop(&slot->args) && m->peer.out && !m->peer.close_code) {
-            record_writer_insist(m->peer.out,
-                                 &(struct record_header){.type = RECORD_CANCEL, .call = c->id, .rank = m->rank});
-            peer_changed(&m->peer);
-        }
-        call_slot_ends(slot);
-    }
-}
-
 void args_abort(struct call *c)
 {
     if (c->state == CALL_STREAMING)
-        drop_parts(c);
+        stats_end(&c->stat); // before the slots end: ranks that have a part of the call do not answer it
+    for (uint32_t i = 0; i < c->n && c->state == CALL_STREAMING; i++)
+        call_slot_drop(&c->slots[i]);
     end(c);
 }
 
@@ -368,6 +390,7 @@ struct call_body args_take(struct call *c)
 {
     struct call_body body = args_body(c);
     charge(c, 0);
+    c->args.partial = false;
     c->args.body = NULL;
     c->args.before = c->args.behind = 0;
     return body;
@@ -378,5 +401,5 @@ void args_done(struct call *c)
     charge(c, 0);
     blob_unref(TAKE_PTR(c->args.body));
     rest_free(TAKE_PTR(c->args.rest));
-    split_stream_free(TAKE_PTR(c->args.split));
+    args_split_by(c, NULL);
 }

@@ -1,43 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a call on their way from its client to its ranks. They are in one of these forms:
+// The arguments of a call on their way from its client to its ranks. Other files use these functions only, in whichever
+// form the arguments are:
 //
-//   whole     all of them came before the call could be sent: they wait in `body`
-//   parked    a part of them did: it waits, and the client is told to pause, so that their length does not
-//             matter. What lies in shared memory comes at once, however long it is: it waits where it lies. The head of
-//             a batch may be long; then it is made ready meanwhile (delivery.h)
-//   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it comes, or is split for them
-//             (split_stream.h), and the client is told to pause while too much of it waits for the slowest of them
+//   whole     all of them arrived before the call could be sent, and wait
+//   parked    a part of them arrived and waits. The client is told to pause, so their length does not matter. Arguments
+//             in shared memory arrive at once, however long they are, and wait where they are. If the head of a batch
+//             is long, a job prepares it meanwhile (delivery.h)
+//   passing   the call is CALL_STREAMING: each piece goes on to all ranks as it arrives, or is split for them
+//             (split_stream.h). The client is told to pause while too much of it waits for the slowest rank
 #pragma once
 
 #include "operator/proxy/call.h"
 
-// The call waits with all of them. False: there is no room.
+// Keeps all arguments until the call can be sent. False: there is no room.
 bool args_keep(struct call *c, const struct call_body *body);
-void args_wait(struct call *c); // they count as waiting for its group or a slot
-// It waits with the first piece, which is copied, or a blob of its own. False: there is no room, and nothing was done.
+// Keeps the first piece: a copy, or a reference to a blob that contains nothing else. The client is told to pause.
+// False: there is no room, and nothing has changed.
 bool args_park(struct call *c, const struct call_body *first);
-// A further piece of parked ones, from a client that has not heard of it yet, or was told to go on. ERR_LIMIT.
-int args_add(struct call *c, const struct call_body *piece, bool last, struct err *err);
-// Whether the client is to pause, with parked ones.
+void args_wait(struct call *c);         // counts them as bytes that wait for a group or a slot
+bool args_parked(const struct call *c); // only a part of the arguments is in args_body()
+// Whether the call waits for its client to send more: the client has not sent all, and was not told to pause.
+bool args_missing(const struct call *c);
+// Takes a further piece. It goes on to the ranks, or waits with parked arguments. Nothing happens if the call has all
+// of its arguments already. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
+int args_piece(struct call *c, const struct call_body *piece, bool last, struct err *err);
+
+// For parked arguments: tells the client to pause, or to go on.
 void args_pause(struct call *c, bool pause);
-// Parked, and nothing more will come.
-bool args_complete(const struct call *c);
-// As many bytes of the rest as `want` asks for come behind `body`, as far as they are there; they are copied, for they
-// are going to be read. 1: there are more, for another turn of the loop. ERR_LIMIT.
+// For parked arguments: the call can be sent once args_body() has this many bytes. SIZE_MAX: once all have arrived.
+void args_want(struct call *c, size_t bytes);
+// For parked arguments: copies what follows args_body() behind it, up to the wanted bytes. Returns 1 if these are
+// there, or all of the arguments. Returns 0 if not: then the proxy looks at the group again in the next turn, or the
+// client sends more. ERR_LIMIT.
 int args_fetch(struct call *c, struct err *err);
-// The first piece of the rest, to be looked at where it lies, and whether it is all of it; NULL: nothing is there.
-const char *args_peek(const struct call *c, size_t *ret_len, bool *ret_last);
-// What waits.
+// The arguments that wait. `next` is what follows them, as far as it has arrived.
 struct call_body args_body(const struct call *c);
-// Takes it, to send it and unref its blob; it waits no longer.
+// The same, for sending. The caller gets the reference to the blob. Of parked arguments, the rest still waits.
 struct call_body args_take(struct call *c);
 
-// The call is CALL_STREAMING, and `body` was sent: the rest follows it. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.
+// From now on, this splits the pieces of a batch. The call owns it. NULL: each rank gets every piece.
+void args_split_by(struct call *c, struct split_stream *s);
+const struct split_stream *args_split(const struct call *c);
+// The call is CALL_STREAMING, and args_take() was sent: sends the rest of parked arguments. The errors of args_piece().
 int args_pass_parked(struct call *c, struct err *err);
-// A further piece. The same errors.
-int args_pass(struct call *c, const struct call_body *piece, bool last, struct err *err);
-void args_flow(struct call *c); // something was sent: pause, or go on
+// Something was sent: tells the client to pause or to go on. Returns whether the client pauses.
+bool args_flow(struct call *c);
 
-// Before the call is over: ranks that have a part of them are told that no more comes, and a paused client is let go.
+// The call is about to be answered. Tells ranks that have a part of the arguments that no more comes, and lets a paused
+// client go on.
 void args_abort(struct call *c);
 void args_done(struct call *c);

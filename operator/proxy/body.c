@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define PIECE_MIN ((size_t)256) // what a piece is charged at least: it costs more than its bytes
+#define PIECE_MIN ((size_t)256) // least charge for a piece: it costs more memory than its bytes
 
 static struct blob *refer(const struct call_body *b, struct quota *quota)
 {

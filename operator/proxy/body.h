@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A body of a record, or a part of one, as it arrived: in a blob, or in the reader's input, which is reused as soon as
-// the record is handled.
+// The body of a record, or a part of it, as it arrived: in a blob, or in the reader's input. The reader uses its input
+// again as soon as the record is handled.
 #pragma once
 
 #include "common/wire/blob.h"
@@ -9,17 +9,17 @@
 struct call_body {
     const char *data;
     size_t len;
-    struct blob *blob; // in which it lies; NULL = in the reader's input
-    const char *next;  // of a first piece: what comes next, where that can be looked at already; NULL = it cannot
+    struct blob *blob; // contains the body; NULL = the reader's input does
+    const char *next;  // if this is the first piece: what follows it, if that can be read already; else NULL
     size_t next_len;
-    bool next_last; // it is all that is left
+    bool next_last; // nothing follows `next`
 };
 
-// Something that stays, charged to the quota: a reference to the blob, or a copy. NULL = over the quota.
+// Keeps the body, charged to the quota: a reference to the blob, or a copy. NULL = over the quota.
 struct blob *body_keep(const struct call_body *b, struct quota *quota);
-// The same for one of many pieces. Each costs something, however short it is.
+// The same for one of many pieces. A copy costs at least some bytes, however short the piece is.
 struct blob *body_keep_piece(const struct call_body *b, struct quota *quota);
-// A copy: what is going to be read must not change meanwhile, as what lies in shared memory may.
+// The same, always as a copy. Bytes in shared memory may change while somebody reads them; a copy does not.
 struct blob *body_copy_piece(const struct call_body *b, struct quota *quota);
-// It, in what was kept of it.
+// The body as a part of `kept`, which one of the functions above returned.
 struct record_part body_part(const struct call_body *b, struct blob *kept);

@@ -63,7 +63,7 @@ static bool waits_in(enum call_state state)
     return state == CALL_WAITING || state == CALL_QUEUED;
 }
 
-// For its group or a slot it waits for a bounded time, however late a deadline its client gave. 0 = no deadline.
+// A call waits for its group or a slot for a bounded time, however late its client's deadline is. 0 = no deadline.
 static int64_t patience_in(const struct call *c, enum call_state state)
 {
     const struct router_config *config = &c->router->config;
@@ -84,7 +84,7 @@ static void set_patience(struct call *c, enum call_state next)
 {
     struct router *r = c->router;
     int64_t ms = patience_in(c, next), given = c->req.timeout_ms;
-    if (given && given <= r->config.task_wait_ms) // it stays as it is
+    if (given && given <= r->config.task_wait_ms) // the deadline stays as it is
         return;
     if (ms)
         tenant_deadline(c->tenant, &c->deadline, (given ? c->begun_ms : clock_mono_ms(r->config.clock)) + ms);
@@ -94,13 +94,13 @@ static void set_patience(struct call *c, enum call_state next)
 
 #define TO(state) (1u << CALL_##state)
 
-// The arrows of the picture in docs/architecture.md, which tests/docs/check_docs.py compares with it. Each state but
-// the last also leads to ANSWERED.
+// The arrows of the picture in docs/architecture.md. tests/docs/check_docs.py compares both. Each state but the last
+// also leads to ANSWERED.
 __attribute__((unused)) static bool may_follow(enum call_state now, enum call_state next)
 {
     static const unsigned arrows[] = {
         [CALL_NEW] = TO(BLOCKED) | TO(WAITING) | TO(QUEUED) | TO(STREAMING) | TO(RUNNING),
-        [CALL_BLOCKED] = TO(WAITING) | TO(QUEUED) | TO(RUNNING), // all of it is there, so it never streams
+        [CALL_BLOCKED] = TO(WAITING) | TO(QUEUED) | TO(RUNNING), // all of the call is here, so it never streams
         [CALL_WAITING] = TO(QUEUED) | TO(STREAMING) | TO(RUNNING),
         [CALL_QUEUED] = TO(STREAMING) | TO(RUNNING),
         [CALL_STREAMING] = TO(RUNNING),
@@ -148,15 +148,101 @@ bool call_turns(const struct call *c, bool paused, size_t waits)
     return paused ? waits <= config->resume_mark : waits > config->pause_mark;
 }
 
+// Slots, in the order of their lives
+
+int call_slot_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
+                    size_t n, const struct call_body *copied, struct err *err)
+{
+    struct call_slot *slot = &c->slots[c->n];
+    struct record_queue *queue = &m->peer.out->queue;
+    *slot = (struct call_slot){.call = c, .member = m};
+    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->stream, queue, h, parts, n, err)
+            : copied                   ? record_stream_copy(&slot->stream, queue, h, copied->data, copied->len, err)
+                                       : record_stream_push(&slot->stream, queue, h, parts, n, err);
+    if (r < 0)
+        return r;
+    c->n++;
+    list_append(&m->pending, &slot->pending);
+    m->n_pending++;
+    member_lane(m, c->req.lane)->n_pending++;
+    ranking_changed(c->group->ranking, m);
+    c->left++;
+    peer_changed(&m->peer);
+    return 0;
+}
+
 struct call_slot *call_slot_of(struct call *c, const struct member *m)
 {
     uint32_t i = m->rank - c->req.first;
     return i < c->n && c->slots[i].member == m ? &c->slots[i] : NULL;
 }
 
+int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err)
+{
+    const struct call *c = slot->call;
+    struct member *m = slot->member;
+    if (!m)
+        return 0;
+    if (record_stream_add(&slot->stream, part, 1, err) < 0)
+        return err_set(err, ERR_THROTTLED,
+                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
+                       c->req.method, m->rank, c->group->key, slot->stream.queue->bytes);
+    peer_changed(&m->peer);
+    return 0;
+}
+
+void call_slot_send_end(struct call_slot *slot)
+{
+    record_stream_end(&slot->stream);
+    if (slot->member)
+        peer_changed(&slot->member->peer);
+}
+
+size_t call_slot_waits(const struct call_slot *slot)
+{
+    return record_stream_waits(&slot->stream);
+}
+
+bool call_slot_has_all(const struct call_slot *slot)
+{
+    return !slot->stream.item || slot->stream.whole;
+}
+
+void call_slot_note_unsent(struct call_slot *slot)
+{
+    slot->unsent = slot->unsent || record_stream_unsent(&slot->stream);
+}
+
+bool call_slot_withdraw(struct call_slot *slot)
+{
+    struct call *c = slot->call;
+    if (!record_stream_withdraw(&slot->stream))
+        return false;
+    c->stat.failed = true;
+    stats_end(&c->stat); // the rank has not answered
+    slot->unsent = true;
+    call_slot_ends(slot);
+    return true;
+}
+
+// The rank does not answer such a call. Without this record, the rank would hold up everything that is ordered behind
+// the call.
+void call_slot_drop(struct call_slot *slot)
+{
+    struct member *m = slot->member;
+    if (!m || !slot->stream.item)
+        return;
+    if (record_stream_drop(&slot->stream) && m->peer.out && !m->peer.close_code) {
+        record_writer_insist(m->peer.out,
+                             &(struct record_header){.type = RECORD_CANCEL, .call = slot->call->id, .rank = m->rank});
+        peer_changed(&m->peer);
+    }
+    call_slot_ends(slot);
+}
+
 bool call_slot_ends(struct call_slot *slot)
 {
-    record_stream_forget(&slot->args);
+    record_stream_forget(&slot->stream);
     list_remove(&slot->pending);
     uint32_t rank = slot->member->rank;
     struct member *m = slot->member;
@@ -170,44 +256,4 @@ bool call_slot_ends(struct call_slot *slot)
     slot->call->left--;
     stats_answer(&slot->call->stat, rank, slot->call->n, slot->call->left);
     return slot->call->session != NULL;
-}
-
-int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err)
-{
-    const struct call *c = slot->call;
-    struct member *m = slot->member;
-    if (!m)
-        return 0;
-    if (record_stream_add(&slot->args, part, 1, err) < 0)
-        return err_set(err, ERR_THROTTLED,
-                       "%s(): rank %u of %s has no room for more of its arguments: %zu bytes wait for it to read them",
-                       c->req.method, m->rank, c->group->key, slot->args.queue->bytes);
-    peer_changed(&m->peer);
-    return 0;
-}
-
-struct record_part call_slot_result(const struct call_slot *slot)
-{
-    return (struct record_part){slot->blob ? slot->blob : slot->call->answer.gathered, slot->offset, slot->len};
-}
-
-int call_answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err)
-{
-    const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
-    struct peer *p = &c->session->peer;
-    c->stat.bytes_out += part->len;
-    if (!p->out || p->close_code)
-        return 0;
-    peer_changed(p);
-    if (!first)
-        return record_stream_add(&c->answer.stream, part, 1, err);
-    list_remove(&c->open);
-    list_append(&c->session->answering, &c->open);
-    return record_stream_begin(&c->answer.stream, &p->out->queue, &h, part, 1, err);
-}
-
-void call_parks(struct call *c, size_t bytes)
-{
-    c->session->parked += bytes - c->answer.parked;
-    c->answer.parked = bytes;
 }

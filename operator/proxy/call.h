@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One call of a client: what it waits for, the ranks that have it, and their answers. It gets exactly one answer. A
-// call that was answered early (deadline, cancel, another rank's error) stays until every rank that has it has
-// answered, too, so that a late answer cannot be taken for the answer of another call.
+// One call of a client: what it waits for, the ranks that have it, and their answers. It gets exactly one answer. Some
+// calls are answered early: by a deadline, a cancel, or the error of another rank. Such a call stays until every rank
+// that has it has answered too. A late answer can therefore not be taken for the answer of another call.
 #pragma once
 
 #include "common/wire/record_stream.h"
@@ -10,27 +10,30 @@
 #include "operator/proxy/session_state.h"
 #include "operator/proxy/stats.h"
 
-// A rank that runs the call, and its result until all are there.
+// A rank that has the call, and its result until all results are there.
 struct call_slot {
     struct list pending; // in the member's list while it has not answered
     struct call *call;
-    struct member *member;     // NULL once it has answered, or is lost
-    struct blob *blob;         // of the result; NULL = call->gathered
-    size_t offset, len;        // of the result
-    struct record_stream args; // on their way to it
-    bool unsent;               // its connection ended before anything of the call went out
-    bool passes, paused;       // its result comes in pieces; it was told to send no more of it for now
+    struct member *member; // NULL once it has answered, or is lost
+    bool unsent;           // it has received nothing of the call, and never will
+    bool passes;           // its result comes in pieces (result.c)
+    // Private to call.c
+    struct record_stream stream; // the call on its way to the rank
+    // Private to answer.c
+    bool paused;        // it was told to pause its result
+    struct blob *blob;  // contains the result; NULL = answer.gathered does
+    size_t offset, len; // of the result
 };
 
-// What becomes of it, by call_become() alone. docs/architecture.md has the picture.
+// The states of a call. call_become() alone changes them. docs/architecture.md has the picture.
 enum call_state {
-    CALL_NEW,     // it has come, and nothing was decided
-    CALL_BLOCKED, // it waits behind a body of its client that has not all come
-    CALL_WAITING, // for its group, for an earlier call of its client that waits, or until its long arguments are ready
-    CALL_QUEUED,  // for a slot of any rank (task.h), then until its long arguments are ready
+    CALL_NEW,       // the call has arrived, and nothing was decided
+    CALL_BLOCKED,   // it waits behind a body of its client that has not arrived completely
+    CALL_WAITING,   // it waits for its group, for an earlier call of its client, or until its long arguments are ready
+    CALL_QUEUED,    // it waits for a slot of any rank (task.h), then until its long arguments are ready
     CALL_STREAMING, // its ranks have the beginning of it, and more of its arguments is to come
     CALL_RUNNING,   // its ranks have it
-    CALL_ANSWERED,  // its client has the answer, or wants none; it stays until each of its ranks has answered
+    CALL_ANSWERED,  // its client has the answer, or wants none. The call stays until each of its ranks has answered
 };
 
 struct dispatch_plan;
@@ -40,79 +43,91 @@ struct args_rest;
 struct preparation;
 struct join;
 
-// The arguments of a call (args.h). They are dropped once they are sent or the call is answered.
+// The arguments of a call. They are dropped once they are sent or the call is answered. Private to args.c: all others
+// call the functions of args.h.
 struct args {
-    bool partial;                    // parked: `body` contains a part of the arguments
-    bool paused;                     // the client was told to pause
-    bool refs;                       // they contain references, which the ranks look up
-    struct blob *body;               // while they wait ...
-    size_t before, behind;           // ... and bytes in it that are something else
-    struct preparation *preparation; // of long ones (delivery.h)
-    struct args_rest *rest; // parked: what follows `body`, from what lies in shared memory on; NULL = nothing has come
-    size_t want;            // parked: the call can be sent once this many bytes have arrived
-    size_t charged;         // to the session, while they wait
-    struct split_stream *split; // of a batch that passes, until it is all there
+    bool partial;               // parked: `body` contains a part of the arguments
+    bool paused;                // the client was told to pause
+    struct blob *body;          // contains the arguments while they wait
+    size_t before, behind;      // bytes at both ends of `body` that are something else
+    struct args_rest *rest;     // parked: what follows `body`; NULL = nothing has arrived that does
+    size_t want;                // parked: the call can be sent once this many bytes are in `body`
+    size_t charged;             // to the session, while they wait
+    struct split_stream *split; // splits a batch that passes, until all of it has arrived; NULL = nothing is split
 };
 
-// What there is of its answer (answer.h), until its client has it.
+// The answer of a call, until its client has it. Private to answer.c: all others call the functions of answer.h.
 struct answer {
-    struct record_stream stream; // of a single rank, or joined, on its way to the client
-    struct join *join;           // of results that are joined; NULL = not yet
-    struct blob *gathered;       // results that came in a reader's input, one behind the other
-    size_t parked;               // bytes of results that wait for those of other ranks
+    struct record_stream stream; // the result of a single rank, or the joined one, on its way to the client
+    struct blob *gathered;       // results that arrived in a reader's input, one behind the other
+    size_t parked;               // bytes of results that wait for the results of other ranks
 };
 
 struct call {
     struct router *router;
     struct session *session; // NULL once it is answered
     struct quota *quota;
-    struct tenant *tenant;       // of its session
-    struct session_order *order; // of its session
+    struct tenant *tenant;       // the session's
+    struct session_order *order; // the session's
     struct group *group;         // valid until it is answered
     enum call_state state;
-    uint32_t id;  // workers know the call by it; 0 until it was sent
-    bool lasting; // a part of it may be overtaken, so those behind it are told to keep the order
+    uint32_t id;  // workers know the call under this number; 0 until it was sent
+    bool lasting; // later calls may overtake a part of it. Ranks are told to keep the order of those later calls
+    bool refs;    // its arguments contain references, which its ranks look up
     uint64_t seq;
-    struct list of_group;     // in the group's list until it is answered
-    struct list open;         // in one of the session's lists until it is answered
-    struct list link;         // where it waits: in the session's `blocked_calls`, its `queue` or the group's `tasks`
-    struct wait_queue *queue; // while it is CALL_WAITING
-    struct list flowing;      // in the router's list while somebody was told to pause some of it
+    struct list of_group; // in the group's list until it is answered
+    struct list open;     // in one of the session's lists until it is answered
+    // In the list in which it waits: the session's `blocked_calls`, its `queue` or the group's `tasks`.
+    struct list link;
+    struct wait_queue *queue; // NULL unless it is CALL_WAITING
+    struct list flowing; // in the router's list while a client or rank was told to pause, or results are being joined
     struct deadline deadline;
-    int64_t begun_ms; // where its client gave a deadline
+    int64_t begun_ms; // set if its client gave a deadline
     struct args args;
     struct answer answer;
-    struct dispatch_plan *plan; // of the modes that need one, from when it is sent until it is answered
-    uint32_t n, left;           // ranks that have it; those that have not answered
+    struct preparation *preparation; // private to delivery.c: long arguments that are being split; NULL = none
+    struct join *join;               // private to join.c: the results that are being joined; NULL = none
+    struct dispatch_plan *plan;      // from when it is sent until it is answered; NULL if its modes need none
+    uint32_t n, left;                // ranks that have got it; ranks that have not answered
     uint32_t n_slots;
-    size_t charged, copies; // for all of this, and for its place in the queues of its ranks; of that, for copies
+    size_t charged, copies; // bytes charged for it and its place in the queues of its ranks; those of them for copies
     struct stats_call stat; // until it is answered
-    struct request req;     // what is above it begins as 0
+    struct request req;     // call_new() sets all members above to 0
     struct call_slot slots[];
 };
 
-// Stretches of router.marks
+// Offsets in router.marks, and a length
 enum { CALL_MARK_OPEN, CALL_MARK_COMMA, CALL_MARK_CLOSE, CALL_MARK_NULL, CALL_MARK_NULL_LEN = 4 };
 
-// `copied`: bytes of its body, where that has to be copied. NULL: over the session's memory.
+// `copied`: bytes of its body, if the body has to be copied. NULL: over the session's memory.
 struct call *call_new(struct session *s, const struct request *q, struct group *g, size_t copied);
-bool call_pays_copies(struct call *c, size_t bytes); // of its body, until it is over. False: no room
-// The next state. It leaves the list in which it waits; the caller that lets it wait puts it into another.
+// Charges copies of its body, until the call is over. False: no room.
+bool call_pays_copies(struct call *c, size_t bytes);
+// Changes the state, and removes the call from the list in which it waits. A caller that lets it wait puts it into
+// another list.
 void call_become(struct call *c, enum call_state next);
 
-struct call_slot *call_slot_of(struct call *c, const struct member *m); // NULL: no answer of this rank is awaited
-// Something more of the arguments for the rank with this slot; nothing happens where it does not have the call any
-// more. ERR_THROTTLED.
+// Queues the call for `m`, the next rank that gets it, in a new slot: the parts, or a copy of `copied` if that is not
+// NULL. CALL_STREAMING: more of the arguments follows. Errors of the rank's queue.
+int call_slot_begin(struct call *c, struct member *m, const struct record_header *h, const struct record_part *parts,
+                    size_t n, const struct call_body *copied, struct err *err);
+// The slot of a rank that has the call and has not answered, else NULL.
+struct call_slot *call_slot_of(struct call *c, const struct member *m);
+// Sends the rank a further part of the arguments. Nothing happens if the rank does not have the call any more.
+// ERR_THROTTLED.
 int call_slot_send(struct call_slot *slot, const struct record_part *part, struct err *err);
-bool call_slot_ends(struct call_slot *slot); // it will send no more; returns whether the client still waits
-struct record_part call_slot_result(const struct call_slot *slot); // that is kept in it
-
-// The next part of an answer that goes to the client while the rest of it is to come; nothing happens once the client
-// has gone. Errors of the client's queue.
-int call_answer_part(struct call *c, uint32_t rank, const struct record_part *part, bool first, struct err *err);
-void call_parks(struct call *c, size_t bytes); // this many bytes wait for slow ranks. The client is read all the same
-// Whether the sender of a body has to change from sending to pausing, or back, if `waits` bytes of the body wait.
+void call_slot_send_end(struct call_slot *slot);      // the last part was sent
+size_t call_slot_waits(const struct call_slot *slot); // bytes of the call that wait for the rank to read them
+bool call_slot_has_all(const struct call_slot *slot); // all of the call was sent to the rank
+// The connection ends: sets `unsent` if no byte of the call went out.
+void call_slot_note_unsent(struct call_slot *slot);
+// Takes the call out of the rank's queue again. False: a part of it went out.
+bool call_slot_withdraw(struct call_slot *slot);
+// Tells a rank that has a part of the call that no more comes. The slot ends.
+void call_slot_drop(struct call_slot *slot);
+bool call_slot_ends(struct call_slot *slot); // the rank sends no more. Returns whether the client still waits
+// Whether the sender of a body has to pause, or to go on if it is `paused`, when `waits` bytes of the body wait.
 bool call_turns(const struct call *c, bool paused, size_t waits);
-// How long it waits as it is now. 0 = no deadline.
+// How long the call may wait in its present state. 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
-void call_free_if_over(struct call *c); // frees it if it is answered and no rank still runs it
+void call_free_if_over(struct call *c); // if it is answered and no rank still runs it

@@ -7,7 +7,6 @@
 #include "operator/proxy/call_end.h"
 #include "operator/proxy/delivery.h"
 #include "operator/proxy/dispatch_plan.h"
-#include "operator/proxy/ranking.h"
 #include "operator/proxy/result.h"
 #include "operator/proxy/split.h"
 #include "operator/proxy/split_stream.h"
@@ -16,10 +15,11 @@
 
 #include <string.h>
 
-#define COPY_MAX ((size_t)1 << 10)    // a body up to this is rather copied for each rank than shared by them
-#define LASTING_MIN ((size_t)2 << 10) // a longer one may go out in several records, others between them
+// A body up to this length is copied for each rank, because this is faster than to share it.
+#define COPY_MAX ((size_t)1 << 10)
+#define LASTING_MIN ((size_t)2 << 10) // a longer call may go out in several records, with others between them
 
-// So that a call that one rank has no room for reaches none. The queue's own bookkeeping is small.
+// All ranks are checked first, so that a call either reaches all of them or none. The queue's own bookkeeping is small.
 static int check_room(const struct call *c, uint32_t i, size_t cost, struct err *err)
 {
     const struct member *m = c->group->ranks[c->req.first + i].member;
@@ -43,7 +43,7 @@ static void number(struct call *c)
     idmap_add(&r->running, c->id, c);
 }
 
-// Queues it for the next rank, in parts of blobs or to be copied.
+// Queues the call for the next rank, as parts of blobs or as a copy.
 static int send_next(struct call *c, const struct record_part *parts, size_t n, const struct call_body *copied,
                      struct err *err)
 {
@@ -54,25 +54,11 @@ static int send_next(struct call *c, const struct record_part *parts, size_t n, 
         h.flags = RECORD_QUIET;
     if (c->order->lasting > c->lasting)
         h.flags |= RECORD_ORDERED;
-    if (c->args.refs)
+    if (c->refs)
         h.flags |= RECORD_REFS;
     if (c->session->code && m->takes_code)
         h.flags |= RECORD_CODE;
-    struct call_slot *slot = &c->slots[c->n];
-    *slot = (struct call_slot){.call = c, .member = m};
-    int r = c->state == CALL_STREAMING ? record_stream_begin(&slot->args, &m->peer.out->queue, &h, parts, n, err)
-            : copied ? record_stream_copy(&slot->args, &m->peer.out->queue, &h, copied->data, copied->len, err)
-                     : record_stream_push(&slot->args, &m->peer.out->queue, &h, parts, n, err);
-    if (r < 0)
-        return r;
-    c->n++;
-    list_append(&m->pending, &slot->pending);
-    m->n_pending++;
-    member_lane(m, c->req.lane)->n_pending++;
-    ranking_changed(c->group->ranking, m);
-    c->left++;
-    peer_changed(&m->peer);
-    return 0;
+    return call_slot_begin(c, m, &h, parts, n, copied, err);
 }
 
 static int send_same(struct call *c, const struct call_body *body, uint32_t n, struct err *err)
@@ -88,16 +74,14 @@ static int send_same(struct call *c, const struct call_body *body, uint32_t n, s
         return r;
     if (!copied && !(shared = body_keep(body, c->quota)))
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
-    struct record_part part = {.blob = shared, .len = body->len};
-    if (body->blob)
-        part.offset = (size_t)(body->data - body->blob->data);
+    const struct record_part part = body_part(body, shared);
     while (c->n < n && r == 0)
         r = send_next(c, &part, 1, copied ? body : NULL, err);
     blob_unref(shared);
     return r;
 }
 
-// The head goes to all, of the arguments each rank gets its piece: nothing is copied.
+// All ranks get the head, and each gets its piece of the arguments. Nothing is copied.
 static int send_pieces(struct call *c, const struct split *s, struct err *err)
 {
     const uint32_t *pieces = c->plan ? c->plan->d.chunk : NULL;
@@ -118,25 +102,24 @@ static int send_pieces(struct call *c, const struct split *s, struct err *err)
     return r;
 }
 
-// Which it is among the stats is known once the ranks are there that have declared it.
+// The method of the call gets stats of its own once the ranks that have declared it are here.
 static void name_stats(struct call *c)
 {
     struct stats *s = &c->group->stats;
     if (c->stat.method != &s->other)
         return;
-    const struct member_role *role = member_role(c->group->ranks[c->req.first].member, c->req.role);
-    if (role && member_method(role, c->req.method))
+    if (member_method_of(c->group->ranks[c->req.first].member, c->req.role, c->req.method))
         stats_become(&c->stat, stats_add(s, c->req.role, c->req.method));
 }
 
-// It, or one before it that is not answered, may be overtaken on the way to a rank.
+// Other calls may overtake this one, or an earlier one without an answer, on the way to a rank.
 static void note_lasting(struct call *c, size_t len)
 {
     c->lasting = c->state == CALL_STREAMING || len > LASTING_MIN || c->order->lasting;
     c->order->lasting += c->lasting;
 }
 
-// From now on ranks get it.
+// From now on, ranks get the call.
 static void set_out(struct call *c, enum call_state state, size_t len)
 {
     call_become(c, state);
@@ -151,7 +134,7 @@ static int send_body(struct call *c, const struct call_body *body, struct err *e
     return send_same(c, body, c->req.single ? 1 : c->req.world, err);
 }
 
-// What is known of a batch now, for its results.
+// Notes the rows of the batch in the plan, for its results.
 static int send_split(struct call *c, const struct split *s, size_t len, struct err *err)
 {
     if (c->plan) {
@@ -169,11 +152,11 @@ static int send_args(struct call *c, const struct call_body *body, const struct 
     if (delivery_is_plain(c, parts))
         return send_body(c, body, err);
     int r = delivery_make(c, body, parts, &d, err);
-    c->args.refs = d.refs;
+    c->refs = d.refs;
     if (r == 0 && !d.whole)
         r = send_split(c, &d.split, body->len, err);
     else if (r == 0)
-        r = send_body(c, d.made ? &(struct call_body){d.made->data, d.made->len, d.made, NULL, 0, false} : body, err);
+        r = send_body(c, d.made ? &(struct call_body){d.made->data, d.made->len, d.made} : body, err);
     delivery_done(&d);
     return r;
 }
@@ -198,7 +181,8 @@ static void queue_task(struct call *c)
     list_append(&c->group->tasks[c->req.lane], &c->link);
 }
 
-// With all of its arguments, or the first piece. False: there is no room for them, and it has failed.
+// The call waits with all of its arguments, or with the first piece. False: there is no room for them, and it has
+// failed.
 static bool call_wait(struct call *c, const struct call_body *body, bool all, bool queued)
 {
     if (!(all ? args_keep(c, body) : args_park(c, body))) {
@@ -224,7 +208,7 @@ static void refuse_waiting(struct call *c)
     buf_done(&why);
 }
 
-// Only by an earlier call of its client whose arguments are made ready.
+// The call only waits for an earlier call of its client, whose arguments are being prepared.
 static bool is_held_up(const struct call *c)
 {
     const struct list *first = wait_queue_first(c->group, c->session);
@@ -237,7 +221,7 @@ void call_submit(struct call *c, const struct call_body *body)
     int r = request_resolve(&c->req, c->group, c->session, false, &err);
     if (r == VERDICT_GO && delivery_is_long(c, body)) {
         if (call_wait(c, body, true, false))
-            delivery_prepare(c);
+            delivery_prepare(c, false);
     } else if (r == VERDICT_GO) {
         send_call(c, body);
     } else if (r < 0) {
@@ -249,25 +233,26 @@ void call_submit(struct call *c, const struct call_body *body)
     }
 }
 
-// All get the head of the call, then each rank the head of its own document, then the values that have come.
-static int send_split_stream(struct call *c, const struct call_body *body, const struct record_call *parts,
-                             struct err *err)
+// All ranks get the head of the call, then each rank gets the head of its own document, then rows of the values that
+// have arrived.
+static int send_split_stream(struct call *c, const struct split_stream *s, const struct call_body *body,
+                             const struct record_call *parts, struct err *err)
 {
     struct blob *shared = body_keep(body, c->quota);
     int r = 0;
     if (!shared)
         return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", c->req.method);
-    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0, head = body->len - parts->args_len;
+    size_t at = body_part(body, shared).offset, head = body->len - parts->args_len;
     for (uint32_t i = 0; i < c->req.world && r == 0; i++)
-        r = check_room(c, i, head + split_stream_head(c, i).len, err);
+        r = check_room(c, i, head + split_stream_head(s, c, i).len, err);
     while (c->n < c->req.world && r == 0) {
-        const struct record_part one[] = {{shared, at, head}, split_stream_head(c, c->n)};
+        const struct record_part one[] = {{shared, at, head}, split_stream_head(s, c, c->n)};
         r = send_next(c, one, ARRAY_LEN(one), NULL, err);
     }
-    const struct record_part rest = {shared, at + head + split_stream_head_len(c),
-                                     parts->args_len - split_stream_head_len(c)};
+    size_t read = head + split_stream_head_len(s);
+    const struct call_body rest = {shared->data + at + read, body->len - read, shared};
     if (r == 0)
-        r = split_stream_take(c, &rest, err);
+        r = args_piece(c, &rest, false, err);
     blob_unref(shared);
     return r;
 }
@@ -276,12 +261,13 @@ static int send_first(struct call *c, const struct call_body *first, const struc
 {
     name_stats(c);
     set_out(c, CALL_STREAMING, first->len);
-    return c->args.split ? send_split_stream(c, first, parts, err)
-                         : send_same(c, first, c->req.single ? 1 : c->req.world, err);
+    const struct split_stream *split = args_split(c);
+    return split ? send_split_stream(c, split, first, parts, err)
+                 : send_same(c, first, c->req.single ? 1 : c->req.world, err);
 }
 
-// JSON up to some length may have references in it, which are looked up. What lies in shared memory can be looked at
-// there, and passed on by reference where it has none; a client that changes it meanwhile changes its own arguments.
+// JSON up to some length may contain references, which must be looked up. JSON in shared memory can be read where it
+// is, and is passed on if it contains none. A client that changes it meanwhile changes its own arguments.
 static bool needs_no_look(const struct router *r, const struct call_body *first, const struct record_call *parts,
                           size_t *want)
 {
@@ -292,14 +278,15 @@ static bool needs_no_look(const struct router *r, const struct call_body *first,
         return true;
     if (first->next_last && !ref_mentioned_in(parts->args, len, first->next, first->next_len))
         return true;
-    if (!seen) // whatever comes next: what is shared goes to a rank in one stretch, then
+    if (!seen) // anything more will do: bytes in shared memory then go to a rank in one stretch
         *want = first->len;
     else
         *want = 4 + parts->head_len + (len < SAFETENSORS_PREFIX ? SAFETENSORS_PREFIX : most + 1);
     return false;
 }
 
-// The batch is split as it comes, if it can be. `c`: NULL = there is no call yet. False: more of it has to be there.
+// Splits the batch while it arrives, if that is possible. `c` is NULL if there is no call yet. False: more of the batch
+// must arrive first.
 static bool plan_rows(struct session *s, struct call *c, const struct request *q, const struct record_call *parts,
                       struct call_start *ret, size_t *want)
 {
@@ -321,8 +308,8 @@ static bool plan_rows(struct session *s, struct call *c, const struct request *q
     return got < 0 || ret->split || ret->prepare;
 }
 
-// Plans who gets what of the arguments, as far as can be told from their beginning. False: more of the body has to be
-// there, *want bytes or all (0).
+// Plans which rank gets which arguments, as far as their beginning tells. False: *want bytes of the body must arrive
+// first; 0 = all.
 static bool plan(struct session *s, const struct group *g, struct call *c, const struct request *q,
                  const struct call_body *first, struct call_start *ret, size_t *want)
 {
@@ -351,7 +338,7 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     *ret = (struct call_start){.err = ERR_INIT};
     *want = 0;
     ret->verdict = request_resolve(q, g, s, false, &ret->err);
-    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // until the group is ready nobody knows
+    if (ret->verdict < 0 || ret->verdict == VERDICT_WAIT) // nobody knows before the group is ready
         return true;
     bool enough = plan(s, g, NULL, q, first, ret, want);
     if (!enough || ret->verdict < 0 || ret->prepare)
@@ -359,7 +346,7 @@ bool call_decide(struct session *s, const struct group *g, struct request *q, co
     return enough;
 }
 
-// False: it has failed.
+// False: the call has failed.
 static bool begin_stream(struct call *c, const struct call_body *first)
 {
     struct err err = ERR_INIT;
@@ -375,9 +362,8 @@ static bool begin_stream(struct call *c, const struct call_body *first)
 static void take_plan(struct call *c, struct call_start *start)
 {
     dispatch_plan_free(c->plan);
-    split_stream_free(c->args.split);
     c->plan = TAKE_PTR(start->plan);
-    c->args.split = TAKE_PTR(start->split);
+    args_split_by(c, TAKE_PTR(start->split));
 }
 
 void call_stream(struct call *c, const struct call_body *first, struct call_start *start)
@@ -387,7 +373,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         call_fail_err(c, &start->err);
     else if (start->prepare && start->verdict == VERDICT_GO) {
         if (call_wait(c, first, false, false))
-            delivery_prepare_head(c);
+            delivery_prepare(c, true);
     } else if (start->verdict == VERDICT_WAIT && c->req.refuse && !is_held_up(c))
         refuse_waiting(c);
     else if (start->verdict == VERDICT_GO)
@@ -396,36 +382,33 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
-// Whether what has come of the arguments will do, or more has to be there first, which the sender is told to send.
+// Whether enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
+    if (delivery_awaited(c))
+        return false;
     for (bool planned = false; !planned;) {
-        int r = delivery_awaited(c) ? 0 : args_fetch(c, &ret->err);
+        size_t want;
+        int r = args_fetch(c, &ret->err);
         if (r < 0)
             ret->verdict = r;
-        if (r < 0 || !c->args.partial) // an error, or all of it is there
+        if (r < 0 || !args_parked(c)) // an error, or all of them are here
             return true;
-        if (r > 0)
-            tenant_look_again(c->tenant, c->group);
-        if (r > 0 || delivery_awaited(c))
+        if (r == 0)
             return false;
-        if (c->args.body->len < c->args.want) {
-            args_pause(c, false);
-            return false;
-        }
-        struct call_body here = {c->args.body->data, c->args.body->len, c->args.body, NULL, 0, false};
-        here.next = args_peek(c, &here.next_len, &here.next_last);
-        planned = plan(c->session, c->group, c, &c->req, &here, ret, &c->args.want);
+        const struct call_body here = args_body(c);
+        planned = plan(c->session, c->group, c, &c->req, &here, ret, &want);
+        if (!planned && !want)
+            want = SIZE_MAX;
+        args_want(c, want);
         if (!planned || ret->verdict < 0 || ret->prepare)
             call_start_forget(ret);
         if (ret->prepare) {
             args_pause(c, true);
-            delivery_prepare_head(c);
+            delivery_prepare(c, true);
             return false;
         }
-        if (!planned && !c->args.want)
-            c->args.want = SIZE_MAX;
-        if (!planned && c->args.want == here.len) { // whatever comes next
+        if (!planned && want == here.len) { // anything more will do
             args_pause(c, false);
             return false;
         }
@@ -444,30 +427,28 @@ static void pass_parked(struct call *c)
 
 static void send_kept(struct call *c)
 {
+    bool parked = args_parked(c);
     const struct call_body body = args_take(c);
-    if (!c->args.partial) {
+    if (!parked)
         send_call(c, &body);
-    } else {
-        c->args.partial = false;
-        if (begin_stream(c, &body))
-            pass_parked(c);
-    }
+    else if (begin_stream(c, &body))
+        pass_parked(c);
     blob_unref(body.blob);
 }
 
-// False: it waits on until its arguments are ready.
+// False: the call still waits until its arguments are ready.
 static bool is_ready(struct call *c)
 {
     if (delivery_awaited(c))
         return false;
     const struct call_body body = args_body(c);
-    if (c->args.partial || !delivery_is_long(c, &body))
+    if (args_parked(c) || !delivery_is_long(c, &body))
         return true;
-    delivery_prepare(c);
+    delivery_prepare(c, false);
     return !delivery_awaited(c);
 }
 
-// One that waits; afterwards it may still wait.
+// Looks again at a call that waits. Afterwards it may still wait.
 static void call_resubmit(struct call *c)
 {
     struct call_start start = {.err = ERR_INIT};
@@ -477,15 +458,16 @@ static void call_resubmit(struct call *c)
         return;
     }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
-    if (start.verdict == VERDICT_WAIT && c->req.refuse) { // it was held up, and the group is not ready any more
+    // It waited for another call, and the group is not ready any more.
+    if (start.verdict == VERDICT_WAIT && c->req.refuse) {
         refuse_waiting(c);
         return;
     }
-    if (start.verdict == VERDICT_WAIT && c->args.partial)
+    if (start.verdict == VERDICT_WAIT && args_parked(c))
         args_pause(c, true);
     if (start.verdict == VERDICT_WAIT || (start.verdict == VERDICT_QUEUE && queued))
         return;
-    if (start.verdict >= 0 && c->args.partial && !suffices(c, &start))
+    if (start.verdict >= 0 && args_parked(c) && !suffices(c, &start))
         return;
     if (start.verdict < 0) {
         call_fail_err(c, &start.err);
@@ -497,7 +479,7 @@ static void call_resubmit(struct call *c)
     }
     take_plan(c, &start);
     if (start.verdict == VERDICT_QUEUE) {
-        if (c->args.partial)
+        if (args_parked(c))
             args_pause(c, true);
         queue_task(c);
         return;
@@ -505,7 +487,7 @@ static void call_resubmit(struct call *c)
     send_kept(c);
 }
 
-// Until one has to wait. False: work is over.
+// Sends calls until one has to wait. False: the work is used up.
 static bool release_queue(const struct group *g, const struct session *s, unsigned *work)
 {
     for (const struct list *first; (first = wait_queue_first(g, s)); --*work) {
@@ -533,7 +515,8 @@ static bool release_tasks(struct group *g, unsigned *work)
             if (*work == 0)
                 return false;
             l = g->tasks[i].next;
-            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link)); // still the first: none has a slot
+            // The call is still the first: no rank has a slot.
+            call_resubmit(CONTAINER_OF(g->tasks[i].next, struct call, link));
         }
     return true;
 }

@@ -13,7 +13,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-// What is unfinished of its bodies ends, and those who were told to pause are let go.
+// Ends bodies that are not complete, and tells peers that pause to go on.
 static void call_abort(struct call *c)
 {
     args_abort(c);
@@ -24,7 +24,7 @@ static void call_abort(struct call *c)
 void call_settle(struct call *c)
 {
     call_abort(c);
-    call_parks(c, 0);
+    answer_parks(c, 0);
     args_done(c);
     delivery_forget(c);
     call_become(c, CALL_ANSWERED);
@@ -44,7 +44,7 @@ void call_settle(struct call *c)
     session_flow(s);
 }
 
-// No rank has got it, or each only a part, with which none begins.
+// No rank has got the call, or each has only a part of it, and no rank begins with a part.
 static bool is_unsent(const struct call *c)
 {
     bool unsent = true;
@@ -53,9 +53,9 @@ static bool is_unsent(const struct call *c)
     return unsent;
 }
 
-void call_fail(struct call *c, const struct failure *f)
+void call_fail(struct call *c, const struct call_failure *f)
 {
-    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // of several ranks, others may run it
+    bool unsent = is_unsent(c) || (f->unran && c->n == 1); // other ranks may run it
     c->stat.failed = true;
     c->stat.blamed = f->rank;
     call_abort(c); // the client may have a part of a result: the error ends it
@@ -65,42 +65,31 @@ void call_fail(struct call *c, const struct failure *f)
 
 void call_fail_err(struct call *c, const struct err *err)
 {
-    struct failure f;
-    failure_from(&f, err);
+    struct call_failure f;
+    call_failure_from(&f, err);
     call_fail(c, &f);
 }
 
 void call_refuse(struct call *c, int code, const char *fmt, ...)
 {
     char message[1024];
-    struct failure f;
+    struct call_failure f;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(message, sizeof message, fmt, ap);
     va_end(ap);
-    failure_set(&f, code, "%s", message);
+    call_failure_set(&f, code, "%s", message);
     call_fail(c, &f);
 }
 
-// A rank that does not read leaves it in its queue: it is taken out again, and does not run there.
-static bool withdraw(struct call_slot *slot)
-{
-    struct call *c = slot->call;
-    if (!record_stream_withdraw(&slot->args))
-        return false;
-    c->stat.failed = true;
-    stats_end(&c->stat); // the rank has not answered
-    slot->unsent = true;
-    call_slot_ends(slot);
-    return true;
-}
-
-// Ranks that have it are told, however full their queues are; they answer all the same.
+// Tells ranks that have the call, however full their queues are; they answer all the same. If a rank has not read the
+// call yet, it is taken out of the queue, and the rank does not run it.
 static void tell_ranks(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
         struct member *m = c->slots[i].member;
-        if (!m || !m->peer.out || c->state == CALL_STREAMING || withdraw(&c->slots[i])) // see args_abort()
+        // For CALL_STREAMING see args_abort().
+        if (!m || !m->peer.out || c->state == CALL_STREAMING || call_slot_withdraw(&c->slots[i]))
             continue;
         struct record_header h = {.type = RECORD_CANCEL, .call = c->id, .rank = m->rank};
         record_writer_insist(m->peer.out, &h);
@@ -122,14 +111,14 @@ void call_abandon(struct call *c)
     call_settle(c);
 }
 
-void call_list_late(const struct call *c, struct failure_late *ret)
+void call_list_late(const struct call *c, struct call_failure_late *ret)
 {
-    for (uint32_t i = 0; i < c->n && ret->n < FAILURE_LATE_MAX; i++)
+    for (uint32_t i = 0; i < c->n && ret->n < CALL_FAILURE_LATE_MAX; i++)
         if (c->slots[i].member)
             ret->ranks[ret->n++] = c->req.first + i;
 }
 
-static void name_late_ranks(const struct call *c, struct failure_late *late, struct buf *out)
+static void name_late_ranks(const struct call *c, struct call_failure_late *late, struct buf *out)
 {
     call_list_late(c, late);
     for (uint32_t i = 0; i < late->n; i++)
@@ -138,11 +127,10 @@ static void name_late_ranks(const struct call *c, struct failure_late *late, str
         buf_printf(out, " and %u more", c->left - late->n);
 }
 
-// What it has waited for in vain.
-static void explain_lateness(struct call *c, struct failure_late *late, struct buf *out)
+// Explains what the call has waited for in vain.
+static void explain_lateness(struct call *c, struct call_failure_late *late, struct buf *out)
 {
-    bool args_missing = c->state == CALL_STREAMING || (c->args.partial && !c->args.paused && !args_complete(c));
-    switch (args_missing ? CALL_STREAMING : c->state) {
+    switch (args_missing(c) ? CALL_STREAMING : c->state) {
     case CALL_STREAMING:
         buf_puts(out, "its arguments have not arrived completely");
         break;
@@ -176,18 +164,18 @@ static void explain_lateness(struct call *c, struct failure_late *late, struct b
 void call_timeout(struct call *c)
 {
     struct buf why = BUF_INIT(1024);
-    struct failure_late late = {.n = 0};
-    struct failure f;
+    struct call_failure_late late = {.n = 0};
+    struct call_failure f;
     int64_t ms = call_patience_ms(c);
     explain_lateness(c, &late, &why);
-    failure_set(&f, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key, (long long)ms,
-                buf_str(&why));
+    call_failure_set(&f, ERR_TIMEOUT, "%s() of %s: not done within %lld ms: %s", c->req.method, c->group->key,
+                     (long long)ms, buf_str(&why));
     f.late = late;
     call_fail(c, &f);
     buf_done(&why);
 }
 
-void call_lost(struct call_slot *slot, const struct failure *f)
+void call_lost(struct call_slot *slot, const struct call_failure *f)
 {
     struct call *c = slot->call;
     if (!call_slot_ends(slot))

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a call ends. Each of these functions except the last answers it, once. The parts of a call (args.h, answer.h,
-// join.h, ...) never end it: they return an error to the file that called them.
+// How a call ends. Each of these functions except call_list_late() and call_lost() answers it, once. The parts of a
+// call (args.h, answer.h, join.h, ...) never end it: they return an error to the file that called them.
 #pragma once
 
 #include "operator/proxy/call.h"
 
-void call_fail(struct call *c, const struct failure *f);
+void call_fail(struct call *c, const struct call_failure *f);
 void call_fail_err(struct call *c, const struct err *err);
 void call_refuse(struct call *c, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void call_cancel(struct call *c); // by the client
+void call_cancel(struct call *c); // by its client
 void call_timeout(struct call *c);
-void call_list_late(const struct call *c, struct failure_late *ret); // adds those that have it and have not answered
-void call_abandon(struct call *c);                                   // the session ends
-void call_settle(struct call *c); // the client has its answer, or wants none any more; may free the call
-void call_lost(struct call_slot *slot, const struct failure *f); // its process is gone
+void call_list_late(const struct call *c,
+                    struct call_failure_late *ret); // adds the ranks that have it and have not answered
+void call_abandon(struct call *c);                  // its session ends
+void call_settle(struct call *c); // the client has its answer, or does not want one any more. May free the call
+void call_lost(struct call_slot *slot, const struct call_failure *f); // the rank's process is gone

@@ -13,18 +13,18 @@
 #define X(name, number, text) #name,
 static const char *const kinds[] = {ERR_CODES(X) "FAILED", "NO_DEVICE", "OTHER"};
 #undef X
-_Static_assert(ARRAY_LEN(kinds) == FAILURE_KINDS, "a code is new");
+_Static_assert(ARRAY_LEN(kinds) == CALL_FAILURE_KINDS, "a code is new");
 
-#define BODY_MAX ((size_t)64 << 10) // of an ERROR: a code, a message and a cause need less
+#define BODY_MAX ((size_t)64 << 10) // of an ERROR. A code, a message and a cause need less
 
-void failure_set(struct failure *f, int code, const char *fmt, ...)
+void call_failure_set(struct call_failure *f, int code, const char *fmt, ...)
 {
     f->rank = -1;
     f->pod = f->node = NULL;
     f->exited = f->unran = false;
     f->cause = NULL;
     f->late.n = 0;
-    f->retry_after_ms = code == ERR_THROTTLED ? FAILURE_RETRY_MS : 0;
+    f->retry_after_ms = code == ERR_THROTTLED ? CALL_FAILURE_RETRY_MS : 0;
     snprintf(f->code, sizeof f->code, "%s", err_name(code));
     va_list ap;
     va_start(ap, fmt);
@@ -32,14 +32,14 @@ void failure_set(struct failure *f, int code, const char *fmt, ...)
     va_end(ap);
 }
 
-void failure_from(struct failure *f, const struct err *err)
+void call_failure_from(struct call_failure *f, const struct err *err)
 {
-    failure_set(f, err->code, "%s", err->msg[0] ? err->msg : err_text(err->code));
+    call_failure_set(f, err->code, "%s", err->msg[0] ? err->msg : err_text(err->code));
     if (err->retry_after_ms)
         f->retry_after_ms = err->retry_after_ms;
 }
 
-void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out)
+void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
@@ -72,12 +72,7 @@ void failure_encode_call(const struct failure *f, const char *trace, bool unsent
     writer_done(&w);
 }
 
-void failure_encode(const struct failure *f, struct buf *out)
-{
-    failure_encode_call(f, "", false, false, out);
-}
-
-// Cut at a character.
+// Copies at most size - 1 bytes, and cuts between two characters.
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t len = strnlen(text, size);
@@ -90,7 +85,7 @@ static void copy_text(char *out, size_t size, const char *text)
     out[len] = 0;
 }
 
-void failure_decode(struct failure *f, const char *json, size_t len)
+void call_failure_decode(struct call_failure *f, const char *json, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -98,7 +93,7 @@ void failure_decode(struct failure *f, const char *json, size_t len)
     if (len <= BODY_MAX && json_parse_values(json, len, 1, &a, &root, &err) < 0)
         root = NULL;
     const char *code = json_str(json_get(root, "code"), &a), *message = json_str(json_get(root, "message"), &a);
-    failure_set(f, ERR_INTERNAL, "the worker sent an error that the proxy cannot read (%zu bytes)", len);
+    call_failure_set(f, ERR_INTERNAL, "the worker sent an error that the proxy cannot read (%zu bytes)", len);
     if (!str_empty(code) && message) {
         copy_text(f->code, sizeof f->code, code);
         copy_text(f->message, sizeof f->message, message);
@@ -110,15 +105,15 @@ void failure_decode(struct failure *f, const char *json, size_t len)
     arena_done(&a);
 }
 
-unsigned failure_kind(const struct failure *f)
+unsigned call_failure_kind(const struct call_failure *f)
 {
     unsigned i = 0;
-    while (i < FAILURE_KINDS - 1 && !str_eq(kinds[i], f->code))
+    while (i < CALL_FAILURE_KINDS - 1 && !str_eq(kinds[i], f->code))
         i++;
     return i;
 }
 
-const char *failure_kind_name(unsigned kind)
+const char *call_failure_kind_name(unsigned kind)
 {
     return kinds[kind];
 }

@@ -16,36 +16,41 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// KINDS: the codes of err.h, FAILED and NO_DEVICE, and all others.
-enum { FAILURE_KINDS = 19 };
-enum { FAILURE_CODE_MAX = 31, FAILURE_MESSAGE_MAX = 4095, FAILURE_RETRY_MS = 100, FAILURE_LATE_MAX = 8 };
-
-struct failure_late { // ranks that had the call when its deadline passed, as many as fit
-    uint32_t ranks[FAILURE_LATE_MAX], n;
+// The codes of err.h, FAILED, NO_DEVICE, and one kind for all others.
+enum { CALL_FAILURE_KINDS = 19 };
+enum {
+    CALL_FAILURE_CODE_MAX = 31,
+    CALL_FAILURE_MESSAGE_MAX = 4095,
+    CALL_FAILURE_RETRY_MS = 100,
+    CALL_FAILURE_LATE_MAX = 8
 };
 
-struct failure {
-    char code[FAILURE_CODE_MAX + 1];
-    char message[FAILURE_MESSAGE_MAX + 1];
-    int64_t rank;           // -1 = it is no one rank's
+struct call_failure_late { // ranks that had the call when its deadline passed, as many as fit
+    uint32_t ranks[CALL_FAILURE_LATE_MAX], n;
+};
+
+struct call_failure {
+    char code[CALL_FAILURE_CODE_MAX + 1];
+    char message[CALL_FAILURE_MESSAGE_MAX + 1];
+    int64_t rank;           // the rank that failed; -1 = none in particular
     const char *pod, *node; // borrowed; NULL = not known
-    bool exited;            // then exit_code is the rank's process's
+    bool exited;            // the rank's process has exited, with exit_code
     int exit_code;
     int64_t retry_after_ms; // 0 = not said
-    bool unran;             // the rank that says so has not begun to run the call
-    const char *cause;      // an object that the rank sent for the client, borrowed; NULL = none
+    bool unran;             // the rank has not begun to run the call
+    const char *cause;      // JSON object that the rank sent for the client, borrowed; NULL = none
     size_t cause_len;
-    struct failure_late late;
+    struct call_failure_late late;
 };
 
-// THROTTLED: with FAILURE_RETRY_MS, in which other calls may have been answered.
-void failure_set(struct failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void failure_from(struct failure *f, const struct err *err);
-void failure_encode(const struct failure *f, struct buf *out);
-// Of a call: with its traceparent ("" = none), and that certainly no rank has begun to run it (`unsent`).
-void failure_encode_call(const struct failure *f, const char *trace, bool unsent, bool again, struct buf *out);
-// What a worker sent, which must outlive the failure; something else becomes a failure that says so.
-void failure_decode(struct failure *f, const char *json, size_t len);
-// Failures are counted by it: bounded, whatever a worker sends.
-unsigned failure_kind(const struct failure *f);
-const char *failure_kind_name(unsigned kind);
+// THROTTLED also sets retry_after_ms to CALL_FAILURE_RETRY_MS: by then, other calls may have been answered.
+void call_failure_set(struct call_failure *f, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void call_failure_from(struct call_failure *f, const struct err *err);
+// Writes the body of an ERROR. `trace`: the call's traceparent, "" = none. `unsent`: certainly no rank has begun to run
+// the call. `again`: the method declared that it may run again.
+void call_failure_encode(const struct call_failure *f, const char *trace, bool unsent, bool again, struct buf *out);
+// Reads what a worker sent. The text must outlive the failure. If it is no error, the failure says so.
+void call_failure_decode(struct call_failure *f, const char *json, size_t len);
+// The number under which failures are counted. There are CALL_FAILURE_KINDS of them, whatever a worker sends.
+unsigned call_failure_kind(const struct call_failure *f);
+const char *call_failure_kind_name(unsigned kind);

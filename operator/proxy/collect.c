@@ -11,14 +11,9 @@
 #include <string.h>
 
 enum {
-    ONLY_MAX = 1024, // bytes of a result that are rather copied than kept
-    FEW = 32         // results that need no memory of their own
+    ONLY_MAX = 1024, // a result up to this many bytes is copied at once
+    FEW = 32         // up to this many results need no memory of their own
 };
-
-static const char *bytes_of(const struct record_part *p)
-{
-    return p->len ? p->blob->data + p->offset : "";
-}
 
 static struct record_part mark_part(const struct call *c, size_t offset, size_t len)
 {
@@ -58,7 +53,7 @@ static int answer_list(struct call *c, const struct record_part *results, uint32
 {
     bool json = true;
     for (uint32_t i = 0; i < n && json; i++) {
-        const char *data = bytes_of(&results[i]);
+        const char *data = answer_bytes(&results[i]);
         json = !batch_is_safetensors(data, results[i].len) && !body_list_is(data, results[i].len);
     }
     return json ? answer_json(c, results, n, err) : answer_bodies(c, results, n, err);
@@ -68,8 +63,8 @@ bool collect_is_nothing(const struct call *c)
 {
     bool nothing = true;
     for (uint32_t i = 0; i < answer_count(c) && nothing; i++) {
-        const struct record_part part = call_slot_result(answer_slot(c, i));
-        nothing = !part.len || (part.len == 4 && memcmp(bytes_of(&part), "null", 4) == 0);
+        const struct record_part part = answer_result(answer_slot(c, i));
+        nothing = !part.len || (part.len == 4 && memcmp(answer_bytes(&part), "null", 4) == 0);
     }
     return nothing;
 }
@@ -78,13 +73,13 @@ int collect(struct call *c, struct err *err)
 {
     struct record_part few[FEW];
     uint32_t n = answer_count(c);
-    if (c->plan && c->plan->d.join) { // nothing
+    if (c->plan && c->plan->d.join) { // there is nothing to join
         const struct record_part null = mark_part(c, CALL_MARK_NULL, CALL_MARK_NULL_LEN);
         return answer_send(c, &null, 1, err);
     }
     struct record_part *results = n <= FEW ? few : xmalloc(n * sizeof *results);
     for (uint32_t i = 0; i < n; i++)
-        results[i] = call_slot_result(answer_slot(c, i));
+        results[i] = answer_result(answer_slot(c, i));
     int r = answer_list(c, results, n, err);
     if (results != few)
         free(results);
@@ -95,7 +90,7 @@ bool collect_only(struct call *c, const struct call_body *body)
 {
     char list[ONLY_MAX + 2];
     size_t n = 0;
-    if (c->n > 1 || c->plan || c->answer.join || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
+    if (c->n > 1 || c->plan || body->len > ONLY_MAX || batch_is_safetensors(body->data, body->len) ||
         body_list_is(body->data, body->len))
         return false;
     list[n++] = '[';
@@ -103,7 +98,6 @@ bool collect_only(struct call *c, const struct call_body *body)
     n += body->len ? body->len : 4;
     list[n++] = ']';
     c->stat.bytes_out += n;
-    answer_send_copy(c, &(struct record_header){.type = RECORD_RESULT, .call = c->req.id, .rank = RECORD_GROUP}, list,
-                     n);
+    answer_send_copy(c, RECORD_GROUP, list, n);
     return true;
 }

@@ -12,34 +12,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFERENCES_LONG = 16 << 10 }; // bytes of arguments whose references take long to look up
+enum { REFERENCES_LONG = 16 << 10 }; // references in arguments longer than this take long to look up
 
-// What it depends on, besides the body.
-struct order {
-    bool whole, objects; // objects: the call is about an object itself, and its reference stays as it is
-    struct reference_call of;
-    struct split_order split;
+// The input of a delivery, besides the body.
+struct delivery_input {
+    bool whole, objects; // `objects`: the call is about an object itself, and its reference stays as it is
+    struct reference_call call;
+    struct split_input split;
 };
 
-static void order_init(const struct call *c, const struct dispatch_plan *d, struct order *ret)
+static void input_init(const struct call *c, const struct dispatch_plan *d, struct delivery_input *ret)
 {
     const struct request *q = &c->req;
-    *ret = (struct order){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
-    ret->of = (struct reference_call){c->router, c->tenant->ns, q->method, q->timeout_ms};
-    ret->split = (struct split_order){.group = c->group->key,
+    *ret = (struct delivery_input){.whole = dispatch_plan_is_whole(q, d), .objects = str_starts(q->method, "object.")};
+    ret->call = (struct reference_call){c->router, c->tenant->ns, q->method, q->timeout_ms};
+    ret->split = (struct split_input){.group = c->group->key,
                                       .n = d ? d->d.n_chunks : q->world,
                                       .planned = d,
                                       .rows = d && d->d.form == MODE_ROWS,
                                       .positional = q->positional,
                                       .pad = q->pad,
                                       .dispatch = q->dispatch,
-                                      .of = &ret->of,
+                                      .call = &ret->call,
                                       .quota = c->quota,
                                       .marks = c->router->marks};
 }
 
-// With the same arguments, the same comes of both.
-static bool order_same(const struct order *a, const struct order *b)
+// With the same arguments, both give the same delivery.
+static bool input_same(const struct delivery_input *a, const struct delivery_input *b)
 {
     return a->whole == b->whole && a->split.n == b->split.n && a->split.planned == b->split.planned &&
            a->split.rows == b->split.rows;
@@ -47,31 +47,32 @@ static bool order_same(const struct order *a, const struct order *b)
 
 // References
 
-static int no_room(const struct order *o, struct err *err)
+static int no_room(const struct delivery_input *in, struct err *err)
 {
-    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", o->of.method);
+    return err_set(err, ERR_LIMIT, "%s(): no room for its arguments", in->call.method);
 }
 
-// The head of the call stays as it is.
-static int replace_args(const struct order *o, const struct record_call *parts, const struct buf *args,
+// Replaces the arguments. The head of the call stays as it is.
+static int replace_args(const struct delivery_input *in, const struct record_call *parts, const struct buf *args,
                         struct blob **ret, struct err *err)
 {
     size_t head = 4 + parts->head_len;
-    struct blob *b = blob_new(head + args->len, o->split.quota);
+    struct blob *b = blob_new(head + args->len, in->split.quota);
     if (!b)
-        return no_room(o, err);
+        return no_room(in, err);
     memcpy(b->data, parts->head - 4, head);
     fiber_copy(b->data + head, args->data, args->len);
     *ret = b;
     return 0;
 }
 
-static int look_up(const struct order *o, const struct record_call *parts, struct delivery *ret, struct err *err)
+static int look_up(const struct delivery_input *in, const struct record_call *parts, struct delivery *ret,
+                   struct err *err)
 {
     struct buf args = BUF_INIT(16 * REF_ARGS_MAX);
-    int r = reference_write_all(&o->of, parts->args, parts->args_len, &args, &ret->refs, err);
+    int r = reference_write_all(&in->call, parts->args, parts->args_len, &args, &ret->refs, err);
     if (r == 0 && ret->refs)
-        r = replace_args(o, parts, &args, &ret->made, err);
+        r = replace_args(in, parts, &args, &ret->made, err);
     buf_done(&args);
     return r;
 }
@@ -81,23 +82,23 @@ static bool has_refs(bool objects, const struct record_call *parts)
     return !objects && ref_mentioned(parts->args, parts->args_len);
 }
 
-static int make(struct order *o, const struct call_body *body, const struct record_call *given, struct delivery *ret,
-                struct err *err)
+static int make(struct delivery_input *in, const struct call_body *body, const struct record_call *given,
+                struct delivery *ret, struct err *err)
 {
     struct record_call parts = *given;
     struct call_body at = *body;
     struct ref_found f;
     int r = 0;
-    *ret = (struct delivery){.whole = o->whole};
-    if (has_refs(o->objects, &parts)) {
-        o->split.ref = ret->refs = !o->whole && ref_is(parts.args, parts.args_len, &f);
-        r = o->split.ref ? 0 : look_up(o, &parts, ret, err);
+    *ret = (struct delivery){.whole = in->whole};
+    if (has_refs(in->objects, &parts)) {
+        in->split.ref = ret->refs = !in->whole && ref_is(parts.args, parts.args_len, &f);
+        r = in->split.ref ? 0 : look_up(in, &parts, ret, err);
     }
     if (r == 0 && ret->made) {
-        at = (struct call_body){ret->made->data, ret->made->len, ret->made, NULL, 0, false};
+        at = (struct call_body){ret->made->data, ret->made->len, ret->made};
         r = record_call_decode(at.data, at.len, &parts, err);
     }
-    return r < 0 || o->whole ? r : split_make(&o->split, &at, &parts, &ret->split, err);
+    return r < 0 || in->whole ? r : split_make(&in->split, &at, &parts, &ret->split, err);
 }
 
 void delivery_done(struct delivery *d)
@@ -109,23 +110,22 @@ void delivery_done(struct delivery *d)
 
 bool delivery_is_plain(const struct call *c, const struct record_call *parts)
 {
-    return !c->args.preparation && dispatch_plan_is_whole(&c->req, c->plan) &&
-           !ref_mentioned(parts->args, parts->args_len);
+    return !c->preparation && dispatch_plan_is_whole(&c->req, c->plan) && !ref_mentioned(parts->args, parts->args_len);
 }
 
-// Long ones
+// Long arguments
 
 struct preparation {
     struct job job;
-    struct call *call; // NULL: it is over
+    struct call *call; // NULL: the call is over
     bool ready;
     struct call_body body;
     struct quota *quota;
     char method[CALL_HEAD_METHOD_MAX + 1], group[GROUP_KEY_SIZE];
-    struct order order;
+    struct delivery_input in;
     struct delivery result;
-    bool head;                   // of a batch that passes, instead ...
-    struct split_stream *stream; // ... and what comes of it
+    bool head;                   // prepares only the head of a batch that passes
+    struct split_stream *stream; // the result for `head`
     struct err err;
 };
 
@@ -143,13 +143,13 @@ static void on_work(struct job *j)
     struct preparation *p = CONTAINER_OF(j, struct preparation, job);
     const struct call_body body = p->body;
     struct record_call parts;
-    const struct order *o = &p->order;
+    const struct delivery_input *in = &p->in;
     if (!p->call || record_call_decode(body.data, body.len, &parts, &p->err) < 0)
         return;
     if (p->head)
-        (void)split_stream_make(p->method, o->split.n, o->split.pad, &parts, p->quota, &p->stream, &p->err);
+        (void)split_stream_make(p->method, in->split.n, in->split.pad, &parts, p->quota, &p->stream, &p->err);
     else
-        (void)make(&p->order, &body, &parts, &p->result, &p->err);
+        (void)make(&p->in, &body, &parts, &p->result, &p->err);
 }
 
 static void on_done(struct job *j)
@@ -162,31 +162,30 @@ static void on_done(struct job *j)
         preparation_free(p);
 }
 
-static int plan(const struct call *c, const struct call_body *body, struct dispatch_plan **ret, struct err *err)
+static int plan(const struct call *c, const struct call_body *body, struct record_call *parts,
+                struct dispatch_plan **ret, struct err *err)
 {
-    struct record_call parts;
-    int r = record_call_decode(body->data, body->len, &parts, err);
-    return r < 0 ? r : dispatch_plan_make(&c->req, c->group, &parts, c->quota, ret, err);
+    int r = record_call_decode(body->data, body->len, parts, err);
+    return r < 0 ? r : dispatch_plan_make(&c->req, c->group, parts, c->quota, ret, err);
 }
 
 static bool is_ready(const struct call *c, const struct dispatch_plan *d, bool head)
 {
-    const struct preparation *p = c->args.preparation;
-    struct order now;
+    const struct preparation *p = c->preparation;
+    struct delivery_input now;
     if (!p || !p->ready || p->head != head)
         return false;
-    order_init(c, d, &now);
-    return order_same(&now, &p->order);
+    input_init(c, d, &now);
+    return input_same(&now, &p->in);
 }
 
-// What cannot be sent at all takes no time.
+// A call that cannot be sent at all takes no time.
 static bool takes_long(const struct call *c, const struct call_body *body)
 {
     struct dispatch_plan *d = NULL;
     struct err ignored = ERR_INIT;
     struct record_call parts;
-    if (record_call_decode(body->data, body->len, &parts, &ignored) < 0 ||
-        dispatch_plan_make(&c->req, c->group, &parts, c->quota, &d, &ignored) < 0)
+    if (plan(c, body, &parts, &d, &ignored) < 0)
         return false;
     bool is_long = has_refs(str_starts(c->req.method, "object."), &parts) ||
                    (parts.args_len > JOB_STEP && !dispatch_plan_is_whole(&c->req, d));
@@ -200,14 +199,15 @@ bool delivery_is_long(const struct call *c, const struct call_body *body)
     return body->len > REFERENCES_LONG && takes_long(c, body);
 }
 
-static void prepare(struct call *c, bool head)
+void delivery_prepare(struct call *c, bool head)
 {
     const struct call_body body = args_body(c);
     struct dispatch_plan *d = NULL;
     struct err ignored = ERR_INIT;
+    struct record_call parts;
     delivery_forget(c);
-    if (plan(c, &body, &d, &ignored) < 0) {
-        tenant_look_again(c->tenant, c->group); // it will fail when it is sent
+    if (plan(c, &body, &parts, &d, &ignored) < 0) {
+        tenant_look_again(c->tenant, c->group); // the call fails when it is sent
         return;
     }
     struct preparation *p = xcalloc(1, sizeof *p);
@@ -217,21 +217,16 @@ static void prepare(struct call *c, bool head)
                               .quota = quota_ref(c->quota),
                               .head = head,
                               .err = ERR_INIT};
-    order_init(c, d, &p->order);
+    input_init(c, d, &p->in);
     memcpy(p->method, c->req.method, sizeof p->method);
     memcpy(p->group, c->group->key, sizeof p->group);
-    p->order.of.method = p->method;
-    p->order.split.of = &p->order.of;
-    p->order.split.group = p->group;
+    p->in.call.method = p->method;
+    p->in.split.call = &p->in.call;
+    p->in.split.group = p->group;
     dispatch_plan_free(d);
     blob_ref(body.blob);
-    c->args.preparation = p;
+    c->preparation = p;
     job_begin(&p->job, c->tenant);
-}
-
-void delivery_prepare(struct call *c)
-{
-    prepare(c, false);
 }
 
 bool delivery_head_is_long(size_t head)
@@ -239,17 +234,12 @@ bool delivery_head_is_long(size_t head)
     return head > JOB_STEP;
 }
 
-void delivery_prepare_head(struct call *c)
-{
-    prepare(c, true);
-}
-
 int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_stream **ret, struct err *err)
 {
     *ret = NULL;
     if (!is_ready(c, d, true))
         return 0;
-    struct preparation *p = c->args.preparation;
+    struct preparation *p = c->preparation;
     *ret = TAKE_PTR(p->stream);
     *err = p->err;
     delivery_forget(c);
@@ -260,12 +250,12 @@ int delivery_take_head(struct call *c, struct dispatch_plan *d, struct split_str
 
 bool delivery_awaited(const struct call *c)
 {
-    return c->args.preparation && !c->args.preparation->ready;
+    return c->preparation && !c->preparation->ready;
 }
 
 void delivery_forget(struct call *c)
 {
-    struct preparation *p = TAKE_PTR(c->args.preparation);
+    struct preparation *p = TAKE_PTR(c->preparation);
     if (!p)
         return;
     p->call = NULL;
@@ -276,15 +266,15 @@ void delivery_forget(struct call *c)
 int delivery_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct delivery *ret,
                   struct err *err)
 {
-    struct order o;
+    struct delivery_input in;
     if (is_ready(c, c->plan, false)) {
-        struct preparation *p = c->args.preparation;
+        struct preparation *p = c->preparation;
         *ret = p->result;
         p->result = (struct delivery){0};
         *err = p->err;
         delivery_forget(c);
         return err->code;
     }
-    order_init(c, c->plan, &o);
-    return make(&o, body, parts, ret, err);
+    input_init(c, c->plan, &in);
+    return make(&in, body, parts, ret, err);
 }

@@ -35,8 +35,7 @@ static int find_rule(const struct request *q, const struct group *g, const struc
         *ret = rule;
         return read_rule(parts, a, rule, err);
     }
-    const struct member_role *role = member_role(g->ranks[0].member, q->role);
-    const struct member_method *m = role ? member_method(role, q->method) : NULL;
+    const struct member_method *m = member_method_of(g->ranks[0].member, q->role, q->method);
     if (m && m->dispatch == q->dispatch)
         *ret = m->rule;
     if (!*ret && mode_of(q->dispatch)->takes == MODE_RULE)
@@ -75,7 +74,7 @@ static int fill(const struct request *q, const struct group *g, const struct rec
     return 0;
 }
 
-// What it gives to whom is plain without a plan: the same to all, or an element to each.
+// The mode needs no plan: all ranks get the same, or each gets one element.
 static bool is_plain(const struct dispatch_mode *m)
 {
     return mode_lists_ranks(m) && m->pieces != MODE_ROWS;

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 
 #define FIRST_SIZE 16u
-#define FAR_MAX 64u // slots to pass; more: somebody chose ids that collide, or there is no order in them
+// Most slots to pass. If there are more, a peer has chosen ids that collide, or its ids have no order.
+#define FAR_MAX 64u
 
 void idmap_done(struct idmap *m)
 {
@@ -15,20 +16,21 @@ void idmap_done(struct idmap *m)
     *m = IDMAP_INIT;
 }
 
-// Ids that are counted up stand side by side, so that those of one wave are in the same lines of the cache.
+// Ids that count up are next to each other, so that ids of the same time share lines of the cache.
 static uint32_t home(const struct idmap *m, uint32_t id)
 {
     uint32_t h = m->salt ? (id ^ m->salt) * 0x9e3779b1u : id;
     return (m->salt ? h ^ h >> 15 : h) & (m->size - 1);
 }
 
-// How far behind its home the entry in this slot stands.
+// The distance of the entry in this slot from its home.
 static uint32_t behind(const struct idmap *m, uint32_t i)
 {
     return (i - home(m, m->slots[i].id)) & (m->size - 1);
 }
 
-// NULL: it is not there. Who stands farther behind his home goes first, so a search ends where somebody is nearer.
+// NULL: the id is not there. An entry with a longer distance from its home comes first, so the search ends at an entry
+// with a shorter one.
 static struct idmap_entry *find(const struct idmap *m, uint32_t id)
 {
     uint32_t i = home(m, id);
@@ -38,7 +40,7 @@ static struct idmap_entry *find(const struct idmap *m, uint32_t id)
     return NULL;
 }
 
-// Returns how many slots it had to pass.
+// Adds an entry. Returns how many slots it had to pass.
 static uint32_t place(struct idmap *m, struct idmap_entry e)
 {
     uint32_t i = home(m, e.id), passed = 0;

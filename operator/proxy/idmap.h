@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A map from call id to pointer. Ids usually count up and are stored in that order. If a peer chooses them so that they
+// A map from call id to pointer. Ids usually count up, and are stored in that order. If a peer chooses ids that
 // collide, they are hashed. 0 is not an id. Values are borrowed.
 #pragma once
 
@@ -16,7 +16,7 @@ struct idmap {
     struct idmap_entry *slots;
     uint32_t size; // power of two, 0 until first use
     uint32_t used;
-    uint32_t salt; // 0 = not hashed; from a table's address: what collides is not the peer's to choose
+    uint32_t salt; // 0 = not hashed. It comes from a table's address, so that no peer can choose ids that collide
 };
 
 #define IDMAP_INIT ((struct idmap){0})
@@ -24,4 +24,4 @@ struct idmap {
 void idmap_done(struct idmap *m);
 void *idmap_get(const struct idmap *m, uint32_t id);
 void idmap_add(struct idmap *m, uint32_t id, void *value); // the id must not be there
-void *idmap_del(struct idmap *m, uint32_t id);             // what was there, or NULL
+void *idmap_del(struct idmap *m, uint32_t id);             // returns the value, or NULL if there was none

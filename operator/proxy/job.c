@@ -18,7 +18,7 @@ void job_begin(struct job *j, struct tenant *t)
         list_append(&t->router->employers, &t->employer);
 }
 
-// Of the namespace whose turn it is; the next time it is another one's.
+// Returns the first job of the namespace whose turn it is. The next namespace is then first.
 static struct job *next_job(struct router *r)
 {
     struct tenant *t = CONTAINER_OF(list_pop(&r->employers), struct tenant, employer);
@@ -37,7 +37,7 @@ void jobs_go_on(struct router *r)
         r->fiber = fiber_new(work, r->job);
     }
     struct job *j = r->job;
-    tenant_ends_turn(j->tenant); // more, and its other clients would wait until all steps are paid for
+    tenant_ends_turn(j->tenant); // if it did more, its other clients would wait until all steps are paid for
     if (!fiber_run(r->fiber, JOB_STEP))
         return;
     struct tenant *t = j->tenant;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long work on bytes that a call holds: JSON of megabytes that is split or joined, thousands of references. It is done
-// in steps, one in a turn of the loop (fiber.h), for which its namespace pays with its turns. One job is at work at a
-// time, because what a job needs besides its input is not charged to anybody. Namespaces take turns, job by job.
+// Long work on bytes that a call holds, for example JSON of megabytes that is split or joined, or thousands of
+// references. The work is done in steps, one in each turn of the loop (fiber.h). The namespace pays for it with its
+// turns. One job runs at a time, because nobody is charged for what it needs besides its input. Namespaces take turns,
+// job by job.
 #pragma once
 
 #include "common/base/list.h"
 #include "operator/proxy/tenant.h"
 
-// What takes longer than a step is a job.
+// Work that takes longer than a step is a job.
 #define JOB_STEP ((size_t)128 << 10)
 
 struct job {
-    void (*work)(struct job *j); // in steps: it may use nothing that can change or go meanwhile
-    void (*done)(struct job *j); // the work is over; who wanted it may have gone
+    void (*work)(struct job *j); // runs in steps. It may only use what cannot change or be freed meanwhile
+    void (*done)(struct job *j); // the work is over. The call that needed it may be gone
     // private
     struct list link; // in its namespace's list until it is begun
     struct tenant *tenant;
 };
 
-void job_begin(struct job *j, struct tenant *t); // `work` and `done` are set
-void jobs_go_on(struct router *r);               // a step
-bool jobs_wait(const struct router *r);          // there is one
+void job_begin(struct job *j, struct tenant *t); // the caller has set `work` and `done`
+void jobs_go_on(struct router *r);               // runs one step
+bool jobs_wait(const struct router *r);          // there is a job

@@ -12,46 +12,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct source { // a result that is wanted
+struct source { // a result that is part of the answer
     uint32_t rank;
-    size_t padding; // rows of it
-    bool begun;     // its head is there, ...
-    bool read;      // ... and was read
+    size_t padding; // rows of padding at its end
+    bool begun;     // its head has arrived
+    bool read;      // its head was read
     struct batch batch;
-    struct record_part *parts; // what waits, from `next` on
+    struct record_part *parts; // bytes that wait, from part `next` on
     size_t next, n, size;
-    size_t waits;     // bytes of them
-    size_t at, got;   // of the document: where they begin; how much has come at all
-    bool complete;    // that was all
-    struct blob *all; // where it is put together whole
+    size_t waits;     // how many bytes wait
+    size_t at, got;   // where in the document these bytes begin; how much of it has arrived in all
+    bool complete;    // all of it has arrived
+    struct blob *all; // the whole document, if it is put together
 };
 
 struct join {
-    struct job job;       // that reads long heads, and joins them
-    bool working, over;   // it was begun; it is over
+    struct job job;       // reads and joins long heads
+    bool working, over;   // the job was begun; the job is over
     bool unwanted;        // the call has ended
-    char *method, *group; // of it, for messages
+    char *method, *group; // of the call, for messages
     struct quota *quota;
     struct err err;
-    struct arena memory; // of the heads
-    size_t charged;      // of it
+    struct arena memory; // contains the heads
+    size_t charged;      // for `memory`
     size_t cells;
-    size_t each; // rows that each rank was given, where some of them are padding; else 0
+    size_t each; // rows that each rank was given, if some of them are padding; else 0
     uint32_t n, begun;
-    bool started, whole; // whole: sources are put together, and all goes out at the end
-    bool in_order;       // stretches of each source follow each other as they lie in it
-    struct scatter doc;  // what is to be sent: stretches of the sources in turn
+    bool started, whole; // whole: all sources are put together, and everything is sent at the end
+    bool in_order;       // the document needs the stretches of each source in their order
+    struct scatter doc;  // what to send: stretches of the sources in turn
     struct blob *own;
     size_t part, part_sent;
-    uint32_t *index; // of each rank's source; UINT32_MAX = its result is not wanted
+    uint32_t *index; // of each rank's source; UINT32_MAX = its result is not part of the answer
     struct source sources[];
 };
 
 static struct source *source_of(const struct call *c, uint32_t rank)
 {
-    return c->answer.join && c->answer.join->index[rank] != UINT32_MAX
-               ? &c->answer.join->sources[c->answer.join->index[rank]]
-               : NULL;
+    return c->join && c->join->index[rank] != UINT32_MAX ? &c->join->sources[c->join->index[rank]] : NULL;
 }
 
 static int no_room(const struct join *j, struct err *err)
@@ -86,7 +84,7 @@ static void free_all(struct join *j)
     free(j);
 }
 
-// Taking in
+// Taking results
 
 bool join_takes(const struct call_slot *slot, const struct call_body *piece, size_t *want)
 {
@@ -137,7 +135,7 @@ static void push(struct source *s, const struct record_part *part)
     s->got += part->len;
 }
 
-// Takes n bytes away. All of them are there.
+// Removes n bytes. All of them have arrived.
 static void drop(struct source *s, size_t n)
 {
     s->at += n;
@@ -175,7 +173,7 @@ static int charge(struct join *j, struct err *err)
     return 0;
 }
 
-// The head of one that comes, or all of one that came in one piece.
+// Reads the head of a result that is arriving, or all of a result that arrived in one piece.
 static int read_source(struct join *j, struct source *s, struct err *err)
 {
     const struct record_part part = s->next < s->n ? s->parts[s->next] : (struct record_part){0};
@@ -193,13 +191,13 @@ static int begin(struct join *j, struct source *s, const struct record_part *par
     s->begun = true;
     j->begun++;
     (void)safetensors_head_len(part->blob->data + part->offset, &head, &ignored);
-    if (head > JOB_STEP) // it is read with the others
+    if (head > JOB_STEP) // the job reads it with the others
         return 0;
     int r = read_source(j, s, err);
     return r < 0 ? r : charge(j, err);
 }
 
-// Behind what there is of it.
+// Copies the part behind `all`.
 static int append(const struct join *j, struct source *s, const struct record_part *part, struct err *err)
 {
     if (!s->all)
@@ -211,7 +209,7 @@ static int append(const struct join *j, struct source *s, const struct record_pa
     return 0;
 }
 
-// Whether as much has come as its head says. `last`: nothing more will.
+// Whether as much has arrived as the head says. `last`: nothing more will arrive.
 static int check_length(const struct source *s, bool last, struct err *err)
 {
     size_t len = s->batch.doc.len;
@@ -223,10 +221,10 @@ static int check_length(const struct source *s, bool last, struct err *err)
 
 void join_open(struct call *c)
 {
-    if (c->answer.join)
+    if (c->join)
         return;
-    c->answer.join = join_new(c);
-    if (list_empty(&c->flowing)) // it goes on with what the client reads
+    c->join = join_new(c);
+    if (list_empty(&c->flowing)) // the join continues when the client reads
         list_append(&c->router->flowing, &c->flowing);
 }
 
@@ -235,7 +233,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
     struct call *c = slot->call;
     uint32_t rank = slot->member->rank;
     join_open(c);
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     struct source *s = source_of(c, rank);
     bool first = !s->begun;
     push(s, part);
@@ -254,7 +252,7 @@ int join_add(struct call_slot *slot, const struct record_part *part, bool last, 
 
 // Beginning
 
-// Whether stretches of each source follow each other as they lie in it.
+// Whether the document needs the stretches of each source in their order.
 static bool in_order(const struct join *j)
 {
     size_t *at = xcalloc(j->n, sizeof *at);
@@ -278,7 +276,7 @@ static int make_whole(struct join *j, struct err *err)
         struct source *s = &j->sources[i];
         for (size_t k = s->next; k < s->n && s->begun && r == 0; k++)
             r = append(j, s, &s->parts[k], err);
-        if (s->begun) // else it lies in its slot
+        if (s->begun) // else its result is in its slot
             drop_all(s);
     }
     return r;
@@ -286,20 +284,20 @@ static int make_whole(struct join *j, struct err *err)
 
 static int send(struct call *c, const struct record_part *part, struct err *err)
 {
-    bool first = c->answer.join->part == 0 && c->answer.join->part_sent == 0;
-    return call_answer_part(c, RECORD_GROUP, part, first, err);
+    bool first = c->join->part == 0 && c->join->part_sent == 0;
+    return answer_part(c, RECORD_GROUP, part, first, err);
 }
 
 static bool all_begun(const struct call *c)
 {
-    const struct join *j = c->answer.join;
+    const struct join *j = c->join;
     uint32_t n = j->begun;
-    for (uint32_t i = 0; i < j->n; i++) // what is there whole has answered
-        n += !j->sources[i].begun && !c->slots[c->plan->d.keep[i]].member;
+    for (uint32_t i = 0; i < j->n; i++) // a rank whose result is whole has answered
+        n += !j->sources[i].begun && !answer_slot(c, i)->member;
     return n == j->n;
 }
 
-// Of all sources, once each has begun or is there. It uses nothing but the join. Long work (fiber.h).
+// Joins all sources, once each of them has begun or is whole. It uses nothing but the join. Long work (fiber.h).
 static int put_together(struct join *j, struct err *err)
 {
     struct batch_result *results = arena_array(&j->memory, j->n, sizeof *results);
@@ -337,7 +335,7 @@ static void on_done(struct job *job)
         free_all(j);
 }
 
-// Those that came in one piece, as all of it. Returns how much is to be read.
+// Takes the results that arrived in one piece. Returns how many bytes must be read.
 static size_t take_whole(const struct call *c, struct join *j)
 {
     const struct dispatch_plan *d = c->plan;
@@ -348,7 +346,7 @@ static size_t take_whole(const struct call *c, struct join *j)
         s->rank = d->d.keep[i];
         s->padding = j->each ? batch_padding(d->rows, d->each, d->d.chunk[s->rank]) : 0;
         if (!s->begun) {
-            const struct record_part part = call_slot_result(&c->slots[s->rank]);
+            const struct record_part part = answer_result(answer_slot(c, i));
             if (part.len)
                 push(s, &part);
             len += part.len;
@@ -360,7 +358,7 @@ static size_t take_whole(const struct call *c, struct join *j)
     return len;
 }
 
-// How the sources go on is known.
+// Decides how the sources continue: in turn, or put together.
 static int finish_start(struct join *j, struct err *err)
 {
     int r = charge(j, err);
@@ -385,7 +383,7 @@ static int start(const struct call *c, struct join *j, struct err *err)
     return r < 0 ? r : finish_start(j, err);
 }
 
-// Once the job is over.
+// Continues after the job.
 static int go_on(struct join *j, struct err *err)
 {
     j->working = false;
@@ -393,23 +391,24 @@ static int go_on(struct join *j, struct err *err)
     return err->code ? err->code : finish_start(j, err);
 }
 
-// Going on
+// Sending
 
-// The next stretch, or what there is of it. 0 = nothing can go before more has come.
+// Sends the next stretch, or as much of it as has arrived. 0 = more must arrive first.
 static int send_some(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     const struct scatter_part *p = &j->doc.parts[j->part];
     struct record_part out = {j->own, p->offset, p->len};
     if (p->source != SCATTER_OWN) {
         struct source *s = &j->sources[p->source];
         size_t at = p->offset + j->part_sent;
-        drop(s, MIN(at - s->at, s->waits)); // rows that nobody gets
+        drop(s, MIN(at - s->at, s->waits)); // rows that are not part of the answer
         if (s->at < at || !s->waits)
             return 0;
         out = s->parts[s->next];
         out.len = MIN(out.len, p->len - j->part_sent);
-        out.len = MIN(out.len, c->router->config.pause_mark + 1); // of what came in one piece, by reference
+        // A source that arrived in one piece is sent by reference.
+        out.len = MIN(out.len, c->router->config.pause_mark + 1);
     }
     int r = send(c, &out, err);
     if (r < 0)
@@ -426,9 +425,9 @@ static int send_some(struct call *c, struct err *err)
 
 static int pump(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     int r = 1;
-    while (r > 0 && j->part < j->doc.n_parts && record_stream_waits(&c->answer.stream) <= c->router->config.pause_mark)
+    while (r > 0 && j->part < j->doc.n_parts && answer_waits(c) <= c->router->config.pause_mark)
         r = send_some(c, err);
     for (uint32_t i = 0; i < j->n && j->part == j->doc.n_parts; i++)
         drop_all(&j->sources[i]); // padding
@@ -437,7 +436,7 @@ static int pump(struct call *c, struct err *err)
 
 static int send_whole(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     struct record_part *sources = arena_array(&j->memory, j->n, sizeof *sources);
     for (uint32_t i = 0; i < j->n; i++) {
         const struct source *s = &j->sources[i];
@@ -460,7 +459,7 @@ static size_t all_waits(const struct join *j)
 
 int join_advance(struct call *c, struct err *err)
 {
-    struct join *j = c->answer.join;
+    struct join *j = c->join;
     int r = j->started || !all_begun(c) ? 0 : start(c, j, err);
     if (r == 0 && j->working && j->over)
         r = go_on(j, err);
@@ -468,7 +467,7 @@ int join_advance(struct call *c, struct err *err)
         r = pump(c, err);
     if (r < 0)
         return r;
-    call_parks(c, all_waits(j));
+    answer_parks(c, all_waits(j));
     if (c->left || !j->started || j->working)
         return JOIN_GOES_ON;
     if (j->whole)
@@ -484,7 +483,7 @@ size_t join_waits(const struct call *c, uint32_t rank)
 
 void join_free(struct call *c)
 {
-    struct join *j = TAKE_PTR(c->answer.join);
+    struct join *j = TAKE_PTR(c->join);
     if (!j)
         return;
     j->unwanted = true;

@@ -23,9 +23,9 @@ struct text {
     struct parts parts;
 };
 
-struct entry { // a request in flight
+struct jsonrpc_request { // a request in flight
     uint32_t call;
-    char id[]; // as written; "" = a notification, which gets no answer
+    char id[]; // as the client wrote it; "" = a notification, which gets no answer
 };
 
 void jsonrpc_init(struct jsonrpc *j, struct router *r, const char *ns, const char *group, size_t max_bytes, void *owner)
@@ -94,7 +94,7 @@ static void put_text(struct jsonrpc *j, struct parts *parts)
     peer_changed(&j->session->peer);
 }
 
-// Until it is out its namespace pays for it. It is short, and kept also where there is no room.
+// The namespace pays for the text until it is sent. The text is short, and is kept even if there is no room.
 static void envelope_end(struct jsonrpc *j, struct json_writer *w)
 {
     struct parts text = {0};
@@ -136,7 +136,7 @@ static void refuse(struct jsonrpc *j, const char *id, int code, const char *fmt,
     put_error(j, id, code, message, NULL);
 }
 
-// The codes of the standard where one fits, else -32000 and the number of the error.
+// The standard's code if there is one, else -32000 minus the number of the error.
 static int code_of(const char *name)
 {
     if (str_eq(name, err_name(ERR_INVALID)))
@@ -148,11 +148,11 @@ static int code_of(const char *name)
         return -32000 - (number);
     ERR_CODES(X)
 #undef X
-    return -32000; // the method's own
+    return -32000; // the method's own error
 }
 
-// It came from a user's worker: nothing in it may end the envelope, or be what the client cannot read. So it was looked
-// at.
+// The result came from a user's worker. look() has checked it: nothing in it may end the envelope, or be unreadable for
+// the client.
 static void answer_result(struct jsonrpc *j, const char *id, struct parts *body)
 {
     static const char head[] = "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":";
@@ -177,20 +177,20 @@ static void answer_result(struct jsonrpc *j, const char *id, struct parts *body)
     put_text(j, &text);
 }
 
-static struct entry *entry_new(struct jsonrpc *j, const char *id)
+static struct jsonrpc_request *request_new(struct jsonrpc *j, const char *id)
 {
-    struct entry *e = xcalloc(1, sizeof *e + strlen(id) + 1);
+    struct jsonrpc_request *q = xcalloc(1, sizeof *q + strlen(id) + 1);
     do {
-        e->call = ++j->last_call;
-    } while (!e->call || idmap_get(&j->by_call, e->call));
-    memcpy(e->id, id, strlen(id));
-    idmap_add(&j->by_call, e->call, e);
+        q->call = ++j->last_call;
+    } while (!q->call || idmap_get(&j->by_call, q->call));
+    memcpy(q->id, id, strlen(id));
+    idmap_add(&j->by_call, q->call, q);
     if (id[0])
-        map_set(&j->by_text, id, e);
-    return e;
+        map_set(&j->by_text, id, q);
+    return q;
 }
 
-// What ranks print: a notification.
+// Writes what ranks print as a notification.
 static void notify(struct jsonrpc *j)
 {
     struct json_writer w;
@@ -206,20 +206,20 @@ static void notify(struct jsonrpc *j)
 
 static void answer(struct jsonrpc *j)
 {
-    struct entry *e = idmap_del(&j->by_call, j->head.call);
-    struct failure f;
+    struct jsonrpc_request *q = idmap_del(&j->by_call, j->head.call);
+    struct call_failure f;
     size_t len;
-    assert(e);
-    if (e->id[0])
-        map_del(&j->by_text, e->id);
+    assert(q);
+    if (q->id[0])
+        map_del(&j->by_text, q->id);
     if (j->head.type == RECORD_RESULT) {
-        answer_result(j, e->id, &j->body);
+        answer_result(j, q->id, &j->body);
     } else {
         const char *body = parts_look(&j->body, &len);
-        failure_decode(&f, body, len);
-        put_error(j, e->id, code_of(f.code), f.message, &j->body);
+        call_failure_decode(&f, body, len);
+        put_error(j, q->id, code_of(f.code), f.message, &j->body);
     }
-    free(e);
+    free(q);
 }
 
 static bool take_next(struct jsonrpc *j)
@@ -232,7 +232,7 @@ static bool take_next(struct jsonrpc *j)
     return true;
 }
 
-// False: its namespace has had its turn, and there is more of it.
+// Checks a result. False: the namespace has used up its turn, and there is more to check.
 static bool look(struct jsonrpc *j)
 {
     struct tenant *t = j->session->tenant;
@@ -257,7 +257,7 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
         refuse(j, id, code_of(err_name(err.code)), "%s", err.msg);
         return;
     }
-    r.h.call = entry_new(j, id)->call;
+    r.h.call = request_new(j, id)->call;
     if (!id[0])
         r.h.flags = RECORD_QUIET;
     int got = session_record(j->session, &r, UINT64_MAX, &err);
@@ -266,7 +266,7 @@ static void do_call(struct jsonrpc *j, const char *id, const char *method, const
     blob_unref(r.blob);
 }
 
-static const struct json *member(const struct json *v, const char *name) // may be null
+static const struct json *member(const struct json *v, const char *name) // v may be null
 {
     JSON_FOREACH(m, v)
         if (json_key_is(m, name))
@@ -274,7 +274,7 @@ static const struct json *member(const struct json *v, const char *name) // may 
     return NULL;
 }
 
-// A string or number, copied as it is written. False: there is something else.
+// Copies a string or number as it is written. False: it is something else.
 static bool read_id(const struct json *v, char out[JSONRPC_ID_MAX + 1])
 {
     if (!v || (v->type != JSON_STRING && v->type != JSON_NUMBER) || v->len > JSONRPC_ID_MAX)
@@ -302,12 +302,12 @@ static void do_cancel(struct jsonrpc *j, const char *id, const struct json *para
         refuse(j, id, INVALID_PARAMS, "group.cancel needs \"id\", the id of the request to cancel");
         return;
     }
-    const struct entry *e = map_get(&j->by_text, text);
-    if (e)
+    const struct jsonrpc_request *q = map_get(&j->by_text, text);
+    if (q)
         (void)session_record(j->session,
-                             &(struct record){.h = {.type = RECORD_CANCEL, .call = e->call, .rank = RECORD_GROUP}},
+                             &(struct record){.h = {.type = RECORD_CANCEL, .call = q->call, .rank = RECORD_GROUP}},
                              UINT64_MAX, &err);
-    put_bool(j, id, e != NULL);
+    put_bool(j, id, q != NULL);
 }
 
 static void do_request(struct jsonrpc *j, const char *id, const struct json *root, struct arena *a)
@@ -333,7 +333,7 @@ static void do_request(struct jsonrpc *j, const char *id, const struct json *roo
                method);
 }
 
-// What is not args, perRank, value or params has no reason to be long.
+// Only args, perRank, value and params have a reason to be long.
 static int check_lengths(const struct json *root, struct err *err)
 {
     JSON_FOREACH(v, root)
@@ -382,7 +382,7 @@ void jsonrpc_input_long(struct jsonrpc *j, struct blob *blob, const char *text, 
                "no room for a message of %zu bytes: too many calls wait already", len);
 }
 
-// Once it is whole, it is a request like any other.
+// Continues to read a long message. Once it is whole, it is a request like any other.
 static void read_on(struct jsonrpc *j)
 {
     struct err err = ERR_INIT;

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-// CHANGE: what the operator does itself. Its params are its arguments.
+// CHANGE: a request that the operator carries out. Its params are its arguments.
 enum { CALL = 1, INFO = 2, PUT = 4, REF = 8, KILL = 16, ASK = 32, CHANGE = 64 };
 
 static const struct {
@@ -23,7 +23,7 @@ struct params {
     unsigned kind;
     const char *rpc;
     const struct json *method, *args, *per_rank, *rank, *dispatch, *execute;
-    const struct json *head[11]; // what goes into the head as it is
+    const struct json *head[11]; // copied into the head as they are
 };
 
 static const struct {
@@ -145,7 +145,7 @@ static void write_head(const struct params *p, const char *trace, struct json_wr
     writer_object_end(w);
 }
 
-// Where they lie is room for it in front of them (jsonrpc_message.h).
+// There is room in front of the arguments for the head (jsonrpc_message.h).
 static void encode_in_place(const char *head, size_t head_len, const struct json *args, struct blob *message,
                             struct record *ret)
 {

@@ -37,13 +37,13 @@ int jsonrpc_message_read(struct jsonrpc_message *m, struct tenant *t, struct err
     return json_check_ends(&m->check) ? 1 : not_json(m, err);
 }
 
-// A value that is left out of the text to parse, where two bytes stand for it.
+// The value is left out of the text to parse. Two bytes stand for it.
 static bool is_left_out(const struct jsonrpc_message *m, const struct json_long *v)
 {
     return v->depth == 2 || m->text[v->at] != '{';
 }
 
-// The text without the long values. ret_at: where those begin in it.
+// Returns the text without the long values. ret_at: where these begin in it.
 static char *shorten(const struct jsonrpc_message *m, struct arena *a, size_t *ret_len, size_t ret_at[JSON_LONGS_MAX],
                      struct err *err)
 {
@@ -74,7 +74,7 @@ static char *shorten(const struct jsonrpc_message *m, struct arena *a, size_t *r
     return text;
 }
 
-// An object with long members begins before them, and nothing that was left out is between its name and its bracket.
+// An object with long members begins before them. Nothing that was left out is between its name and its bracket.
 static void place_objects(const struct jsonrpc_message *m, size_t at[JSON_LONGS_MAX])
 {
     size_t gone = 0;
@@ -89,7 +89,7 @@ static void place_objects(const struct jsonrpc_message *m, size_t at[JSON_LONGS_
     }
 }
 
-// Long values, and objects with long members, are what they are in the message.
+// Gives long values, and objects with long members, their text in the message.
 static void restore(const struct jsonrpc_message *m, const char *text, const size_t at[JSON_LONGS_MAX],
                     struct json *parent, uint8_t depth)
 {
@@ -113,7 +113,7 @@ static int parse_long(const struct jsonrpc_message *m, struct arena *a, struct j
     size_t len, at[JSON_LONGS_MAX], begin = 0;
     while (json_is_space(m->text[begin]))
         begin++;
-    if (m->text[begin] != '{') { // whatever is in it
+    if (m->text[begin] != '{') { // everything that is not an object is refused, whatever is in it
         *ret = arena_new(a, struct json);
         (*ret)->type = m->text[begin] == '[' ? JSON_LIST : JSON_STRING;
         return 0;

@@ -6,12 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METHOD "group.kill" // no method of a class has a dot in its name
-
-bool kill_is(const struct call_head *head)
-{
-    return call_head_method_is(head, METHOD);
-}
+#define METHOD "group.kill" // names of a class's methods have no dot
 
 static void kill_free(struct kill *k)
 {
@@ -26,16 +21,15 @@ static void kill_free(struct kill *k)
 
 static void answer(struct kill *k)
 {
-    const struct record_header h = {.type = RECORD_RESULT, .call = k->id, .rank = RECORD_GROUP};
-    session_copy(k->session, &h, "null", 4);
+    session_answer(k->session, k->id, "null", 4);
     k->session->router->n_results++;
     kill_free(k);
 }
 
 void kill_refuse(struct kill *k, const struct err *why)
 {
-    struct failure f;
-    failure_from(&f, why);
+    struct call_failure f;
+    call_failure_from(&f, why);
     session_fail(k->session, k->id, &f, k->trace, false, false);
     kill_free(k);
 }
@@ -51,7 +45,7 @@ static int check(const struct group *g, const struct record_header *h, const str
         return err_set(err, ERR_INVALID, METHOD ": which rank? It ends one process");
     if (h->dispatch || h->execute || head->split || head->collect || head->pad)
         return err_set(err, ERR_INVALID, METHOD " takes a rank, and none of dispatch, execute, split, collect, pad");
-    // Of a group that takes no calls any more a process that is connected may hang in its end.
+    // A connected process of a group that takes no calls any more may hang while it ends.
     bool connected = h->rank < g->world && g->ranks[h->rank].member;
     int r = connected ? 0 : group_refuses(g, err);
     if (r == 0)
@@ -62,7 +56,8 @@ static int check(const struct group *g, const struct record_header *h, const str
     return r;
 }
 
-// A process that is not connected may be there all the same, and hang: then any counts that has not ended by now.
+// A process that is not connected may exist all the same, and hang. Then the end of any process counts that has not
+// ended by now.
 static void choose(struct kill *k)
 {
     const struct group_rank *at = &k->group->ranks[k->rank];

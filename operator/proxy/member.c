@@ -208,6 +208,12 @@ const struct member_method *member_method(const struct member_role *r, const cha
     return r->n_methods ? bsearch(&key, r->methods, r->n_methods, sizeof key, compare) : NULL;
 }
 
+const struct member_method *member_method_of(const struct member *m, const char *role, const char *method)
+{
+    const struct member_role *r = member_role(m, role);
+    return r ? member_method(r, method) : NULL;
+}
+
 bool member_at(const struct member *m, char *out, size_t size)
 {
     const char *address = str_empty(m->address) ? "127.0.0.1" : m->address;

@@ -10,36 +10,36 @@
 
 enum { BODY_MAX = 256 * 1024, RANGES_MAX = 96 };
 
-struct line {
+struct folded_line {
     struct list link;
     uint64_t seq;
     int64_t due_ms;
     uint32_t n_ranks;
-    uint64_t *ranks; // a bit for each
+    uint64_t *ranks; // a bit for each rank
     size_t len;
     char *text;
 };
 
-struct output {       // of a group, while somebody listens
-    struct list link; // of the router
+struct group_output { // of a group, while it has listeners
+    struct list link; // in the router's list
     struct group *group;
     struct list listeners;
     uint32_t n_listeners;
     struct list lines;
     uint32_t n_lines, world;
     uint64_t seq;
-    uint64_t *last; // of each rank: its youngest line
+    uint64_t *last; // the seq of each rank's latest line
     uint64_t dropped;
 };
 
-struct listener {
+struct output_listener {
     struct list of_output, of_session;
-    struct output *output;
+    struct group_output *output;
     struct session *session;
     uint64_t dropped;
 };
 
-static void line_free(struct line *l)
+static void line_free(struct folded_line *l)
 {
     list_remove(&l->link);
     free(l->ranks);
@@ -53,9 +53,9 @@ static void changed(struct router *r, struct group *g)
         list_append(&r->heard, &g->heard);
 }
 
-static struct output *output_new(struct router *r, struct group *g)
+static struct group_output *output_new(struct router *r, struct group *g)
 {
-    struct output *o = xcalloc(1, sizeof *o);
+    struct group_output *o = xcalloc(1, sizeof *o);
     o->group = g;
     o->world = g->world;
     o->last = xcalloc((size_t)g->world + 1, sizeof *o->last);
@@ -67,17 +67,17 @@ static struct output *output_new(struct router *r, struct group *g)
     return o;
 }
 
-static void output_free(struct output *o)
+static void output_free(struct group_output *o)
 {
     LIST_FOREACH(l, &o->lines)
-        line_free(CONTAINER_OF(l, struct line, link));
+        line_free(CONTAINER_OF(l, struct folded_line, link));
     o->group->output = NULL;
     list_remove(&o->link);
     free(o->last);
     free(o);
 }
 
-static void listener_free(struct listener *l)
+static void listener_free(struct output_listener *l)
 {
     list_remove(&l->of_output);
     list_remove(&l->of_session);
@@ -85,10 +85,10 @@ static void listener_free(struct listener *l)
     free(l);
 }
 
-static struct listener *find(const struct session *s, const struct group *g)
+static struct output_listener *find(const struct session *s, const struct group *g)
 {
     LIST_FOREACH(l, &s->listening) {
-        struct listener *listener = CONTAINER_OF(l, struct listener, of_session);
+        struct output_listener *listener = CONTAINER_OF(l, struct output_listener, of_session);
         if (listener->output->group == g)
             return listener;
     }
@@ -99,11 +99,11 @@ int output_listen(struct session *s, struct group *g, struct err *err)
 {
     if (find(s, g))
         return 0;
-    struct output *o = g->output ? g->output : output_new(s->router, g);
+    struct group_output *o = g->output ? g->output : output_new(s->router, g);
     if (o->n_listeners == OUTPUT_LISTENERS_MAX)
         return err_set(err, ERR_LIMIT, "%d clients listen to the output of %s, which is the limit",
                        OUTPUT_LISTENERS_MAX, g->key);
-    struct listener *l = xcalloc(1, sizeof *l);
+    struct output_listener *l = xcalloc(1, sizeof *l);
     l->output = o;
     l->session = s;
     o->n_listeners++;
@@ -112,9 +112,9 @@ int output_listen(struct session *s, struct group *g, struct err *err)
     return 0;
 }
 
-static void end(struct listener *l)
+static void end(struct output_listener *l)
 {
-    struct output *o = l->output;
+    struct group_output *o = l->output;
     struct router *r = l->session->router;
     listener_free(l);
     if (o->n_listeners)
@@ -125,7 +125,7 @@ static void end(struct listener *l)
 
 void output_unlisten(struct session *s, struct group *g)
 {
-    struct listener *l = find(s, g);
+    struct output_listener *l = find(s, g);
     if (l)
         end(l);
 }
@@ -133,13 +133,13 @@ void output_unlisten(struct session *s, struct group *g)
 void output_session_ends(struct session *s)
 {
     LIST_FOREACH(l, &s->listening)
-        end(CONTAINER_OF(l, struct listener, of_session));
+        end(CONTAINER_OF(l, struct output_listener, of_session));
 }
 
-// What is said
+// Sending
 
-// "0-3,7"; of very scattered ones the first.
-static void put_ranks(struct json_writer *w, const struct line *l, uint32_t world)
+// Writes "0-3,7"; if the ranks are very scattered, only the first of them.
+static void put_ranks(struct json_writer *w, const struct folded_line *l, uint32_t world)
 {
     struct buf text = BUF_INIT(RANGES_MAX + 32);
     for (uint32_t i = 0; i < world; i++) {
@@ -158,7 +158,7 @@ static void put_ranks(struct json_writer *w, const struct line *l, uint32_t worl
     buf_done(&text);
 }
 
-static void begin_body(struct json_writer *w, const struct output *o)
+static void begin_body(struct json_writer *w, const struct group_output *o)
 {
     writer_init(w, 0);
     writer_object(w, NULL);
@@ -174,13 +174,13 @@ static void end_body(struct json_writer *w, uint64_t dropped)
     writer_object_end(w);
 }
 
-static void send_to(struct listener *l, const struct json_writer *w)
+static void send_to(struct output_listener *l, const struct json_writer *w)
 {
     const struct record_header h = {.type = RECORD_OUTPUT, .rank = RECORD_GROUP};
     session_copy(l->session, &h, buf_str(&w->buf), w->buf.len);
 }
 
-static void catch_up(struct listener *l)
+static void catch_up(struct output_listener *l)
 {
     struct json_writer w;
     if (!l->dropped)
@@ -192,10 +192,10 @@ static void catch_up(struct listener *l)
     writer_done(&w);
 }
 
-static void send_all(struct output *o, const struct json_writer *w, uint32_t n)
+static void send_all(struct group_output *o, const struct json_writer *w, uint32_t n)
 {
     LIST_FOREACH(i, &o->listeners) {
-        struct listener *l = CONTAINER_OF(i, struct listener, of_output);
+        struct output_listener *l = CONTAINER_OF(i, struct output_listener, of_output);
         const struct peer *p = &l->session->peer;
         if (!p->out || p->out->queue.bytes > l->session->router->config.high_mark) {
             l->dropped += n + o->dropped;
@@ -207,21 +207,21 @@ static void send_all(struct output *o, const struct json_writer *w, uint32_t n)
     o->dropped = 0;
 }
 
-static bool is_ripe(const struct output *o, int64_t now_ms)
+static bool is_ripe(const struct group_output *o, int64_t now_ms)
 {
-    const struct line *first = CONTAINER_OF(o->lines.next, struct line, link);
+    const struct folded_line *first = CONTAINER_OF(o->lines.next, struct folded_line, link);
     return !list_empty(&o->lines) && (first->due_ms <= now_ms || first->n_ranks == o->world);
 }
 
-// Those at the front that nothing more can be folded into.
-static void flush(struct output *o, int64_t now_ms)
+// Sends the first lines, as far as no more ranks can be added to them.
+static void flush(struct group_output *o, int64_t now_ms)
 {
     struct json_writer w;
     while (is_ripe(o, now_ms) || (o->dropped && list_empty(&o->lines))) {
         uint32_t n = 0;
         begin_body(&w, o);
         while (is_ripe(o, now_ms) && w.buf.len < BODY_MAX) {
-            struct line *l = CONTAINER_OF(o->lines.next, struct line, link);
+            struct folded_line *l = CONTAINER_OF(o->lines.next, struct folded_line, link);
             writer_object(&w, NULL);
             put_ranks(&w, l, o->world);
             writer_str(&w, "text", l->text);
@@ -236,13 +236,13 @@ static void flush(struct output *o, int64_t now_ms)
     }
 }
 
-// What is heard
+// Receiving
 
-static struct line *fold(const struct output *o, uint32_t rank, const char *text, size_t len)
+static struct folded_line *fold(const struct group_output *o, uint32_t rank, const char *text, size_t len)
 {
     for (struct list *i = o->lines.prev; i != &o->lines; i = i->prev) {
-        struct line *l = CONTAINER_OF(i, struct line, link);
-        if (l->seq <= o->last[rank]) // before it the order of this rank's lines would be lost
+        struct folded_line *l = CONTAINER_OF(i, struct folded_line, link);
+        if (l->seq <= o->last[rank]) // an earlier line would change the order of this rank's lines
             return NULL;
         if (l->len == len && memcmp(l->text, text, len) == 0)
             return l;
@@ -250,13 +250,13 @@ static struct line *fold(const struct output *o, uint32_t rank, const char *text
     return NULL;
 }
 
-static struct line *add(struct output *o, const char *text, size_t len, int64_t now_ms)
+static struct folded_line *add(struct group_output *o, const char *text, size_t len, int64_t now_ms)
 {
     if (o->n_lines == OUTPUT_LINES_MAX) {
-        CONTAINER_OF(o->lines.next, struct line, link)->due_ms = now_ms;
+        CONTAINER_OF(o->lines.next, struct folded_line, link)->due_ms = now_ms;
         flush(o, now_ms);
     }
-    struct line *l = xcalloc(1, sizeof *l);
+    struct folded_line *l = xcalloc(1, sizeof *l);
     l->seq = ++o->seq;
     l->due_ms = now_ms + OUTPUT_FOLD_MS;
     l->ranks = xcalloc(((size_t)o->world + 63) / 64, sizeof *l->ranks);
@@ -269,8 +269,8 @@ static struct line *add(struct output *o, const char *text, size_t len, int64_t 
     return l;
 }
 
-// The number of ranks has changed: none of those before is there any more.
-static void fit(struct output *o)
+// The number of ranks has changed, so none of the earlier ranks exists any more.
+static void fit(struct group_output *o)
 {
     if (o->world == o->group->world)
         return;
@@ -283,15 +283,15 @@ static void fit(struct output *o)
 void output_line(struct router *r, const char *group_uid, uint32_t rank, const char *text, size_t len)
 {
     const struct group *g = router_group(r, group_uid);
-    struct output *o = g ? g->output : NULL;
+    struct group_output *o = g ? g->output : NULL;
     int64_t now_ms = clock_mono_ms(r->config.clock);
     if (!o)
         return;
     fit(o);
     if (rank >= o->world)
         return;
-    len = strnlen(text, MIN(len, (size_t)OUTPUT_LINE_MAX)); // what is behind a NUL byte nobody could see
-    struct line *l = fold(o, rank, text, len);
+    len = strnlen(text, MIN(len, (size_t)OUTPUT_LINE_MAX)); // nobody could see what follows a NUL byte
+    struct folded_line *l = fold(o, rank, text, len);
     if (!l)
         l = add(o, text, len, now_ms);
     l->ranks[rank / 64] |= (uint64_t)1 << rank % 64;
@@ -316,7 +316,7 @@ void output_group_ends(struct group *g)
         return;
     flush(g->output, INT64_MAX);
     LIST_FOREACH(l, &g->output->listeners)
-        listener_free(CONTAINER_OF(l, struct listener, of_output));
+        listener_free(CONTAINER_OF(l, struct output_listener, of_output));
     output_free(g->output);
 }
 
@@ -330,9 +330,9 @@ int64_t output_due_ms(const struct router *r)
 {
     int64_t due = INT64_MAX;
     LIST_FOREACH(i, &r->outputs) {
-        const struct output *o = CONTAINER_OF(i, struct output, link);
+        const struct group_output *o = CONTAINER_OF(i, struct group_output, link);
         if (!list_empty(&o->lines))
-            due = MIN(due, CONTAINER_OF(o->lines.next, struct line, link)->due_ms);
+            due = MIN(due, CONTAINER_OF(o->lines.next, struct folded_line, link)->due_ms);
     }
     return due;
 }
@@ -340,5 +340,5 @@ int64_t output_due_ms(const struct router *r)
 void output_tick(struct router *r, int64_t now_ms)
 {
     LIST_FOREACH(i, &r->outputs)
-        flush(CONTAINER_OF(i, struct output, link), now_ms);
+        flush(CONTAINER_OF(i, struct group_output, link), now_ms);
 }

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // The output of ranks, for clients that listen to their group. Equal lines of several ranks within OUTPUT_FOLD_MS
-// become one line. The lines of a rank keep their order. Groups without listeners use no memory. Bounded: lines that a
-// listener does not take in time are dropped and counted.
+// become one line. The lines of a rank keep their order. A group without listeners uses no memory. Memory is bounded:
+// if a listener does not read its lines in time, they are dropped and counted.
 #pragma once
 
 #include "operator/proxy/session_state.h"
 
 enum {
-    OUTPUT_LINE_MAX = 4096, // bytes; what is behind is cut off
-    OUTPUT_LINES_MAX = 256, // of a group that wait to be folded
+    OUTPUT_LINE_MAX = 4096, // bytes; longer lines are cut
+    OUTPUT_LINES_MAX = 256, // lines of a group that wait to be folded
     OUTPUT_FOLD_MS = 200,
     OUTPUT_LISTENERS_MAX = 64, // of a group
 };
 
-// From now on lines go to the session, as records OUTPUT with call id 0; once, however often it is asked for.
-// ERR_LIMIT.
+// From now on the session gets the lines of the group, as OUTPUT records with call id 0. To listen twice changes
+// nothing. ERR_LIMIT.
 int output_listen(struct session *s, struct group *g, struct err *err);
 void output_unlisten(struct session *s, struct group *g);
 void output_session_ends(struct session *s);
 void output_group_ends(struct group *g);
 
-// A line of a rank, without its end; lines that somebody before us has dropped.
+// A line of a rank, without its end; a number of lines that the agent or another replica has dropped.
 void output_line(struct router *r, const char *group_uid, uint32_t rank, const char *text, size_t len);
 void output_dropped(struct router *r, const char *group_uid, uint64_t n);
 
-// The next group whose first listener has come or whose last listener has left (then ->output is NULL). Each change is
-// returned once. NULL = there is none.
+// The next group that got its first listener or lost its last one (then ->output is NULL). Each change is returned
+// once. NULL = there is none.
 const struct group *output_changed(struct router *r);
-int64_t output_due_ms(const struct router *r); // when output_tick() has something to do; INT64_MAX = never
+int64_t output_due_ms(const struct router *r); // when to call output_tick(); INT64_MAX = never
 void output_tick(struct router *r, int64_t now_ms);

@@ -42,7 +42,7 @@ bool peer_pause(struct peer *p, bool pause, uint32_t id, uint32_t rank)
 {
     const struct record_header h = {.type = pause ? RECORD_HOLD : RECORD_GO, .call = id, .rank = rank};
     struct err err = ERR_INIT;
-    if (!p->out || p->close_code) // nobody is left to tell
+    if (!p->out || p->close_code) // there is nobody to tell
         return true;
     if (record_writer_copy(p->out, &h, NULL, 0, &err) < 0)
         return false;

@@ -10,22 +10,22 @@
 #include <stdbool.h>
 
 struct peer {
-    struct record_writer *out; // the connection's; NULL once it has ended
-    void *owner;               // for the owner of the connection
+    struct record_writer *out; // the connection's queue; NULL once the connection has ended
+    void *owner;               // the router does not use it
     // False: do not read the connection, because the peer's memory is used up for now. If a body has begun to arrive
     // (record_reader_unfinished() is not UINT64_MAX), read it all the same: only its end frees that memory.
     bool read;
-    size_t want;        // after ROUTER_COLLECT: bytes of the body to collect, the rest comes in pieces; 0 = all
-    int close_code;     // 0 = go on, else close: an err_code ...
-    char *close_reason; // ... and why
+    size_t want;    // after ROUTER_COLLECT: how many bytes of the body to collect; the rest arrives in pieces. 0 = all
+    int close_code; // 0 = go on. Else: close the connection because of this err_code
+    char *close_reason; // the message for the peer
     // private
     struct list changed;
-    struct list *changes; // of the router
+    struct list *changes; // the router's list of peers with news
 };
 
 void peer_init(struct peer *p, struct list *changes, struct record_writer *out, void *owner);
 void peer_done(struct peer *p);
 void peer_changed(struct peer *p);
-// The sender of that call's body is to pause, or to go on. False: there is no room in its queue now.
+// Tells the peer to pause the body of that call, or to go on. False: its queue has no room now.
 bool peer_pause(struct peer *p, bool pause, uint32_t id, uint32_t rank);
 void peer_close(struct peer *p, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-struct question {
+struct place_query {
     int64_t rank, index, until;
     uint64_t rendezvous;
-    const char *group; // NULL = the own
+    const char *group; // NULL = its own group
 };
 
-static int read_question(const struct json *v, struct arena *a, struct question *ret)
+static int read_query(const struct json *v, struct arena *a, struct place_query *ret)
 {
     const char *rendezvous = json_str(json_get(v, "meeting"), a);
     ret->group = json_str(json_get(v, "group"), a);
@@ -25,8 +25,8 @@ static int read_question(const struct json *v, struct arena *a, struct question 
                : ERR_PROTO;
 }
 
-// In its own group only one of the same attempt: others are about to go.
-static const struct member *find(const struct router *r, const struct member *m, const struct question *q)
+// Finds the other rank. In its own group, the rank must have the same attempt: others are about to end.
+static const struct member *find(const struct router *r, const struct member *m, const struct place_query *q)
 {
     const struct group *own = m->group;
     const struct group *g = own && q->group ? router_group_named(r, own->ns, q->group) : own;
@@ -34,7 +34,7 @@ static const struct member *find(const struct router *r, const struct member *m,
     return found && found->attempt == (g == own ? m->attempt : g->attempt) && found->secret ? found : NULL;
 }
 
-static void answer(const struct router *r, struct member *m, const struct question *q)
+static void answer(const struct router *r, struct member *m, const struct place_query *q)
 {
     const struct member *found = find(r, m, q);
     const struct record_header h = {.rank = m->rank, .type = RECORD_PLACE};
@@ -52,7 +52,8 @@ static void answer(const struct router *r, struct member *m, const struct questi
         writer_str(&w, "key", key);
     }
     writer_object_end(&w);
-    (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored); // else it asks again
+    // If there is no room, the worker asks again.
+    (void)record_writer_copy(m->peer.out, &h, buf_str(&w.buf), w.buf.len, &ignored);
     peer_changed(&m->peer);
     writer_done(&w);
 }
@@ -61,13 +62,13 @@ int place_answer(struct router *r, struct member *m, const struct record *rec, s
 {
     struct arena a = ARENA_INIT;
     struct json *root;
-    struct question q;
+    struct place_query q;
     if (rec->h.flags & RECORD_MORE) {
         m->peer.want = 0;
         return ROUTER_COLLECT;
     }
     int code = json_parse(rec->body, rec->len, NULL, &a, &root, err);
-    if (code < 0 || read_question(root, &a, &q) < 0)
+    if (code < 0 || read_query(root, &a, &q) < 0)
         code =
             err_set(err, ERR_PROTO, "PLACE: rank %u must say \"meeting\", \"rank\", \"index\" and \"until\"", m->rank);
     else if (m->peer.out->queue.bytes <= r->config.low_mark)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/proxy_group.h"
 
-#include "common/base/json_writer.h"
 #include "common/base/str.h"
 #include "common/wire/mode.h"
 #include "operator/proxy/ranking.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMED_RANKS = 8 }; // in a message
+enum { NAMED_RANKS = 8 }; // most ranks that a message names
 
 #define AWAITS_CODE                                                                                                  \
     "wait for their code, which another pod of the namespace gives, or the program that made the group while it is " \
@@ -71,7 +70,7 @@ void group_free(struct group *g)
 void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_t name_len)
 {
     size_t n = MIN(strlen(ns), (size_t)GROUP_KEY_SIZE - 2);
-    memcpy(out, ns, n); // of each call that names its group: snprintf() would be seen
+    memcpy(out, ns, n); // this runs for each call that names its group, and snprintf() would cost too much
     out[n++] = '/';
     name_len = MIN(name_len, GROUP_KEY_SIZE - 1 - n);
     memcpy(out + n, name, name_len);
@@ -93,7 +92,7 @@ void group_update(struct group *g, const struct group_facts *f)
         g->world = f->world;
         stats_world(&g->stats, f->world);
     }
-    // A process may have shown a newer ticket than the watch has told of.
+    // A process may have shown a newer ticket than the watch has reported.
     g->attempt = MAX(g->attempt, f->attempt);
     g->oldest = MAX(g->oldest, f->oldest);
     replace(&g->refusal, f->refusal);
@@ -102,7 +101,8 @@ void group_update(struct group *g, const struct group_facts *f)
     if (f->meshes_to_come)
         return;
     arena_done(&g->memory);
-    g->meshes = f->n_meshes ? grids_copy(f->meshes, f->n_meshes, &g->memory) : NULL; // most have none, and no memory
+    // Most groups have none, and need no memory.
+    g->meshes = f->n_meshes ? grids_copy(f->meshes, f->n_meshes, &g->memory) : NULL;
     g->n_meshes = f->n_meshes;
 }
 
@@ -166,7 +166,7 @@ int group_admits(const struct group *g, const struct member *m, struct err *err)
     uint32_t oldest = g->oldest;
     if (at->member)
         oldest = MAX(oldest, at->member->attempt);
-    if (at->exit_attempt) // that process is dead: another one shows its ticket
+    if (at->exit_attempt) // that process has ended: another one shows its ticket
         oldest = MAX(oldest, at->exit_attempt + 1);
     if (m->attempt < oldest)
         return err_set(err, ERR_CONFLICT, "rank %u of %s: attempt %u is over, the group is at attempt %u", m->rank,
@@ -199,7 +199,7 @@ void group_join(struct group *g, struct member *m)
     g->n_connected++;
     g->attempt = MAX(g->attempt, m->attempt);
     m->group = g;
-    struct list *at = &g->members; // most come in order
+    struct list *at = &g->members; // most members come in order
     while (at->prev != &g->members && CONTAINER_OF(at->prev, struct member, of_group)->rank > m->rank)
         at = at->prev;
     list_insert_before(at, &m->of_group);
@@ -339,15 +339,20 @@ static void info_message(const struct group *g, struct json_writer *w)
     writer_str_set(w, "message", g->refusal ? g->refusal : n ? waiting : g->status);
 }
 
+void group_names_write(const struct group *g, struct json_writer *w)
+{
+    writer_str(w, "namespace", g->ns);
+    writer_str(w, "name", g->name);
+    writer_str(w, "uid", g->uid);
+    writer_str_set(w, "replica", g->stats.common->replica);
+}
+
 void group_info(const struct group *g, uint32_t from, struct buf *out)
 {
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "namespace", g->ns);
-    writer_str(&w, "name", g->name);
-    writer_str(&w, "uid", g->uid);
-    writer_str_set(&w, "replica", g->stats.common->replica);
+    group_names_write(g, &w);
     writer_i64(&w, "attempt", g->attempt);
     writer_i64(&w, "worldSize", g->world);
     writer_i64(&w, "connected", g->n_connected);

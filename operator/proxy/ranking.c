@@ -96,7 +96,7 @@ static void bring_up_to_date(struct ranking *r, uint8_t lane)
         plant(r, lane);
 }
 
-// The place of the first member whose rank is not below.
+// The place of the first member with this rank or a higher one.
 static size_t find_place(const struct ranking *r, uint32_t rank)
 {
     size_t low = 0, high = r->n;
@@ -110,19 +110,20 @@ static size_t find_place(const struct ranking *r, uint32_t rank)
     return low;
 }
 
-// The node that has the fewest of all places from this one on, the first of equals; 0 = there are none.
+// The node with the fewest calls among all places from this one on, and the first of several. 0 = there are no such
+// places.
 static size_t best_from(const struct ranking *r, const uint32_t *t, size_t place)
 {
     size_t best = 0;
     for (size_t i = r->size + place, end = 2 * r->size; i < end; i /= 2, end /= 2)
-        if (i % 2) { // what is below its parent begins before it
+        if (i % 2) { // its parent also covers earlier places
             best = !best || t[i] < t[best] ? i : best;
             i++;
         }
     return best;
 }
 
-// The same of all places before it.
+// The same among all places before it.
 static size_t best_before(const struct ranking *r, const uint32_t *t, size_t place)
 {
     size_t best = 0;
@@ -130,7 +131,7 @@ static size_t best_before(const struct ranking *r, const uint32_t *t, size_t pla
         return 1;
     for (size_t i = r->size + place, begin = r->size; begin < i; i /= 2, begin /= 2)
         if (i % 2) {
-            i--; // comes before what was found
+            i--; // it comes before the ones that were found
             best = !best || t[i] <= t[best] ? i : best;
         }
     return best;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { PART_UNITS = 4096 }; // that a part costs, with its key
+enum { PART_UNITS = 4096 }; // cost of a part, with its key
 
 int reference_group(const struct router *r, const char *ns, const struct ref *ref, struct group **ret, struct err *err)
 {
@@ -49,14 +49,14 @@ int reference_member(const struct group *g, const struct ref_part *p, struct mem
                    p->rank, g->key, p->attempt);
 }
 
-// What it takes to fetch the objects
+// The owner, the address and the key of an object
 
 static void write_owner(const struct member *m, const struct group *g, struct json_writer *w)
 {
     char text[256];
     snprintf(text, sizeof text, "rank %u of %s%s%s", m->rank, g->key, m->pod ? " in pod " : "", m->pod ? m->pod : "");
     for (char *p = text; *p; p++)
-        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // its readers look for no escapes
+        if (*p == '"' || *p == '\\' || *p < ' ' || *p > '~') // readers of this text do not expect escapes
             *p = '?';
     writer_str(w, "owner", text);
 }
@@ -118,7 +118,7 @@ int reference_write(const struct reference_call *c, const struct ref *ref, uint3
     return r;
 }
 
-// `all`: the arguments are nothing else.
+// `all`: the reference is the only argument.
 static int write_one(const struct reference_call *c, const struct ref_found *f, bool all, struct buf *out,
                      struct err *err)
 {

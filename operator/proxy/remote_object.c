@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT_MAX = 4096 }; // so it is none that lies in shared memory, which may change
+enum { KEPT_MAX = 4096 }; // bodies this short are never in shared memory, which may change
 
-// What a rank said that it keeps
+// Reads what a rank keeps, as the rank describes it.
 
 static bool read_kept(const char *body, size_t len, struct ref_part *ret)
 {
@@ -42,7 +42,7 @@ static void send_free(struct member *m, uint64_t id, bool pinned)
     char body[64], text[REF_ID_SIZE];
     const struct record_header h = {.type = RECORD_FREE, .rank = m->rank};
     if (!m->peer.out || m->peer.close_code)
-        return; // the process frees what came over this connection by itself
+        return; // the process itself frees what came over this connection
     ref_id_write(id, text);
     int len = snprintf(body, sizeof body, "{\"id\":\"%s\"%s}", text, pinned ? ",\"pinned\":true" : "");
     if (record_writer_copy(m->peer.out, &h, body, (size_t)len, &ignored) == 0)
@@ -56,12 +56,6 @@ void object_discard(struct member *m, const char *body, size_t len, bool pinned)
         send_free(m, part.id, pinned);
 }
 
-static const char *bytes_of(const struct call *c, const struct call_slot *slot)
-{
-    const struct blob *b = slot->blob ? slot->blob : c->answer.gathered;
-    return b && slot->len ? b->data + slot->offset : "";
-}
-
 static struct member *registered(const struct group *g, uint32_t rank)
 {
     return rank < g->world ? g->ranks[rank].member : NULL;
@@ -70,10 +64,10 @@ static struct member *registered(const struct group *g, uint32_t rank)
 void object_discard_all(struct call *c)
 {
     for (uint32_t i = 0; i < c->n; i++) {
-        const struct call_slot *slot = &c->slots[i];
+        const struct record_part kept = answer_result(&c->slots[i]);
         struct member *m = registered(c->group, c->req.first + i);
-        if (!slot->member && m && slot->len)
-            object_discard(m, bytes_of(c, slot), slot->len, c->req.pin);
+        if (!c->slots[i].member && m && kept.len)
+            object_discard(m, answer_bytes(&kept), kept.len, c->req.pin);
     }
 }
 
@@ -110,9 +104,8 @@ static int answer(struct call *c, uint32_t rank, const struct ref *ref, struct e
         err_set(err, ERR_LIMIT, "%s() of %s ran, but this client has no room for a reference to its result",
                 c->req.method, c->group->key);
     } else {
-        const struct record_header h = {.type = RECORD_RESULT, .call = c->req.id, .rank = rank};
-        c->req.keep = false; // it is in the client's hands
-        answer_send_copy(c, &h, body.data, body.len);
+        c->req.keep = false; // the client has the reference now
+        answer_send_copy(c, rank, body.data, body.len);
     }
     buf_done(&text);
     buf_done(&body);
@@ -126,10 +119,11 @@ static int collect_parts(struct call *c, struct ref_part *parts, uint32_t n, str
     snprintf(ref.uid, sizeof ref.uid, "%s", c->group->uid);
     for (uint32_t i = 0; i < n; i++) {
         const struct call_slot *slot = answer_slot(c, i);
+        const struct record_part kept = answer_result(slot);
         uint32_t rank = c->req.first + (uint32_t)(slot - c->slots);
         const struct member *m = registered(c->group, rank);
         parts[i] = (struct ref_part){.rank = rank, .attempt = m ? m->attempt : c->group->attempt};
-        if (!read_kept(bytes_of(c, slot), slot->len, &parts[i]))
+        if (!read_kept(answer_bytes(&kept), kept.len, &parts[i]))
             return err_set(err, ERR_INTERNAL,
                            "rank %u ran %s(), but did not say what it keeps: is its cadre-worker older than the "
                            "operator?",
@@ -285,7 +279,7 @@ int object_begin(struct session *s, struct record *rec, struct call_head *head, 
         return err_set(err, ERR_NOT_FOUND,
                        "%.*s does not exist; there are object.put, object.get, object.pin and object.free",
                        (int)head->method_len, head->method);
-    if (put) { // to one, or split
+    if (put) { // to one rank, or split
         if (!rec->h.execute)
             rec->h.execute = rec->h.dispatch ? RECORD_ALL : RECORD_ANY;
         if (!rec->h.dispatch)

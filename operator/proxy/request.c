@@ -75,7 +75,7 @@ static int no_role(const struct request *q, const struct group *g, const struct 
     return err->code;
 }
 
-// The modes that the client left open are those that the method was registered with.
+// The method's registration gives the modes that the client left open.
 static int resolve_modes(struct request *q, const struct group *g, struct err *err)
 {
     const struct member *first = group_first(g);
@@ -97,7 +97,7 @@ static int resolve_modes(struct request *q, const struct group *g, struct err *e
     return VERDICT_GO;
 }
 
-// Whom one rank gets them, gets the arguments as they are.
+// A call of one rank gives that rank the arguments as they are.
 static int check_modes(struct request *q, struct err *err)
 {
     q->single = is_single(q);
@@ -107,7 +107,7 @@ static int check_modes(struct request *q, struct err *err)
     return VERDICT_GO;
 }
 
-// Whether its group takes it, as far as attempt and ranks go.
+// Whether the group takes the request: its attempt and its ranks exist.
 static int check_group(const struct request *q, const struct group *g, struct err *err)
 {
     int r = group_refuses(g, err);
@@ -119,7 +119,7 @@ static int check_group(const struct request *q, const struct group *g, struct er
     return r > 0 ? VERDICT_WAIT : r;
 }
 
-// Of the proxy's and the host's own methods, such as object.put: no method of a class has a dot in its name.
+// Methods of the proxy and the host, such as object.put, have a dot. Names of a class's methods have none.
 static bool is_own(const struct request *q)
 {
     return strchr(q->method, '.') != NULL;
@@ -150,11 +150,10 @@ static int pick_any(struct request *q, const struct group *g, bool queued, struc
     return task_pick(g, q->lane, queued, &q->first) ? VERDICT_GO : VERDICT_QUEUE;
 }
 
-// Of given ranks, which are all there.
+// The ranks are known, and all of them are connected.
 static void look_up(struct request *q, const struct group *g)
 {
-    const struct member_role *role = member_role(g->ranks[q->first].member, q->role);
-    const struct member_method *method = role ? member_method(role, q->method) : NULL;
+    const struct member_method *method = member_method_of(g->ranks[q->first].member, q->role, q->method);
     q->lane = method ? method->lane : is_own(q) ? MEMBER_LANE_NONE : 0;
     q->again = method && method->idempotent;
 }
@@ -179,7 +178,7 @@ int request_resolve(struct request *q, const struct group *g, const struct sessi
         r = check_modes(q, err);
     if (r == VERDICT_GO)
         r = pick_ranks(q, g, queued, err);
-    // Per client and rank calls run in the order sent: none passes an earlier one that waits.
+    // Calls of one client to one rank run in the order in which they were sent: none passes an earlier one that waits.
     return r >= 0 && r != VERDICT_WAIT && s && wait_queue_first(g, s) ? VERDICT_WAIT : r;
 }
 

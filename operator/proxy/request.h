@@ -11,38 +11,40 @@
 struct session;
 
 struct request {
-    // As it was asked
-    uint32_t id;               // that the client gave it
-    uint32_t rank;             // RECORD_GROUP or one
-    uint8_t dispatch, execute; // 0 = as the method was registered, until it is resolved
-    bool quiet;                // no result is wanted, only that it ended
-    bool refuse;               // rather than to wait
-    bool ruled, pad;           // the head has `split` or `collect`; it has `pad`
+    // As the client sent it:
+    uint32_t id;               // the client's
+    uint32_t rank;             // RECORD_GROUP or a rank
+    uint8_t dispatch, execute; // 0 = as the method was registered, until the request is resolved
+    bool quiet;                // the client wants no result, only to know that the call has ended
+    bool refuse;               // the client wants an error rather than to wait
+    bool ruled, pad;           // the head has `split` or `collect`; the head has `pad`
     bool positional;           // the head has `positional`
-    bool keep, pin;     // results stay on the workers (remote_object.h); cleared once the client has the reference
+    // Results stay on the workers (remote_object.h). `keep` is cleared once the client has the reference.
+    bool keep, pin;
     int64_t attempt;    // 0 = any
     int64_t timeout_ms; // 0 = none
-    uint32_t world;     // of the group when it came
-    uint32_t n_above;   // slots that are held by methods that wait for it (task.h)
-    // As it was resolved
-    bool single;    // one rank's result is the answer, and no list
+    uint32_t world;     // of the group when the request arrived
+    uint32_t n_above;   // slots that are held by methods that wait for this call (task.h)
+    // As it was resolved:
+    bool single;    // the answer is the result of one rank, not a list
     uint8_t lane;   // of its method, as the members have it
     bool again;     // the method declared that it may run again
-    uint32_t first; // the rank, of those that get it, with the lowest number
+    uint32_t first; // the lowest rank that gets it
     char method[CALL_HEAD_METHOD_MAX + 1];
     char role[CALL_HEAD_ROLE_MAX + 1]; // "" = none
     char trace[TRACEPARENT_LEN + 1];   // "" = none
 };
 
-// Now; once the group is ready and no earlier call of the session waits for it; once there is a slot.
+// The call can be sent now; once the group is ready and no earlier call of the session waits for it; once a slot is
+// free.
 enum verdict { VERDICT_GO, VERDICT_WAIT, VERDICT_QUEUE };
 
 void request_read(const struct record_header *h, const struct call_head *head, const struct group *g,
                   struct request *ret);
 // The most ranks that can get it.
 uint32_t request_ranks(const struct request *q);
-// An enum verdict, or an error for the client. `s`: it must not overtake what that session has waiting; NULL = it is
-// its turn. `queued`: it is the first of those that wait for a slot.
+// Resolves the request. Returns an enum verdict, or an error for the client. `s`: the request must not overtake calls
+// of this session that wait; NULL = it is its turn. `queued`: it is the first of those that wait for a slot.
 int request_resolve(struct request *q, const struct group *g, const struct session *s, bool queued, struct err *err);
-// Why it waits, for people.
+// Writes why the call waits, for people.
 void request_explain_wait(const struct request *q, const struct group *g, struct buf *out);

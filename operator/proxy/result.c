@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-// The last of the answer was sent, or there is an error instead.
+// The last part of the answer was sent, or there is an error instead.
 static void end(struct call *c, int r, const struct err *err)
 {
     if (r < 0)
@@ -38,38 +38,30 @@ static bool advance(struct call *c)
 static void collect_all(struct call *c)
 {
     struct err err = ERR_INIT;
-    if (c->plan && c->plan->d.join && !collect_is_nothing(c)) {
+    if (!c->req.keep && c->plan && c->plan->d.join && !collect_is_nothing(c)) {
         join_open(c);
         (void)advance(c);
         return;
     }
-    int r = collect(c, &err);
+    int r = c->req.keep ? object_collect(c, &err) : collect(c, &err);
     end(c, r, &err);
 }
 
 static bool pause_results(struct call *c)
 {
     bool paused = false;
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct call_slot *slot = &c->slots[i];
-        bool passes = slot->passes && slot->member;
-        size_t waits = !passes          ? 0
-                       : c->answer.join ? join_waits(c, slot->member->rank)
-                                        : record_stream_waits(&c->answer.stream);
-        if (passes && call_turns(c, slot->paused, waits))
-            answer_pause(slot, !slot->paused);
-        paused = paused || slot->paused;
-    }
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->slots[i].passes)
+            paused |= answer_flow(&c->slots[i], c->join ? join_waits(c, c->req.first + i) : answer_waits(c));
     return paused;
 }
 
 void call_flow(struct call *c)
 {
-    if (c->answer.join && !advance(c))
+    if (c->join && !advance(c))
         return;
-    args_flow(c);
-    bool paused = pause_results(c);
-    if (!paused && !c->args.paused && !c->answer.join)
+    bool args_paused = args_flow(c), paused = pause_results(c) || args_paused;
+    if (!paused && !c->join)
         list_remove(&c->flowing);
     else if (list_empty(&c->flowing))
         list_append(&c->router->flowing, &c->flowing);
@@ -77,17 +69,10 @@ void call_flow(struct call *c)
 
 static void collect_more(struct call *c)
 {
-    if (c->answer.join)
+    if (c->join)
         (void)advance(c);
     else if (c->left == 0)
         collect_all(c);
-}
-
-static void collect_kept(struct call *c)
-{
-    struct err err = ERR_INIT;
-    int r = object_collect(c, &err);
-    end(c, r, &err);
 }
 
 static void send_single(struct call *c, uint32_t rank, const struct call_body *body)
@@ -99,19 +84,25 @@ static void send_single(struct call *c, uint32_t rank, const struct call_body *b
 
 static void send_end(struct call *c)
 {
-    answer_send_null(c);
+    answer_send_copy(c, RECORD_GROUP, "null", 4); // the client wants no result
     call_settle(c);
 }
 
-// A result that is a part of the answer waits for the others.
-static void keep(struct call_slot *slot, uint32_t rank, const struct call_body *body)
+// There is no room for the result. If the rank keeps it, nobody gets a reference to it either.
+static void refuse(struct call *c, struct member *m, const struct call_body *body, const struct err *err)
+{
+    if (c->req.keep)
+        object_discard(m, body->data, body->len, c->req.pin);
+    call_fail_err(c, err);
+}
+
+// The result is part of the answer, and waits for the others.
+static void keep(struct call_slot *slot, struct member *m, const struct call_body *body)
 {
     struct call *c = slot->call;
     struct err err = ERR_INIT;
-    if (dispatch_plan_wants(c->plan, rank) && answer_keep(slot, body, &err) < 0)
-        call_fail_err(c, &err);
-    else if (c->left == 0 && c->req.keep)
-        collect_kept(c);
+    if (dispatch_plan_wants(c->plan, m->rank) && answer_keep(slot, body, &err) < 0)
+        refuse(c, m, body, &err);
     else
         collect_more(c);
 }
@@ -134,7 +125,7 @@ void result_whole(struct call_slot *slot, const struct call_body *body)
     } else if (c->left == 0 && !kept && collect_only(c, body)) {
         call_settle(c);
     } else {
-        keep(slot, rank, body);
+        keep(slot, m, body);
     }
 }
 
@@ -174,9 +165,9 @@ void result_error(struct call_slot *slot, const struct call_body *body)
         call_free_if_over(c);
         return;
     }
-    struct failure said, f;
-    failure_decode(&said, body->data, body->len);
-    failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
+    struct call_failure said, f;
+    call_failure_decode(&said, body->data, body->len);
+    call_failure_set(&f, ERR_INTERNAL, "rank %u: %s", m->rank, said.message);
     memcpy(f.code, said.code, sizeof f.code);
     f.rank = m->rank;
     f.pod = m->pod;
@@ -185,7 +176,7 @@ void result_error(struct call_slot *slot, const struct call_body *body)
     f.cause = said.cause;
     f.cause_len = said.cause_len;
     if (str_eq(f.code, err_name(ERR_TIMEOUT))) {
-        f.late = (struct failure_late){.ranks = {m->rank}, .n = 1};
+        f.late = (struct call_failure_late){.ranks = {m->rank}, .n = 1};
         call_list_late(c, &f.late);
     }
     call_fail(c, &f);
@@ -212,7 +203,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     size_t len;
     if (!first || !piece->blob || !piece->blob->area)
         return join_piece(slot, piece, false, last, err);
-    // Of what lies in shared memory the head is copied, and nothing else.
+    // The result is in shared memory: only its head is copied.
     if (safetensors_head_len(piece->data, &len, &ignored) == 0 && len < piece->len)
         head.len = len;
     rest.data += head.len;
@@ -221,7 +212,7 @@ static int join(struct call_slot *slot, const struct call_body *piece, bool firs
     return r < 0 || !rest.len ? r : join_piece(slot, &rest, false, last, err);
 }
 
-// Whether the client is to get it.
+// Whether the client gets the result.
 static bool wants(const struct call_slot *slot)
 {
     const struct call *c = slot->call;
@@ -233,10 +224,7 @@ static int take_result(struct call_slot *slot, const struct call_body *piece, bo
     struct call *c = slot->call;
     if (!c->req.single)
         return join(slot, piece, first, last, err);
-    int r = piece->len ? answer_pass(c, slot->member->rank, piece, first, err) : 0;
-    if (r == 0 && last)
-        record_stream_end(&c->answer.stream);
-    return r;
+    return answer_pass(c, slot->member->rank, piece, first, last, err);
 }
 
 bool result_piece(struct call_slot *slot, const struct call_body *piece, bool first, bool last)
@@ -245,7 +233,7 @@ bool result_piece(struct call_slot *slot, const struct call_body *piece, bool fi
     struct err err = ERR_INIT;
     bool passes = c->req.single && c->session && !c->session->whole;
     slot->member->peer.want = 0;
-    if (first && c->req.keep) // an answer that is not a result is short
+    if (first && c->req.keep) // a rank that keeps its result answers with a short text
         return false;
     if (first && wants(slot) && !passes && !join_takes(slot, piece, &slot->member->peer.want))
         return false;

@@ -94,13 +94,11 @@ void router_done(struct router *r)
     free(r->parts);
 }
 
-// What still lies in its queue it never got.
+// The worker never got what is still in its queue.
 static void note_unsent(struct member *m)
 {
-    LIST_FOREACH(l, &m->pending) {
-        struct call_slot *slot = CONTAINER_OF(l, struct call_slot, pending);
-        slot->unsent = slot->unsent || record_stream_unsent(&slot->args);
-    }
+    LIST_FOREACH(l, &m->pending)
+        call_slot_note_unsent(CONTAINER_OF(l, struct call_slot, pending));
 }
 
 static const char *may_have_run(const struct call_slot *slot)
@@ -113,15 +111,15 @@ static const char *may_have_run(const struct call_slot *slot)
 
 struct process_end {
     int exit_code;
-    const char *words; // its last ones, "" = none
+    const char *words; // the last line of the process, "" = none
 };
 
 // An error with a rank says that the call may have run.
 static void fail_call(const struct member *m, struct call_slot *slot)
 {
-    struct failure f;
-    failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
-                may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
+    struct call_failure f;
+    call_failure_set(&f, ERR_UNAVAILABLE, "%s while %s() was pending; %s%s%s", m->end, slot->call->req.method,
+                     may_have_run(slot), m->words[0] ? "; its last line: " : "", m->words);
     if (!slot->unsent || slot->call->n > 1) {
         f.rank = m->rank;
         f.pod = m->pod;
@@ -132,7 +130,7 @@ static void fail_call(const struct member *m, struct call_slot *slot)
     call_lost(slot, &f);
 }
 
-// False: the work is over before all of its calls have their errors.
+// False: the work is used up, and some of its calls still need their errors.
 static bool fail_calls(struct member *m, unsigned *work)
 {
     LIST_FOREACH(l, &m->pending) {
@@ -155,14 +153,14 @@ static bool members_go_on_failing(struct tenant *t, unsigned *work)
     return true;
 }
 
-// Every call that the process has: its answer will not come. `what` has become of it. Thousands of calls get their
-// errors in the turns that come.
+// The process will not answer its calls. `what` says what has become of it. If there are thousands of calls, most get
+// their errors in later turns.
 static void fail_pending(struct router *r, struct member *m, const char *what, const struct process_end *end)
 {
-    char place[384] = ""; // in a local run there is none
+    char place[384] = ""; // empty in a local run
     m->gone = m->gone || !list_empty(&m->leaving);
     list_remove(&m->leaving);
-    if (m->end) // by something else before
+    if (m->end) // its end is known already
         return;
     if (m->pod)
         snprintf(place, sizeof place, " (pod %s%s%s)", m->pod, m->node ? " on node " : "", m->node ? m->node : "");
@@ -185,30 +183,30 @@ static void fail_exited(struct router *r, struct member *m, const struct process
     fail_pending(r, m, what, end);
 }
 
-// Its owner has to close the connection, and tell the worker the reason; until it does, nothing that comes from it
-// counts.
+// The owner has to close the connection, and tell the worker the reason. Until then, records from the worker do not
+// count.
 static void expel(struct router *r, struct member *m, const char *what, int code, const char *reason)
 {
     group_leave(m);
     peer_close(&m->peer, code, "%s", reason);
-    fail_pending(r, m, what, NULL); // the end of one that is gone
+    fail_pending(r, m, what, NULL); // frees a member that is gone
 }
 
 static void look_again(struct router *r, struct group *g)
 {
     struct tenant *t = map_get(&r->tenants, g->ns);
-    if (t) // else nothing waits
+    if (t) // if there is no tenant, nothing waits
         tenant_look_again(t, g);
 }
 
-// Sends what waits and need not wait any longer. False, as of those below: the work is over before all is done.
+// Sends calls that need not wait any longer. False, here and below: the work is used up, and more is left to do.
 static bool release_stale(struct tenant *t, unsigned *work)
 {
     while (!list_empty(&t->stale)) {
         struct group *g = CONTAINER_OF(list_pop(&t->stale), struct group, stale);
         if (calls_release(g, work))
             continue;
-        tenant_look_again(t, g); // the last in line
+        tenant_look_again(t, g); // as the last of its namespace
         return false;
     }
     return true;
@@ -256,7 +254,7 @@ void router_group_set(struct router *r, const struct group_facts *f)
 static void remove_group(struct router *r, struct group *g)
 {
     r->n_group_changes++;
-    if (map_get(&r->by_key, g->key) == g) // not a new object of the same name
+    if (map_get(&r->by_key, g->key) == g) // it may be a new object of the same name
         map_del(&r->by_key, g->key);
     list_remove(&g->stale);
     struct tenant *t = tenant_get(r, g->ns);
@@ -314,8 +312,8 @@ static bool time_out(struct tenant *t, unsigned *work)
     return true;
 }
 
-// Namespaces take turns, so none is behind more than some calls of each other one. Those that are to end come before
-// those that go on: they make room.
+// Namespaces take turns, so none waits for more than some calls of each other one. Work that ends calls comes before
+// work that sends calls, because it makes room.
 static void catch_up(struct router *r)
 {
     unsigned left = work_of_turn(r);
@@ -339,7 +337,7 @@ static void note_exit(struct router *r, struct group *g, uint32_t attempt, uint3
         if (m->rank != rank || m->attempt != attempt)
             continue;
         bool registered = m->registered;
-        fail_exited(r, m, end); // the end of one that is gone
+        fail_exited(r, m, end); // frees a member that is gone
         if (registered)
             expel(r, m, "exited", ERR_GONE, "the agent has reported the end of this process");
     }
@@ -367,7 +365,7 @@ void router_gpus(struct router *r, const char *uid, uint32_t rank, const char *j
         group_gpus_set(g, rank, json);
 }
 
-// What another connection of that rank has not answered now, it never will.
+// Another connection of that rank will not answer its calls any more.
 static void take_over(struct router *r, const struct group *g, uint32_t rank)
 {
     struct member *registered = g->ranks[rank].member;
@@ -416,7 +414,7 @@ int router_join(struct router *r, const struct member_identity *id, const char *
     peer_init(&m->peer, &r->changes, out, owner);
     if (id->welcome)
         (void)record_writer_copy(out, &(struct record_header){.type = RECORD_WELCOME, .rank = m->rank}, id->welcome,
-                                 strlen(id->welcome), err); // the first in an empty queue
+                                 strlen(id->welcome), err); // the queue is empty, so this always has room
     peer_changed(&m->peer);
     group_join(g, m);
     if (!m->awaits)
@@ -434,7 +432,7 @@ void router_leave(struct router *r, struct member *m)
     note_unsent(m);
     peer_done(&m->peer);
     bool exited = at && at->exit_attempt && at->exit_attempt == m->attempt;
-    if (m->n_pending && !late && !m->end && m->group && !exited) { // the agent is about to say how it ended
+    if (m->n_pending && !late && !m->end && m->group && !exited) { // the agent is about to report how the process ended
         m->leave_at = clock_mono_ms(r->config.clock) + r->config.exit_wait_ms;
         list_append(&r->leaving, &m->leaving);
         return;
@@ -463,7 +461,7 @@ static int take_answer(struct call_slot *slot, const struct record *rec)
     } else if (!result_piece(slot, &body, first, last)) {
         if (!last)
             return ROUTER_COLLECT;
-        result_whole(slot, &body); // all of it, by reference
+        result_whole(slot, &body); // by reference
     }
     return 0;
 }
@@ -483,7 +481,7 @@ int member_record(struct router *r, struct member *m, const struct record *rec, 
     struct call_slot *slot = c ? call_slot_of(c, m) : NULL;
     if (!slot)
         return err_set(err, ERR_PROTO, "rank %u answers call %u, which it does not have", m->rank, rec->h.call);
-    if (slot->args.item && !slot->args.whole)
+    if (!call_slot_has_all(slot))
         return err_set(err, ERR_PROTO, "rank %u answers call %u before it has all of it", m->rank, rec->h.call);
     return take_answer(slot, rec);
 }

@@ -12,73 +12,76 @@
 #include "operator/proxy/idmap.h"
 #include "operator/proxy/proxy_group.h"
 
-// About as many as fit into half a millisecond, also on a machine that is busy.
+// As many calls as take about half a millisecond, even on a busy machine.
 enum { ROUTER_TURN_WORK = 256 };
 
 struct router_config {
     const struct clock *clock;          // borrowed
-    const char *replica;                // its name among several, borrowed; NULL = there is but this one
-    const char *(*replicas)(void *ctx); // names of all of them, as a JSON list; may be NULL, and return it: not known
+    const char *replica;                // its own name, borrowed; NULL = there is only one replica
+    const char *(*replicas)(void *ctx); // names of all replicas, as a JSON list. May be NULL, or return NULL: not known
     void *ctx;
-    uint32_t (*weight)(const void *weights, const char *ns); // of a namespace (tenant.h); NULL: 1 for each
+    uint32_t (*weight)(const void *weights, const char *ns); // weight of a namespace (tenant.h). NULL: 1 for each
     const void *weights;
-    uint32_t total_sessions;    // of all clients at a time; 0 = any number
-    size_t total_bytes;         // of bodies and calls, over all sessions and workers
-    size_t session_bytes;       // the same of one session; also the most that results of a call may have together
-    size_t high_mark, low_mark; // a session is not read between them (going up, going down)
-    size_t pause_mark,
-        resume_mark;   // of one body: its sender is told to pause, and to go on; 0 = high_mark and its half
-    size_t max_whole;  // of arguments that have to be here whole, or went on while they were to wait; 0 = any
-    size_t whole_json; // JSON arguments up to this are here whole before they are passed on; 0 = no need
+    uint32_t total_sessions;    // connections of all clients at a time; 0 = any number
+    size_t total_bytes;         // bytes of bodies and calls, of all sessions and workers
+    size_t session_bytes;       // the same for one session, and for all results of one call together
+    size_t high_mark, low_mark; // above high_mark a session is not read until it is below low_mark
+    // Bytes of one body that wait. Above pause_mark its sender pauses, at resume_mark it goes on. 0 = high_mark and
+    // half of it.
+    size_t pause_mark, resume_mark;
+    size_t max_whole;  // most bytes of arguments that must be here whole, or wait after a HOLD; 0 = any number
+    size_t whole_json; // JSON arguments up to this length are passed on once they are here whole; 0 = none are
     uint32_t total_calls, session_calls;
-    uint32_t member_calls; // that one process has not answered
-    int64_t ready_wait_ms; // how long calls without a deadline wait for the group
-    int64_t task_wait_ms;  // how long they wait for a slot of any rank; the most that any call waits for either
-    int64_t exit_wait_ms;  // how long calls of a lost process wait for its exit code
-    unsigned turn_work;    // calls that a turn of the loop sends on or ends for one reason; 0 = ROUTER_TURN_WORK
+    uint32_t member_calls; // calls that one process has not answered
+    int64_t ready_wait_ms; // how long calls without a deadline wait for their group
+    // How long such calls wait for a slot of any rank. No call waits longer for a slot or its group.
+    int64_t task_wait_ms;
+    int64_t exit_wait_ms; // how long calls of a lost process wait for its exit code
+    unsigned turn_work;   // most calls that a turn of the loop sends or ends for one reason; 0 = ROUTER_TURN_WORK
 };
 
 struct router {
     struct router_config config;
     struct quota *bytes;
-    uint64_t n_results, n_errors[FAILURE_KINDS]; // calls that were answered, ever
-    bool stopping;                               // set by the owner: no new calls
+    uint64_t n_results, n_errors[CALL_FAILURE_KINDS]; // all answers since the start
+    bool stopping;                                    // set by the owner: no new calls
     // private
     struct map by_uid, by_key;
-    struct map tenants;       // by their namespace, while they have a session or a call (tenant.h)
+    struct map tenants;       // by namespace, while they have a session or a call (tenant.h)
     struct list spenders;     // tenants that have done work in this turn of the loop
-    uint32_t level, worked;   // what a weight of 1 may do in this turn; what all have done in it
+    uint32_t level, worked;   // the work that a weight of 1 may do in this turn; the work that all have done in it
     struct list employers;    // tenants with jobs (job.h)
-    struct job *job;          // the job that runs now ...
-    struct fiber *fiber;      // ... and its fiber
-    uint64_t n_group_changes; // in group_changes and begun
-    struct idmap running;     // calls by the id that workers know them by
-    struct reuse calls;       // those for one rank that are over
+    struct job *job;          // the job that runs now; NULL = none
+    struct fiber *fiber;      // runs `job`
+    uint64_t n_group_changes; // how often a group appeared or was deleted
+    struct idmap running;     // calls that ranks have, by the id that workers know
+    struct reuse calls;       // freed calls for one rank
     uint32_t last_id, last_serial;
     struct stats_common stats;
-    uint32_t n_calls; // answered ones that a worker still has included
+    uint32_t n_calls; // includes answered calls that a worker still has
     uint32_t n_sessions;
-    struct deadlines deadlines; // of namespaces: the first of their calls
+    struct deadlines deadlines; // of the tenants: the first deadline of their calls
     struct list behind;         // tenants with work left for later turns
-    unsigned at_once;           // calls of lost members that may still get their errors in this turn, and not later
+    unsigned at_once;           // how many calls of lost members may still get their errors at once in this turn
     struct list changes, leaving, stopped;
     struct list outputs, heard;       // output.h
-    struct list flowing;              // calls that a peer was told to pause
+    struct list flowing;              // calls for which a peer was told to pause, or whose results are being joined
     struct list group_changes, begun; // changes that wait, and those that were begun (group_change.h)
     struct list kills;                // kills that no agent was told of yet (kill.h)
-    struct deadlines kill_deadlines;  // of all kills that are not answered
+    struct deadlines kill_deadlines;  // of all kills without an answer
     struct blob *marks;               // "[,]null"
     struct record_part *parts;
     size_t size_parts;
 };
 
-// What takes a record may say of a first piece: this one is to come whole, see record_reader_collect().
+// A function that takes a record may return this for the first piece of a body: collect the whole body, see
+// record_reader_collect().
 enum { ROUTER_COLLECT = 1 };
 
-// What is known of a group now, to decide about it or greet its peers; NULL = nothing.
+// The state of a group now, to decide about it or to greet its peers. NULL = it is not known.
 const struct group *router_group(const struct router *r, const char *uid);
 void router_each_group(const struct router *r, void (*fn)(void *ctx, const struct group *g), void *ctx);
 const struct group *router_group_named(const struct router *r, const char *ns, const char *name);
 
-// An array that is used up before anything else is called.
+// An array for n parts. The next call of this function may reuse it, so use it up at once.
 struct record_part *router_parts(struct router *r, size_t n);

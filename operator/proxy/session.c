@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/proxy/session.h"
 
-#include "common/base/json.h"
 #include "common/base/mem.h"
 #include "operator/proxy/args.h"
 #include "operator/proxy/call_dispatch.h"
 #include "operator/proxy/call_end.h"
-#include "operator/proxy/group_change.h"
-#include "operator/proxy/kill.h"
+#include "operator/proxy/group_request.h"
 #include "operator/proxy/output.h"
 #include "operator/proxy/remote_object.h"
 #include "operator/proxy/result.h"
-#include "operator/proxy/stats_report.h"
 #include "operator/proxy/tenant.h"
 
 #include <stdio.h>
@@ -19,12 +16,10 @@
 #include <string.h>
 
 enum {
-    KILLS_PER_UNIT = 128, // of work: each record looks through them for its id
-    HEAD_STEP = 64,       // by so much more is waited for until the head of a call is there
-    COPIED = 1024,        // bytes of a body that its call pays for at once
+    KILLS_PER_UNIT = 128, // kills for one unit of work: each record searches them for its id
+    HEAD_STEP = 64,       // while the head of a call is incomplete, so many more bytes must arrive
+    COPIED = 1024,        // a call pays at once for a body up to this length
 };
-
-#define OUTPUT_METHOD "group.output"
 
 struct session *session_new(struct router *r, const char *ns, const char *group, struct record_writer *out, void *owner)
 {
@@ -66,10 +61,8 @@ void session_end(struct session *s)
     peer_done(&s->peer);
     tenant_leave(s->tenant);
     list_remove(&s->stopped);
-    kills_abandon(s);
-    group_changes_abandon(s);
-    output_session_ends(s);
-    LIST_FOREACH(l, &s->answering) // the queue goes
+    group_requests_abandon(s);
+    LIST_FOREACH(l, &s->answering) // their queue goes away
         call_abandon(CONTAINER_OF(l, struct call, open));
     if (list_empty(&s->open)) {
         session_free(s);
@@ -107,140 +100,6 @@ bool session_idle(const struct session *s)
     return s->calls.used == 0 && list_empty(&s->kills) && list_empty(&s->group_changes);
 }
 
-// An answer to what did not become a call.
-static int refuse(struct session *s, uint32_t id, const struct err *err)
-{
-    struct failure f;
-    failure_from(&f, err);
-    session_fail(s, id, &f, "", true, false);
-    return 0;
-}
-
-static bool is_found(const struct session *s, const struct call_head *head)
-{
-    return s->found && s->found_at == s->router->n_group_changes && head->group &&
-           strncmp(s->found->name, head->group, head->group_len) == 0 && !s->found->name[head->group_len];
-}
-
-static struct group *find_group(struct session *s, const struct call_head *head, struct err *err)
-{
-    char key[GROUP_KEY_SIZE];
-    if (is_found(s, head))
-        return s->found;
-    const char *name = head->group, *slash = name ? memchr(name, '/', head->group_len) : NULL;
-    size_t ns_len = strlen(s->tenant->ns);
-    if (slash && ((size_t)(slash - name) != ns_len || memcmp(name, s->tenant->ns, ns_len) != 0)) {
-        err_set(err, ERR_FORBIDDEN, "this connection is for the groups of namespace %s; open another one for %.*s",
-                s->tenant->ns, (int)head->group_len, name);
-        return NULL;
-    }
-    if (slash)
-        snprintf(key, sizeof key, "%.*s", (int)head->group_len, name);
-    else if (name)
-        group_key(key, s->tenant->ns, name, head->group_len);
-    else
-        snprintf(key, sizeof key, "%s", s->group);
-    struct group *g = key[0] ? map_get(&s->router->by_key, key) : NULL;
-    if (!g && !key[0])
-        err_set(err, ERR_INVALID, "the call names no \"group\", and neither does the path of this connection");
-    else if (!g)
-        err_set(err, ERR_NOT_FOUND, "there is no WorkerGroup %s", key);
-    s->found = g;
-    s->found_at = s->router->n_group_changes;
-    return g;
-}
-
-static void answer_with(struct session *s, uint32_t id, const struct buf *body)
-{
-    const struct record_header h = {.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP};
-    struct blob *b = blob_copy(body->data, body->len, s->quota);
-    struct err why = ERR_INIT;
-    tenant_spend(s->tenant, body->len / TENANT_UNIT_BYTES);
-    if (b)
-        session_send(s, &h, &(struct record_part){.blob = b, .len = body->len}, 1);
-    else
-        tenant_explain(s->tenant, s->quota, &why);
-    blob_unref(b);
-    if (why.code)
-        refuse(s, id, &why);
-}
-
-// The argument of group.info: the rank to begin with.
-static int read_from(const struct record_call *parts, const struct group *g, uint32_t *ret, struct err *err)
-{
-    struct arena a = ARENA_INIT;
-    struct json *args = NULL;
-    const struct json *given = NULL;
-    int64_t from = 0;
-    int r = parts->args_len ? json_parse(parts->args, parts->args_len, NULL, &a, &args, err) : 0;
-    if (r == 0 && args && args->type == JSON_NUMBER)
-        given = args;
-    JSON_FOREACH(v, r == 0 && args && args->type == JSON_LIST ? args : NULL)
-        given = v;
-    if (given && (!json_i64(given, &from) || from < 0 || from >= g->world))
-        r = err_set(err, ERR_INVALID,
-                    "the argument of group.info is the rank to begin with, and %s has ranks 0 to %u; without one it "
-                    "begins with rank 0",
-                    g->key, g->world - 1);
-    arena_done(&a);
-    *ret = (uint32_t)from;
-    return r;
-}
-
-// They cost no rank anything, so nothing else holds back a client that asks and does not read.
-static int check_reads(const struct session *s, struct err *err)
-{
-    size_t waiting = s->peer.out->queue.bytes;
-    return waiting <= s->router->config.low_mark
-               ? 0
-               : err_set(err, ERR_THROTTLED,
-                         "%zu bytes of answers wait for this connection; read them before you send more requests",
-                         waiting);
-}
-
-// What the proxy answers by itself; no method of a class has a dot in its name.
-static bool answer_self(struct session *s, uint32_t id, const struct call_head *head, const struct record_call *parts,
-                        const struct group *g)
-{
-    bool info = call_head_method_is(head, "group.info");
-    if (!info && !call_head_method_is(head, "group.stats"))
-        return false;
-    struct buf body = BUF_INIT(SIZE_MAX / 2);
-    struct err why = ERR_INIT;
-    uint32_t from = 0;
-    if (check_reads(s, &why) < 0 || (info && read_from(parts, g, &from, &why) < 0)) {
-        refuse(s, id, &why);
-    } else {
-        info ? group_info(g, from, &body) : stats_report_group(g, &body);
-        answer_with(s, id, &body);
-    }
-    buf_done(&body);
-    return true;
-}
-
-// group.output: lines of the group's ranks come from now on, with {"listen": false} no more.
-static bool answer_output(struct session *s, uint32_t id, const struct call_head *head, const struct record_call *parts,
-                          struct group *g)
-{
-    struct arena a = ARENA_INIT;
-    struct err why = ERR_INIT;
-    struct json *args = NULL;
-    if (!call_head_method_is(head, OUTPUT_METHOD))
-        return false;
-    if (parts->args_len && json_parse(parts->args, parts->args_len, NULL, &a, &args, &why) < 0)
-        err_wrap(&why, "the arguments of %s", OUTPUT_METHOD);
-    if (!why.code && json_is_false(json_get(args, "listen")))
-        output_unlisten(s, g);
-    else if (!why.code)
-        output_listen(s, g, &why);
-    arena_done(&a);
-    if (why.code)
-        refuse(s, id, &why);
-    else
-        session_copy(s, &(struct record_header){.type = RECORD_RESULT, .call = id, .rank = RECORD_GROUP}, "null", 4);
-    return true;
-}
-
 static int check_counts(const struct session *s, struct err *err)
 {
     const struct router *r = s->router;
@@ -254,7 +113,7 @@ static int check_counts(const struct session *s, struct err *err)
     return tenant_check_calls(s->tenant, err);
 }
 
-// Behind a body that is not complete yet.
+// The call waits behind a body that is not complete yet.
 static void block(struct session *s, struct call *c, const struct call_body *body, uint64_t seq)
 {
     struct list *at = &s->blocked_calls;
@@ -274,9 +133,9 @@ static void unref_blob(struct blob **b)
     blob_unref(*b);
 }
 
-// A method of a group. ROUTER_COLLECT: more of it has to come first.
+// Makes a call. ROUTER_COLLECT: more of the record must arrive first.
 static int begin_method(struct session *s, const struct record *rec, const struct call_head *head, struct group *g,
-                        uint64_t unfinished)
+                        uint64_t unfinished, struct err *err)
 {
     bool piece = rec->h.flags & RECORD_MORE;
     struct request q;
@@ -289,9 +148,8 @@ static int begin_method(struct session *s, const struct record *rec, const struc
     if (!c) {
         if (piece)
             call_start_forget(&start);
-        struct err why = ERR_INIT;
-        tenant_explain(s->tenant, s->quota, &why);
-        return refuse(s, rec->h.call, &why);
+        tenant_explain(s->tenant, s->quota, err);
+        return err->code;
     }
     c->stat.bytes_in = rec->len;
     if (piece)
@@ -303,55 +161,60 @@ static int begin_method(struct session *s, const struct record *rec, const struc
     return 0;
 }
 
-// A CALL record: what the proxy answers itself, what others answer, or a call of a method. ROUTER_COLLECT: likewise.
-static int begin(struct session *s, const struct record *given, uint64_t unfinished, struct err *err)
+// Turns the methods object.* into calls of the ranks that keep the objects, and then makes the call. ROUTER_COLLECT: as
+// above.
+static int begin_call(struct session *s, const struct record *given, struct call_head *head, struct record_call *parts,
+                      uint64_t unfinished, struct err *err)
+{
+    struct record rec = *given;
+    _cleanup_(unref_blob) struct blob *made = NULL;
+    int r = object_begin(s, &rec, head, parts, &made, err);
+    if (r != 0)
+        return r;
+    struct group *g = session_group(s, head, err);
+    return g ? begin_method(s, &rec, head, g, unfinished, err) : err->code;
+}
+
+static int read_head(const struct session *s, const struct record *rec, struct record_call *parts,
+                     struct call_head *head, struct err *err)
+{
+    if (rec->h.flags & RECORD_PARTS)
+        return err_set(err, ERR_INVALID,
+                       "this version does not support arguments in parts; send a list with one element per rank");
+    int r = record_call_decode(rec->body, rec->len, parts, err);
+    if (r == 0)
+        r = call_head_decode(parts->head, parts->head_len, head, err);
+    return r < 0 ? r : check_counts(s, err);
+}
+
+// Takes the beginning of a CALL record. ROUTER_COLLECT: as above.
+static int begin(struct session *s, const struct record *rec, uint64_t unfinished, struct err *err)
 {
     struct record_call parts;
     struct call_head head;
-    struct record now = *given, *rec = &now; // of an object's method it becomes another call
-    _cleanup_(unref_blob) struct blob *made = NULL;
-    bool piece = rec->h.flags & RECORD_MORE;
-    if (idmap_get(&s->calls, rec->h.call) || kill_find(s, rec->h.call) || group_change_pending(s, rec->h.call))
-        return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     struct err why = ERR_INIT;
-    struct group *g = NULL;
+    bool piece = rec->h.flags & RECORD_MORE;
+    if (idmap_get(&s->calls, rec->h.call) || group_request_pending(s, rec->h.call))
+        return err_set(err, ERR_PROTO, "call id %u is in use by a call that is not answered", rec->h.call);
     s->peer.want = 0;
-    if (piece && rec->seq > unfinished) // those before it have not come completely
+    if (piece && rec->seq > unfinished) // earlier bodies are not complete
         return ROUTER_COLLECT;
     if (piece && record_call_decode(rec->body, rec->len, &parts, &why) < 0) {
         s->peer.want = rec->len + HEAD_STEP;
         return ROUTER_COLLECT;
     }
-    int begun = 0;
-    if (rec->h.flags & RECORD_PARTS)
-        err_set(&why, ERR_INVALID,
-                "this version does not support arguments in parts; send a list with one element per rank");
-    else if (record_call_decode(rec->body, rec->len, &parts, &why) == 0 &&
-             call_head_decode(parts.head, parts.head_len, &head, &why) == 0 && check_counts(s, &why) == 0) {
-        enum group_change_kind kind = group_change_kind_of(head.method, head.method_len);
-        if (kind && piece)
-            return ROUTER_COLLECT;
-        if (kind && group_change_begin(s, kind, rec->h.call, parts.args, parts.args_len, &why) == 0)
-            return 0;
-        begun = kind ? 0 : object_begin(s, rec, &head, &parts, &made, &why);
-        if (begun == ROUTER_COLLECT)
-            return begun;
-        g = kind || begun < 0 ? NULL : find_group(s, &head, &why);
-    }
-    if (!g)
-        return refuse(s, rec->h.call, &why);
-    if (answer_self(s, rec->h.call, &head, &parts, g) || answer_output(s, rec->h.call, &head, &parts, g))
-        return 0;
-    if (kill_is(&head)) {
-        if (piece)
-            return ROUTER_COLLECT;
-        return kill_begin(s, g, &rec->h, &head, &why) < 0 ? refuse(s, rec->h.call, &why) : 0;
-    }
-    return begin_method(s, rec, &head, g, unfinished);
+    int r = read_head(s, rec, &parts, &head, &why);
+    if (r == 0)
+        r = group_request_is(&head) ? group_request_begin(s, rec, &head, &parts, &why)
+                                    : begin_call(s, rec, &head, &parts, unfinished, &why);
+    if (r < 0)
+        session_refuse(s, rec->h.call, &why);
+    return MAX(r, 0);
 }
 
-// A further piece, of a call that streams, is parked or was answered already; or the end of collecting it.
-static int take_piece(struct session *s, const struct record *rec)
+// Takes a further piece of a call that streams, is parked, or was answered already. Or a call became too long to be
+// collected.
+static void take_piece(struct session *s, const struct record *rec)
 {
     const struct call_body body = {rec->body, rec->len, rec->blob};
     struct call *c = idmap_get(&s->calls, rec->h.call);
@@ -360,36 +223,29 @@ static int take_piece(struct session *s, const struct record *rec)
         err_set(&why, ERR_LIMIT,
                 "the arguments are too long for a call that the proxy needs as a whole: it follows a call that has not "
                 "arrived completely, or its arguments are JSON that the proxy must split");
-        return refuse(s, rec->h.call, &why);
+        session_refuse(s, rec->h.call, &why);
+        return;
     }
     if (c)
         c->stat.bytes_in += rec->len;
     bool last = !(rec->h.flags & RECORD_MORE), passes = c && c->state == CALL_STREAMING;
-    int r = 0;
-    if (passes)
-        r = args_pass(c, &body, last, &why);
-    else if (c && c->args.partial)
-        r = args_add(c, &body, last, &why);
+    int r = c ? args_piece(c, &body, last, &why) : 0;
     if (r < 0)
         call_fail_err(c, &why);
     else if (passes)
         call_flow(c);
-    return 0;
 }
 
-static int cancel(struct session *s, const struct record *rec)
+static void cancel(struct session *s, const struct record *rec)
 {
     struct call *c = idmap_get(&s->calls, rec->h.call);
-    struct kill *k = c ? NULL : kill_find(s, rec->h.call);
     struct err why = ERR_INIT;
     if (c)
         call_cancel(c);
-    if (k)
-        kill_cancel(k);
-    if (c || k || !rec->dropped) // else its answer is on the way
-        return 0;
+    if (c || group_request_cancel(s, rec->h.call) || !rec->dropped) // else its answer is on the way
+        return;
     err_set(&why, ERR_CANCELED, "the client canceled the call before all of it had arrived");
-    return refuse(s, rec->h.call, &why);
+    session_refuse(s, rec->h.call, &why);
 }
 
 static void release_blocked(struct session *s, uint64_t unfinished)
@@ -411,14 +267,14 @@ int session_record(struct session *s, const struct record *rec, uint64_t unfinis
         return 0;
     tenant_spend(s->tenant, 1 + s->n_kills / KILLS_PER_UNIT);
     if (rec->h.type == RECORD_CALL && (rec->offset || rec->over)) {
-        r = take_piece(s, rec);
+        take_piece(s, rec);
     } else if (rec->h.type == RECORD_CALL) {
-        // What it was held up by, and came before it, goes first.
+        // Calls that waited for an earlier body, and were sent before this one, go first.
         release_blocked(s, MIN(unfinished, rec->seq));
         r = begin(s, rec, unfinished, err);
     } else if (rec->h.type == RECORD_CANCEL) {
-        r = cancel(s, rec);
-    } else if (rec->h.type != RECORD_ARGS) { // ARGS: of a call that was refused
+        cancel(s, rec);
+    } else if (rec->h.type != RECORD_ARGS) { // ARGS of a call that was refused
         r = err_set(err, ERR_PROTO, "a client must not send %s records here", record_type_name(rec->h.type));
     }
     release_blocked(s, unfinished);

@@ -3,10 +3,11 @@
 // namespace; this was checked before the session began. session.h has its events.
 #pragma once
 
+#include "common/wire/call_head.h"
 #include "operator/proxy/router_state.h"
 
-// How many of its calls may be overtaken on the way to a rank: until all ranks have answered, which may be after the
-// session has ended.
+// How many of its calls other calls may overtake on the way to a rank. A call counts until all ranks have answered it,
+// which may be after the session has ended.
 struct session_order {
     unsigned refs;
     uint32_t lasting;
@@ -14,38 +15,46 @@ struct session_order {
 
 struct session {
     struct peer peer;
-    struct quota *quota; // for the reader of its connection, too
+    struct quota *quota; // also of the reader of its connection
     bool whole;          // set by the owner: it takes no results in pieces
-    bool code;           // likewise: its client may have code of its own run by workers
+    bool code;           // set by the owner: its client may let workers run code of its own
     // private
     struct router *router;
     struct tenant *tenant;            // of its namespace
-    char group[GROUP_KEY_SIZE];       // key of the group that calls without one go to; "" = none
-    struct idmap calls;               // not answered yet, by the client's id
-    struct list open;                 // the same, but for ...
-    struct list answering;            // ... those a part of whose answer is in the queue, or was
-    struct list group_changes, kills; // not answered yet
+    char group[GROUP_KEY_SIZE];       // key of the group for calls that name none; "" = none
+    struct idmap calls;               // without an answer, by the client's id
+    struct list open;                 // calls without an answer, except those in `answering`
+    struct list answering;            // calls with a part of their answer in the queue, or sent
+    struct list group_changes, kills; // without an answer
     uint32_t n_kills;
-    struct list blocked_calls; // of those the complete ones behind an incomplete body, by seq
+    struct list blocked_calls; // complete calls behind an incomplete body, by seq
     struct list listening;     // output.h
-    struct list stopped;       // in the router's list while it is not read
-    uint32_t n_streams;        // calls whose arguments are coming in and go on to ranks
+    struct list stopped;       // in the router's list while the session is not read
+    uint32_t n_streams;        // calls whose arguments are arriving and go on to ranks
     struct session_order *order;
-    struct group *found;   // by the last call that named its group in short; NULL = none ...
-    uint64_t found_at;     // ... and when, in router.n_group_changes
+    struct group *found;   // by the last call that named its group without a namespace; NULL = none
+    uint64_t found_at;     // router.n_group_changes when it was found
     size_t parked;         // bytes of results that wait for other ranks, of all its calls
     size_t waiting;        // bytes of calls that wait for their group or a slot
     struct map objects;    // texts of references that it made and that are not pinned
-    size_t n_object_parts; // of them
+    size_t n_object_parts; // parts of them all
     struct idmap waits;    // wait_queue.h, by the serial number of the group
-    struct list ended;     // in its namespace's list once it has: some of its calls are still to be ended
+    struct list ended;     // in its namespace's list after it has ended, while its calls are ended
 };
 
 void session_order_unref(struct session_order *o);
 
 int session_send(struct session *s, const struct record_header *h, const struct record_part *parts, size_t n);
 int session_copy(struct session *s, const struct record_header *h, const void *body, size_t len);
-// An ERROR for what the client calls by this id; `unsent`: certainly no rank has begun to run it.
-void session_fail(struct session *s, uint32_t id, const struct failure *f, const char *trace, bool unsent, bool again);
-void session_flow(struct session *s); // whether it is to be read
+// Sends an ERROR for a call of the client. `unsent`: certainly no rank has begun to run it. `again`: its method may run
+// again.
+void session_fail(struct session *s, uint32_t id, const struct call_failure *f, const char *trace, bool unsent,
+                  bool again);
+// Sends a RESULT of the group, copied.
+void session_answer(struct session *s, uint32_t id, const char *json, size_t len);
+// Sends an ERROR for a request that did not become a call.
+void session_refuse(struct session *s, uint32_t id, const struct err *err);
+// The group that a request names, or the session's default. NULL: ERR_FORBIDDEN, ERR_INVALID, ERR_NOT_FOUND.
+struct group *session_group(struct session *s, const struct call_head *head, struct err *err);
+void session_flow(struct session *s); // decides whether the session is read
 bool session_ended(const struct session *s);

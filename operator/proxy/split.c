@@ -15,27 +15,27 @@
 enum { COLUMNS_MAX = 64 };
 
 struct splitting {
-    const struct split_order *o;
+    const struct split_input *in;
     const struct record_call *parts;
     struct split *s;
-    size_t args_at; // where the arguments begin in s->body
+    size_t args_at; // offset of the arguments in s->body
 };
 
 static int no_json(const struct splitting *p, const struct json_scan *s, struct err *err)
 {
-    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->o->of->method,
+    return err_set(err, ERR_INVALID, "%s(): the arguments are not valid JSON at byte %zu", p->in->call->method,
                    (size_t)(s->p - p->parts->args));
 }
 
 static int wrong_count(const struct splitting *p, const char *what, uint32_t found, bool more, struct err *err)
 {
-    if (!p->o->planned)
+    if (!p->in->planned)
         return err_set(
             err, ERR_INVALID,
             "%s(): %s has %s%u elements, %s has %u ranks; a list of arguments must have one element per rank",
-            p->o->of->method, what, more ? "more than " : "", found, p->o->group, p->s->n);
-    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", p->o->of->method, what,
-                   more ? "more than " : "", found, p->s->n);
+            p->in->call->method, what, more ? "more than " : "", found, p->in->group, p->s->n);
+    return err_set(err, ERR_INVALID, "%s(): %s has %s%u elements; its %u pieces need one each", p->in->call->method,
+                   what, more ? "more than " : "", found, p->s->n);
 }
 
 int split_no_room(const char *method, struct err *err)
@@ -53,7 +53,7 @@ int split_too_many_heads(const char *method, uint32_t n, struct err *err)
 
 static int no_room(const struct splitting *p, struct err *err)
 {
-    return split_no_room(p->o->of->method, err);
+    return split_no_room(p->in->call->method, err);
 }
 
 // Parts
@@ -77,7 +77,7 @@ static void piece_ends(struct split *s, uint32_t i, size_t first)
     s->pieces[i] = (struct split_piece){.first = first, .n = s->n_parts - first};
 }
 
-// A stretch of the call's body.
+// Adds a stretch of the call's body.
 static bool add_given(const struct splitting *p, const char *text, size_t len)
 {
     return add_part(p->s, p->s->body, p->args_at + (size_t)(text - p->parts->args), len);
@@ -89,7 +89,7 @@ static int split_list(const struct splitting *p, struct json_scan *scan, struct 
 {
     struct json_item item;
     struct split *s = p->s;
-    struct blob *marks = p->o->marks;
+    struct blob *marks = p->in->marks;
     uint32_t n = 0;
     int got;
     for (; (got = json_scan_next(scan, &item)) > 0 && n < s->n; n++) {
@@ -111,7 +111,7 @@ static int split_bodies(const struct splitting *p, struct err *err)
     struct scatter_source body;
     int r = body_list_read(p->parts->args, p->parts->args_len, &l, err);
     if (r < 0)
-        return err_wrap(err, "%s(): the arguments", p->o->of->method);
+        return err_wrap(err, "%s(): the arguments", p->in->call->method);
     if (l.n != p->s->n)
         return wrong_count(p, "the list of arguments", l.n, false, err);
     for (uint32_t i = 0; body_list_next(&l, &body); i++) {
@@ -158,7 +158,7 @@ static int no_column(const struct splitting *p, const struct json_item *m, uint3
     char what[96];
     name_column(m, i, what);
     return err_set(err, ERR_INVALID, "%s(): %s must be a list with one element per %s, because the call is %s",
-                   p->o->of->method, what, p->o->planned ? "piece" : "rank", mode_dispatch_name(p->o->dispatch));
+                   p->in->call->method, what, p->in->planned ? "piece" : "rank", mode_dispatch_name(p->in->dispatch));
 }
 
 static int read_columns(const struct splitting *p, struct json_scan *s, struct column *columns, uint32_t *ret_n,
@@ -169,7 +169,7 @@ static int read_columns(const struct splitting *p, struct json_scan *s, struct c
     int got;
     while ((got = json_scan_next(s, &item)) > 0) {
         if (n == COLUMNS_MAX)
-            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", p->o->of->method, COLUMNS_MAX);
+            return err_set(err, ERR_INVALID, "%s() has more than %d arguments", p->in->call->method, COLUMNS_MAX);
         columns[n].member = item;
         if (!json_scan_begin(&columns[n].at, item.text, item.len) || columns[n].at.close != ']')
             return no_column(p, &item, n, err);
@@ -179,7 +179,7 @@ static int read_columns(const struct splitting *p, struct json_scan *s, struct c
     return got < 0 ? no_json(p, s, err) : 0;
 }
 
-// The element of each column for piece i, as one object.
+// Writes the element of each column for piece i, as one object or list.
 static int put_row(const struct splitting *p, uint32_t i, struct column *columns, uint32_t n, struct err *err)
 {
     struct blob *b = p->s->made;
@@ -221,7 +221,7 @@ static int split_columns(const struct splitting *p, struct json_scan *s, struct 
 
 static int split_elements(const struct splitting *p, struct err *err)
 {
-    const struct split_order *o = p->o;
+    const struct split_input *in = p->in;
     const char *args = p->parts->args;
     size_t len = p->parts->args_len;
     struct json_scan s;
@@ -229,13 +229,13 @@ static int split_elements(const struct splitting *p, struct err *err)
         return split_bodies(p, err);
     if (batch_is_safetensors(args, len))
         return err_set(err, ERR_INVALID, "%s(): one batch, but the call is %s, which needs arguments for each piece",
-                       o->of->method, mode_dispatch_name(o->dispatch));
+                       in->call->method, mode_dispatch_name(in->dispatch));
     if (!json_scan_begin(&s, args, len))
         return err_set(err, ERR_INVALID,
                        "%s(): a call that is %s needs a list of arguments, one element for each of the %u %s of %s",
-                       o->of->method, mode_dispatch_name(o->dispatch), p->s->n, o->planned ? "pieces" : "ranks",
-                       o->group);
-    return s.close == ']' && !o->positional ? split_list(p, &s, err) : split_columns(p, &s, err);
+                       in->call->method, mode_dispatch_name(in->dispatch), p->s->n, in->planned ? "pieces" : "ranks",
+                       in->group);
+    return s.close == ']' && !in->positional ? split_list(p, &s, err) : split_columns(p, &s, err);
 }
 
 // Rows
@@ -245,7 +245,7 @@ static int add_piece(const struct splitting *p, uint32_t i, const struct scatter
     struct split *s = p->s;
     size_t first = s->n_parts, base = s->made->len;
     if (doc->own.len > SPLIT_MADE_MAX - base)
-        return split_too_many_heads(p->o->of->method, s->n, err);
+        return split_too_many_heads(p->in->call->method, s->n, err);
     if (!put(s->made, doc->own.data, doc->own.len))
         return no_room(p, err);
     for (size_t k = 0; k < doc->n_parts; k++) {
@@ -276,22 +276,22 @@ static int split_pieces(const struct splitting *p, const struct batch *b, struct
 
 static int split_rows(const struct splitting *p, struct err *err)
 {
-    const struct split_order *o = p->o;
+    const struct split_input *in = p->in;
     struct split *s = p->s;
     struct arena a = ARENA_INIT;
     struct batch b;
     int r = 0;
     if (body_list_is(p->parts->args, p->parts->args_len))
         r = err_set(err, ERR_INVALID, "a list of batches; dispatch mode %s takes one and splits it",
-                    mode_dispatch_name(o->dispatch));
+                    mode_dispatch_name(in->dispatch));
     if (r == 0)
         r = batch_read(p->parts->args, p->parts->args_len, &a, &b, err);
     if (r == 0)
         r = batch_check_parts(&b, s->n, err);
     if (r == 0)
-        r = batch_pieces(b.rows, s->n, o->pad, &s->each, &s->added, err);
+        r = batch_pieces(b.rows, s->n, in->pad, &s->each, &s->added, err);
     if (r < 0) {
-        err_wrap(err, "%s()", o->of->method);
+        err_wrap(err, "%s()", in->call->method);
     } else {
         s->rows = b.rows;
         r = split_pieces(p, &b, err);
@@ -302,13 +302,13 @@ static int split_rows(const struct splitting *p, struct err *err)
 
 // Parts of a reference
 
-// Piece i is so many of its parts.
+// Piece i gets `each` parts of the reference.
 static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint32_t i, uint32_t each, struct err *err)
 {
     struct split *s = p->s;
     struct buf text = BUF_INIT(16 * REF_ARGS_MAX);
     size_t base = s->made->len, first = s->n_parts;
-    int r = reference_write(p->o->of, ref, i * each, each, &text, err);
+    int r = reference_write(p->in->call, ref, i * each, each, &text, err);
     if (r == 0 && (!put(s->made, text.data, text.len) || !add_part(s, s->made, base, text.len)))
         r = no_room(p, err);
     buf_done(&text);
@@ -316,54 +316,54 @@ static int add_ref_parts(const struct splitting *p, const struct ref *ref, uint3
     return r;
 }
 
-// Parts lie on their ranks, and only those see rows.
-static int wrong_parts(const struct split_order *o, const struct ref *ref, struct err *err)
+// The parts are on their ranks, and only these ranks see rows.
+static int wrong_parts(const struct split_input *in, const struct ref *ref, struct err *err)
 {
     bool joined = ref->form == REF_JOINED;
     return err_set(
         err, ERR_INVALID,
         "%s(): the reference has %u part%s, the call has %u pieces, and Cadre does not split parts. Either produce it "
         "in %u pieces%s (with a split), %sor call object.get and pass the value, which the proxy splits",
-        o->of->method, ref->n, ref->n == 1 ? "" : "s", o->n, o->n, joined ? " or a multiple" : "",
+        in->call->method, ref->n, ref->n == 1 ? "" : "s", in->n, in->n, joined ? " or a multiple" : "",
         joined || ref->n == 1 ? "or pass it to a ONE_TO_ALL method, where every rank gets all of it, " : "");
 }
 
 static int split_ref(const struct splitting *p, struct err *err)
 {
-    const struct split_order *o = p->o;
+    const struct split_input *in = p->in;
     struct ref_found f;
     struct ref ref;
     struct arena a = ARENA_INIT;
     int r = 0;
-    if (o->pad)
+    if (in->pad)
         r = err_set(err, ERR_INVALID, "%s(): the parts of a reference are passed on unchanged and cannot be padded",
-                    o->of->method);
+                    in->call->method);
     if (r == 0 && ref_is(p->parts->args, p->parts->args_len, &f))
         r = ref_parse(f.text, f.text_len, &a, &ref, err);
     if (r == 0 && ref.n != p->s->n && (ref.form != REF_JOINED || ref.n % p->s->n))
-        r = wrong_parts(o, &ref, err);
+        r = wrong_parts(in, &ref, err);
     for (uint32_t i = 0; r == 0 && i < p->s->n; i++)
         r = add_ref_parts(p, &ref, i, ref.n / p->s->n, err);
     arena_done(&a);
     return r;
 }
 
-int split_make(const struct split_order *o, const struct call_body *body, const struct record_call *parts,
+int split_make(const struct split_input *in, const struct call_body *body, const struct record_call *parts,
                struct split *ret, struct err *err)
 {
-    *ret = (struct split){.n = o->n, .quota = o->quota};
-    struct splitting p = {.o = o, .parts = parts, .s = ret};
+    *ret = (struct split){.n = in->n, .quota = in->quota};
+    struct splitting p = {.in = in, .parts = parts, .s = ret};
     ret->pieces = xcalloc(ret->n, sizeof *ret->pieces);
-    ret->body = body_keep(body, o->quota);
-    ret->made = blob_new(0, o->quota);
+    ret->body = body_keep(body, in->quota);
+    ret->made = blob_new(0, in->quota);
     if (!ret->body || !ret->made)
         return no_room(&p, err);
-    size_t at = body->blob ? (size_t)(body->data - body->blob->data) : 0;
-    ret->head = (struct record_part){ret->body, at, body->len - parts->args_len};
-    p.args_at = at + ret->head.len;
-    if (o->ref)
+    ret->head = body_part(body, ret->body);
+    ret->head.len -= parts->args_len;
+    p.args_at = ret->head.offset + ret->head.len;
+    if (in->ref)
         return split_ref(&p, err);
-    return o->rows ? split_rows(&p, err) : split_elements(&p, err);
+    return in->rows ? split_rows(&p, err) : split_elements(&p, err);
 }
 
 void split_done(struct split *s)

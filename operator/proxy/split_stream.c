@@ -10,23 +10,23 @@
 #include <string.h>
 
 struct split_stream {
-    struct arena memory; // of the batch
+    struct arena memory; // of the batch and the lists of ranks
     struct batch batch;
-    size_t head, at;          // bytes of the document: its head; what comes next
-    size_t tensor;            // that it belongs to
-    uint32_t n;               // pieces
-    size_t each, added;       // rows of a piece; of padding in all
-    uint32_t *ranks;          // by the piece that they get ...
-    uint32_t *first;          // ... those of piece i from this one on, up to the first of i + 1
-    struct blob *heads;       // of the pieces, one behind the other
-    size_t *heads_at;         // likewise, one more than there are
-    struct record_part *last; // stretches of the last row of this tensor, where it is repeated
+    size_t head, at;          // bytes of the document: its head; what was sent so far
+    size_t tensor;            // the tensor at `at`
+    uint32_t n;               // number of pieces
+    size_t each, added;       // rows of a piece; rows of padding in all
+    uint32_t *ranks;          // in the order of their pieces
+    uint32_t *first;          // ranks[first[i]] to ranks[first[i + 1] - 1] get piece i
+    struct blob *heads;       // of all pieces, one behind the other
+    size_t *heads_at;         // offsets in `heads`; one more than there are pieces
+    struct record_part *last; // stretches of the last row of this tensor, if padding repeats it
     size_t n_last, size_last;
     struct quota *quota; // borrowed
     size_t charged;
 };
 
-// Who gets which piece
+// Ranks of the pieces
 
 static void sort_ranks(const struct dispatch *d, struct split_stream *s)
 {
@@ -43,9 +43,9 @@ static void sort_ranks(const struct dispatch *d, struct split_stream *s)
         s->ranks[next[d->chunk[i]]++] = i;
 }
 
-static int add_to_piece(struct call *c, size_t piece, const struct record_part *part, struct err *err)
+static int add_to_piece(const struct split_stream *s, struct call *c, size_t piece, const struct record_part *part,
+                        struct err *err)
 {
-    const struct split_stream *s = c->args.split;
     int r = 0;
     for (uint32_t i = s->first[piece]; i < s->first[piece + 1] && r == 0; i++)
         r = call_slot_send(&c->slots[s->ranks[i]], part, err);
@@ -85,16 +85,15 @@ static int make_heads(const char *method, struct split_stream *s, struct err *er
     return r;
 }
 
-struct record_part split_stream_head(const struct call *c, uint32_t rank)
+struct record_part split_stream_head(const struct split_stream *s, const struct call *c, uint32_t rank)
 {
-    const struct split_stream *s = c->args.split;
     const size_t *at = &s->heads_at[c->plan->d.chunk[rank]];
     return (struct record_part){s->heads, at[0], at[1] - at[0]};
 }
 
-size_t split_stream_head_len(const struct call *c)
+size_t split_stream_head_len(const struct split_stream *s)
 {
-    return c->args.split->head;
+    return s->head;
 }
 
 // Beginning
@@ -182,9 +181,9 @@ void split_stream_free(struct split_stream *s)
     free(s);
 }
 
-// The way of the rows to the ranks
+// Sending rows
 
-// Of the last row, which some pieces get again.
+// Keeps a part of the last row, which some pieces get again.
 static void keep_last(struct split_stream *s, const struct record_part *part)
 {
     if (s->n_last == s->size_last) {
@@ -195,23 +194,21 @@ static void keep_last(struct split_stream *s, const struct record_part *part)
     blob_ref(part->blob);
 }
 
-static int add_padding(struct call *c, struct err *err)
+static int add_padding(struct split_stream *s, struct call *c, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct dispatch_plan *d = c->plan;
     int r = 0;
     for (uint32_t i = 0; i < d->d.n_chunks && r == 0; i++)
         for (size_t again = batch_padding(d->rows, d->each, i); again > 0 && r == 0; again--)
             for (size_t k = 0; k < s->n_last && r == 0; k++)
-                r = add_to_piece(c, i, &s->last[k], err);
+                r = add_to_piece(s, c, i, &s->last[k], err);
     drop_last(s);
     return r;
 }
 
-// As much of the part as lies in one piece of one tensor; *part becomes the rest.
-static int take_stretch(struct call *c, struct record_part *part, struct err *err)
+// Sends as much of the part as belongs to one piece of one tensor. *part becomes the rest.
+static int take_stretch(struct split_stream *s, struct call *c, struct record_part *part, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct dispatch_plan *d = c->plan;
     const struct safetensors_tensor *t = &s->batch.doc.tensors[s->tensor];
     size_t row = t->len / d->rows, end = t->offset + t->len, piece = (s->at - t->offset) / (row * d->each);
@@ -219,20 +216,19 @@ static int take_stretch(struct call *c, struct record_part *part, struct err *er
     if (d->added && s->at < end - row)
         until = MIN(until, end - row);
     const struct record_part one = {part->blob, part->offset, MIN(part->len, until - s->at)};
-    int r = add_to_piece(c, piece, &one, err);
+    int r = add_to_piece(s, c, piece, &one, err);
     if (r == 0 && d->added && s->at >= end - row)
         keep_last(s, &one);
     part->offset += one.len;
     part->len -= one.len;
     s->at += one.len;
     if (r == 0 && s->at == end && d->added)
-        r = add_padding(c, err);
+        r = add_padding(s, c, err);
     return r;
 }
 
-int split_stream_take(struct call *c, const struct record_part *part, struct err *err)
+int split_stream_take(struct split_stream *s, struct call *c, const struct record_part *part, struct err *err)
 {
-    struct split_stream *s = c->args.split;
     const struct safetensors *doc = &s->batch.doc;
     struct record_part rest = *part;
     int r = 0;
@@ -244,17 +240,16 @@ int split_stream_take(struct call *c, const struct record_part *part, struct err
         if (s->at == t->offset + t->len)
             s->tensor++;
         else
-            r = take_stretch(c, &rest, err);
+            r = take_stretch(s, c, &rest, err);
     }
     return r;
 }
 
-int split_stream_end(const struct call *c, struct err *err)
+int split_stream_end(const struct split_stream *s, const char *method, struct err *err)
 {
-    const struct split_stream *s = c->args.split;
     return s->at == s->batch.doc.len
                ? 0
                : err_set(err, ERR_INVALID,
-                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", c->req.method,
-                         s->at, s->batch.doc.len);
+                         "%s(): safetensors: a document of %zu bytes, but its tensors end at byte %zu", method, s->at,
+                         s->batch.doc.len);
 }

@@ -51,7 +51,7 @@ void stats_world(struct stats *s, uint32_t world)
     free(TAKE_PTR(s->other.ranks));
 }
 
-// The name under which it is kept: of each call of a role, so no snprintf().
+// The key of the method. This runs for each call of a role, so it does not use snprintf().
 static const char *name_of(const char *role, const char *method, char out[STATS_NAME_SIZE])
 {
     if (!*role)
@@ -163,7 +163,7 @@ void stats_end(struct stats_call *c)
         return;
     int64_t us = (c->last_us ? c->last_us : now_us(c)) - c->begun_us;
     struct stats_rank *blamed = c->blamed >= 0 ? rank_of(c, (uint32_t)c->blamed) : NULL;
-    if (!m->name[0]) // the first of all others
+    if (!m->name[0]) // the first call that counts as STATS_OTHER
         name_method(c->stats, m, STATS_OTHER);
     m->in_flight--;
     m->results += !c->failed;

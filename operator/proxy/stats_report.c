@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RANKS_SHOWN = 64 }; // of a method, and so many more for their errors
+enum { RANKS_SHOWN = 64 }; // most ranks of a method by delay, and as many by errors
 
 static bool was_called(const struct stats_method *m)
 {
@@ -19,7 +19,7 @@ static bool was_called(const struct stats_method *m)
 
 // JSON
 
-// The farthest behind first, then those with most errors.
+// The ranks with the longest delays come first, then those with most errors.
 static int by_blame(const void *pa, const void *pb)
 {
     const struct stats_rank *a = *(const struct stats_rank *const *)pa, *b = *(const struct stats_rank *const *)pb;
@@ -81,10 +81,7 @@ void stats_report_group(const struct group *g, struct buf *out)
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_str(&w, "namespace", g->ns);
-    writer_str(&w, "name", g->name);
-    writer_str(&w, "uid", g->uid);
-    writer_str_set(&w, "replica", s->common->replica);
+    group_names_write(g, &w);
     const char *replicas = s->common->replicas ? s->common->replicas(s->common->ctx) : NULL;
     if (replicas)
         writer_raw(&w, "replicas", replicas, strlen(replicas));
@@ -108,10 +105,10 @@ void stats_report_group(const struct group *g, struct buf *out)
 
 // Metrics
 
-struct report {
+struct exposition {
     const struct router *router;
     struct buf *out;
-    struct stats_method rest; // of all that have no series
+    struct stats_method rest; // the sum of all methods without metrics of their own
 };
 
 typedef void (*put_fn)(struct buf *out, const char *labels, const struct stats_method *m);
@@ -134,19 +131,19 @@ static const struct stats_method *method_at(const struct stats *s, uint32_t i)
     return i < s->n ? s->methods[i] : &s->other;
 }
 
-static void sum_rest(struct report *r)
+static void sum_rest(struct exposition *e)
 {
     void *g;
-    for (size_t i = 0; map_next(&r->router->by_uid, &i, NULL, &g);) {
+    for (size_t i = 0; map_next(&e->router->by_uid, &i, NULL, &g);) {
         const struct stats *s = &((const struct group *)g)->stats;
         for (uint32_t k = 0; k <= s->n; k++)
             if (!method_at(s, k)->in_series)
-                add(&r->rest, method_at(s, k));
+                add(&e->rest, method_at(s, k));
     }
 }
 
-// Names of objects and methods have no character that would have to be escaped (head.h).
-static void put_group(struct report *r, const struct group *g, put_fn put)
+// Names of objects and methods contain no character that must be escaped (call_head.h).
+static void put_group(struct exposition *e, const struct group *g, put_fn put)
 {
     char labels[512];
     for (uint32_t k = 0; k <= g->stats.n; k++) {
@@ -154,18 +151,18 @@ static void put_group(struct report *r, const struct group *g, put_fn put)
         if (!m->in_series)
             continue;
         snprintf(labels, sizeof labels, "namespace=\"%s\",group=\"%s\",method=\"%s\"", g->ns, g->name, m->name);
-        put(r->out, labels, m);
+        put(e->out, labels, m);
     }
 }
 
-static void put_family(struct report *r, const char *name, const char *type, const char *help, put_fn put)
+static void put_family(struct exposition *e, const char *name, const char *type, const char *help, put_fn put)
 {
     void *g;
-    buf_printf(r->out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-    for (size_t i = 0; map_next(&r->router->by_uid, &i, NULL, &g);)
-        put_group(r, g, put);
-    if (was_called(&r->rest))
-        put(r->out, "namespace=\"\",group=\"\",method=\"" STATS_OTHER "\"", &r->rest);
+    buf_printf(e->out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+    for (size_t i = 0; map_next(&e->router->by_uid, &i, NULL, &g);)
+        put_group(e, g, put);
+    if (was_called(&e->rest))
+        put(e->out, "namespace=\"\",group=\"\",method=\"" STATS_OTHER "\"", &e->rest);
 }
 
 static void put_calls(struct buf *out, const char *labels, const struct stats_method *m)
@@ -213,12 +210,12 @@ static void put_durations(struct buf *out, const char *labels, const struct stat
 
 void stats_report_metrics(const struct router *router, struct buf *out)
 {
-    struct report r = {.router = router, .out = out};
-    sum_rest(&r);
-    put_family(&r, "cadre_call_bytes_total", "counter", "Bytes of arguments in and results out.", put_bytes);
-    put_family(&r, "cadre_call_duration_seconds", "histogram", "Time from a call to its answer.", put_durations);
-    put_family(&r, "cadre_call_last_rank_seconds_total", "counter",
+    struct exposition e = {.router = router, .out = out};
+    sum_rest(&e);
+    put_family(&e, "cadre_call_bytes_total", "counter", "Bytes of arguments in and results out.", put_bytes);
+    put_family(&e, "cadre_call_duration_seconds", "histogram", "Time from a call to its answer.", put_durations);
+    put_family(&e, "cadre_call_last_rank_seconds_total", "counter",
                "Time from the median rank's answer to the last answer of a call.", put_behind);
-    put_family(&r, "cadre_calls_in_flight", "gauge", "Calls without an answer yet.", put_in_flight);
-    put_family(&r, "cadre_calls_total", "counter", "Calls that were answered.", put_calls);
+    put_family(&e, "cadre_calls_in_flight", "gauge", "Calls without an answer yet.", put_in_flight);
+    put_family(&e, "cadre_calls_total", "counter", "Calls that were answered.", put_calls);
 }

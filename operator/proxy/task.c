@@ -5,22 +5,16 @@
 #include "common/wire/via.h"
 #include "operator/proxy/ranking.h"
 
-struct slots { // of a method
+struct slots { // slots of a method's lane that methods in `via` hold
     const struct member *member;
     const struct member_method *method;
     uint32_t n;
 };
 
-static const struct member_method *find_method(const struct member *m, const char *role, const char *method)
-{
-    const struct member_role *r = member_role(m, role);
-    return r ? member_method(r, method) : NULL;
-}
-
 static bool count_same(void *ctx, const char *role, const char *method)
 {
     struct slots *s = ctx;
-    const struct member_method *above = find_method(s->member, role, method);
+    const struct member_method *above = member_method_of(s->member, role, method);
     s->n += above && above->lane == s->method->lane;
     return false;
 }
@@ -33,18 +27,18 @@ uint32_t task_above(const struct group *g, const struct call_head *h)
     struct slots s = {.member = group_first(g)};
     if (!h->via || !s.member)
         return 0;
-    s.method = find_method(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
-                           arena_strndup(&a, h->method, h->method_len));
+    s.method = member_method_of(s.member, h->role ? arena_strndup(&a, h->role, h->role_len) : NULL,
+                                arena_strndup(&a, h->method, h->method_len));
     if (s.method && json_parse(h->via, h->via_len, NULL, &a, &via, &ignored) == 0)
         via_find(via, &(struct via_place){.ns = g->ns, .group = g->name, .rank = -1}, &a, count_same, &s);
     arena_done(&a);
     return s.n;
 }
 
-// The next ones in turn come first among equals.
+// Of equally busy ranks, the one after the last pick comes first.
 bool task_pick(const struct group *g, uint8_t lane, bool queued, uint32_t *ret_rank)
 {
-    if (!queued && !list_empty(&g->tasks[lane])) // none overtakes
+    if (!queued && !list_empty(&g->tasks[lane])) // no task overtakes another
         return false;
     const struct member *best = ranking_least(g->ranking, lane, g->last_any % g->world);
     *ret_rank = best ? best->rank : 0;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#define SLICE_MIN 64u // of work: less is not worth the turn
+#define SLICE_MIN 64u // of work: less is not worth a step
 
 uint32_t tenant_weight(const struct router *r, const char *ns)
 {
@@ -141,8 +141,8 @@ bool tenant_may_go_on(const struct router *r, const char *ns)
     return !t || tenant_has_turn(t);
 }
 
-// What a weight of 1 may do in the next turn, if all want as much as in the last one: those that used up their parts
-// share by weight what the others left.
+// Returns the work that a weight of 1 may do in the next turn, if all namespaces want as much as in the last one.
+// Namespaces that used up their parts share by weight the work that the others left.
 static uint32_t share_out(const struct router *r)
 {
     uint64_t all = 0, wanting = 0, others = 0;
@@ -177,7 +177,7 @@ bool tenants_next_turn(struct router *r)
     return owes;
 }
 
-// The router's deadlines are the first ones of all namespaces.
+// The router's deadlines contain the first deadline of each namespace.
 static void follow(struct tenant *t)
 {
     const struct deadline *first = deadlines_first(&t->deadlines);
@@ -208,7 +208,7 @@ void tenant_falls_behind(struct tenant *t)
 void tenants_due(struct router *r, int64_t now_ms)
 {
     for (struct deadline *first; (first = deadlines_first(&r->deadlines)) && first->at <= now_ms;) {
-        deadlines_del(&r->deadlines, first); // until its calls have got their errors
+        deadlines_del(&r->deadlines, first); // the namespace comes back after its calls have got their errors
         tenant_falls_behind(CONTAINER_OF(first, struct tenant, due));
     }
 }

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#define BYTES_MAX ((int64_t)1 << 48) // of a rank: the sum over 32,767 ranks fits into an int64_t
+#define BYTES_MAX ((int64_t)1 << 48) // of one rank: the sum over 32,767 ranks fits into an int64_t
 
 int transfer_progress_take(struct member *m, const struct record *rec, struct err *err)
 {

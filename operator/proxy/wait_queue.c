@@ -34,7 +34,7 @@ void wait_queue_leave(struct wait_queue *q, struct list *call)
 {
     bool first = q->calls.next == call;
     list_remove(call);
-    if (first && !list_empty(&q->calls)) // the next one may not have to wait
+    if (first && !list_empty(&q->calls)) // the next call may not have to wait
         tenant_look_again(q->session->tenant, q->group);
     if (!list_empty(&q->calls))
         return;

@@ -32,7 +32,7 @@ struct call_metrics {
     struct metrics *metrics;
     struct gateway *gateway;
     struct agents *agents;
-    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
+    struct metric *series[ARRAY_LEN(series)], *failed[CALL_FAILURE_KINDS]; // calls, by code
 };
 
 static void collect(void *ctx)
@@ -42,7 +42,7 @@ static void collect(void *ctx)
     gateway_counters(c->gateway, &now);
     for (size_t i = 0; i < ARRAY_LEN(series); i++)
         metric_set(c->series[i], (double)*(const uint64_t *)((const char *)&now + series[i].offset));
-    for (unsigned i = 0; i < FAILURE_KINDS; i++)
+    for (unsigned i = 0; i < CALL_FAILURE_KINDS; i++)
         metric_set(c->failed[i], (double)now.errors[i]);
 }
 
@@ -60,8 +60,8 @@ struct call_metrics *call_metrics_new(struct metrics *metrics, struct gateway *g
     for (size_t i = 0; i < ARRAY_LEN(series); i++)
         c->series[i] = (series[i].total ? metrics_counter : metrics_gauge)(metrics, series[i].name, series[i].help,
                                                                            series[i].labels);
-    for (unsigned i = 0; i < FAILURE_KINDS; i++) {
-        _cleanup_(free_p) char *labels = xasprintf("result=\"error\",code=\"%s\"", failure_kind_name(i));
+    for (unsigned i = 0; i < CALL_FAILURE_KINDS; i++) {
+        _cleanup_(free_p) char *labels = xasprintf("result=\"error\",code=\"%s\"", call_failure_kind_name(i));
         c->failed[i] = metrics_counter(metrics, CALLS, labels);
     }
     metrics_on_collect(metrics, collect, c);

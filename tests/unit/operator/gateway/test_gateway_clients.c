@@ -94,10 +94,10 @@ static void test_errors_are_counted_by_code(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 1 ") && gateway_peer_got(&p, "ERROR 2 ") &&
                           gateway_peer_got(&p, "ERROR 3 "));
     struct gateway_counters c = gateway_fixture_counters(&f);
-    for (unsigned i = 0; i < FAILURE_KINDS; i++) {
+    for (unsigned i = 0; i < CALL_FAILURE_KINDS; i++) {
         bool expected = false;
         for (size_t k = 0; k < ARRAY_LEN(codes); k++)
-            expected = expected || str_eq(failure_kind_name(i), codes[k]);
+            expected = expected || str_eq(call_failure_kind_name(i), codes[k]);
         assert_int_equal(c.errors[i], expected);
     }
     gateway_peer_hang_up(&p);

@@ -56,7 +56,7 @@ struct crowd *crowd_new(uint32_t world, const char *first, const char *second)
     if (second)
         grids[n++] = grid_of(second, &a);
     struct crowd *w = crowd_with(world, grids, n);
-    arena_done(&a); // they were copied
+    arena_done(&a); // the caller has copied them
     for (uint32_t i = 0; i < world; i++)
         crowd_dial(w, i, CROWD_HELLO "}");
     return w;
@@ -169,7 +169,8 @@ void crowd_says(struct crowd *w, uint32_t rank, uint32_t id, const struct body *
 struct body crowd_hears(struct crowd *w)
 {
     struct wire_record *r = wire_next(&w->c.wire);
-    while (r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO)) { // they come or not by how the call was cut
+    // How the call was cut decides whether these are sent.
+    while (r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO)) {
         free(r);
         r = wire_next(&w->c.wire);
     }
@@ -203,7 +204,7 @@ int64_t add_rank(uint32_t rank)
 
 static void reverse_order(struct crowd *w, add_fn add, bool tensor)
 {
-    for (uint32_t rank = w->world; rank-- > 0;) { // answers come in any order
+    for (uint32_t rank = w->world; rank-- > 0;) { // in another order than the ranks
         struct body args;
         int64_t values[ROWS_MAX];
         uint32_t id = crowd_takes(w, rank, &args);

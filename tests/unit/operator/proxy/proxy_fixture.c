@@ -40,7 +40,7 @@ void fixture_init(struct proxy_fixture *f, const struct router_config *limits)
     router_init(&f->router, &config);
 }
 
-// Everything that was charged must have been given back.
+// Everything that was charged must have been refunded.
 void fixture_done(struct proxy_fixture *f)
 {
     while (router_changed(&f->router))
@@ -114,7 +114,7 @@ static void wire_done(struct wire *w)
     record_writer_done(&w->out);
 }
 
-// Small bodies overtake long ones; their order is the one in which they begin.
+// Small bodies overtake long ones. The calls begin in the order of `seq`.
 static void keep_in_order(struct wire *w, struct wire_record *r)
 {
     struct list *at = &w->records;
@@ -144,7 +144,7 @@ void wire_pass(struct wire *w)
     free(message);
 }
 
-// As a worker would: what is marked waits for what began before.
+// Does what a worker does: an ORDERED call waits for the calls that began before it.
 struct wire_record *wire_next(struct wire *w)
 {
     wire_pass(w);
@@ -196,7 +196,7 @@ void worker_hang_up(struct proxy_fixture *f, struct worker *w)
 {
     if (!w->member)
         return;
-    wire_pass(&w->wire); // it has read what there was
+    wire_pass(&w->wire); // the worker has read everything
     router_leave(&f->router, w->member);
     w->member = NULL;
     wire_done(&w->wire);
@@ -209,7 +209,7 @@ int worker_answer(struct proxy_fixture *f, struct worker *w, uint32_t id, enum r
     return worker_answer_bytes(f, w, id, type, json, strlen(json), err);
 }
 
-// Long bodies come in blobs, as from a reader that had to collect them, with other bytes in front.
+// Long bodies come in blobs, behind other bytes, as from a reader that had to collect them.
 static void in_a_blob(struct record *r, struct quota *quota)
 {
     enum { LONG = 100, FRONT = 3 };
@@ -224,7 +224,7 @@ static void in_a_blob(struct record *r, struct quota *quota)
 
 typedef int (*take_fn)(void *ctx, const struct record *r, struct err *err);
 
-// As a connection would, with its reader in between.
+// Passes records on as a connection does, with its reader in between.
 static int deliver_pieces(take_fn take, void *ctx, const struct record *whole, const size_t *want, struct quota *quota,
                           struct err *err)
 {
@@ -420,7 +420,8 @@ static void describe_error(struct client *c, struct buf *out, const struct wire_
         assert_non_null(json_str(json_get(root, "node"), &a));
     }
     const struct json *ran = json_get(root, "ran");
-    assert_true(!ran || (ran->type == JSON_BOOL && ran->text[0] == 'f')); // where it may have run, nothing is said
+    // An error of a call that may have run says nothing.
+    assert_true(!ran || (ran->type == JSON_BOOL && ran->text[0] == 'f'));
     c->unsent = ran != NULL;
     if (json_i64(json_get(root, "exitCode"), &number))
         buf_printf(out, "exit=%d ", (int)number);
@@ -433,7 +434,7 @@ const char *client_hears(struct client *c)
     static char text[128 << 10];
     struct wire_record *r = wire_next(&c->wire);
     for (; r && (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO); r = wire_next(&c->wire))
-        free(r); // no answers
+        free(r); // these are no answers
     if (!r)
         return NULL;
     struct buf out = BUF_INIT(sizeof text - 1);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a rank says that it keeps; the number of the object is 16 and its rank.
+// The rank says that it keeps object 16 + rank.
 void keeps(struct world *w, uint32_t rank, uint32_t id, char kind)
 {
     char text[96];
@@ -25,7 +25,7 @@ void all_keep(struct world *w, const char *args, char kind)
         keeps(w, i, worker_takes(&w->workers[i], args), kind);
 }
 
-// The reference of the next answer.
+// The next answer is a reference.
 const char *reference(struct world *w, struct arena *a, struct ref *ret)
 {
     const char *got = client_hears(&w->c), *json = got ? strchr(got, '{') : NULL;
@@ -74,7 +74,7 @@ void gets_nothing(struct world *w, uint32_t rank)
     assert_null(wire_next(&w->workers[rank].wire));
 }
 
-// A batch for the group.
+// Sends a batch to the group.
 void sends_cut(struct world *w, uint32_t id, const char *head, const char *args)
 {
     sends(w, (struct call_text){.id = id,

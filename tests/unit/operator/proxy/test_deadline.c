@@ -19,7 +19,7 @@ static void the_first_is_the_earliest(void **state)
     deadlines_add(&d, &a, 20);
     deadlines_add(&d, &b, 10);
     assert_ptr_equal(deadlines_first(&d), &b);
-    deadlines_add(&d, &b, 30); // moved
+    deadlines_add(&d, &b, 30); // moves it
     assert_ptr_equal(deadlines_first(&d), &a);
     deadlines_del(&d, &a);
     deadlines_del(&d, &a);

@@ -20,7 +20,7 @@ static void an_id_is_found_until_it_is_deleted(void **state)
     idmap_add(&m, UINT32_MAX, &b);
     assert_ptr_equal(idmap_get(&m, 1), &a);
     assert_ptr_equal(idmap_get(&m, UINT32_MAX), &b);
-    assert_null(idmap_get(&m, 0)); // no id, and the mark of free slots
+    assert_null(idmap_get(&m, 0)); // 0 is no id, but marks free slots
     assert_ptr_equal(idmap_del(&m, 1), &a);
     assert_null(idmap_del(&m, 1));
     assert_null(idmap_get(&m, 1));
@@ -28,7 +28,7 @@ static void an_id_is_found_until_it_is_deleted(void **state)
     idmap_done(&m);
 }
 
-// Few ids, so that holes close over runs of neighbours, against a plain array.
+// Few ids, so that a deletion moves runs of neighbours. A plain array is the reference.
 static void it_agrees_with_an_array_under_random_changes(void **state)
 {
     (void)state;
@@ -54,7 +54,7 @@ static void it_agrees_with_an_array_under_random_changes(void **state)
     idmap_done(&m);
 }
 
-// As calls come and go: each is deleted when 1,000 later ones are there, but for some that stay.
+// Ids come and go as calls do: each is deleted when 1,000 later ones exist, except for some that stay.
 static void ids_that_are_counted_up_are_not_hashed(void **state)
 {
     (void)state;

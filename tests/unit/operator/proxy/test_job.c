@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments and results that take long to split or to join: a step of them in each turn of the loop, what happens
-// meanwhile, and that nothing else waits.
+// Arguments and results that take long to split or to join: each turn of the loop does one step of them. These tests
+// check what may happen meanwhile, and that nothing else waits.
 #include "operator/proxy/job.h"
 
 #include "common/base/buf.h"
@@ -23,15 +23,15 @@
 #include <string.h>
 
 #define EACH "{\"method\":\"each\"}"
-#define LENGTH ((size_t)800 << 10) // of arguments
-#define STEPS (LENGTH / JOB_STEP)  // at least
+#define LENGTH ((size_t)800 << 10) // bytes of arguments
+#define STEPS (LENGTH / JOB_STEP)  // least number of steps
 
 // Jobs by themselves
 
 struct counted {
     struct job job;
     size_t units;
-    unsigned *at, done; // when it was over
+    unsigned *at, done; // the turn in which the job was over
 };
 
 static void spend(struct job *j)
@@ -62,14 +62,14 @@ static void namespaces_take_turns_job_by_job(void **state)
         router_turn(r);
     assert_in_range(jobs[0].done, 2, 4);
     assert_true(jobs[3].done > jobs[0].done && jobs[3].done < jobs[1].done && jobs[1].done < jobs[2].done);
-    while (tenants_next_turn(r)) // what was done is paid for
+    while (tenants_next_turn(r)) // pay for the work that was done
         ;
     assert_false(tenants_next_turn(r));
     tenant_unref(busy);
     tenant_unref(other);
 }
 
-// A namespace has a long job and other clients, while busy ones and a quiet one have work, too.
+// A namespace has a long job and other clients. Busy namespaces and a quiet one have work, too.
 static void a_job_leaves_turns_to_its_namespace_and_to_others(void **state)
 {
     struct world *w = *state;
@@ -96,7 +96,7 @@ static void a_job_leaves_turns_to_its_namespace_and_to_others(void **state)
         while (!tenant_has_turn(t) && owed++ < LONG)
             (void)tenants_next_turn(r);
         assert_in_range(had, busy ? turn - 2 * OTHERS : turn,
-                        turn); // the first step was paid for at once, as if it were alone
+                        turn); // it was paid for at once, because no other namespace had work
         assert_in_range(owed, 0, 1);
         assert_in_range(worked, busy ? turn * TENANT_TURN / 10 * 8 : 0, busy ? (turn + 2) * TENANT_TURN : 0);
         while (!list_empty(&r->spenders))
@@ -109,7 +109,7 @@ static void a_job_leaves_turns_to_its_namespace_and_to_others(void **state)
 
 // Calls
 
-// A list of one element a rank, of strings of letters; *ret is to be freed.
+// Returns in *ret a list with one string of letters for each rank. The caller frees it.
 static void long_list(struct buf *ret)
 {
     *ret = BUF_INIT(2 << 20);
@@ -196,7 +196,7 @@ static void a_call_may_end_while_its_arguments_are_split(void **state)
     router_turn(&w->f.router);
     assert_int_equal(client_cancel(&w->c, 1), 0);
     hears(w, "1 ERROR CANCELED each() of ml/llama was canceled by its client before it was sent to a rank");
-    sends_long(w, 2, EACH); // before it was begun
+    sends_long(w, 2, EACH); // before the job was begun
     assert_int_equal(client_cancel(&w->c, 2), 0);
     hears(w, "2 ERROR CANCELED *");
     sends_long(w, 3, "{\"method\":\"each\",\"timeoutMs\":50}");
@@ -233,7 +233,7 @@ static void a_rank_may_be_lost_and_come_again_meanwhile(void **state)
     fixture_turns(&w->f);
     nobody_takes(w);
     worker_start(&w->f, &w->workers[2], 2, 1);
-    assert_true(fixture_turns(&w->f) < STEPS); // they are not split again
+    assert_true(fixture_turns(&w->f) < STEPS); // the arguments are not split again
     each_takes_its_own(w);
     hears(w, "1 RESULT [1,1,1,1]");
 }
@@ -267,7 +267,7 @@ static void long_calls_wait_for_their_group_first(void **state)
     hears(w, "1 RESULT [1,1,1,1]");
 }
 
-// A message of JSON-RPC holds its arguments somewhere in the middle.
+// In a JSON-RPC message, the arguments are somewhere in the middle.
 static void a_long_request_may_wait_for_its_group(void **state)
 {
     struct world *w = *state;
@@ -294,7 +294,7 @@ static void a_long_request_may_wait_for_its_group(void **state)
         worker_start(&w->f, &w->workers[i], i, 1);
     fixture_turns(&w->f);
     each_takes_its_own(w);
-    for (int i = 0; i < 100 && !jsonrpc_next(&j, &answer); i++) // it owes some
+    for (int i = 0; i < 100 && !jsonrpc_next(&j, &answer); i++) // the namespace owes work
         tenants_next_turn(&w->f.router);
     parts_read(&answer, got, sizeof got - 1);
     assert_string_equal(got, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":[1,1,1,1]}");
@@ -306,7 +306,7 @@ static void a_long_request_may_wait_for_its_group(void **state)
 
 // Batches
 
-// JSON of two columns, or a safetensors document of a tensor "a" and a column "text": `rows` rows of `width` letters.
+// Two columns as JSON, or a safetensors document with a tensor "a" and a column "text": `rows` rows of `width` letters.
 static struct body long_batch(struct crowd *w, size_t rows, size_t width, bool tensor, int64_t first)
 {
     struct buf text = BUF_INIT(4 << 20);
@@ -342,7 +342,7 @@ static void batches_go_and_come_in_steps(struct crowd *w, bool tensor)
         assert_int_not_equal(id, 0);
         assert_int_equal(values_of(got.data, got.len, values, &w->memory), ROWS / w->world);
         assert_int_equal(values[0], 100 + (int64_t)rank * ROWS / w->world);
-        crowd_says(w, rank, id, &got); // what it was given
+        crowd_says(w, rank, id, &got); // returns its arguments
     }
     got = crowd_hears(w);
     assert_int_equal(values_of(got.data, got.len, values, &w->memory), ROWS);
@@ -398,7 +398,7 @@ static void a_call_may_end_while_its_results_are_joined(void **state)
             crowd_sends(w, &(struct mode){RECORD_DP_COMPUTE_PROTO, 0, NULL, ",\"timeoutMs\":50"}, &args);
             struct body result = long_batch(w, 20, LENGTH / 20, tensor, 0);
             uint32_t id = crowd_takes(w, 0, &got);
-            fixture_cuts = how == 2; // the head comes by itself
+            fixture_cuts = how == 2; // the head is a piece of its own
             assert_int_equal(
                 worker_answer_bytes(&w->f, &w->workers[0], id, RECORD_RESULT, result.data, result.len, &err), 0);
             fixture_cuts = false;

@@ -234,7 +234,7 @@ static void a_result_cannot_break_its_envelope(void **state)
     }
 }
 
-// A list of so many bytes, which ends like this.
+// A list of this many bytes, with this end.
 static char *long_result(size_t len, const char *end)
 {
     char *text = xmalloc(len + 1);
@@ -258,7 +258,7 @@ static void a_long_result_is_looked_at_in_turns_of_its_namespace(void **state)
         for (; !jsonrpc_next(&d->j, &text); turns++) {
             assert_true(jsonrpc_busy(&d->j));
             assert_false(jsonrpc_idle(&d->j));
-            assert_false(tenant_has_turn(d->j.session->tenant)); // it has done all that it may
+            assert_false(tenant_has_turn(d->j.session->tenant)); // it has used up its turn
             (void)tenants_next_turn(&d->f.router);
         }
         assert_in_range(turns, LEN / SLICE, LEN / SLICE + 2);
@@ -296,11 +296,12 @@ static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void *
     assert_int_equal(member_record(&d->f.router, d->workers[1].member, &rec, &err), 0);
     blob_unref(rec.blob);
     for (; !jsonrpc_next(&d->j, &text); turns++) {
-        assert_in_range(quota_used(d->j.session->quota), turns * SLICE, (turns + 1) * SLICE); // no more than that
+        // The namespace pays for no more than that.
+        assert_in_range(quota_used(d->j.session->quota), turns * SLICE, (turns + 1) * SLICE);
         (void)tenants_next_turn(&d->f.router);
     }
     assert_in_range(turns, LEN / SLICE, LEN / SLICE + 2);
-    memset(result, 'x', LEN); // by its worker, too late
+    memset(result, 'x', LEN); // the worker changes it, too late
     _cleanup_(free_p) char *got = xmalloc(text.len + 1);
     got[parts_read(&text, got, text.len)] = '\0';
     assert_null(strchr(strstr(got, "\"result\":[") + 1, 'x'));
@@ -309,7 +310,7 @@ static void a_result_in_shared_memory_is_copied_in_turns_of_its_namespace(void *
     area_unref(&area);
 }
 
-// A message as the server hands it over: behind bytes that are free.
+// Passes the message on as the server does: behind bytes that are free.
 static struct blob *long_message(const char *before, size_t spaces, const char *behind)
 {
     size_t room = JSONRPC_HEAD_MAX, n = strlen(before), m = strlen(behind);
@@ -421,7 +422,7 @@ static void a_notification_runs_and_gets_no_answer(void **state)
     asks(d, "{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"params\":{\"group\":\"llama\",\"method\":\"add\"}}");
     for (uint32_t i = 0; i < 2; i++) {
         struct wire_record *r = wire_next(&d->workers[i].wire);
-        assert_int_equal(r->h.flags, RECORD_QUIET); // nor do the ranks send results
+        assert_int_equal(r->h.flags, RECORD_QUIET); // the ranks do not send results either
         worker_says(&d->f, &d->workers[i], r->h.call, "");
         free(r);
     }
@@ -447,7 +448,7 @@ static void what_is_in_flight_ends_with_the_client(void **state)
     struct world *d = *state;
     asks(d, CALL("1", ",\"method\":\"add\""));
     asks(d, CALL("2", ",\"method\":\"add\""));
-    asks(d, "{}"); // an answer that nobody takes
+    asks(d, "{}"); // nobody takes the answer
     assert_int_equal(d->f.router.n_calls, 2);
 }
 

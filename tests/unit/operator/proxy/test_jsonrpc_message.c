@@ -44,7 +44,7 @@ static struct jsonrpc_message begin(const char *text, size_t len)
     return m;
 }
 
-// In as many turns as it takes.
+// Reads it in as many turns as it needs.
 static int read_all(struct jsonrpc_message *m, struct err *err)
 {
     int r;
@@ -68,7 +68,7 @@ static void same(const struct json *got, const struct json *want, int depth)
     assert_ptr_equal(got, want);
 }
 
-// The whole text parsed at once is what says how it must be.
+// The tree of the whole text, parsed at once, is the reference.
 static void check(const char *text, size_t len)
 {
     struct jsonrpc_message m = begin(text, len), whole = {.text = text, .len = len};

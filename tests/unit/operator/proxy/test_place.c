@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker asks where another rank of its group is.
+// A worker asks for the address of another rank of its group.
 #include "common/wire/peer_key.h"
 #include "operator/proxy/place_answer.h"
 #include "tests/unit/operator/proxy/proxy_world.h"

@@ -32,13 +32,13 @@ static void joins(struct group *g, uint32_t rank, struct rand *r)
     assert_int_equal(member_new(&(struct member_identity){.group_uid = "uid", .attempt = 1, .rank = rank}, hello,
                                 strlen(hello), &m, &err),
                      0);
-    m->n_lanes = 1 + rand_below(r, LANES); // of one class or another
+    m->n_lanes = 1 + rand_below(r, LANES); // classes with different lanes
     for (size_t i = 0; i < m->n_lanes; i++)
         m->lanes[i].limit = 1 + (uint32_t)rand_below(r, 3);
     group_join(g, m);
 }
 
-// Members that have left, whose calls end later.
+// Members that have left. Their calls end later.
 static struct {
     struct member *at[GONE_MAX];
     size_t n;
@@ -72,7 +72,7 @@ static void answers(struct group *g, struct member *m, uint8_t lane)
     ranking_changed(g->ranking, m);
 }
 
-// A call of one that has left ends.
+// A call of a member that has left ends.
 static void ends(struct group *g, struct rand *r)
 {
     if (!gone.n)
@@ -93,7 +93,7 @@ static void all_end(struct group *g, struct rand *r)
         ends(g, r);
 }
 
-// All ranks, one after the other.
+// Looks at all ranks, one after the other.
 static const struct member *slow_least(const struct group *g, uint8_t lane, uint32_t from)
 {
     const struct member *best = NULL;
@@ -132,9 +132,9 @@ static void the_least_busy_is_the_one_that_a_look_at_all_ranks_finds(void **stat
     for (size_t k = 0; k < ARRAY_LEN(worlds); k++) {
         struct group *g = crowd(worlds[k]);
         for (int i = 0; i < 20000; i++) {
-            step(g, &r, i % 1000 < 200 ? 50 : 1); // many come and go, then few
+            step(g, &r, i % 1000 < 200 ? 50 : 1); // first many members come and go, then few
             if (rand_below(&r, 2))
-                continue; // several changes between two questions
+                continue; // several changes before the next question
             uint8_t lane = rand_below(&r, 8) ? (uint8_t)rand_below(&r, LANES) : (uint8_t)MEMBER_LANE_NONE;
             uint32_t from = (uint32_t)rand_below(&r, g->world);
             assert_ptr_equal(ranking_least(g->ranking, lane, from), slow_least(g, lane, from));

@@ -52,7 +52,7 @@ static void a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_h
     }
     for (uint32_t i = 0; i < WORLD; i++) {
         hears_nothing(w);
-        worker_says(&w->f, &w->workers[i], ids[i], i ? "" : "[2]"); // one that sends it all the same
+        worker_says(&w->f, &w->workers[i], ids[i], i ? "" : "[2]"); // rank 0 sends a result all the same
     }
     hears(w, "1 RESULT null");
     sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD, .flags = RECORD_QUIET});
@@ -60,7 +60,7 @@ static void a_call_whose_result_nobody_wants_tells_all_ranks_and_ends_when_all_h
     hears(w, "1 RESULT null");
 }
 
-// The right is the session's, not what the client says of itself; and older workers do not know of it.
+// The session has the right, whatever the client says. Older workers do not know the right.
 static void only_a_worker_that_asks_hears_who_may_send_code(void **state)
 {
     static const char *const asks[] = {"\"code\":true", "\"code\":1", "\"code\":false", "\"pid\":1"};
@@ -116,7 +116,7 @@ static void a_list_of_one_a_rank_is_split(void **state)
     static const struct {
         const char *args, *want[WORLD];
     } cases[] = {
-        {"[1,1,2,\"x,]\"]", {"[1]", "[1]", "[2]", "[\"x,]\"]"}}, // a single argument by position
+        {"[1,1,2,\"x,]\"]", {"[1]", "[1]", "[2]", "[\"x,]\"]"}}, // each element is a single argument by position
         {"[{\"x\":1},[2,3], {} ,[[4]]]", {"{\"x\":1}", "[2,3]", "{}", "[[4]]"}},
         {"{\"x\":[1,2,3,4],\"y\":[5,6,[7],8]}",
          {"{\"x\":1,\"y\":5}", "{\"x\":2,\"y\":6}", "{\"x\":3,\"y\":[7]}", "{\"x\":4,\"y\":8}"}},
@@ -157,7 +157,7 @@ static void a_list_of_another_length_is_refused_and_reaches_no_rank(void **state
     }
 }
 
-// With verl's name for it: an argument a rank, and a list of results. Nothing else is taken.
+// The mode with verl's name: one argument for each rank, and a list of results. No other form is taken.
 static void dp_compute_is_strictly_one_element_a_rank(void **state)
 {
     struct world *w = *state;
@@ -188,7 +188,7 @@ static void dp_compute_is_strictly_one_element_a_rank(void **state)
 static void rank_zero_gives_one_result_and_takes_the_arguments_whole(void **state)
 {
     struct world *w = *state;
-    sends_group(w, 1, "{\"method\":\"first\"}", "{\"x\":1,\"y\":2}"); // declared
+    sends_group(w, 1, "{\"method\":\"first\"}", "{\"x\":1,\"y\":2}"); // as the method was registered
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], "{\"x\":1,\"y\":2}"), "5");
     hears(w, "1 RESULT 5");
     sends(w,
@@ -218,7 +218,7 @@ static void the_caller_may_override_the_declared_modes(void **state)
     for (uint32_t i = 0; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], want[i]), "0");
     hears(w, "1 RESULT [0,0,0,0]");
-    // With both given, the declaration is not looked at: the worker knows its methods.
+    // If the client gives both modes, the declaration is not needed: the worker knows its methods.
     sends(w, (struct call_text){.id = 2,
                                 .rank = RECORD_GROUP,
                                 .dispatch = RECORD_ONE_TO_ALL,
@@ -229,7 +229,7 @@ static void the_caller_may_override_the_declared_modes(void **state)
     hears(w, "2 RESULT [1,1,1,1]");
 }
 
-// Each goes to the rank that has the fewest, and equals take turns.
+// Each call goes to the rank with the fewest calls. Equally busy ranks take turns.
 static void any_rank_is_the_least_busy_one(void **state)
 {
     struct world *w = *state;
@@ -251,7 +251,7 @@ static void any_rank_is_the_least_busy_one(void **state)
     hears(w, "60 RESULT 8");
 }
 
-// It needs one that is connected, not all of them.
+// A call of any rank needs one that is connected, not all of them.
 static void any_rank_needs_no_other(void **state)
 {
     struct world *w = *state;
@@ -338,7 +338,7 @@ static void the_first_error_answers_and_the_rest_is_dropped(void **state)
                      0);
     hears(w, "1 ERROR rank=2 FAILED rank 2: out of \"memory\"");
     assert_int_equal(worker_answer(&w->f, &w->workers[1], ids[1], RECORD_ERROR, "nonsense", &err), 0);
-    assert_int_equal(w->f.router.n_calls, 1); // until every rank has answered
+    assert_int_equal(w->f.router.n_calls, 1); // the call stays until every rank has answered
     worker_says(&w->f, &w->workers[3], ids[3], "1");
     hears_nothing(w);
     assert_int_equal(w->f.router.n_calls, 0);
@@ -380,7 +380,7 @@ static void a_deadline_answers_and_tells_the_ranks_that_are_late(void **state)
     assert_null(wire_next(&w->workers[0].wire));
     for (uint32_t i = 1; i < WORLD; i++) {
         cancels_at(w, i, ids[i]);
-        worker_says(&w->f, &w->workers[i], ids[i], "1"); // late, dropped
+        worker_says(&w->f, &w->workers[i], ids[i], "1"); // it is late, and is dropped
     }
     hears_nothing(w);
     assert_int_equal(router_wait_ms(&w->f.router), -1);
@@ -394,7 +394,7 @@ static void a_canceled_call_is_answered_once(void **state)
     assert_int_equal(client_cancel(&w->c, 1), 0);
     hears(w, "1 ERROR CANCELED*");
     cancels_at(w, 3, id);
-    assert_int_equal(client_cancel(&w->c, 1), 0); // its answer was under way: nothing happens
+    assert_int_equal(client_cancel(&w->c, 1), 0); // its answer was on the way, so nothing happens
     worker_says(&w->f, &w->workers[3], id, "1");
     hears_nothing(w);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that wait for the archive of their code: in the bootstrap group, where programs bring it.
+// Ranks that wait for the archive of their code are in the bootstrap group, and programs bring the archive there.
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"
@@ -101,7 +101,7 @@ static void restarts_and_deletions_empty_the_bootstrap_group(void **state)
     assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
     worker_hang_up(&w->f, &w->workers[1]);
     wait_at(w, 1, 2);
-    fixture_group(&w->f, 2, 2, NULL); // other ranks
+    fixture_group(&w->f, 2, 2, NULL); // another number of ranks
     assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
     worker_hang_up(&w->f, &w->workers[1]);
     wait_at(w, 1, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group.kill: a rank's process ends on the wish of a client, by its agent, and its end is the answer.
+// group.kill: a client has the agent end the process of a rank. The end of the process is the answer.
 #include "operator/proxy/kill.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -16,7 +16,7 @@ static void kills(struct world *w, uint32_t id, uint32_t rank)
     sends(w, (struct call_text){.id = id, .rank = rank, .head = KILL});
 }
 
-// The agent gets an order, which is returned, for a process of that attempt.
+// Returns the kill that the agent gets, for a process of that attempt.
 static struct kill *ordered(struct world *w, uint32_t attempt, uint32_t rank)
 {
     struct kill *k = kill_next(&w->f.router);
@@ -41,12 +41,12 @@ static void the_end_of_the_process_is_the_answer(void **state)
     kills(w, 2, 2);
     ordered(w, 1, 2);
     nothing_ordered(w);
-    assert_null(wire_next(&w->workers[2].wire)); // it may hang: it is not asked
-    worker_hang_up(&w->f, &w->workers[2]);       // which may have other reasons
+    assert_null(wire_next(&w->workers[2].wire)); // the process may hang, so it is not asked
+    worker_hang_up(&w->f, &w->workers[2]);       // the connection may have ended for another reason
     hears_nothing(w);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 1, NULL);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
-    hears(w, "1 ERROR rank=2 exit=137 UNAVAILABLE *"); // what it had not answered fails
+    hears(w, "1 ERROR rank=2 exit=137 UNAVAILABLE *"); // calls that the rank has not answered fail
     hears(w, "2 RESULT null");
     worker_start(&w->f, &w->workers[2], 2, 2);
     sends(w, (struct call_text){.id = 3, .rank = 2, .head = ADD});
@@ -54,7 +54,7 @@ static void the_end_of_the_process_is_the_answer(void **state)
     hears(w, "3 RESULT 7");
 }
 
-// Such a one answers no pings, and its connection was given up: what hangs is what one wants to kill.
+// A process that hangs answers no pings, so its connection was closed. A client wants to kill exactly such a process.
 static void a_process_that_is_not_connected_can_be_killed(void **state)
 {
     struct world *w = *state;
@@ -64,7 +64,7 @@ static void a_process_that_is_not_connected_can_be_killed(void **state)
     worker_hang_up(&w->f, &w->workers[3]);
     kills(w, 1, 3);
     ordered(w, 0, 3);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1, NULL); // said again, of the one before
+    router_worker_exited(&w->f.router, FIXTURE_UID, 1, 3, 1, NULL); // the end of the process before, reported again
     hears_nothing(w);
     router_worker_exited(&w->f.router, FIXTURE_UID, 2, 3, 137, NULL);
     hears(w, "1 RESULT null");
@@ -78,11 +78,11 @@ static void it_waits_for_nobody(void **state)
         sends(w, (struct call_text){.id = id, .rank = 2, .head = ADD});
     sends(w, (struct call_text){.id = 99, .rank = 2, .head = ADD});
     hears(w, "99 ERROR THROTTLED *");
-    w->workers[2].member->peer.out->queue.max_bytes = 0; // however much it has not read
+    w->workers[2].member->peer.out->queue.max_bytes = 0; // the queue is full
     kills(w, 4, 2);
     ordered(w, 1, 2);
     worker_hang_up(&w->f, &w->workers[3]);
-    sends_group(w, 1, ADD, "[1]"); // waits for rank 3
+    sends_group(w, 1, ADD, "[1]"); // this call waits for rank 3
     kills(w, 2, 1);
     ordered(w, 1, 1);
 }
@@ -97,11 +97,12 @@ static void a_newer_process_means_that_it_is_gone(void **state)
     hears(w, "1 RESULT null");
     kills(w, 2, 1);
     ordered(w, 1, 1);
-    fixture_group(&w->f, WORLD, 3, NULL); // its pod was deleted: nobody is left to report an end
+    fixture_group(&w->f, WORLD, 3, NULL); // the pod was deleted, so no agent will report an end
     hears(w, "2 RESULT null");
 }
 
-// Which attempt hangs there is not known: nothing but its end is an answer, or that all of its time are over.
+// Nobody knows the attempt of the process that hangs. The answer comes when a process ends, or when all attempts of
+// that time are over.
 static void a_process_that_never_connected_is_waited_for(void **state)
 {
     struct world *w = *state;
@@ -113,9 +114,9 @@ static void a_process_that_never_connected_is_waited_for(void **state)
     }
     fixture_group(&w->f, WORLD, 3, NULL);
     hears_nothing(w);
-    worker_start(&w->f, &w->workers[2], 2, 3); // that is the one which is about to be killed
+    worker_start(&w->f, &w->workers[2], 2, 3); // this is the process that is about to be killed
     hears_nothing(w);
-    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 1, 137, NULL); // older, and not yet gone
+    router_worker_exited(&w->f.router, FIXTURE_UID, 2, 1, 137, NULL); // an older process, which was not gone yet
     hears(w, "1 RESULT null");
     router_worker_exited(&w->f.router, FIXTURE_UID, 3, 2, 137, NULL);
     hears(w, "2 RESULT null");
@@ -129,7 +130,7 @@ static void what_the_agent_refuses_fails(void **state)
     struct err err = ERR_INIT;
     kills(w, 1, 0);
     err_set(&err, ERR_UNAVAILABLE, "the agent is not connected");
-    kill_refuse(ordered(w, 1, 0), &err); // there is none
+    kill_refuse(ordered(w, 1, 0), &err); // there is no agent
     hears(w, "1 ERROR UNAVAILABLE the agent is not connected");
     kills(w, 2, 1);
     ordered(w, 1, 1);
@@ -140,7 +141,7 @@ static void what_the_agent_refuses_fails(void **state)
     hears(w, "2 ERROR UNAVAILABLE rank 1 of ml/llama was not killed: no process of rank 1 runs here");
 }
 
-// Suspended, deleted, failed: its ranks are asked to end, and may hang.
+// The group is suspended, deleted or failed: its ranks are asked to end, and may hang.
 static void a_rank_of_a_group_that_takes_no_calls_is_killed_while_it_is_there(void **state)
 {
     struct world *w = *state;
@@ -170,7 +171,7 @@ static void it_is_not_waited_for_without_end(void **state)
     hears_about(w, "2 ERROR CANCELED", "the process may still end");
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 1, 137, NULL);
     hears_nothing(w);
-    kills(w, 3, 2); // and who goes away is not waited for by anybody
+    kills(w, 3, 2); // the client disconnects, and nobody waits for the end
 }
 
 static void what_it_cannot_do_is_said(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What deaths, restarts, deletions and limits do to calls (docs/calls.md).
+// What happens to calls when processes die, groups restart or are deleted, and limits are reached (docs/calls.md).
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"
@@ -19,13 +19,13 @@ static void a_dead_workers_calls_fail_with_its_exit_code(void **state)
     struct world *w = *state;
     const char *want = "1 ERROR rank=2 exit=137 UNAVAILABLE rank 2 of ml/llama (pod llama-2-0 on node n2) exited with "
                        "code 137 while add() was pending; it may have run";
-    sends_group(w, 1, ADD, "{}"); // the connection ends first
+    sends_group(w, 1, ADD, "{}"); // the connection ends before the agent reports
     worker_hang_up(&w->f, &w->workers[2]);
     hears_nothing(w);
     router_worker_exited(&w->f.router, FIXTURE_UID, 1, 2, 137, NULL);
     hears(w, want);
     worker_start(&w->f, &w->workers[2], 2, 2);
-    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD}); // the agent is first
+    sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD}); // the agent reports before the connection ends
     worker_takes(&w->workers[2], "");
     router_worker_exited(&w->f.router, FIXTURE_UID, 2, 2, 137, NULL);
     hears(w, want);
@@ -33,14 +33,14 @@ static void a_dead_workers_calls_fail_with_its_exit_code(void **state)
     worker_hang_up(&w->f, &w->workers[2]);
 }
 
-// Nothing of it has gone out: so it may be sent again, whatever it does.
+// No byte of the call has gone out, so the client may send it again, whatever the method does.
 static void what_a_dead_rank_was_not_sent_has_not_run(void **state)
 {
     struct world *w = *state;
     struct worker *dead = &w->workers[2];
     sends(w, (struct call_text){.id = 1, .rank = 2, .head = ADD});
     worker_takes(dead, "");
-    sends(w, (struct call_text){.id = 2, .rank = 2, .head = ADD}); // stays in the queue, as a slow reader's
+    sends(w, (struct call_text){.id = 2, .rank = 2, .head = ADD}); // stays in the queue, as if the rank read slowly
     sends_group(w, 3, ADD, "[1]");
     router_leave(&w->f.router, dead->member);
     dead->member = NULL;
@@ -82,7 +82,8 @@ static void a_process_that_dials_again_takes_its_place_and_old_calls_fail(void *
     hears(w, "1 ERROR rank=1 UNAVAILABLE *");
     assert_int_equal(w->workers[1].member->peer.close_code, ERR_CONFLICT);
     struct err err = ERR_INIT;
-    assert_int_equal(worker_answer(&w->f, &w->workers[1], 1, RECORD_RESULT, "0", &err), 0); // no longer listened to
+    // The router does not listen to the old connection any more.
+    assert_int_equal(worker_answer(&w->f, &w->workers[1], 1, RECORD_RESULT, "0", &err), 0);
     sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD});
     worker_hang_up(&w->f, &w->workers[1]);
     worker_says(&w->f, &again, worker_takes(&again, ""), "3");
@@ -101,10 +102,10 @@ static void a_process_of_an_older_attempt_is_refused(void **state)
     assert_int_equal(worker_dial(&w->f, &old, 1, 2, &err), ERR_CONFLICT);
     assert_string_equal(err.msg, "rank 1 of ml/llama: attempt 2 is over, the group is at attempt 3");
     worker_hang_up(&w->f, &w->workers[1]);
-    worker_start(&w->f, &w->workers[1], 1, 4); // newer than the watch has told of
+    worker_start(&w->f, &w->workers[1], 1, 4); // the watch has not reported this attempt yet
     assert_int_equal(worker_dial(&w->f, &old, 1, 3, &err), ERR_CONFLICT);
     router_worker_exited(&w->f.router, FIXTURE_UID, 4, 1, 0, NULL);
-    assert_int_equal(worker_dial(&w->f, &old, 1, 4, &err), ERR_CONFLICT); // that process is dead
+    assert_int_equal(worker_dial(&w->f, &old, 1, 4, &err), ERR_CONFLICT); // that process has ended
     assert_int_equal(worker_dial(&w->f, &old, WORLD, 4, &err), ERR_INVALID);
     struct member *m;
     assert_int_equal(router_join(&w->f.router, &(struct member_identity){.group_uid = "uid-2", .attempt = 1}, "{}", 2,
@@ -143,7 +144,7 @@ static void a_call_before_ready_waits_for_all_of_its_ranks(void **state)
 {
     struct world *w = *state;
     sends_group(w, 1, ADD, "[1]");
-    sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD, .args = "[2]"}); // behind it
+    sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD, .args = "[2]"}); // behind the first call
     for (uint32_t i = 0; i < WORLD; i++) {
         if (i)
             assert_int_equal(worker_takes(&w->workers[0], ""), 0);
@@ -306,7 +307,7 @@ static void a_deleted_group_answers_all_it_has(void **state)
     struct world *w = *state;
     sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
     worker_hang_up(&w->f, &w->workers[3]);
-    sends_group(w, 2, ADD, "[]"); // waits
+    sends_group(w, 2, ADD, "[]"); // this call waits
     router_group_gone(&w->f.router, FIXTURE_UID);
     router_group_gone(&w->f.router, FIXTURE_UID);
     router_turn(&w->f.router);
@@ -321,7 +322,7 @@ static void a_new_object_of_the_same_name_is_another_group(void **state)
 {
     struct world *w = *state;
     struct group_facts facts = {.uid = "uid-2", .ns = "ml", .name = "llama", .world = 1, .attempt = 1, .oldest = 1};
-    router_group_set(&w->f.router, &facts); // before the end of the old one is seen
+    router_group_set(&w->f.router, &facts); // before the deletion of the old object is seen
     router_group_gone(&w->f.router, FIXTURE_UID);
     sends_group(w, 1, "{\"method\":\"group.info\"}", NULL);
     hears_about(w, "1 RESULT", "\"uid\":\"uid-2\"");
@@ -391,7 +392,7 @@ static void calls_are_bounded_in_number(void **state)
     hears_nothing(w);
 }
 
-// What a rank still has counts, though its caller has gone.
+// A call that a rank still has counts, even though its client has gone.
 static void a_rank_takes_only_so_many_calls(void **state)
 {
     struct world *w = *state;
@@ -410,7 +411,7 @@ static void a_rank_takes_only_so_many_calls(void **state)
 static void a_slow_client_is_not_read_and_then_closed(void **state)
 {
     struct world *w = *state;
-    if (fixture_cuts) // then the call fails, because the rest of its result can be left out
+    if (fixture_cuts) // then the call fails, because the rest of the result can be dropped
         return;
     char *mib = xcalloc(1, 1 << 20);
     memset(mib, '1', (1 << 20) - 1);
@@ -420,7 +421,7 @@ static void a_slow_client_is_not_read_and_then_closed(void **state)
         sends(w, (struct call_text){.id = 1, .rank = 0, .head = ADD});
         worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], ""), mib);
     }
-    assert_int_equal(s->peer.close_code, ERR_LIMIT); // more than its queue takes
+    assert_int_equal(s->peer.close_code, ERR_LIMIT); // the answer is longer than the queue takes
     assert_true(str_starts(s->peer.close_reason, "the client reads its answers too slowly"));
     free(mib);
 }
@@ -443,7 +444,7 @@ static void a_client_is_read_again_when_memory_is_free(void **state)
     for (uint32_t i = 0; i < WORLD; i++) {
         for (uint32_t id = 1; id <= 5; id++)
             assert_int_not_equal(worker_takes(&w->workers[i], args), 0);
-        assert_false(s->peer.read); // one copy for all ranks, until the last has sent it
+        assert_false(s->peer.read); // all ranks share one copy, until it was sent to the last of them
     }
     router_turn(&w->f.router);
     assert_true(s->peer.read);

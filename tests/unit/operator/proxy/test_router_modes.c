@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call with each mode comes to: verl's own examples and random meshes, with arguments as JSON and as safetensors
-// documents. Workers are functions of their rank; the slow way to say what they do together is the reference.
+// The results of calls with each mode: verl's own examples and random meshes, with arguments as JSON and as safetensors
+// documents. Workers are functions of their rank. A slow computation of their results is the reference.
 #include "common/base/rand.h"
 #include "common/base/str.h"
 #include "common/wire/body_list.h"
@@ -16,7 +16,8 @@
 
 // verl's examples
 
-// Row S2-10: zeros(10) on two ranks that add theirs; then the other role takes 10 off the same data.
+// Row S2-10: zeros(10) on two ranks. Each adds its number. Then the other role subtracts 10 from the same
+// data.
 static int64_t minus_ten(uint32_t rank)
 {
     (void)rank;
@@ -34,7 +35,7 @@ static void actor_and_critic(void **state)
     crowd_free(w);
 }
 
-// Row S1-10: lists of two that four ranks share, registered with the method, and the same said by the caller.
+// Row S1-10: four ranks share lists of two. The rule is registered with the method, or is in the call.
 static void two_to_all(void **state)
 {
     (void)state;
@@ -56,7 +57,7 @@ static void two_to_all(void **state)
     crowd_free(w);
 }
 
-// Its tests of meshes that workers declare: what each rank adds depends on its coordinates.
+// verl's tests of meshes that workers declare: what a rank adds depends on its coordinates.
 static int64_t infer_adds(uint32_t rank)
 {
     uint32_t dp = rank / 4, tp = rank % 4;
@@ -83,11 +84,12 @@ static void meshes_of_verl(void **state)
          train_adds, LIST(3, 4), LIST(11, 16));
     adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
          LIST(11, 16));
-    adds(w, (struct mode){.method = "train"}, train_adds, LIST(3, 4), LIST(11, 16)); // as it was registered
+    adds(w, (struct mode){.method = "train"}, train_adds, LIST(3, 4), LIST(11, 16)); // as the method was registered
     crowd_free(w);
 }
 
-// Of a spec that is refused, or that the next attempt is made from: who runs was made from the one before.
+// The new meshes are in a spec that is refused, or that the next attempt will use. The present ranks run with the
+// meshes from before.
 static void meshes_to_come_change_nothing_yet(void **state)
 {
     (void)state;
@@ -112,7 +114,7 @@ static void meshes_to_come_change_nothing_yet(void **state)
     arena_done(&a);
 }
 
-// The same where the group's object has no mesh, and its workers publish them.
+// The same if the workers publish the meshes, and the group's object has none.
 static void meshes_that_workers_publish(void **state)
 {
     (void)state;
@@ -127,7 +129,7 @@ static void meshes_that_workers_publish(void **state)
         crowd_dial(w, i, published);
     adds(w, (struct mode){RECORD_3D_PROTO, .more = ",\"split\":{\"mesh\":\"train\"}"}, train_adds, LIST(3, 4),
          LIST(11, 16));
-    adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3)); // the object's comes first
+    adds(w, (struct mode){RECORD_3D_PROTO}, infer_adds, LIST(1, 2), LIST(1, 3)); // the mesh of the object comes first
     worker_hang_up(&w->f, &w->workers[5]);
     crowd_dial(w, 5, CROWD_HELLO "}");
     crowd_refused(w, &(struct mode){RECORD_3D_PROTO}, "{\"a\":[1,2]}", "CONFLICT",
@@ -135,7 +137,8 @@ static void meshes_that_workers_publish(void **state)
     crowd_free(w);
 }
 
-// Pipeline stages as replicas: pp 2, dp 4, "ABCDEFGH": A C E G and B D F H; and what the first stages return of it.
+// Pipeline stages as replicas: pp 2, dp 4, "ABCDEFGH" are split into A C E G and B D F H. The first stages return
+// results.
 static int64_t nothing(uint32_t rank)
 {
     (void)rank;
@@ -173,11 +176,11 @@ static void pipeline_stages_only(void **state)
                                                                                                     "6",      "7"};
     lists(w, (struct mode){RECORD_3D_PP_ONLY}, "[7]", each, results, "[\"w0\",\"w4\"]");
     for (uint32_t rank = 0; rank < 8; rank++)
-        assert_int_equal(w->quiet[rank], rank % 4 != 0); // the others need not send theirs
+        assert_int_equal(w->quiet[rank], rank % 4 != 0); // the other ranks need not send their results
     crowd_free(w);
 }
 
-// Megatron's modes with plain lists: an element a replica, results of the last stage.
+// Megatron's modes with plain lists: one element for each replica, results of the last stage.
 static void lists_for_replicas(void **state)
 {
     (void)state;
@@ -189,7 +192,7 @@ static void lists_for_replicas(void **state)
     crowd_free(w);
 }
 
-// Results of every rank as a list, arguments split: nothing is taken off it for padding.
+// Arguments are split, and the results of all ranks are a list: no padding is removed from it.
 static void metrics_are_a_list(void **state)
 {
     (void)state;
@@ -201,7 +204,7 @@ static void metrics_are_a_list(void **state)
     crowd_free(w);
 }
 
-// Its tests of padding, world of 4: 10, 1 and 8 rows come back as they went.
+// verl's tests of padding with world size 4: 10, 1 and 8 rows come back in their order.
 static void padding_comes_off_again(void **state)
 {
     (void)state;
@@ -210,7 +213,7 @@ static void padding_comes_off_again(void **state)
     adds(w, m, add_rank, LIST(0, 10, 20, 30, 40, 50, 60, 70, 80, 90), LIST(0, 10, 20, 31, 41, 51, 62, 72, 82, 93));
     adds(w, m, add_rank, LIST(7), LIST(7));
     adds(w, m, add_rank, LIST(0, 0, 0, 0, 0, 0, 0, 0), LIST(0, 0, 1, 1, 2, 2, 3, 3));
-    adds(w, m, add_rank, LIST(1, 1, 1, 1, 1), LIST(1, 1, 2, 2, 3)); // where torch.chunk() makes but three
+    adds(w, m, add_rank, LIST(1, 1, 1, 1, 1), LIST(1, 1, 2, 2, 3)); // torch.chunk() would make only three pieces
     crowd_refused(w, &(struct mode){0}, "{\"a\":[1,2,3]}", "INVALID",
                   "f(): a batch of 3 rows cannot be split into 4 equal pieces: send a multiple, or ask for padding");
     crowd_refused(w, &(struct mode){RECORD_ONE_TO_ALL, .more = ",\"pad\":true"}, "{\"a\":[1,2,3]}", "INVALID",
@@ -218,7 +221,7 @@ static void padding_comes_off_again(void **state)
     crowd_free(w);
 }
 
-// Wherever the padded piece went: its ranks' results lose the rows, in whatever order they are kept.
+// Whichever ranks got the padded piece, their results lose the padding, in whatever order the ranks are listed.
 static void padding_is_known_by_piece(void **state)
 {
     (void)state;
@@ -254,7 +257,7 @@ static void all_get_the_same_and_batches_are_a_list_of_bodies(void **state)
     assert_true(body_list_next(&l, &one));
     assert_int_equal(one.len, 3);
     assert_memory_equal(one.data, "[1]", 3);
-    // And back: each rank gets its own.
+    // And back: each rank gets its own part.
     crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &got);
     for (uint32_t rank = 0; rank < 2; rank++) {
         struct body mine;
@@ -294,7 +297,7 @@ static void columns_and_metadata_go_with_the_pieces(void **state)
     crowd_free(w);
 }
 
-// What is wrong
+// Errors
 
 static void results_do_not_fit(struct crowd *w, const struct body *one, const struct body *other, const char *why)
 {
@@ -324,13 +327,13 @@ static void results_that_do_not_fit_name_ranks_and_keys(void **state)
     results_do_not_fit(w, &json, &number,
                        "rank 1 ran f(), but its result cannot be joined with the others: this is not a batch");
     results_do_not_fit(w, &null, &json, "rank 0 ran f(), but its result cannot be joined");
-    // Nothing of all is nothing.
+    // If no rank returns anything, the answer is null.
     struct body args = text_body("{\"a\":[1,2]}");
     crowd_sends(w, &(struct mode){0}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
         crowd_says(w, rank, crowd_takes(w, rank, &got), &null);
     assert_string_equal(crowd_hears(w).data, "null");
-    // With padding there must be a row for each row.
+    // With padding, a result must have one row for each row of arguments.
     args = text_body("{\"a\":[1,2,3]}");
     crowd_sends(w, &(struct mode){.more = ",\"pad\":true"}, &args);
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -371,7 +374,7 @@ static void what_is_wrong_reaches_no_rank(void **state)
     struct body batch = batch_of(in, 4, true, NULL, NULL, &w->memory);
     crowd_sends(w, &(struct mode){RECORD_ALL_TO_ALL}, &batch);
     assert_non_null(strstr(client_hears(&w->c), "one batch, but the call is ALL_TO_ALL"));
-    batch.len--; // its last value is cut
+    batch.len--; // the last value is incomplete
     crowd_sends(w, &proto, &batch);
     assert_non_null(strstr(client_hears(&w->c), "its tensors end at byte"));
     static char bodies[] = "\xff\xff\xff\xff\0\0\0";
@@ -400,7 +403,7 @@ static void a_method_with_a_wrong_rule_is_not_let_in(void **state)
     crowd_free(w);
 }
 
-// Only what is wanted is held until the call ends.
+// Only results that are part of the answer are kept until the call ends.
 static void results_that_are_not_kept_take_no_memory(void **state)
 {
     (void)state;
@@ -412,7 +415,7 @@ static void results_that_are_not_kept_take_no_memory(void **state)
     for (uint32_t rank = 0; rank < 3; rank++)
         ids[rank] = crowd_takes(w, rank, &got);
     size_t before = quota_used(w->f.router.bytes);
-    for (uint32_t rank = 0; rank < 3; rank++) // which may send them all the same
+    for (uint32_t rank = 0; rank < 3; rank++) // they may send their results all the same
         crowd_says(w, rank, ids[rank], &big);
     assert_int_equal(quota_used(w->f.router.bytes), before);
     crowd_says(w, 3, crowd_takes(w, 3, &got), &args);
@@ -449,13 +452,13 @@ static void a_rank_that_dies_ends_the_call_also_where_its_result_is_not_wanted(v
     worker_hang_up(&w->f, &w->workers[3]);
     fixture_pass(&w->f, fixture_limits.exit_wait_ms);
     assert_non_null(strstr(client_hears(&w->c), "ERROR rank=3 UNAVAILABLE"));
-    crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // late, and dropped
+    crowd_says(w, 2, crowd_takes(w, 2, &got), &result); // it is late, and is dropped
     assert_null(client_hears(&w->c));
     crowd_says(w, 1, crowd_takes(w, 1, &got), &result);
     crowd_free(w);
 }
 
-// However many ranks there are, and whether they get all of it, or pieces, or share pieces.
+// There may be any number of ranks. They get everything, or a piece each, or share pieces.
 static void a_batch_is_held_once(void **state)
 {
     (void)state;
@@ -473,7 +476,7 @@ static void a_batch_is_held_once(void **state)
     crowd_free(w);
 }
 
-// Random meshes: the reference counts through the coordinates.
+// Random meshes. The reference counts through the coordinates.
 
 enum { DIMS = 4 };
 static const char *const dim_names[DIMS] = {"pp", "dp", "cp", "tp"};
@@ -509,7 +512,7 @@ struct expected {
     size_t n, n_want;
 };
 
-// What comes back of the rows: piece by piece the ranks that are kept.
+// The reference for the result: the rows of each piece, from the ranks whose results are collected.
 static void expect(struct expected *e, uint32_t world, const uint32_t *piece, uint32_t n_pieces, const bool *keep)
 {
     size_t each = (e->n + n_pieces - 1) / n_pieces;

@@ -134,11 +134,29 @@ static void what_was_kept_for_a_call_that_failed_is_freed(void **state)
         worker_answer(&w->f, &w->workers[1], ids[1], RECORD_ERROR, "{\"code\":\"FAILED\",\"message\":\"no\"}", &err),
         0);
     hears(w, "1 ERROR rank=1 FAILED *");
-    keeps(w, 2, ids[2], REF_JSON); // later than the error
+    keeps(w, 2, ids[2], REF_JSON); // after the error
     is_told_to_free(w, 0, "{\"id\":\"0000000000000010\"}");
     gets_nothing(w, 1);
     is_told_to_free(w, 2, "{\"id\":\"0000000000000012\"}");
     gets_nothing(w, 3);
+}
+
+static void so_is_what_there_is_no_room_to_remember(void **state)
+{
+    struct world *w = *state;
+    sends_group(w, 1, KEEP, "[1]");
+    uint32_t ids[WORLD];
+    for (uint32_t i = 0; i < WORLD; i++)
+        ids[i] = worker_takes(&w->workers[i], "[1]");
+    struct quota *quota = w->c.session->quota;
+    size_t left = quota_left(quota);
+    assert_true(quota_charge(quota, left));
+    keeps(w, 0, ids[0], REF_JSON);
+    quota_refund(quota, left);
+    hears(w, "1 ERROR LIMIT add() of ml/llama ran, but all results together exceed the memory of this client*");
+    is_told_to_free(w, 0, "{\"id\":\"0000000000000010\"}");
+    keeps(w, 3, ids[3], REF_JSON);
+    is_told_to_free(w, 3, "{\"id\":\"0000000000000013\"}");
 }
 
 static void so_is_a_pinned_one(void **state)
@@ -282,7 +300,7 @@ static void a_wrong_argument_says_what_is_wanted(void **state)
     arena_done(&a);
 }
 
-// What has become of the owner
+// The owner of an object has changed
 
 static void a_reference_of_an_attempt_that_is_over_is_lost(void **state)
 {
@@ -352,6 +370,7 @@ int main(void)
         PROXY_TEST(what_does_not_go_with_it_is_refused),
         PROXY_TEST(a_rank_that_does_not_say_what_it_keeps_is_told_on),
         PROXY_TEST(what_was_kept_for_a_call_that_failed_is_freed),
+        PROXY_TEST(so_is_what_there_is_no_room_to_remember),
         PROXY_TEST(so_is_a_pinned_one),
         PROXY_TEST(the_end_of_the_session_frees_what_it_made),
         PROXY_TEST(but_not_what_is_pinned),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ranks print, for those who listen: folded, in order, bounded (docs/observe.md, S0-10).
+// The output of ranks for listeners: folded, in order, bounded (docs/observe.md, S0-10).
 #include "operator/proxy/output.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -28,7 +28,7 @@ static void listens(struct world *w)
     assert_null(output_changed(&w->f.router));
 }
 
-// The body of the next OUTPUT record, or that there is none (NULL).
+// The body of the next OUTPUT record is this. NULL: there is no record.
 static void is_told(struct world *w, const char *want)
 {
     struct wire_record *r = wire_next(&w->c.wire);
@@ -81,7 +81,7 @@ static void of_some_ranks_they_are_named(void **state)
         "{\"group\":\"ml/llama\",\"lines\":[{\"ranks\":\"0-1,3\",\"text\":\"b\"},{\"ranks\":\"2\",\"text\":\"c\"}]}");
 }
 
-// Rank 1 prints them the other way round: its lines are not put into that order.
+// Rank 1 prints the lines in the other order, and keeps that order.
 static void the_lines_of_a_rank_keep_their_order(void **state)
 {
     struct world *w = *state;
@@ -90,7 +90,7 @@ static void the_lines_of_a_rank_keep_their_order(void **state)
     prints(w, 0, "b");
     prints(w, 1, "b");
     prints(w, 1, "a");
-    prints(w, 0, "b"); // again: a line of its own
+    prints(w, 0, "b"); // a second time: a line of its own
     fixture_pass(&w->f, OUTPUT_FOLD_MS);
     is_told(w, "{\"group\":\"ml/llama\",\"lines\":[{\"ranks\":\"0\",\"text\":\"a\"},{\"ranks\":\"0-1\",\"text\":\"b\"},"
                "{\"ranks\":\"1\",\"text\":\"a\"},{\"ranks\":\"0\",\"text\":\"b\"}]}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that have to wait and whose arguments are long: what has come is kept, the rest waits at the caller.
+// Calls that have to wait, with long arguments: the proxy keeps what has arrived, and the rest waits at the client.
 #include "common/base/mem.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -50,7 +50,7 @@ static int sends_piece(struct world *w, struct call_pieces *b, size_t n)
     return got;
 }
 
-// Ranks read what has come for them, which is not a whole call yet.
+// Ranks read what has arrived for them, which is not a whole call yet.
 static void reads(struct world *w)
 {
     for (uint32_t i = 0; i < WORLD; i++)
@@ -94,7 +94,7 @@ static void start(struct world *w, uint32_t attempt)
         worker_start(&w->f, &w->workers[i], i, attempt);
 }
 
-// However long it is: 16 MiB, four times what may wait.
+// The length does not matter: 16 MiB, four times what may wait.
 static void a_long_call_waits_for_its_group(void **state)
 {
     struct world *w = *state;
@@ -102,10 +102,10 @@ static void a_long_call_waits_for_its_group(void **state)
     size_t len = b.len;
     assert_int_equal(sends_piece(w, &b, MIB), 0);
     assert_true(told(w, RECORD_HOLD));
-    sends_piece(w, &b, MIB); // was on its way
+    sends_piece(w, &b, MIB); // this piece was on its way
     hears_nothing(w);
     assert_in_range(quota_used(w->c.session->quota), 2 * MIB, 5 * MIB);
-    sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD, .args = "[2]"}); // behind it
+    sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD, .args = "[2]"}); // behind the first call
     start(w, 1);
     reads(w);
     assert_true(told(w, RECORD_GO));
@@ -143,7 +143,7 @@ static void what_is_whole_by_then_is_a_call_like_any_other(void **state)
     hears(w, "1 RESULT [7,7,7,7]");
 }
 
-// JSON in which references are looked up has to be there up to 1 MiB, or whole.
+// The proxy looks up references in JSON. It therefore waits for all of it, or for more than 1 MiB.
 static void what_needs_more_first_gets_it(void **state)
 {
     struct world *w = *state;
@@ -157,7 +157,7 @@ static void what_needs_more_first_gets_it(void **state)
     sends(w, (struct call_text){.id = 2, .rank = 0, .head = ADD, .args = "[2]"});
     sends_piece(w, &b, 100);
     assert_null(wire_next(&w->workers[0].wire));
-    worker_hang_up(&w->f, &w->workers[3]); // and so it waits again
+    worker_hang_up(&w->f, &w->workers[3]); // so the call waits again
     sends_piece(w, &b, 100);
     worker_start(&w->f, &w->workers[3], 3, 2);
     hears_nothing(w);
@@ -175,7 +175,7 @@ static void its_end_comes_while_it_waits(void **state)
     sends_piece(w, &b, MIB);
     fixture_pass(&w->f, 50);
     hears_about(w, "1 ERROR TIMEOUT", "ml/llama is not ready");
-    sends_rest(w, &b); // from a sender who has not heard yet
+    sends_rest(w, &b); // the client has not heard the cancel yet
     hears_nothing(w);
     b = body_of(1, ADD, 2 * MIB);
     sends_piece(w, &b, MIB);
@@ -194,7 +194,7 @@ static void its_end_comes_while_it_waits(void **state)
     hears_nothing(w);
     assert_int_equal(w->f.router.n_calls, 0);
     b = body_of(1, ADD, 2 * MIB);
-    sends_piece(w, &b, MIB); // its caller goes, or its group
+    sends_piece(w, &b, MIB); // then its client disconnects, or its group is deleted
     fixture_group(&w->f, WORLD, 2, "it has failed");
     hears_about(w, "1 ERROR UNAVAILABLE", "ml/llama takes no calls: it has failed");
     free(b.bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that have to wait and whose arguments lie in shared memory: they come at once, whatever was told to hold, and
-// wait where they lie. The proxy has room for 4 MiB, each body is longer.
+// Calls that have to wait, with arguments in shared memory. They arrive at once, even after a HOLD, and wait where they
+// are. The proxy has room for 4 MiB, and each body is longer.
 #include "common/base/le.h"
 #include "common/base/mem.h"
 #include "common/wire/area.h"
@@ -20,7 +20,7 @@
 
 enum { MOST = 4 * MIB, LONG = 6 * MIB };
 
-// The arguments of call 1. All lie in memory of the client. And what it has lent of them.
+// The arguments of call 1, all in memory of the client, and what the client has lent of it.
 struct pool {
     struct area area;
     char *bytes;
@@ -52,7 +52,7 @@ static struct pool *pool_of(uint8_t dispatch, size_t len)
     return p;
 }
 
-// Nobody has a reference to it.
+// Nobody has a reference to the memory.
 static void pool_free(struct pool *p)
 {
     assert_int_equal(p->returned, p->lent);
@@ -60,7 +60,7 @@ static void pool_free(struct pool *p)
     free(p);
 }
 
-// A list of one string for all ranks.
+// A list with one string, for all ranks.
 static struct pool *text(size_t len)
 {
     struct pool *p = pool_of(RECORD_ONE_TO_ALL, len);
@@ -70,7 +70,7 @@ static struct pool *text(size_t len)
     return p;
 }
 
-// A list of one string a rank.
+// A list with one string for each rank.
 static struct pool *list(size_t len)
 {
     struct pool *p = pool_of(RECORD_ALL_TO_ALL, len);
@@ -79,7 +79,7 @@ static struct pool *list(size_t len)
     return p;
 }
 
-// A batch of a row a rank: of a, b, c and d.
+// A batch with one row for each rank: of a, b, c and d.
 static struct pool *batch(size_t row)
 {
     char head[128];
@@ -108,7 +108,7 @@ static void sends_record(struct world *w, const struct record *rec)
     assert_int_equal(session_record(w->c.session, rec, UINT64_MAX, &err), 0);
 }
 
-// The head of the call comes in bytes.
+// Sends the head of the call as bytes.
 static void begins(struct world *w, struct pool *p, const char *head)
 {
     char body[256];
@@ -120,7 +120,7 @@ static void begins(struct world *w, struct pool *p, const char *head)
     sends_record(w, &(struct record){.h = h, .body = body, .len = len, .seq = 1});
 }
 
-// So many bytes of the arguments, where they lie or as they are.
+// Sends so many bytes of the arguments, by reference or as bytes.
 static void sends_bytes(struct world *w, struct pool *p, size_t n, bool lent)
 {
     bool last = p->at + n == p->len;
@@ -154,7 +154,7 @@ static void start(struct world *w)
         worker_start(&w->f, &w->workers[i], i, 1);
 }
 
-// Ranks read what has come for them, which is not a whole call yet.
+// Ranks read what has arrived for them, which is not a whole call yet.
 static void all_read(struct world *w)
 {
     for (uint32_t i = 0; i < WORLD; i++)
@@ -162,7 +162,7 @@ static void all_read(struct world *w)
     router_turn(&w->f.router);
 }
 
-// A rank gets the call whole. Returns its arguments, to be freed with *ret.
+// A rank gets the whole call. Returns its arguments. The caller frees *ret.
 static const char *takes(struct world *w, uint32_t rank, size_t *ret_len, struct wire_record **ret)
 {
     struct record_call parts;
@@ -262,7 +262,7 @@ static void references_are_counted_too(void **state)
     pool_free(p);
 }
 
-// Of a batch its head is looked at, which is copied; the rows go on from where they lie.
+// The head of a batch is copied and read. The rows are sent from where they are.
 static void a_batch_is_cut_where_it_lies(void **state)
 {
     struct world *w = *state;
@@ -313,7 +313,7 @@ static void what_has_to_be_here_whole_is_copied_as_far_as_there_is_room(void **s
     pool_free(p);
 }
 
-// As far as what else waits for a rank is concerned, a reference has no length.
+// A reference to shared memory does not count as bytes that wait for a rank.
 static void one_that_is_longer_than_a_ranks_queue_is_passed_on(void **state)
 {
     struct world *w = *state;
@@ -372,7 +372,7 @@ static void and_with_bytes_and_then_a_reference(void **state)
     pool_free(p);
 }
 
-// JSON is looked through for references, which is done where it lies.
+// References are looked up in the JSON where it is.
 static void text_that_may_have_references_in_it_is_looked_through(void **state)
 {
     struct world *w = *state;

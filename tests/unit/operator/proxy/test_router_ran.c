@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an error says about whether the call has run: nothing where a rank may have, else that none has.
+// Errors say whether the call has run: nothing if a rank may have run it, otherwise that no rank has.
 #include "common/base/str.h"
 #include "tests/unit/operator/proxy/proxy_world.h"
 
@@ -30,7 +30,7 @@ static void late(struct world *w, bool unsent)
     fails_with(w, "TIMEOUT", unsent);
 }
 
-// The first piece of a call. More would come.
+// Sends the first piece of a call. More is to come.
 static void begins(struct world *w)
 {
     struct err err = ERR_INIT;
@@ -54,7 +54,7 @@ static void what_waited_for_its_group_until_its_deadline_has_not_run(void **stat
     struct world *w = *state;
     sends_group(w, 1, SOON, "[1]");
     late(w, true);
-    begins(w); // and is told to hold the rest
+    begins(w); // the client is also told to hold the rest
     late(w, true);
     sends_group(w, 1, ADD, "[1]");
     client_cancel(&w->c, 1);
@@ -129,7 +129,7 @@ static void gets_nothing(struct world *w, uint32_t rank)
     assert_int_equal(w->workers[rank].member->n_pending, 0);
 }
 
-// A hung rank does not read; what still waits to be sent to it is not, once its caller was told.
+// A hung rank does not read. Calls that still wait for it are not sent once their client got an error.
 static void what_no_rank_has_read_is_taken_back_and_has_not_run(void **state)
 {
     struct world *w = *state;
@@ -143,7 +143,7 @@ static void what_no_rank_has_read_is_taken_back_and_has_not_run(void **state)
     client_open(&w->f, &w->c, "llama");
     for (uint32_t i = 0; i < WORLD; i++)
         gets_nothing(w, i);
-    sends_group(w, 1, ADD, "[2]"); // and the next one goes its way
+    sends_group(w, 1, ADD, "[2]"); // the next call is sent
     for (uint32_t i = 0; i < WORLD; i++)
         worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[2]"), "2");
     hears(w, "1 RESULT [2,2,2,2]");
@@ -159,7 +159,7 @@ static void what_one_rank_has_read_is_taken_back_from_the_others(void **state)
         if (i != 2)
             gets_nothing(w, i);
     cancels_at(w, 2, id);
-    worker_says(&w->f, &w->workers[2], id, "1"); // it is over there as well
+    worker_says(&w->f, &w->workers[2], id, "1"); // the call is over at this rank, too
     sends_group(w, 1, SOON, "[1]");
     worker_says(&w->f, &w->workers[2], worker_takes(&w->workers[2], "[1]"), "1");
     late(w, false);
@@ -174,7 +174,7 @@ static void task(struct client *c, uint32_t id, const char *args)
     assert_int_equal(client_send(c, &call, &err), 0);
 }
 
-// All ranks have tasks of another client. One is taken back. `args` are those of who waits for a slot.
+// All ranks have tasks of another client, and a further task waits for a slot with `args`. One task is withdrawn.
 static void a_slot_is_free_again(struct world *w, void (*take_back)(struct client *c), const char *args)
 {
     struct client other;
@@ -210,7 +210,7 @@ static void a_task_gets_the_slot_of_one_that_was_taken_back(void **state)
     a_slot_is_free_again(w, client_close, "[3]");
 }
 
-// The end of a process may come all the same.
+// The report of the process's end may still arrive.
 static void nobody_knows_of_what_an_agent_is_to_end(void **state)
 {
     struct world *w = *state;

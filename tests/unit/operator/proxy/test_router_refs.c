@@ -14,7 +14,8 @@
 
 // References in arguments
 
-// The next CALL of a rank must have a reference to what that rank keeps. It is answered, its arguments are returned.
+// The next CALL of the rank must have a reference to the object that this rank keeps. Answers the call, and returns its
+// arguments.
 static const char *takes_reference(struct world *w, uint32_t rank, uint32_t of_rank, struct arena *a)
 {
     struct wire_record *r = takes(w, rank, RECORD_CALL);
@@ -114,7 +115,7 @@ static void a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted(void **stat
         keeps(w, i, worker_takes(&w->workers[i], args), REF_JSON);
     }
     const char *text = reference(w, &a, &ref);
-    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = text}); // all to one
+    sends(w, (struct call_text){.id = 1, .rank = 1, .head = ADD, .args = text}); // all parts to one rank
     assert_joins(next_args(w, 1, &a), 0, 4);
     hears(w, "1 RESULT null");
     sends(w, (struct call_text){.id = 2,
@@ -126,14 +127,14 @@ static void a_batch_in_parts_is_joined_where_fewer_pieces_are_wanted(void **stat
     for (uint32_t i = 0; i < WORLD; i++)
         assert_joins(next_args(w, i, &a), i / 2 * 2, 2);
     hears(w, "2 RESULT null");
-    sends_group(w, 3, ADD, arena_printf(&a, "[%s]", text)); // not among others
+    sends_group(w, 3, ADD, arena_printf(&a, "[%s]", text)); // not next to other arguments
     hears_about(w, "3 ERROR INVALID ", "the reference has 4 parts");
     sends(w, (struct call_text){.id = 4,
                                 .rank = RECORD_GROUP,
                                 .dispatch = RECORD_SPLIT,
                                 .execute = RECORD_ALL,
                                 .head = "{\"method\":\"add\",\"split\":{\"index\":[0,1,2,2]}}",
-                                .args = text}); // no rank sees whole rows of three pieces
+                                .args = text}); // with three pieces, no rank would see whole rows
     hears_about(w, "4 ERROR INVALID ",
                 "the reference has 4 parts, the call has 3 pieces, and Cadre does not split parts");
     arena_done(&a);
@@ -152,7 +153,7 @@ static void each_rank_may_have_a_reference_of_its_own(void **state)
     arena_done(&a);
 }
 
-// The head and so many bytes of the arguments; what comes next lies in shared memory, and can be seen.
+// Sends the head and so many bytes of the arguments. The rest is in shared memory, and can be read already.
 static int sends_first(struct world *w, uint32_t id, size_t n, const char *next, size_t next_len)
 {
     static const char first[] = "\x10\0\0\0{\"method\":\"add\"}[1,2,3, ";
@@ -174,22 +175,23 @@ static void what_lies_in_shared_memory_is_looked_at_there(void **state)
     struct world *w = *state;
     w->f.router.config.whole_json = REF_ARGS_MAX;
     static const char ref[] = "{\"$ref\":\"cadre:1:x\"}]", none[] = "{\"$reg\":4}]";
-    assert_int_equal(sends_first(w, 1, 8, NULL, 0), ROUTER_COLLECT); // nobody knows what comes
+    assert_int_equal(sends_first(w, 1, 8, NULL, 0), ROUTER_COLLECT); // nobody knows what follows
     assert_int_equal(sends_first(w, 1, 8, ref, strlen(ref)), ROUTER_COLLECT);
     assert_int_equal(w->f.router.n_calls, 0);
-    assert_int_equal(sends_first(w, 1, 8, none, strlen(none)), 0); // none there: it passes on as it comes
+    // It contains no reference, and is passed on while it arrives.
+    assert_int_equal(sends_first(w, 1, 8, none, strlen(none)), 0);
     assert_int_equal(w->f.router.n_calls, 1);
     client_cancel(&w->c, 1);
     hears_about(w, "1 ERROR CANCELED", "add()");
 }
 
-// Nothing of it is taken before it is known to pass: the rank would have to put it together again.
+// None of it is taken before it is known to pass. Otherwise the rank would have to put it together again.
 static void a_batch_in_shared_memory_passes_in_one_stretch(void **state)
 {
     struct world *w = *state;
     w->f.router.config.whole_json = REF_ARGS_MAX;
     assert_int_equal(sends_first(w, 1, 0, NULL, 0), ROUTER_COLLECT);
-    assert_int_equal(w->c.session->peer.want, 20); // the head, and to see what comes
+    assert_int_equal(w->c.session->peer.want, 20); // the head, and enough to see what follows
     assert_int_equal(sends_first(w, 1, 0, "\x02\0\0\0\0\0\0\0{}", 10), 0);
     assert_int_equal(w->f.router.n_calls, 1);
     client_cancel(&w->c, 1);
@@ -230,7 +232,7 @@ static void what_a_caller_says_of_the_place_counts_for_nothing(void **state)
                                     (int)f.text_len, f.text);
     sends_group(w, 1, "{\"method\":\"add\"}", args);
     for (uint32_t i = 0; i < WORLD; i++)
-        (void)takes_reference(w, i, 2, &a); // with the proxy's own words
+        (void)takes_reference(w, i, 2, &a); // the error is the proxy's own
     arena_done(&a);
 }
 

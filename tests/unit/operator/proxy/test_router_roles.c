@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups with roles: several classes in each process, each called as a group of its own.
+// Groups with roles: several classes in each process. A client calls each like a group of its own.
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void each_role_has_methods_of_its_own(void **state)
     sends_group(w, 1, "{\"method\":\"add\",\"role\":\"actor\"}", "[1]");
     all_take(w, "[1]");
     hears(w, "1 RESULT [0,0,0,0]");
-    sends_group(w, 2, "{\"method\":\"add\",\"role\":\"critic\"}", "[5,5,5,5]"); // the same name, another mode
+    sends_group(w, 2, "{\"method\":\"add\",\"role\":\"critic\"}", "[5,5,5,5]"); // the same name with another mode
     all_take(w, "[5]");
     hears(w, "2 RESULT [0,0,0,0]");
     sends_group(w, 3, "{\"method\":\"score\",\"role\":\"critic\"}", "[]");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients, workers, deaths, restarts, cancels and clocks at random. Whatever happens: a call is answered exactly
-// once, with the right result or an error; a rank gets it at most once, and those of one client in the order in
-// which they were sent; in the end nothing is charged any more.
+// Random clients, workers, deaths, restarts, cancels and clocks. Whatever happens, each call is answered exactly once,
+// with the right result or an error. A rank gets each call at most once, and the calls of one client in the order in
+// which they were sent. In the end, nothing is charged any more.
 #include "tests/unit/operator/proxy/proxy_fixture.h"
 
 #include "common/base/rand.h"
@@ -27,7 +27,7 @@ struct sent {
     unsigned char ran[RANKS];
 };
 
-// A body that is on its way: what was given of it, and where the router wants it whole all of it later.
+// A body on its way: how much of it was passed on. If the router wants it whole, all of it is passed on later.
 struct partial {
     struct record r; // .body is owned; NULL = there is none
     size_t at;
@@ -37,7 +37,7 @@ struct partial {
 struct sim_client {
     struct client c;
     struct partial sends;
-    int serial; // of its session: what a rank has seen of an older one does not count
+    int serial; // of its session; a rank starts to count anew for each session
     uint32_t n;
     struct sent sent[CALLS + 1];
     uint64_t seq;
@@ -62,7 +62,7 @@ struct sim {
     uint32_t seen[SESSIONS][RANKS]; // the last call of a session that a rank got
     uint32_t attempt;
     int serial;
-    unsigned results, errors, died; // what was covered
+    unsigned results, errors, died; // counts of what the test has covered
 };
 
 static uint64_t below(struct sim *s, uint64_t n)
@@ -92,7 +92,7 @@ static void forget_all(struct sim_worker *w)
     partial_drop(&w->says);
 }
 
-// What a connection does for the router: hands on a piece, or nothing until all is there.
+// Does what a connection does for the router: passes a piece on, or nothing before all of it is here.
 static int partial_give(struct sim *s, struct partial *p, int (*take)(void *, const struct record *, struct err *),
                         void *ctx, struct quota *q, struct err *err)
 {
@@ -115,7 +115,7 @@ static int partial_give(struct sim *s, struct partial *p, int (*take)(void *, co
         r.body = r.blob->data;
     int got = take(ctx, &r, err);
     blob_unref(r.blob);
-    if (got == ROUTER_COLLECT) { // more than it wants will do as well
+    if (got == ROUTER_COLLECT) { // it may also get more than it wants
         p->collected = true;
         got = 0;
     }
@@ -138,7 +138,7 @@ static void send_more(struct sim *s, struct sim_client *c)
         fail_msg("%s", err.msg);
 }
 
-// What a rank gets is always [session, number], whatever the mode. Some are long, so that they are shared.
+// A rank always gets [session, number], in every mode. Some arguments are so long that the ranks share them.
 static void put_args(struct buf *b, const struct sim_client *c, uint32_t n, enum kind kind, size_t pad)
 {
     int copies = kind == ALL_SPLIT ? RANKS : 1;
@@ -172,7 +172,7 @@ static void send_call(struct sim *s, struct sim_client *c)
 {
     static const uint8_t dispatch[KINDS] = {RECORD_ONE_TO_ALL, RECORD_ALL_TO_ALL, RECORD_ONE_TO_ALL, 0};
     static const uint8_t execute[KINDS] = {RECORD_ALL, RECORD_ALL, RECORD_RANK_ZERO, 0};
-    if (c->n == CALLS || c->sends.r.body) // one at a time is on its way
+    if (c->n == CALLS || c->sends.r.body) // only one body is on its way at a time
         return;
     uint32_t n = ++c->n;
     struct sent *sent = &c->sent[n];
@@ -246,7 +246,7 @@ static void say_more(struct sim *s, struct sim_worker *w)
         fail_msg("rank %u: %s", w->w.rank, err.msg);
 }
 
-// Answers i, or goes on with the answer that is on its way.
+// Answers call i, or continues the answer that is on its way.
 static void answer_one(struct sim *s, struct sim_worker *w, uint32_t i)
 {
     char json[64];
@@ -281,7 +281,7 @@ static void take_answers(struct sim *s, struct sim_client *c)
     while ((r = wire_next(&c->c.wire))) {
         assert_true(r->h.call >= 1 && r->h.call <= c->n);
         struct sent *sent = &c->sent[r->h.call];
-        if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // which it does not heed
+        if (r->h.type == RECORD_HOLD || r->h.type == RECORD_GO) { // this worker ignores them
             free(r);
             continue;
         }
@@ -305,10 +305,10 @@ static void dial(struct sim *s, struct sim_worker *w, uint32_t rank)
     worker_hang_up(&s->f, &w->w);
     forget_all(w);
     uint32_t attempt = s->attempt - (below(s, 8) == 0 && s->attempt > 1);
-    (void)worker_dial(&s->f, &w->w, rank, attempt, &err); // of an older attempt: refused
+    (void)worker_dial(&s->f, &w->w, rank, attempt, &err); // refused if its attempt is too old
 }
 
-// What peers were told to close is closed, as their owner would.
+// Closes the connections that the router wants to close, as their owner would.
 static void close_expelled(struct sim *s)
 {
     while (router_changed(&s->f.router))
@@ -354,7 +354,7 @@ static void act_on_worker(struct sim *s, uint64_t dice)
 static void cancel(struct sim_client *c, uint32_t id)
 {
     if (c->sends.r.body && c->sends.r.h.call == id) {
-        c->sent[id].answered |= c->sends.collected; // nobody knows of it
+        c->sent[id].answered |= c->sends.collected; // the client does not know of it
         partial_drop(&c->sends);
     }
     client_cancel(&c->c, id);
@@ -378,7 +378,7 @@ static void act_on_client(struct sim *s, uint64_t dice)
     }
 }
 
-// Everybody comes back and does what there is to do.
+// Everybody connects again and does what there is to do.
 static void settle(struct sim *s)
 {
     fixture_group(&s->f, RANKS, ++s->attempt, NULL);
@@ -450,7 +450,7 @@ static void every_call_is_answered_exactly_once(void **state)
         simulate(seed, &results, &errors, &died);
     }
     print_message("%u results, %u errors, %u deaths\n", results, errors, died);
-    assert_true(results > 10000 && errors > 2000 && died > 100); // else it tests little
+    assert_true(results > 10000 && errors > 2000 && died > 100); // otherwise the test covers too little
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies that pass through the proxy while they come in: who gets what and when, who is told to hold it, and what is
-// left when it ends too soon.
+// Bodies that pass through the proxy while they arrive: which peer gets what and when, which one is told to hold, and
+// what is left if the body ends too soon.
 #include "common/base/str.h"
 #include "common/wire/batch.h"
 #include "tests/unit/operator/proxy/proxy_fixture.h"
@@ -52,7 +52,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// What is sent
+// Sending
 
 static void sends(struct world *w, struct call_pieces *b, size_t n)
 {
@@ -83,7 +83,7 @@ static void takes_cancel(struct world *w, uint32_t rank)
     assert_null(wire_next(&w->workers[rank].wire));
 }
 
-// A record that holds or goes on: what is told.
+// Takes a HOLD or GO.
 static bool told(struct wire *wire, enum record_type type)
 {
     struct wire_record *r = wire_next(wire);
@@ -109,7 +109,7 @@ static void ranks_get_it_while_it_comes_and_run_it_when_it_is_whole(void **state
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     assert_int_equal(worker_takes(&w->workers[0], ""), 0);
-    assert_false(record_reader_unfinished(&w->workers[0].wire.reader) == UINT64_MAX); // a part is there already
+    assert_false(record_reader_unfinished(&w->workers[0].wire.reader) == UINT64_MAX); // a part has arrived already
     sends_rest(w, &b);
     for (uint32_t i = 0; i < WORLD; i++) {
         uint32_t id = worker_takes(&w->workers[i], "[1,2,3]");
@@ -155,15 +155,15 @@ static void the_slowest_rank_has_the_sender_told_to_hold_it(void **state)
     assert_null(wire_next(&w->c.wire));
     sends(w, &b, MIB + 1);
     assert_true(told(&w->c.wire, RECORD_HOLD));
-    assert_true(w->c.session->peer.read); // others get through
+    assert_true(w->c.session->peer.read); // other calls get through
     (void)wire_next(&w->workers[0].wire);
     router_turn(&w->f.router);
-    assert_null(wire_next(&w->c.wire)); // the other one has taken nothing
+    assert_null(wire_next(&w->c.wire)); // the other rank has read nothing
     (void)wire_next(&w->workers[1].wire);
     router_turn(&w->f.router);
     assert_true(told(&w->c.wire, RECORD_GO));
     sends_rest(w, &b);
-    assert_null(wire_next(&w->c.wire)); // all of it is here: nothing to hold
+    assert_null(wire_next(&w->c.wire)); // all of it has arrived, so there is nothing to hold
     free(args);
 }
 
@@ -193,14 +193,15 @@ static void a_cancel_in_the_middle_leaves_nothing_behind(void **state)
     struct world *w = *state;
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
-    assert_null(wire_next(&w->workers[0].wire)); // it has a part; the other one nothing
-    w->workers[0].wire.out.queue.max_bytes = 0;  // it is told, however full its queue is: it would wait for ever
+    assert_null(wire_next(&w->workers[0].wire)); // the first rank has a part, the other one nothing
+    // It is told even if its queue is full, because otherwise it would wait for ever.
+    w->workers[0].wire.out.queue.max_bytes = 0;
     client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     takes_cancel(w, 0);
     assert_null(wire_next(&w->workers[1].wire));
-    assert_int_equal(w->f.router.n_calls, 0); // nobody owes an answer
-    sends_rest(w, &b);                        // from a sender who has not heard yet
+    assert_int_equal(w->f.router.n_calls, 0); // no rank has to answer
+    sends_rest(w, &b);                        // the client has not heard the error yet
     assert_null(client_hears(&w->c));
 }
 
@@ -328,7 +329,7 @@ static void a_slow_caller_has_the_rank_told_to_hold_it(void **state)
     assert_null(wire_next(&w->workers[1].wire));
     assert_int_equal(say(w, 1, id, result, MIB, MIB + 1, false), 0);
     assert_true(told(&w->workers[1].wire, RECORD_HOLD));
-    assert_null(wire_next(&w->c.wire)); // reads it
+    assert_null(wire_next(&w->c.wire)); // the client reads it
     router_turn(&w->f.router);
     assert_true(told(&w->workers[1].wire, RECORD_GO));
     assert_int_equal(say(w, 1, id, result, 2 * MIB + 1, 2 * MIB - 1, true), 0);
@@ -357,7 +358,7 @@ static void a_rank_that_was_held_is_told_so_even_when_nobody_waits_for_it_any_mo
     client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     router_turn(&w->f.router);
-    takes_cancel(w, 1); // which gets through
+    takes_cancel(w, 1); // the cancel gets through
     rank->out.queue.max_bytes = had;
     router_turn(&w->f.router);
     assert_true(told(rank, RECORD_GO));
@@ -372,7 +373,7 @@ static void arguments_for_a_rank_that_has_just_left_find_no_room(void **state)
     struct call_pieces b = call_pieces(1, ADD, "[1,2,3]", 7);
     sends(w, &b, b.len - 3);
     full(&left->wire);
-    router_leave(&w->f.router, left->member); // its connection is about to close, its queue is still there
+    router_leave(&w->f.router, left->member); // its connection is about to close, but its queue still exists
     left->member = NULL;
     sends_rest(w, &b);
     hears(w, "1 ERROR THROTTLED add(): rank 0 of ml/llama has no room*");
@@ -403,7 +404,7 @@ static void a_cancel_ends_a_result_that_has_begun(void **state)
     client_cancel(&w->c, 1);
     hears(w, "1 ERROR CANCELED*");
     assert_true(record_reader_unfinished(&w->c.wire.reader) == UINT64_MAX);
-    assert_int_equal(say(w, 1, id, "[1,2]", 2, 3, true), 0); // it need not know
+    assert_int_equal(say(w, 1, id, "[1,2]", 2, 3, true), 0); // the rank need not know
     assert_null(client_hears(&w->c));
 }
 
@@ -503,7 +504,7 @@ static void a_rank_whose_turn_it_is_not_is_held(void **state)
     struct wire_record *calls[WORLD] = {wire_next(&w->workers[0].wire), wire_next(&w->workers[1].wire)};
     assert_int_equal(say(w, 1, calls[1]->h.call, doc, 0, 3 * MIB - 100, false), 0);
     assert_true(told(&w->workers[1].wire, RECORD_HOLD));
-    assert_true(w->c.session->peer.read); // it may take long: the caller is heard all the while
+    assert_true(w->c.session->peer.read); // the client is read all the while, because this may take long
     assert_int_equal(say(w, 0, calls[0]->h.call, doc, 0, len, false), 0);
     assert_int_equal(say(w, 0, calls[0]->h.call, doc, len, 0, true), 0);
     assert_null(wire_next(&w->c.wire));
@@ -520,7 +521,7 @@ static void a_rank_whose_turn_it_is_not_is_held(void **state)
     free(doc);
 }
 
-// As results come that lie in shared memory.
+// Results in shared memory arrive like this.
 static void long_results_that_come_at_once_are_joined_little_by_little(void **state)
 {
     enum { ROWS = 5 << 20 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks: calls to any rank, each to one that has a slot for it; what is over the slots waits.
+// Tasks: calls to any rank. Each goes to a rank with a free slot, and further ones wait.
 #include "tests/unit/operator/proxy/proxy_world.h"
 
 #include "common/base/str.h"
@@ -44,7 +44,7 @@ static void starts(struct world *w, uint32_t id, const char *method)
     sends_group(w, id, head, args);
 }
 
-// The one call that the rank has got since; its id at the rank, and its argument. 0: none.
+// The rank must have got exactly one call since. Returns its id at the rank, and its argument. 0: no call.
 static uint32_t takes(struct world *w, uint32_t rank, uint32_t *ret_arg)
 {
     struct wire_record *r = wire_next(&w->workers[rank].wire);
@@ -52,7 +52,7 @@ static uint32_t takes(struct world *w, uint32_t rank, uint32_t *ret_arg)
     *ret_arg = 0;
     if (r) {
         id = r->h.call;
-        const char *args = strrchr(r->body + 4, '['); // behind a head that may have lists
+        const char *args = strrchr(r->body + 4, '['); // the head may contain lists
         assert_non_null(args);
         *ret_arg = (uint32_t)strtoul(args + 1, NULL, 10);
         free(r);
@@ -60,7 +60,7 @@ static uint32_t takes(struct world *w, uint32_t rank, uint32_t *ret_arg)
     return id;
 }
 
-// Row S0-2: ten tasks on four slots are three waves.
+// Row S0-2: ten tasks on four slots run in three waves.
 static void ten_tasks_on_four_slots_are_three_waves(void **state)
 {
     struct world *w = *state;
@@ -98,7 +98,7 @@ static void who_is_done_first_gets_the_next_one(void **state)
         if (i != 2)
             takes(w, i, &arg);
     id = takes(w, 2, &arg);
-    for (uint32_t want = 5; want <= 7; want++) { // in the order in which they came
+    for (uint32_t want = 5; want <= 7; want++) { // in the order in which they were sent
         worker_says(&w->f, &w->workers[2], id, "0");
         id = takes(w, 2, &arg);
         assert_int_equal(arg, want);
@@ -149,7 +149,7 @@ static void tasks_hold_up_no_other_calls(void **state)
     uint32_t arg;
     for (uint32_t i = 1; i <= 5; i++)
         starts(w, i, "task");
-    sends_group(w, 6, ADD, "[6]"); // all ranks get it now, though a task waits
+    sends_group(w, 6, ADD, "[6]"); // all ranks get it now, even though a task waits
     for (uint32_t i = 0; i < WORLD; i++) {
         takes(w, i, &arg);
         takes(w, i, &arg);
@@ -175,21 +175,21 @@ static void what_waits_can_be_canceled_and_has_a_deadline(void **state)
     assert_int_equal(arg, 7);
 }
 
-// A rank that hangs must not keep a queue for ever. What a slot has begun may take as long as it takes.
+// A rank that hangs must not keep a queue for ever. A task that has got a slot may take any time.
 static void what_waits_without_a_deadline_has_one_all_the_same(void **state)
 {
     struct world *w = *state;
     uint32_t arg;
     for (uint32_t i = 1; i <= WORLD + 1; i++)
         starts(w, i, "task");
-    fixture_pass(&w->f, w->f.router.config.ready_wait_ms); // which is for groups
+    fixture_pass(&w->f, w->f.router.config.ready_wait_ms); // this limit is for groups
     hears_nothing(w);
     fixture_pass(&w->f, w->f.router.config.task_wait_ms - w->f.router.config.ready_wait_ms);
     hears_about(w, "5 ERROR TIMEOUT", "not done within 3600000 ms: no slot was free: all 4 of the 4 ranks");
     hears_nothing(w);
     starts(w, 6, "task");
     uint32_t id = takes(w, 2, &arg);
-    worker_says(&w->f, &w->workers[2], id, "7"); // its slot is the next one's, whose time is over with that
+    worker_says(&w->f, &w->workers[2], id, "7"); // its slot goes to the next task, whose deadline has passed by then
     hears(w, "3 RESULT 7");
     takes(w, 2, &arg);
     assert_int_equal(arg, 6);
@@ -212,7 +212,7 @@ static void the_death_of_a_rank_costs_its_own_tasks_only(void **state)
     worker_says(&w->f, &w->workers[0], id, "0");
     takes(w, 0, &arg);
     assert_int_equal(arg, 5);
-    dial(w, 1, 2); // a rank that comes has a slot
+    dial(w, 1, 2); // a rank that connects has a slot
     takes(w, 1, &arg);
     assert_int_equal(arg, 6);
 }
@@ -256,7 +256,7 @@ static void a_task_whose_callers_hold_all_slots_is_refused(void **state)
     takes(w, 3, &arg); // two of three
     assert_int_equal(arg, 4);
     sends_group(w, 5, "{\"method\":\"task\",\"via\":[\"ml/other/3/task\"]}", "[5]");
-    hears_nothing(w); // waits
+    hears_nothing(w); // it waits
 }
 
 static void what_cannot_run_is_refused_at_once(void **state)

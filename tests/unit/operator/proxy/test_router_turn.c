@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a turn of the loop does at most: however many calls end or go on at the same time, the others wait for few, and
-// those of other namespaces for one turn.
+// How much a turn of the loop does at most. However many calls end or are sent at the same time, other calls of the
+// namespace wait for few of them, and calls of other namespaces for one turn.
 #include "operator/proxy/router.h"
 
 #include "common/base/mem.h"
@@ -88,7 +88,7 @@ static void calls_time_out_in_slices(void **state)
         assert_int_equal(router_wait_ms(&w->f.router), 0);
         fixture_pass(&w->f, 0);
         for (uint32_t i = 0; i < MIN(SOME_CALLS + 1 - id, (uint32_t)TURN_WORK);
-             i++) // all at the same time: in any order
+             i++) // all at the same time, in any order
             assert_non_null(strstr(client_hears(&w->c), " ERROR TIMEOUT "));
         hears_nothing(w);
     }
@@ -130,7 +130,7 @@ static void kills_time_out_in_slices(void **state)
     assert_int_equal(router_wait_ms(&w->f.router), -1);
 }
 
-// Some at once, and some at the end of the turn.
+// Some get their errors at once, and some at the end of the turn.
 static void the_calls_of_a_lost_rank_fail_in_slices(void **state)
 {
     struct world *w = *state;
@@ -144,20 +144,20 @@ static void the_calls_of_a_lost_rank_fail_in_slices(void **state)
     fixture_pass(&w->f, fixture_limits.exit_wait_ms);
     client_hears_end_of(w, 1, 2 * TURN_WORK,
                         "rank=0 UNAVAILABLE rank 0 of ml/llama (pod llama-0-0 on node n0) lost its connection");
-    worker_start(&w->f, &w->workers[0], 0, 2); // a new one has nothing to do with it
+    worker_start(&w->f, &w->workers[0], 0, 2); // a new process has nothing to do with it
     client_hears_end_of(w, 2 * TURN_WORK + 1, SOME_CALLS,
                         "rank=0 UNAVAILABLE rank 0 of ml/llama (pod llama-0-0 on node n0)");
     assert_int_equal(w->f.router.n_calls, 0);
 }
 
-// A namespace with one call beside one with as many as the proxy takes
+// A namespace has one call, another one has as many as the proxy takes
 
 enum { CLIENTS = 64, FEW_CLIENTS = 8, CALLS = 4096, TIMEOUT_MS = 1000 };
 
 struct throng {
     struct proxy_fixture f;
-    struct client many[CLIENTS], one; // of namespaces "web" and "ml"
-    int n;                            // of the many
+    struct client many[CLIENTS], one; // in namespaces "web" and "ml"
+    int n;                            // clients in `many`
 };
 
 static void web_group(struct throng *t, int i, const char *refusal)
@@ -170,7 +170,7 @@ static void web_group(struct throng *t, int i, const char *refusal)
             .uid = name, .ns = "web", .name = name, .world = 1, .attempt = 1, .oldest = 1, .refusal = refusal});
 }
 
-// All wait for their groups, each client for another one.
+// All calls wait, those of each client for another group.
 static void throng_init(struct throng *t, int n)
 {
     struct router_config limits = fixture_limits;
@@ -205,12 +205,12 @@ static void throng_done(struct throng *t)
     fixture_done(&t->f);
 }
 
-// All of the others end at once. That is work for many turns of the loop, and the call of the other namespace goes out
+// All of the others end at once. That is work for many turns of the loop, but the call of the other namespace is sent
 // in the first one.
 static void its_call_goes_out_in_one_turn(struct throng *t)
 {
     struct worker w;
-    worker_start(&t->f, &w, 0, 1); // ends with a turn
+    worker_start(&t->f, &w, 0, 1); // ends the turn
     assert_true(worker_takes(&w, "[]"));
     assert_in_range(t->f.router.n_calls, (t->n - 1) * CALLS, t->n * CALLS);
     worker_hang_up(&t->f, &w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the proxy knows of calls that were made: by method, by rank, and as metrics.
+// The stats of calls: by method, by rank, and as metrics.
 #include "common/base/json.h"
 #include "operator/proxy/stats_report.h"
 #include "tests/unit/clock_fake.h"
@@ -33,7 +33,7 @@ static void pass_us(struct world *w, int64_t us)
     router_waits(&w->f.router);
 }
 
-// A call of add(), which these ranks answer, each so long after the one before.
+// A call of add(). The ranks answer in this order, with these delays.
 static void add_by(struct world *w, const uint32_t ranks[WORLD], const int64_t after_us[WORLD])
 {
     uint32_t ids[WORLD];
@@ -65,7 +65,7 @@ static void a_call_is_counted_with_its_bytes_and_its_duration(void **state)
     assert_int_equal(m->bytes_out, 5);
     for (unsigned i = 0; i <= STATS_BUCKETS; i++) // the bucket of 5 ms
         assert_int_equal(m->buckets[i], i < STATS_BUCKETS && stats_bounds[i] == 5 * MS);
-    assert_int_equal(m->compared, 0); // one rank is behind nobody
+    assert_int_equal(m->compared, 0); // one rank cannot be behind another
 }
 
 static void bounds_take_what_is_equal_and_the_last_bucket_what_is_above_all(void **state)
@@ -87,7 +87,7 @@ static void bounds_take_what_is_equal_and_the_last_bucket_what_is_above_all(void
 static void the_last_rank_is_compared_with_the_median(void **state)
 {
     struct world *w = *state;
-    add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40}); // median 30, the last at 100
+    add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40}); // the median is 30, the last one 100
     add_by(w, (uint32_t[WORLD]){3, 2, 0, 1}, (int64_t[WORLD]){10, 0, 0, 0});
     add_by(w, (uint32_t[WORLD]){2, 1, 0, 3}, (int64_t[WORLD]){0, 5, 500, 500});
     const struct stats_method *m = method(w, "add");
@@ -108,7 +108,7 @@ static void errors_are_those_of_the_rank_that_is_to_blame(void **state)
     uint32_t id = worker_takes(&w->workers[1], "[1]");
     worker_answer(&w->f, &w->workers[1], id, RECORD_ERROR, "{\"code\":\"FAILED\",\"message\":\"no\"}", &err);
     hears(w, "1 ERROR rank=1 FAILED*");
-    for (uint32_t i = 0; i < WORLD; i++) // what comes later counts nothing
+    for (uint32_t i = 0; i < WORLD; i++) // later answers do not count
         if (i != 1)
             worker_says(&w->f, &w->workers[i], worker_takes(&w->workers[i], "[1]"), "1");
     sends_group(w, 2, ADD, "[1]");
@@ -164,7 +164,7 @@ static void a_call_that_waits_for_the_ranks_gets_its_name_when_they_are_there(vo
     assert_int_equal(method(w, "add")->in_flight, 1);
     worker_says(&w->f, &w->workers[0], worker_takes(&w->workers[0], "[1]"), "1");
     hears(w, "1 RESULT 1");
-    assert_int_equal(method(w, "add")->us, 2 * MS); // the wait included
+    assert_int_equal(method(w, "add")->us, 2 * MS); // includes the wait
 }
 
 static void beyond_the_bound_methods_are_others(void **state)
@@ -231,7 +231,7 @@ static void group_stats_is_a_call_that_needs_no_rank(void **state)
     struct json *v;
     int64_t n;
     add_by(w, (uint32_t[WORLD]){0, 1, 2, 3}, (int64_t[WORLD]){10, 20, 30, 40});
-    w->f.router.stats.replica = "operator-1"; // others have other calls
+    w->f.router.stats.replica = "operator-1"; // the other replica has other calls
     w->f.router.stats.replicas = two_replicas;
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);
     const char *text = client_hears(&w->c);
@@ -258,7 +258,7 @@ static void tells(struct world *w, uint32_t rank, const char *progress)
     assert_int_equal(worker_answer(&w->f, &w->workers[rank], 0, RECORD_PROGRESS, progress, &err), 0);
 }
 
-// What group.stats has as "transfer"; NULL: it has none.
+// group.stats has this as "transfer". NULL: it has none.
 static void transfer_is(struct world *w, const char *want)
 {
     sends_group(w, 2, "{\"method\":\"group.stats\"}", NULL);

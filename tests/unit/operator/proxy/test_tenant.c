@@ -25,7 +25,7 @@ static void other_group(struct world *w)
     router_group_set(&w->f.router, &facts);
 }
 
-// Calls of this client wait, until it hears an error, which is returned.
+// Sends calls that wait, until the client gets an error. Returns the error.
 static const char *fills(struct client *c, const char *args, uint32_t calls)
 {
     struct err err = ERR_INIT;
@@ -61,7 +61,7 @@ static void a_namespace_holds_no_more_bytes_than_are_left_to_others(void **state
     sends_group(w, 1, ADD, "[]");
     hears(w, "1 ERROR THROTTLED the calls and answers of namespace ml take 33554432 bytes here, and may take no "
              "more; *");
-    client_open_in(&w->f, &other, "web", "llama"); // has room all the same
+    client_open_in(&w->f, &other, "web", "llama"); // it has room all the same
     assert_int_equal(client_send(&other, &call, &err), 0);
     assert_null(client_hears(&other));
     for (int i = 0; i < 3; i++) {
@@ -81,7 +81,7 @@ static void who_reads_no_answers_is_not_read_once_they_fill_the_share(void **sta
     client_open(&w->f, &mute, "llama");
     client_open_in(&w->f, &other, "web", "llama");
     size_t left = quota_left(mute.session->quota) - 10000;
-    assert_true(quota_charge(mute.session->quota, left)); // as by results that wait for other ranks
+    assert_true(quota_charge(mute.session->quota, left)); // for example by results that wait for other ranks
     mute.session->parked = left;
     uint32_t asked = 0;
     for (; mute.session->peer.read && asked < 1000; asked++) {
@@ -94,7 +94,7 @@ static void who_reads_no_answers_is_not_read_once_they_fill_the_share(void **sta
     quota_refund(mute.session->quota, left);
     mute.session->parked = 0;
     router_turn(&w->f.router);
-    assert_false(mute.session->peer.read); // what there was no room for still waits
+    assert_false(mute.session->peer.read); // the result without room still waits
     for (uint32_t id = 1; id <= asked; id++)
         assert_non_null(strstr(client_hears(&mute), "NOT_FOUND"));
     router_turn(&w->f.router);
@@ -123,7 +123,7 @@ static void a_namespace_has_no_more_calls_than_are_left_to_others(void **state)
     client_open_in(&w->f, &other, "web", "llama");
     assert_null(fills(&other, "[]", fixture_limits.session_calls));
     client_close(&other);
-    sends_group(w, 1, ADD, "[]"); // what the other gave back is there again
+    sends_group(w, 1, ADD, "[]"); // the memory of the other client is free again
     hears(w, "1 ERROR THROTTLED*");
     client_close(&more[0]);
     sends_group(w, 1, ADD, "[]");
@@ -165,7 +165,7 @@ static void a_fair_quota_leaves_as_much_as_it_takes(void **state)
     assert_int_equal(quota_left(two), 22);
     assert_true(quota_charge(two, 22));
     assert_false(quota_charge(two, 1));
-    quota_refund(one, 45); // given back: who is alone may have half again
+    quota_refund(one, 45); // refunded: a namespace that is alone may have half again
     assert_true(quota_charge(two, 23));
     assert_false(quota_charge(two, 1));
     quota_refund(two, 45);
@@ -227,8 +227,8 @@ static void a_namespace_has_no_more_connections_than_are_left_to_others(void **s
     fixture_done(&f);
 }
 
-// Those that do as much as they may, in random pieces, do nearly all of the work that the turns have, each its weight
-// of it, but for the last piece and one turn.
+// Busy namespaces do work in random pieces, as much as they may. They share nearly all of the work of the turns by
+// weight, except for the last piece and one turn.
 static void work_is_done_in_turns_by_weight(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void work_is_done_in_turns_by_weight(void **state)
                 tenant_spend(t[i], piece);
                 done[i] += piece;
             }
-        turns_of_small += tenant_has_turn(t[2]); // one with little to do never waits
+        turns_of_small += tenant_has_turn(t[2]); // a namespace with little work never waits
         tenant_spend(t[2], 1);
         tenants_next_turn(&f.router);
     }
@@ -284,7 +284,7 @@ static void tenants_go(struct proxy_fixture *f, struct tenant **t, int n)
     fixture_done(f);
 }
 
-// Short records, as long as it may. How many that were.
+// Does work in short records, as long as it may. Returns how many there were.
 static unsigned works(struct tenant *t)
 {
     unsigned n = 0;
@@ -305,7 +305,7 @@ static void the_work_of_a_turn_does_not_grow_with_the_namespaces(void **state)
         for (int i = 0; i < N; i++) {
             unsigned n = works(t[i]);
             all += n;
-            if (turn == 0 || i >= 2) // those two have done all of the first turn, and owe
+            if (turn == 0 || i >= 2) // these two have done all work of the first turn, and owe some
                 least = MIN(least, n);
         }
         assert_in_range(all, TENANT_TURN - N, turn ? TENANT_TURN : TENANT_TURN_MAX + N);
@@ -361,12 +361,12 @@ static uint32_t several_weights(const void *given, const char *ns)
     return 1 + (uint32_t)(ns[0] - 'a') * 3;
 }
 
-// What each may still do, as the rule says it: a turn gives each its part, nothing is saved up, and what it owes has a
-// bound. Any work is begun while something is left.
+// The rule says what each namespace may still do: a turn gives each one its part, nothing is saved up, and what a
+// namespace owes has a limit. Work may begin while anything is left.
 enum { ORACLES = 6 };
 
 struct oracle {
-    int64_t weight[ORACLES], spent[ORACLES]; // with what was not paid of earlier turns
+    int64_t weight[ORACLES], spent[ORACLES]; // including what was not paid of earlier turns
     int64_t level, worked;
 };
 
@@ -388,7 +388,7 @@ static void oracle_spends(struct oracle *o, int i, int64_t n)
     o->worked += n;
 }
 
-// Whether the last turn, had those that could do no more got this, would have been no longer than a turn.
+// Whether the work of the last turn would have fit into one turn, if each namespace with more work had got this much.
 static bool oracle_fits(const struct oracle *o, int64_t level)
 {
     int64_t all = 0;
@@ -397,7 +397,7 @@ static bool oracle_fits(const struct oracle *o, int64_t level)
     return all <= TENANT_TURN;
 }
 
-// Whether it is so little that all who have done something could have it.
+// Whether it is so little that all namespaces that have worked could have it.
 static bool oracle_is_for_all(const struct oracle *o, int64_t level)
 {
     int64_t all = 0;
@@ -455,7 +455,7 @@ static void turns_are_given_as_the_slow_oracle_gives_them(void **state)
     }
     for (int i = 0; i < ORACLES; i++)
         tenant_unref(t[i]);
-    while (!list_empty(&f.router.spenders)) // who still owes is kept until it has paid
+    while (!list_empty(&f.router.spenders)) // a namespace that owes exists until it has paid
         (void)tenants_next_turn(&f.router);
     fixture_done(&f);
 }
