@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the suites on a cluster share: its programs and our images. Where the machine cannot run a cluster there is
-# nothing to make, and the suites say themselves that they are skipped.
+# Builds what the suites on a cluster share: its programs and our images. If the machine cannot run a cluster, this builds
+# nothing, and the suites are skipped.
 #   fixture.sh programs|images
 set -euo pipefail
 
