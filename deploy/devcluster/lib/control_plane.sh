@@ -28,11 +28,15 @@ control_certs() {
     cert_create kubelet-client "/O=system:masters/CN=kube-apiserver-kubelet-client"
     cert_create front-proxy "/CN=front-proxy"
     client_create admin "/O=system:masters/CN=admin"
+    cp "$STATE/pki/admin.conf" "$STATE/kubeconfig"
+}
+
+# Certificates that nobody needs before the API server is ready.
+client_certs() {
     client_create controller-manager "/CN=system:kube-controller-manager"
     client_create scheduler "/CN=system:kube-scheduler"
     client_create kube-proxy "/CN=system:kube-proxy"
     client_create coredns "/CN=system:coredns"
-    cp "$STATE/pki/admin.conf" "$STATE/kubeconfig"
 }
 
 etcd_start() {
@@ -139,9 +143,10 @@ scheduler_ready() { [[ $(holder_net holder-control curl -sk --max-time 2 https:/
 control_start() {
     holder_start holder-control "$CGROUP/control"
     control_network
-    control_certs
     etcd_start
+    control_certs
     apiserver_start
+    client_certs
 }
 
 control_finish() {

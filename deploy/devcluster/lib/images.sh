@@ -35,7 +35,7 @@ image_archive() {
 
 # images_load IMAGE...: imports the images into every node that runs, and keeps them for nodes that start later.
 images_load() {
-    local image archive name kept node
+    local image archive name kept node imports import
     mkdir -p "$STATE/images"
     for image in "$@"; do
         archive=$(image_archive "$image") || exit 1
@@ -44,9 +44,13 @@ images_load() {
         kept=$STATE/images/${name//[^A-Za-z0-9._-]/_}.tar
         cp -f "$archive" "$STATE/images/.new" && mv "$STATE/images/.new" "$kept"
         rm -f "$STATE/images/.export.tar"
+        imports=()
         for node in $(node_names); do
-            ! process_alive "containerd-$node" || image_import "$node" "$kept"
+            process_alive "containerd-$node" || continue
+            image_import "$node" "$kept" &
+            imports+=($!)
         done
+        for import in "${imports[@]}"; do wait "$import" || exit 1; done
         say "image $name is on all nodes"
     done
 }
