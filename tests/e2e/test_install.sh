@@ -191,9 +191,9 @@ test_namespaced() {
 
 suite_cluster install --nodes 2 --gpus 4
 export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
-operator_tar=$("$suite_root/deploy/images.sh" operator 2>"$suite_diag") || bail_out "the image of the operator cannot be built"
-example_tar=$("$suite_root/deploy/images.sh" example 2>"$suite_diag") || bail_out "the image of the examples cannot be built"
-"$devcluster" load "$operator_tar" "$example_tar" >"$suite_diag" 2>&1 || bail_out "the images cannot be loaded"
+suite_images operator example
+operator_tar=$(suite_image operator)
+example_tar=$(suite_image example)
 test_images
 test_helm
 test_groups
