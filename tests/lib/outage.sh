@@ -60,7 +60,8 @@ group_lives() {
 # Agents, workers and plain ranks, with their ids and start times on this machine.
 rank_processes() {
     local pid
-    find /sys/fs/cgroup -path "*/cadre-$CADRE_CLUSTER-*/$outage_node/*" -name cgroup.procs -exec cat {} + 2>/dev/null |
+    # The cgroups of other pods may end meanwhile, which is an error for find.
+    { find /sys/fs/cgroup -path "*/cadre-$CADRE_CLUSTER-*/$outage_node/*" -name cgroup.procs -exec cat {} + 2>/dev/null || true; } |
         sort -un | while read -r pid; do
         awk '$2 ~ /^\((cadre-agent|cadre-worker|sleep)\)$/ { print $2, "process", $1, "start", $22 }' "/proc/$pid/stat" \
             2>/dev/null || true

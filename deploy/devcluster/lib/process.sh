@@ -44,12 +44,15 @@ process_start() {
     mv "$STATE/run/.$name.pid" "$STATE/run/$name.pid"
 }
 
-# process_kill NAME: kills it at once, as a fault would.
+# process_kill NAME: kills it at once, as a fault would. Returns when its last thread has ended, because until then its ports
+# are taken.
 process_kill() {
     local pid
     pid=$(process_pid "$1") || return 0
     kill -KILL "$pid" 2>/dev/null || true
-    while process_alive "$1"; do sleep 0.02; done
+    while process_alive "$1" || [[ -n $(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 ! -name "$pid" 2>/dev/null) ]]; do
+        sleep 0.02
+    done
 }
 
 process_signal() { # NAME SIGNAL
