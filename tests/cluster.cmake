@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-# Suites in shell that need a real cluster. They print TAP, start the clusters they need (names of their own), take them
-# down again, and exit with 77 where the machine cannot run one, which ctest reports as skipped.
+# Suites in shell that need a real cluster. They print TAP, start their own clusters, and remove them. If the machine cannot run
+# a cluster, they exit with 77, and ctest reports them as skipped.
 #
-# Programs and images are built once, by the fixtures below. Most of the time a suite waits: for a Lease, a grace period, a
-# node that counts as lost. So as many run beside each other as clusters.json says, and all other tests beside them. ctest
-# knows that file by --preset, or by --resource-spec-file.
+# The fixtures below build programs and images once. A suite waits most of the time: for a Lease, a grace period, or a node
+# that counts as lost. So clusters.json lets several suites run at the same time, beside all other tests. ctest gets that file
+# by --preset, or by --resource-spec-file.
 
-# cadre_suite(SCRIPT TIMEOUT SECONDS [IMAGES]): registers the calling folder's SCRIPT as FOLDER_NAME. IMAGES:
-# it wants localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in
-# $CADRE_OPERATOR, kubectl-cadre in $CADRE_KUBECTL_CADRE and the build folder in $CADRE_BUILD_DIR.
+# cadre_suite(SCRIPT TAKES SECONDS TIMEOUT SECONDS [IMAGES]): registers SCRIPT of the calling folder as FOLDER_NAME. TAKES: about
+# so long on a quiet machine. The longest suites start first, so that none of them is alone at the end. IMAGES: the script needs
+# localhost/cadre-{operator,example,python}:dev. The script finds the operator with sanitizers in $CADRE_OPERATOR,
+# kubectl-cadre in $CADRE_KUBECTL_CADRE, and the build folder in $CADRE_BUILD_DIR.
 function(cadre_suite script)
-  cmake_parse_arguments(arg "IMAGES" "TIMEOUT" "" ${ARGN})
+  cmake_parse_arguments(arg "IMAGES" "TAKES;TIMEOUT" "" ${ARGN})
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
   get_filename_component(name "${script}" NAME_WE)
   string(REGEX REPLACE "^test_" "" name "${name}")
   set(test ${folder}_${name})
   add_test(NAME ${test} COMMAND "${CMAKE_CURRENT_SOURCE_DIR}/${script}" WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  math(EXPR cost "1000 + ${arg_TAKES}") # all suites start before the other tests
   set(needs cluster_programs)
   if(arg_IMAGES)
     list(APPEND needs cluster_images)
   endif()
   set_tests_properties(
-    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 COST 100
+    ${test} PROPERTIES LABELS "cluster;${folder}" TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77 COST ${cost}
                        RESOURCE_GROUPS clusters:1 FIXTURES_REQUIRED "${needs}")
   set_property(
     TEST ${test} PROPERTY ENVIRONMENT "CADRE_OPERATOR=$<TARGET_FILE:cadre-operator>"
@@ -31,6 +33,7 @@ endfunction()
 
 add_test(NAME cluster_programs COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" programs)
 add_test(NAME cluster_images COMMAND "${CMAKE_CURRENT_LIST_DIR}/fixture.sh" images)
-# A machine that is busy and has no cache yet needs more than half an hour for each. These limits only end a hang.
+# A busy machine without a cache needs more than half an hour for each. These limits only end a hang.
 set_tests_properties(cluster_programs PROPERTIES FIXTURES_SETUP cluster_programs LABELS cluster TIMEOUT 5400)
-set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 5400)
+set_tests_properties(cluster_images PROPERTIES FIXTURES_SETUP cluster_images LABELS cluster TIMEOUT 5400 ENVIRONMENT
+                                               "CADRE_BUILD_DIR=${CMAKE_BINARY_DIR}")

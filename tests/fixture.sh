@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the suites on a cluster share: its programs and our images. Where the machine cannot run a cluster there is
-# nothing to make, and the suites say themselves that they are skipped.
-#   fixture.sh programs|images
+# Builds what the suites on a cluster share: its programs and our images. If the machine cannot run a cluster, this builds
+# nothing, and the suites are skipped.
+#   fixture.sh programs|images     images also writes the lines "NAME ARCHIVE" to $CADRE_BUILD_DIR/images, for the suites
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -12,7 +12,13 @@ if [[ $EUID -ne 0 ]]; then
 fi
 case ${1:-} in
 programs) "$root/deploy/devcluster/devcluster" build ;;
-images) "$root/deploy/images.sh" operator example python ;;
+images)
+    for name in operator example python; do
+        archive=$("$root/deploy/images.sh" "$name")
+        echo "$name $archive"
+    done | tee "${CADRE_BUILD_DIR:?}/images.new"
+    mv "$CADRE_BUILD_DIR/images.new" "$CADRE_BUILD_DIR/images"
+    ;;
 *)
     echo "usage: fixture.sh programs|images" >&2
     exit 2

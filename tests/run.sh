@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests and closes with the number of test cases (those of CMocka and TAP; a test that prints neither is one).
-#   run.sh           all of them, with gcc, warnings as errors and sanitizers, in build/ci; installs what they need.
-#                    The suites on a cluster need root, and are reported as skipped without
-#   run.sh --unit    those that need no cluster and no torch, in build/dev
+# Runs the tests, and prints the number of test cases at the end (cases of CMocka and TAP; another test counts as one).
+#   run.sh           all tests, with gcc, warnings as errors and sanitizers, in build/ci. Installs what they need. Without
+#                    root, the suites on a cluster are skipped
+#   run.sh --unit    the tests that need no cluster and no torch, in build/dev
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 say() { printf '\n==> [%d:%02d] %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 
-# The programs of a cluster take minutes the first time: begin early, beside the compiler. The fixture of the tests
-# waits for it. Without root nothing can run them.
+# The first build of a cluster's programs takes minutes, so it begins early, beside the compiler. The fixture of the tests waits
+# for it. Without root, nothing can run them.
 start_cluster_build() {
     [[ $EUID -eq 0 ]] || return 0
     deploy/devcluster/deps.sh
@@ -52,7 +52,7 @@ say "testing"
 folder=$PWD/build/$preset
 rm -f "$folder"/junit*.xml
 
-# run_tests JUNIT OPTION...: ctest, with all that the tests say in its JUnit file
+# run_tests JUNIT OPTION...: runs ctest, which writes all output of the tests to its JUnit file
 run_tests() {
     ctest --test-dir "$folder" --output-on-failure --no-tests=error --output-junit "$folder/$1" \
         --resource-spec-file "$PWD/tests/clusters.json" \
@@ -61,11 +61,12 @@ run_tests() {
 
 status=0
 results=("$folder/junit.xml")
-# Three suites on a cluster run at once, and wait most of the time: beside them there is a place for the other tests.
-run_tests junit.xml --parallel "$(($(nproc) + 2))" "${filter[@]}" || status=$?
+# Four suites on a cluster run at once. Each uses a quarter of a core, because it waits most of the time. The rest of the places
+# are for the other tests.
+run_tests junit.xml --parallel "$(($(nproc) + 3))" "${filter[@]}" || status=$?
 
-# On a machine that others use as well a test may miss a moment. A few that failed get a second try, alone; the summary
-# names those that needed it. More than a few are a defect, and 8 is how ctest says that tests failed, and nothing else.
+# On a shared machine, a test may get too little CPU time. A few tests that failed run a second time, one after the other, and
+# the summary names them. More than a few failures are a defect. ctest exits with 8 if tests failed, and nothing else did.
 failed=$folder/Testing/Temporary/LastTestsFailed.log
 if ((status == 8)) && (($(wc -l <"$failed") <= 5)); then
     say "once more, what failed"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian packages that a development cluster needs, those that are missing only.
-# usage: deps.sh [--check]     --check installs nothing and fails when something is missing
+# Installs the Debian packages that a development cluster needs and that are missing.
+# usage: deps.sh [--check]     --check installs nothing, and fails if something is missing
 set -euo pipefail
 
-# COMMAND-OR-FILE PACKAGE; the first is looked for, so that the same program from elsewhere will do.
+# COMMAND-OR-FILE PACKAGE. Only the command or file counts, so it may come from elsewhere.
 NEEDS="
 /usr/lib/cni/ptp containernetworking-plugins
 buildah buildah
@@ -30,7 +30,7 @@ deps_missing() {
             PATH=$PATH:/usr/sbin:/sbin command -v "$need" >/dev/null || echo "$package"
         fi
     done <<<"$NEEDS"
-    # gcc alone cannot link a static program.
+    # Without libc's static library, gcc cannot link a static program.
     compgen -G '/usr/lib*/*/libc.a' >/dev/null || compgen -G '/usr/lib*/libc.a' >/dev/null || echo libc6-dev
 }
 
@@ -49,7 +49,7 @@ deps_install() { # PACKAGE...
     fi
     echo "deps: installing $*" >&2
     log=$(mktemp)
-    # The lists may be absent or old. Trying them first is quicker.
+    # The package lists may be absent or old. A try with them is quicker than an update.
     if ! "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends "$@" >"$log" 2>&1 &&
         ! { "${sudo[@]}" apt-get update -qq && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes \
             --no-install-recommends "$@"; } >"$log" 2>&1; then

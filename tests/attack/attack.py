@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on an operator, by a client that may call the groups of one namespace, or none.
+"""Attacks on an operator by a client that may call the groups of one namespace, or of none.
 
     attack.py --host NAME --ca FILE --token FILE --namespace NAMESPACE [--seconds N] [--scale X] ATTACK
 
-Runs one attack for some seconds, and prints what became of it as a line of JSON. What it costs others is measured by
-those who watch: tests/attack/test_attack.sh and bench/attack/run.py. Exit status 0: it was carried out."""
+Runs one attack for some seconds, and prints its result as a line of JSON. The callers, tests/attack/test_attack.sh and
+bench/attack/run.py, measure what it costs others. Exit status 0: the attack was carried out."""
 import argparse
 import json
 import resource
@@ -20,7 +20,7 @@ DAYS_MS = 3 * 24 * 3600 * 1000
 
 
 def until_refused(steps):
-    """How many of the steps went well before the first that did not, and why that one failed."""
+    """Runs the steps until one fails. Returns how many succeeded, and why the next one failed."""
     n, why = 0, ""
     try:
         for step in steps:
@@ -32,7 +32,7 @@ def until_refused(steps):
 
 
 def hold(sockets, end):
-    """Open and silent until then."""
+    """Keeps the connections open and silent until then."""
     time.sleep(max(0, end - time.monotonic()))
     for s in sockets:
         s.close()
@@ -80,7 +80,7 @@ def hoard(target, options, end):
 
 
 def calls(target, options, end, head=None):
-    """64 connections with 4,096 calls each, which may wait for days for a group that is never ready; then all hang up."""
+    """64 connections with 4,096 calls each, which may wait for days for a group that is never ready. Then all hang up."""
     head = head or {"method": "m", "timeoutMs": DAYS_MS}
     message = b"".join(record(CALL, call_body(head, b"[]"), call=i + 1) for i in range(4096))
     clients = [target.websocket(group=options.waits) for _ in range(int(64 * options.scale) or 1)]
@@ -91,7 +91,7 @@ def calls(target, options, end, head=None):
 
 
 def call_all(caller, calls, n):
-    """Sends the calls, and waits for all answers: how many of them are errors."""
+    """Sends the calls, waits for all answers, and returns how many of them are errors."""
     errors = 0
     caller.send(calls)
     while n > 0:
@@ -119,7 +119,7 @@ def ahead(target, options, end):
             caller = caller or target.websocket(group="echo")
             n += 1
             call_all(caller, burst, 256)
-        except ConnectionError as e:  # those that wait have used up what their namespace may hold
+        except ConnectionError as e:  # the waiting calls have used up the quota of the namespace
             caller, why = None, str(e)
             time.sleep(0.1)
     for c in clients:
@@ -180,7 +180,7 @@ def silent(target, options, end):
 
 
 def sessions(target, options, end):
-    """2,000 clients that do nothing, each over TLS. No attack: what they cost."""
+    """2,000 clients that do nothing, each over TLS. They attack nobody, but use memory."""
     clients = []
     n, why = until_refused(lambda: clients.append(target.websocket()) for _ in range(int(2000 * options.scale)))
     hold(clients, end)
@@ -233,7 +233,7 @@ def bodies(target, options, end):
 
 
 def kills(target, options, end):
-    """Calls of a group whose worker is stopped and killed meanwhile (test_attack.sh): each is answered, or fails in time."""
+    """Calls of a group while test_attack.sh stops and kills its worker. Each call is answered, or fails in time."""
     call = call_body({"method": "echo", "timeoutMs": 1000}, b"[1]")
     burst = b"".join(record(CALL, call, call=i + 1) for i in range(256))
     caller = target.websocket(group="mortal")
@@ -261,7 +261,7 @@ def tokens(target, options, end):
 
 
 def texts(target, options, end):
-    """JSON-RPC requests of 8 MiB, one after the other on 4 connections: every byte of them has to be checked."""
+    """JSON-RPC requests of 8 MiB, one after the other on 4 connections. The proxy has to check every byte."""
     numbers = json.dumps(list(range(100000)))
     text = ('{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"args":['
             + ", ".join([numbers] * int(12 * options.scale)) + '],"method":"echo","rank":0}}').encode()
@@ -284,7 +284,7 @@ def texts(target, options, end):
 
 
 def crumbs(target, options, end):
-    """Pings, texts that are no JSON, and pieces of one byte of 1,000 arguments that never end: much work for few bytes."""
+    """Pings, texts that are no JSON, and arguments in pieces of one byte that never end. They cause much work with few bytes."""
     texts = 500
     begun = b"".join(record(CALL, call_body({"method": "group.create"}, b"["), call=i + 1, flags=MORE) for i in range(1000))
     pings = [target.websocket(group="echo") for _ in range(int(8 * options.scale) or 1)]
@@ -311,7 +311,7 @@ def crumbs(target, options, end):
 
 
 def documents(target, options, end):
-    """Malformed batches, for a method that takes rows: each gets an error, and the session goes on."""
+    """Malformed batches for a method that takes rows. Each gets an error, and the session goes on."""
     client = target.websocket(group="echo")
     answers = {}
     for i, body in enumerate(bad_documents()):
@@ -327,7 +327,7 @@ def documents(target, options, end):
 
 
 def frames(target, options, end):
-    """Frames that break RFC 6455: the connection ends with the code of the rule, or without one."""
+    """Frames that break RFC 6455. The connection ends with the code of the rule, or without a code."""
     n = 0
     for name, protocol, sent, codes in bad_frames():
         client = target.websocket(protocol, "echo", None)
@@ -345,7 +345,7 @@ ATTACKS = {f.__name__: f for f in (info, posts, hoard, calls, ahead, flood, hell
                                    bodies, kills, tokens, texts, crumbs, documents,
                                    frames)}
 
-# Of what an attack says that it did: without it, it was none.
+# If one of these is 0 in the result, the attack did nothing.
 DONE = ("connections", "messages", "sent", "requests", "bursts", "whole", "bytes", "answered", "failed", "answers", "frames")
 
 

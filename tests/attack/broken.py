@@ -23,7 +23,7 @@ def _document(tensors, data=_DATA, length=None):
 
 
 def bad_documents():
-    """Each is a batch at first sight: no method may get it."""
+    """Documents that look like batches. No method may get them."""
     y = _tensor("I64", (2,), (16, 32))
     lengths = [0, 1, 7, 1 << 20, 1 << 32, (1 << 48) - 1]
     one = [
@@ -48,7 +48,7 @@ def bad_documents():
 # Frames
 
 def _frame(opcode, payload=b"", final=True, rsv=0, masked=True, form=None, length=None):
-    """form: how many bytes the length takes, 0, 2 or 8; None: as few as can be."""
+    """form: the number of bytes for the length, 0, 2 or 8; None: as few as possible."""
     n = len(payload) if length is None else length
     form = form if form is not None else 0 if n < 126 else 2 if n < 1 << 16 else 8
     mask = 0x80 if masked else 0
@@ -66,7 +66,7 @@ _NOT_UTF8 = (b"\x80", b"\xbf", b"\xc0\x80", b"\xc1\xbf", b"\xc3", b"\xc3\x28", b
 
 
 def bad_frames():
-    """(name, subprotocol, bytes, the codes that may come)."""
+    """(name, subprotocol, bytes, the close codes that are allowed)."""
     wrong = {PROTOCOL_ERROR}
     for rsv in range(1, 8):
         for opcode in (CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG):

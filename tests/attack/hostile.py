@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workers that break the protocol. The module of a group in Python: each rank takes the ticket that was meant for its host, and
-greets the proxy with it itself. The number of the rank says how it misbehaves. It prints what became of that, and waits."""
+"""Workers that break the protocol. This is the Python module of a group. Each rank takes the ticket of its host, and connects
+to the proxy itself. The number of the rank decides how it misbehaves. It prints the result, and waits."""
 import json
 import os
 import tempfile
@@ -14,7 +14,7 @@ METHOD = {"name": "echo", "dispatch": "ONE_TO_ALL", "execute": "ALL"}
 
 
 def flood(make):
-    """Up to 64 MiB in 1,000 messages."""
+    """Sends up to 64 MiB in 1,000 messages."""
     return lambda client: [client.send(make(i)) for i in range(1000)]
 
 
@@ -27,7 +27,7 @@ def ends_in_the_middle(client):
     client.close()
 
 
-# What it says of itself in HELLO, and what it does if it is welcome.
+# Members of HELLO that differ from a good one, and what the worker does if it is welcome.
 CASES = [
     ({}, sends(record(HELLO, b"{}"))),
     ({}, sends(record(RESULT, b"7", call=1))),

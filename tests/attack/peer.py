@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that keeps no rules: websockets by hand, records of cadre.v1, and connections that say nothing."""
+"""A client that keeps no rules. It writes websocket frames and records of cadre.v1 by hand."""
 import base64
 import json
 import os
@@ -12,7 +12,7 @@ GROUP = 0xFFFFFFFF
 TEXT, BINARY, CLOSE, PING = 1, 2, 8, 9
 DP_COMPUTE_PROTO = 4
 MORE = 1
-PIECE = 1 << 20  # the most that a record has of a body
+PIECE = 1 << 20  # the longest part of a body in one record
 
 
 def record(kind, body=b"", call=0, flags=0, dispatch=0):
@@ -41,7 +41,7 @@ def frame(payload, opcode=BINARY):
 
 
 class Target:
-    """Where the proxy is, and whom it takes us for."""
+    """The address of the proxy, and the token and namespace of the client."""
 
     def __init__(self, host, port, ca, token, namespace):
         self.host, self.port, self.token, self.namespace = host, port, token, namespace

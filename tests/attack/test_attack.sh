@@ -42,16 +42,16 @@ setup() {
     operator_ip=$(operator_pods | cut -d ' ' -f 2)
 }
 
-operator_get() { # PATH...
+operator_get() { # PATH...: pages of its HTTP server
     inside curl --silent --show-error --fail --max-time 5 "${@/#/http://$operator_ip:8080}"
 }
 
-# Fails unless it is healthy, too.
+# Prints the memory of the operator. Fails if the operator is not healthy.
 resident_mib() {
     operator_get /healthz /metrics | awk '/^process_resident_memory_bytes/ { print int($2 / 1048576) }'
 }
 
-# loop_turns SECONDS: how many turns of its loop took no longer than that; "+Inf": all.
+# loop_turns SECONDS: the number of turns of the loop that took at most that long; "+Inf": all turns.
 loop_turns() {
     awk -v le="le=\"$1\"" '/^cadre_loop_turn_seconds_bucket/ && index($0, le) { print $2 }' "$suite_dir/metrics"
 }
@@ -78,7 +78,7 @@ any_runs() { # PID...
     return 1
 }
 
-# Asks for its health and memory until the attacks are over.
+# Reads the health and the memory of the operator until the attacks are over.
 watch_operator() { # PID...
     local mib
     : >"$suite_dir/unhealthy"
@@ -106,7 +106,8 @@ all_hostile_cases() {
     [[ $(hostile_cases | wc -l) -eq $hostile ]]
 }
 
-# Each rank of a group misbehaves in another way (hostile.py). They are forked: 26 interpreters that start would be the attack.
+# Each rank of a group misbehaves in another way (hostile.py). The ranks are forked, because 26 interpreters that start would
+# themselves be an attack.
 attack_by_workers() {
     group_namespace mallory
     kc create configmap hostile -n mallory "--from-file=$here/hostile.py" "--from-file=$here/peer.py" >/dev/null
@@ -124,7 +125,7 @@ attack_by_workers() {
     echo "{\"cases\": $hostile}"
 }
 
-# The worker of the group is stopped and killed by turns while the group is called.
+# A client calls the group while its worker is stopped and killed, in turns.
 attack_by_kills() {
     local caller pod signal
     group_namespace mallory
@@ -133,7 +134,7 @@ attack_by_kills() {
     caller=$!
     while any_runs "$caller"; do
         for signal in STOP KILL; do
-            worker_signal "$pod" "$signal" 2>/dev/null || sleep 0.1 # not started again yet
+            worker_signal "$pod" "$signal" 2>/dev/null || sleep 0.1 # the worker has not started again yet
         done
     done
     wait "$caller"
@@ -158,7 +159,7 @@ quantiles() {
     report '"p50 \(.p50Ms) ms, p99 \(.p99Ms) ms"' --since "$callers_since" | tr -d '"'
 }
 
-# Which process it was when the metrics were last read, and whether it led.
+# The process that wrote the last metrics, and whether it led.
 process_and_lead() {
     awk '/^process_start_time_seconds/ { start = $2 } /^leader_election_master_status/ { leads = $2 } END { print start, leads }' \
         "$suite_dir/metrics"
@@ -215,7 +216,7 @@ setup
 callers_start victim/0 victim/1
 turns_begin
 first_process=$(process_and_lead)
-sleep "$seconds"
+sleep "$seconds" # the time of the measurement
 echo "# alone: $(quantiles), $(resident_mib) MiB, $(turns_since)"
 attack info "group.info of 640,000 ranks, over and over, by 16 clients that read nothing" posts "... by HTTP"
 attack hoard "answers of 4 MiB for 50 clients that read nothing"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chaos WORKER LEDGER_SO: CADRE_CHAOS_SECONDS (60) of it, with CADRE_CHAOS_SEED (else by the clock).
+// chaos WORKER LEDGER_SO: runs for CADRE_CHAOS_SECONDS (60), with the seed CADRE_CHAOS_SEED (default: the clock).
 #include "tests/chaos/chaos.h"
 
 #include "common/base/clock.h"
@@ -28,11 +28,11 @@ static const char *const kind_names[] = {"proxy", "worker", "client"};
 struct child {
     enum kind kind;
     unsigned index, starts;
-    pid_t pid;       // 0 = is not there
+    pid_t pid;       // 0 = it does not run
     bool stopped;    // by SIGSTOP
-    int told;        // SIGTERM, SIGKILL: it was told to end; 0
-    int64_t next_ms; // when it is to be started, or to go on
-    unsigned run;    // of a client: which of `files`
+    int told;        // the signal that told it to end: SIGTERM, SIGKILL, or 0
+    int64_t next_ms; // when it starts, or continues
+    unsigned run;    // of a client: its number in `files`
 };
 
 struct chaos {
@@ -76,7 +76,7 @@ static _Noreturn void exec_worker(const struct chaos *c, const struct child *k)
     setenv("CADRE_CONNECT", connect, 1);
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (!getenv("CADRE_CHAOS_VERBOSE"))
-        dup2(fd, STDERR_FILENO); // it says each time that it has lost a proxy
+        dup2(fd, STDERR_FILENO); // it prints each loss of a proxy
     execl(c->worker, c->worker, "--module", c->module, (char *)NULL);
     _exit(127);
 }
@@ -107,7 +107,7 @@ static void start(struct chaos *c, struct child *k)
         be(c, k, seed);
 }
 
-// What has ended: as it was told, and well where it could.
+// Waits for children that have ended, and checks that each ended as it was told.
 static void reap(struct chaos *c)
 {
     int status;
@@ -115,7 +115,7 @@ static void reap(struct chaos *c)
         struct child *k = c->children;
         while (k->pid != pid)
             k++;
-        // One that was told before it could listen for signals ends by the signal.
+        // A signal that comes before the child has its handler ends the child.
         bool well = k->told == SIGKILL    ? WIFSIGNALED(status)
                     : WIFSIGNALED(status) ? k->told == SIGTERM && WTERMSIG(status) == SIGTERM
                                           : k->told && WEXITSTATUS(status) == 0;
@@ -174,7 +174,7 @@ static void heal(struct chaos *c, bool all)
     }
 }
 
-// After all of it every proxy serves the whole group again.
+// In the end, every proxy serves the whole group again.
 static void check_alive(struct chaos *c, size_t i)
 {
     char address[128];
@@ -202,7 +202,7 @@ static void check_alive(struct chaos *c, size_t i)
     c->wrong = true;
 }
 
-// Told to end, they do so by themselves.
+// Tells all children to end, and waits until they have ended.
 static void end_all(struct chaos *c, enum kind kind)
 {
     int64_t until = now() + 2 * (int64_t)HEAL_MS;
@@ -221,7 +221,7 @@ static void end_all(struct chaos *c, enum kind kind)
     c->wrong = c->wrong || left;
 }
 
-// Until all are there, and none of them is about to go.
+// Waits until all children run, and none of them is about to end.
 static void settle(struct chaos *c)
 {
     for (bool all = false; !all && !c->wrong; usleep(10000)) {

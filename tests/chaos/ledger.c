@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A module that writes down what it runs, at once and for good: "TOKEN RANK" a line.
+// A module that writes a line "TOKEN RANK" to disk for each call that it runs.
 #include <cadre/worker.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ static void destroy(void *self)
     free(l);
 }
 
-// note(token, ms): takes that long, and returns token * 100 + rank.
+// note(token, ms): takes ms milliseconds, and returns token * 100 + rank.
 static cadre_result note(void *self, cadre_call *call)
 {
     const struct ledger *l = self;

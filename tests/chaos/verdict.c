@@ -8,28 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry { // of the ledger: one run
+struct entry { // a line of the ledger: one run
     int64_t token;
     int rank;
 };
 
 struct call {
     int64_t token, rank;
-    int kind, answers, may_have_run; // may_have_run: of an error
+    int kind, answers, may_have_run; // may_have_run: what its error says
     bool result;
 };
 
 struct court {
     struct entry *entries;
     size_t n_entries, max_entries;
-    struct call *calls; // of one client, by token
+    struct call *calls; // the calls of one client, by token
     size_t n_calls, max_calls;
     size_t results, errors, open;
     size_t by_name[16];
     bool wrong;
 };
 
-// The errors that killing and stopping may lead to.
+// The errors that may happen when processes are killed and stopped.
 static const char *const names[] = {"UNAVAILABLE", "TIMEOUT", "CANCELED", "THROTTLED", "CONFLICT", "GONE", NULL};
 
 static void find(struct court *c, const struct call *call, const char *what)
@@ -62,7 +62,7 @@ static void read_ledger(struct court *c, const char *file)
         qsort(c->entries, c->n_entries, sizeof *c->entries, compare);
 }
 
-// How often a rank has run it.
+// How often a rank has run the call.
 static size_t runs(const struct court *c, int64_t token, int rank)
 {
     const struct entry key = {token, rank};
@@ -144,7 +144,7 @@ static void take_line(struct court *c, const char *line)
     }
     struct call *call = token % CHAOS_TOKENS < (int64_t)c->n_calls ? &c->calls[token % CHAOS_TOKENS] : NULL;
     if (!call || call->token != token)
-        return; // of a line that a kill has cut
+        return; // a kill has cut the line
     call->answers++;
     call->result = line[0] == 'R';
     c->results += call->result;

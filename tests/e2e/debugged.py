@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The accumulator of the examples, with a method that stops; test_roles.sh debugs it."""
+"""The accumulator of the examples, with a method that stops at a breakpoint. test_roles.sh debugs it."""
 
 import accumulator
 

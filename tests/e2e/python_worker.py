@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of test_roles.sh that call workers in Python from a program outside of the cluster; each prints one line."""
+"""The steps of test_roles.sh that call workers in Python from a program outside the cluster. Each step prints one line."""
 
 import io
 import os
@@ -43,7 +43,7 @@ def killed(group):
 
 
 def again(group, pods):
-    """Its answer once none of these pods has part in it."""
+    """The answer of the group once it has none of these pods any more."""
     while True:
         try:
             said = group.call("work", timeout=600)
@@ -77,7 +77,7 @@ class Trainer:
 
 
 def folder():
-    """Of a program: a class, what it imports, and something large."""
+    """The folder of a program: a class, a module that it imports, and a large file."""
     made = tempfile.TemporaryDirectory()
     for name, content in (("train.py", TRAIN), ("data.py", "NAME = 'shipped'\n"), ("large.txt", os.urandom(10 << 20).hex())):
         with open(f"{made.name}/{name}", "w", encoding="utf-8") as f:
@@ -94,7 +94,7 @@ def delete(pods):
 
 
 def pods_of(group):
-    """None: of a rank that is not connected."""
+    """The pods of the ranks; None for a rank that is not connected."""
     return [w.get("pod") for w in group.info()["workers"]]
 
 
@@ -112,7 +112,7 @@ def inherited(client):
         code = folder()
         first = made(client, code, name="inherited", detached=True).call("work", timeout=600)
         code.cleanup()
-    with connect() as other:  # which has no archive
+    with connect() as other:  # this client has no archive
         group = other.find("inherited")
         pods = pods_of(group)
         delete(pods[1:])
@@ -160,7 +160,7 @@ def square(x):
 
 
 def by_value(client):
-    """What a notebook does."""
+    """Does what a notebook does."""
     try:
         counter = client.Group(Counter, replicas=2, image=IMAGE, init={"start": 10})
         print(counter.add.options(timeout=600)(1), end=" ")
@@ -178,10 +178,10 @@ class Talking:
 
 
 def prints(client):
-    """As print() on the ranks looks here."""
+    """Shows the output of print() on the ranks."""
     group = client.Group(Talking, replicas=2, image=IMAGE, name="talking")
-    sys.stdout = out = io.StringIO()  # to the end of the program: lines of the last calls still come
-    while "[rank 0-1]" not in out.getvalue():  # a rank that was slow has a line of its own
+    sys.stdout = out = io.StringIO()  # to the end of the program, because lines of the last calls still come
+    while "[rank 0-1]" not in out.getvalue():  # a slow rank gets its own line
         group.say.options(timeout=600)("hello")
         time.sleep(0.1)
     print(next(line for line in out.getvalue().splitlines() if "[rank 0-1]" in line), file=sys.__stdout__)
@@ -209,7 +209,7 @@ def stops(group):
 
 
 def connect():
-    """Shows what ranks print only where that is what is tested."""
+    """Connects. Only the step `prints` shows what ranks print."""
     shows = None if sys.argv[1] == "prints" else lambda line: None
     return cadre.connect(unreachable=20, namespace="ship", on_output=shows)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program for a Ray cluster, as it is: actors, tasks, values, names, and two groups of actors on one placement group.
-test_programs.sh runs it outside of a cluster, where all of its workers are in pods."""
+"""A program for a Ray cluster, without changes: actors, tasks, values, names, and two groups of actors on one placement group.
+test_programs.sh runs it outside the cluster, and all of its workers in pods."""
 
 import os
 import socket

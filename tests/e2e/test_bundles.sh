@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# WorkerGroups on bundles that PlacementGroups hold, with real containers on two real nodes of four fake GPUs: the examples
-# with the values of the table of features that Cadre has to bring, then what goes wrong. The operator is the one that the
-# chart installs.
+# WorkerGroups on bundles of PlacementGroups, with real containers on two real nodes of four fake GPUs. The suite runs the
+# examples and compares their values with the feature table in docs/testing.md. Then it tests failures. The chart installs
+# the operator.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -20,12 +20,12 @@ here=$(dirname "${BASH_SOURCE[0]}")
 image=".spec.template = {spec: {terminationGracePeriodSeconds: 8, containers: [{name: \"worker\", image: \"$calls_image\",
     imagePullPolicy: \"IfNotPresent\"}]}}"
 
-# pool_apply NAME BUNDLES [JQ-FILTER]: with the image that has the modules.
+# pool_apply NAME BUNDLES [JQ-FILTER]: a PlacementGroup whose image has the modules.
 pool_apply() {
     plg_apply "$1" "$2" ".spec.bundles[0].resources = {cpu: \"50m\", memory: \"32Mi\", \"nvidia.com/gpu\": \"1\"} | $image | ${3:-.}" >/dev/null
 }
 
-# tenant_apply NAME REPLICAS GROUPS [JQ-FILTER]: accumulators on those bundles.
+# tenant_apply NAME REPLICAS GROUPS [JQ-FILTER]: a group of accumulators on those bundles.
 tenant_apply() {
     jq -n --arg name "$1" --argjson n "$2" --argjson groups "$3" '{apiVersion: "cadre.dev/v1alpha1", kind: "WorkerGroup",
         metadata: {name: $name}, spec: {replicas: $n, placement: {groups: $groups},
@@ -34,7 +34,7 @@ tenant_apply() {
         jq "${4:-.}" | kc apply -f - >/dev/null
 }
 
-# rank_values GROUP VARIABLE POD...: what its processes have, by rank.
+# rank_values GROUP VARIABLE POD...: the value of the variable in the processes of the group, by rank.
 rank_values() {
     local pod
     for pod in "${@:3}"; do
@@ -61,7 +61,7 @@ masters() { # GROUP...: sorted
     done | sort
 }
 
-processes_in() { # POD GROUP: how many
+processes_in() { # POD GROUP: how many processes of the group run there
     rank_values "$2" RANK "$1" | wc -w
 }
 
@@ -212,13 +212,13 @@ merged_status() {
 
 # ---- two groups that train ------------------------------------------------------------------------------------------
 
-# train GROUP SEED...: a step on each batch of eight rows that a seed makes; prints the losses of its ranks.
+# train GROUP SEED...: runs a step on a batch of eight rows for each seed, and prints the losses of the ranks.
 train() {
     local seed
     for seed in "${@:2}"; do cadre call "$1" train_step "[$seed, 8]" || return; done
 }
 
-# train_both: at the same time, the losses into files.
+# train_both: trains both groups at the same time, and writes the losses to files.
 train_both() {
     local other
     train attention 1 2 >"$suite_dir/attention" &
@@ -226,10 +226,10 @@ train_both() {
     train mlp 3 4 >"$suite_dir/mlp" && wait "$other"
 }
 
-# How far rounding may take the numbers of a model from those of its twin: those of the attention block are large.
+# The largest difference that rounding may cause between a model and its twin. The numbers of the attention block are large.
 declare -A rounding=([mlp]=1e-8 [attention]='([.[2][] | fabs] | max * 2e-6)')
 
-# alike MODEL GROUP ALONE: all ranks of the group have the same numbers, and those of a process that had their rows alone.
+# alike MODEL GROUP ALONE: all ranks of the group have the same numbers, and a process that had all rows has them, too.
 alike() {
     printf '%s\n' "$@" # explains a failure
     jq -en --argjson group "$2" --argjson alone "$3" '[$group[], $alone[]] | map([.] | flatten) | length == 3 and .[0] == .[1]
@@ -251,7 +251,7 @@ trainer_apply() {
         ".spec.worker = {module: \"/modules/ddp.so\", class: \"$2\"}"
 }
 
-# Models on the halves of one PlacementGroup; for each a twin, one process that gets the same batches.
+# Models on the halves of one PlacementGroup. Each model has a twin: one process that gets the same batches.
 test_train() {
     pool_apply ddp 4 '.spec.strategy = "StrictPack" | .spec.bundles[0].resources += {cpu: "250m", memory: "128Mi"}'
     trainer_apply attention Attention 2 0-1
@@ -271,7 +271,7 @@ test_train() {
 
 # ---- weights that move ----------------------------------------------------------------------------------------------
 
-# The strictest pods that a namespace may demand.
+# Pods that pass the strictest level of Pod Security.
 restricted='.spec.template.spec |= (.securityContext = {runAsNonRoot: true, seccompProfile: {type: "RuntimeDefault"}}
     | .containers[0].securityContext = {allowPrivilegeEscalation: false, capabilities: {drop: ["ALL"]}})'
 
@@ -280,14 +280,14 @@ weights_apply() { # NAME CLASS PLACEMENTGROUP BUNDLES [JQ-FILTER]
         ".spec.worker = {module: \"/modules/weights.so\", class: \"$2\"} | ${5:-.}"
 }
 
-# moved TRAINER SERVER: what examples/weights/transfer says of three steps of the trainer and a transfer after each.
+# moved TRAINER SERVER: runs examples/weights/transfer, which does three steps of the trainer, with a transfer after each.
 moved() {
     CADRE_TOKEN_FILE=$suite_dir/token CADRE_CA_FILE=$suite_dir/ca.pem "$devcluster" exec -- \
         "${CADRE_BUILD_DIR:-$suite_root/build/ci}/examples/weights/transfer" "wss://$calls_host:9443" "$ns" "$1" "$2"
 }
 
-# moves TRAINER SERVER DIRECT STEP: it says so, from that step on. Each of the two ranks of the server has half of 256 x 1024
-# floats, and the same ten. A step adds 1 to all of them. DIRECT of the bytes did not use a connection.
+# moves TRAINER SERVER DIRECT STEP: `moved` prints the expected lines, from that step on. Each of the two ranks of the server
+# has half of 256 x 1024 floats, and the same ten floats. A step adds 1 to all of them. DIRECT bytes used no connection.
 moves() {
     local step lines=
     for step in "$4" $(($4 + 1)) $(($4 + 2)); do
@@ -298,7 +298,7 @@ moves() {
     is "${lines%?}" moved "$1" "$2"
 }
 
-# Two trainers in one pod, and three servers: there, in another pod of that node, and on the other node.
+# Two trainers in one pod. Three servers: in the same pod, in another pod of the same node, and on the other node.
 test_weights() {
     local near=0-1 away=2-3
     calls_user mover >/dev/null
@@ -330,7 +330,7 @@ pod_ip() { # POD
     plg_pod "$1" .status.podIP
 }
 
-node_count() { # how many different hosts the ranks of a group are on
+node_count() { # GROUP: on how many hosts its ranks run
     cadre call "$1" get_actor_info | jq -r '[.[].host] | unique | length'
 }
 
@@ -348,7 +348,7 @@ test_slots() {
     check "nothing is left" eventually 60 plg_gone slots
 }
 
-actors() { # GROUP: what they say, folded where they agree
+actors() { # GROUP: what its ranks say; equal answers once
     cadre call "$1" get_actor_info | jq -r '"[\(unique[0] | "{\"ip_address\": \"\(.ip_address)\", \"host\": \"\(.host)\"}")] x \(length)"'
 }
 
@@ -417,7 +417,7 @@ test_placementgroup_deleted() {
         "trap \"echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done"]}'
     check "two groups run" eventually 30 is "True/Running" group_condition slow Ready
     kc logs -f pair-plg-0-0 -c worker >"$suite_dir/last-words" 2>/dev/null &
-    # A pod that is gone has no log any more to begin to follow.
+    # kubectl logs cannot begin to follow a pod that is gone.
     check "... which says so" eventually 30 says "[slow rank 0] ready" cat "$suite_dir/last-words"
     kc delete plg pair --wait=false >/dev/null
     check "the PlacementGroup is deleted under them: they say what they wait for" group_reason early PlacementGroupNotFound 40
@@ -431,7 +431,7 @@ test_placementgroup_deleted() {
     kc delete wg early slow >/dev/null
 }
 
-# A group that moves to another PlacementGroup begins there when its processes have ended where it was.
+# A group that moves to another PlacementGroup starts there after its old processes have ended.
 test_moved() {
     local ended began
     pool_apply other 1
@@ -461,7 +461,7 @@ group_moves() { # NAME PLACEMENTGROUP
     kc patch wg "$1" --type merge -p "{\"spec\": {\"placement\": {\"groups\": [{\"name\": \"$2\"}]}}}" >/dev/null
 }
 
-# An edit that cannot be had costs neither the ranks nor the calls to them.
+# An edit that is refused affects neither the ranks nor the calls to them.
 test_refused_edit() {
     tenant_apply steady 2 '[{"name": "pair"}]'
     check "a group of two ranks runs" eventually 60 is "True/Running" group_condition steady Ready
@@ -477,7 +477,7 @@ moved_status() {
     echo "$(group_status mover attempt) $(group_condition mover Ready)"
 }
 
-# The operator is away while a group is deleted: what it left behind ends when it is back.
+# A group is deleted while no operator runs. The operator ends its processes when it is back.
 test_operator_away() {
     tenant_apply orphan 2 '[{"name": "pair"}]'
     check "a group runs" eventually 30 is "True/Running" group_condition orphan Ready

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Calls, end to end: the operator as the chart installs it (two replicas), groups that run the modules of examples/ in a
-# namespace of Pod Security restricted, and clients outside of the cluster (kubectl-cadre) and inside (HTTP,
-# websocket). The values are those of the table of features that Cadre has to bring; then what goes wrong: wrong callers
-# and calls, workers, agents and operators that die, groups that cannot start.
+# Calls, end to end. The chart installs the operator with two replicas. Groups run the modules of examples/ in a namespace
+# with Pod Security restricted. Clients call from outside the cluster (kubectl-cadre) and from inside (HTTP, websocket).
+# The suite compares values with the feature table in docs/testing.md. Then it tests failures: wrong clients and calls,
+# workers, agents and operators that die, and groups that cannot start.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -16,7 +16,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/calls.sh"
 
-# Modules that nobody wants in the image, built as docs/modules.md says and put into a ConfigMap.
+# Modules that misbehave. They are built as docs/modules.md says, and come from a ConfigMap, because no image needs them.
 bad_modules() {
     local name files=()
     for name in misbehaving other_abi; do
@@ -37,11 +37,11 @@ accumulators() { # NAME REPLICAS [FILTER...]
     module_apply "$1" "$2" /modules/accumulator.so Accumulator "${@:3}"
 }
 
-command_of() { # SCRIPT: a filter, the container runs that in a shell
+command_of() { # SCRIPT: a filter that lets the container run the script in a shell
     jq -rn --arg script "$1" '".spec.template.spec.containers[0].command = \(["/bin/sh", "-c", $script])"'
 }
 
-# All groups of the suite at once: they start while the first ones are called.
+# The suite applies all groups at once, so that they start while it calls the first ones.
 groups_that_run() {
     accumulators accumulator 4 "$gpu" "$spread"
     accumulators one 1
@@ -239,7 +239,6 @@ test_worker_dies() {
     node=$(kc get pod accumulator-2-0 -o 'jsonpath={.spec.nodeName}')
     worker_signal accumulator-2-0 STOP
     later accumulator '{"method": "add", "args": [1], "timeoutMs": 30000}'
-    sleep 1
     began=$(date +%s%3N)
     worker_signal accumulator-2-0 KILL
     check "a worker is killed: its pending call fails at once, by rank, node and exit code" \
@@ -287,7 +286,7 @@ other_uids() {
     pod_uids accumulator | grep -v accumulator-1-
 }
 
-# A real shortage: the kernel kills the worker, not the agent beside it.
+# A real shortage of memory: the kernel kills the worker, and not the agent beside it.
 test_out_of_memory() {
     container_apply hungry 2 '.spec.worker.command = ["sh", "-c",
         "if [ $RANK$CADRE_ATTEMPT = 11 ]; then exec dd if=/dev/zero of=/dev/null bs=400M count=1; fi; exec sleep 1000"]' \
@@ -309,18 +308,16 @@ hungry_state() {
 
 # ---- operators that die ----------------------------------------------------------------------------------------------
 
-# How many calls kubectl cadre top counts, while there is one through each replica.
+# Makes one call through each replica, and prints how many calls kubectl cadre top counts meanwhile.
 top_of_all() {
-    cadre top actor --interval 12s -o json >"$suite_dir/top" &
-    local pid=$! name ip
-    sleep 5
+    local name ip
+    top_begin actor foo_one_to_all 2
     while read -r name ip; do
         calls_at "$ip"
         called actor '{"method": "foo_one_to_all", "args": [1, 2]}' >/dev/null || return 1
     done < <(operator_pods)
     calls_at ""
-    wait "$pid"
-    jq -c '.[] | select(.method == "foo_one_to_all") | .ended' "$suite_dir/top"
+    top_seen | jq '.[0]'
 }
 
 top_inside() {
@@ -348,7 +345,6 @@ test_operator_dies() {
     worker_signal actor-3-0 STOP
     calls_at "$ip"
     later actor '{"method": "foo_one_to_all", "args": [1, 2]}'
-    sleep 1
     container_kill cadre-system "$name" operator
     check "the leader is killed in the middle of a call: the caller hears of it" matches "^(closed|lost)" came
     worker_signal actor-3-0 CONT
@@ -360,7 +356,7 @@ test_operator_dies() {
         '{"method": "foo_one_to_all", "args": [1, 2], "timeoutMs": 5000}'
     calls_at ""
     check "... the workers have run on" is "$pids" worker_pids actor
-    sleep 3
+    check "... the leader decides about their group" group_decide actor
     check "... in the same attempt, Ready" is "$attempt True/Running" echo \
         "$(group_status actor attempt) $(group_condition actor Ready)"
     worker_signal one-0-0 KILL
@@ -399,12 +395,12 @@ test_changes() {
 
 # ---- groups that clients make ------------------------------------------------------------------------------------
 
-# made LIFETIME: params of group.create for a group like "one".
+# made LIFETIME: the params of group.create for a copy of group "one".
 made() {
     kc get wg one -o json | jq -c --arg lifetime "$1" '{lifetime: $lifetime, workerGroup: {metadata: {name: "made"}, spec}}'
 }
 
-# ask METHOD PARAMS: by HTTP; the result, or the error.
+# ask METHOD PARAMS: sends a request by HTTP, and prints the result or the error.
 ask() {
     rpc 1 "$1" "$2" | post one | sed 's/^200 //' | jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }

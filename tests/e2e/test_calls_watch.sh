@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Calls by modes that are data (a rule of a class, meshes of an object) and what is seen of calls from outside, end to
-# end: the operator as the chart installs it, groups of modules on two nodes.
+# Calls with modes that are data (a rule of a class, meshes of an object), and the views of calls from outside, end to end.
+# The chart installs the operator. Groups of modules run on two nodes.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -45,26 +45,16 @@ test_modes() {
         --split '{"mesh": "none", "dims": ["dp"]}'
 }
 
-# What goes to standard error, without the result.
+# Prints what a call writes to standard error, without its result.
 lines_of() {
     cadre call "$@" --no-reply --logs 2>&1 >/dev/null | sort
 }
 
-top_of() { # GROUP METHOD: a look at it while it is called twice; a longer one, if a busy machine was too slow for that
-    local interval pid seen
-    for interval in 8 24 72; do
-        cadre top "$1" --interval "${interval}s" -o json >"$suite_dir/top" &
-        pid=$!
-        sleep $((interval / 3))
-        for _ in 1 2; do
-            cadre call "$1" "$2" >/dev/null || return 1
-        done
-        wait "$pid"
-        seen=$(jq -c --arg method "$2" \
-            '.[] | select(.method == $method) | [.ended, .errors, .slowest.rank, .slowest.last]' "$suite_dir/top")
-        [[ $seen != "[2,"* ]] || break
-    done
-    echo "$seen"
+top_of() { # GROUP METHOD: what top counts while the method is called twice
+    top_begin "$1" "$2" 2
+    cadre call "$1" "$2" >/dev/null
+    cadre call "$1" "$2" >/dev/null
+    top_seen
 }
 
 metrics() {

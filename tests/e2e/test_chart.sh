@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The chart and deploy/install.yaml: what they render, which values they refuse, and what a real API server says to them.
-# The cluster is one of its own without nodes, so no pod runs here; tests with pods are elsewhere in this folder.
+# The chart and deploy/install.yaml: what they render, which values they refuse, and whether a real API server accepts them.
+# The suite has its own cluster without nodes, so no pod runs. Tests with pods are in the other files of this folder.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 nothing could be tested on this machine.
 # shellcheck disable=SC2154
@@ -13,7 +13,7 @@ set -euo pipefail
 
 # ---- the files ---------------------------------------------------------------------------------------------------
 
-# Values of the schema that the chart's README does not name, with their group at least.
+# Prints the values of the schema that the chart's README does not name, not even by their group.
 unexplained() {
     local path
     while read -r path; do
@@ -23,7 +23,7 @@ unexplained() {
                     del(.properties.global) | leaves([])' "$chart/values.schema.json")
 }
 
-# Values of the schema without a default in values.yaml, so that nobody has to look into two files.
+# Prints the values of the schema that have no default in values.yaml. Users should find all values in one file.
 without_default() {
     local path
     while read -r path; do
@@ -44,7 +44,7 @@ test_files() {
 
 # ---- values ------------------------------------------------------------------------------------------------------
 
-# refuses_value TEXT ARGS...: rendering fails on the schema, with the text.
+# refuses_value TEXT ARGS...: the schema refuses the values, and the message contains the text.
 refuses_value() {
     local text=$1 out
     shift
@@ -136,7 +136,7 @@ YAML
 
 # ---- what is rendered --------------------------------------------------------------------------------------------
 
-# Every verb that the operator gets for the whole cluster.
+# Prints every verb that the operator gets for the whole cluster.
 cluster_verbs() {
     local manifests role
     manifests=$(cat)
@@ -146,7 +146,7 @@ cluster_verbs() {
         done | sort -u | xargs
 }
 
-# Manifests without the label team=ml, or with another namespace than one of those given.
+# Prints the manifests without the label team=ml, and those in a namespace that is not among the arguments.
 unlabelled() {
     awk -v RS='\n---\n' '/\nkind: /  && !/\n    team: ml\n/'
 }
@@ -186,7 +186,7 @@ test_render() {
             - --log-level=debug" "$(render --set 'extraArgs={--log-level=debug}')"
 }
 
-# tolerated ARGS...: "taint effect seconds" of each toleration of the operator, with - for what it does not say.
+# tolerated ARGS...: "taint effect seconds" of each toleration of the operator; - for a field that is not set.
 tolerated() {
     render "$@" | object Deployment cadre-operator |
         awk '/^ *tolerations:/ { t = 1; next } t && /^      [a-z]/ { exit } t && /- / { if (key) print key, effect, s; effect = s = "-" }
@@ -208,8 +208,8 @@ node.kubernetes.io/unreachable NoSchedule -" "$(tolerated --set 'tolerations[0].
         --set 'tolerations[0].operator=Exists,tolerations[0].effect=NoSchedule')"
 }
 
-# rules_behave PROMTOOL: a turn of 0.6 s sets off the alert for five minutes, and 0.4 s do not; no replica that leads for two
-# minutes does, too.
+# rules_behave PROMTOOL: the alert fires for five minutes after a turn of 0.6 s, but not after one of 0.4 s. It also fires
+# when no replica has led for two minutes.
 rules_behave() {
     local replica='namespace="cadre-system", pod="cadre-operator-7d9-x"' fires
     render --set metrics.prometheusRule.enabled=true | object PrometheusRule | sed -n 's/^  //; /^groups:/,$p' >"$work/rules.yaml"
@@ -267,7 +267,7 @@ test_render_proxy() {
         "$(render --set cli.serviceAccount=false | grep -e cadre-cli -e test-call || true)"
 }
 
-# Kind and name of each manifest besides the CRDs.
+# Prints the kind and name of each manifest, without the CRDs.
 names() {
     awk -v RS='\n---\n' '{ n = split($0, line, "\n"); kind = name = ""
         for (i = 1; i <= n; i++) {
@@ -297,8 +297,8 @@ test_namespaced() {
 
 cluster_tests=(test_install_yaml test_dry_run test_helm test_rights test_keys_rights test_people test_namespaced_rights test_examples test_uninstall)
 
-# crds_deleted COMMAND...: it ends, and if not, what holds the CRDs. They take 5 s; should the API server's finalizer miss
-# an event, its next look is after 5 minutes.
+# crds_deleted COMMAND...: the command ends; if it does not, prints what holds the CRDs. They take 5 s. If the API server's
+# finalizer misses an event, it looks again after 5 minutes.
 crds_deleted() {
     "$@" && return
     kc get crd -o json | jq -c '.items[] | {name: .metadata.name, deleted: .metadata.deletionTimestamp, conditions: .status.conditions}'
@@ -307,7 +307,7 @@ crds_deleted() {
 
 test_install_yaml() {
     check "kubectl apply -f deploy/install.yaml" kc apply -f "$root/deploy/install.yaml"
-    # Of a PodDisruptionBudget "apply" always says "configured", because its selector is replaced as a whole.
+    # "apply" always says "configured" for a PodDisruptionBudget, because it replaces its selector as a whole.
     check "a second time changes nothing" kc diff -f "$root/deploy/install.yaml"
     check "the Deployment is there" kc -n cadre-system get deployment/cadre-operator
     check "its namespace enforces Pod Security restricted" equals restricted "$(kc get ns cadre-system \
@@ -315,13 +315,13 @@ test_install_yaml() {
     check "kubectl delete -f deploy/install.yaml" crds_deleted kc delete -f "$root/deploy/install.yaml" --timeout=400s
 }
 
-# dry_run ARGS...: the server would create all of it, and has nothing to say about Pod Security. (The group of helm test
-# it cannot know before the CRDs are there.)
+# dry_run ARGS...: the API server would create all objects, and prints no warning about Pod Security. (It cannot know the
+# group of helm test before the CRDs exist.)
 dry_run() {
     local out account
     render --namespace restricted "$@" | awk -v RS='\n---\n' -v ORS='\n---\n' '!/kind: WorkerGroup\n/' >"$work/all.yaml"
     for account in $(object ServiceAccount <"$work/all.yaml" | sed -n 's/^  name: //p'); do
-        object ServiceAccount "$account" <"$work/all.yaml" | kc apply -f - # pods are admitted with one that exists only
+        object ServiceAccount "$account" <"$work/all.yaml" | kc apply -f - # pods need a ServiceAccount that exists
     done
     out=$(kc apply --dry-run=server --validate=strict -f "$work/all.yaml" 2>&1) || {
         echo "$out"
@@ -343,7 +343,7 @@ test_dry_run() {
     check "the pods of the operator and of helm test pass Pod Security restricted" pods_admitted
 }
 
-# The warning for a Deployment refuses nothing, so here the pods themselves are created, as dry run.
+# The API server only warns about a Deployment. So this creates the pods themselves, as a dry run.
 pods_admitted() {
     render --namespace restricted >"$work/all.yaml"
     object Pod cadre-test <"$work/all.yaml" | kc create --dry-run=server -f - &&
@@ -376,7 +376,7 @@ crd_generations() {
     kc get crd workergroups.cadre.dev placementgroups.cadre.dev -o 'jsonpath={.items[*].metadata.generation}'
 }
 
-# may yes|no WHO NAMESPACE VERB RESOURCE...: NAMESPACE "" is all.
+# may yes|no USER NAMESPACE VERB RESOURCE...: NAMESPACE "" means all namespaces.
 may() {
     local want=$1 who=$2 scope=(--all-namespaces) answer
     [ -z "$3" ] || scope=(--namespace="$3")
@@ -457,7 +457,7 @@ RIGHTS
     check "... and does nothing else" may no "$operator" cadre-system list pods
 }
 
-# applied NAME ARGS...: an empty Secret of that name, by server-side apply as the operator does it.
+# applied NAME ARGS...: creates an empty Secret by server-side apply, as the operator does.
 applied() {
     local name=$1
     shift
@@ -465,7 +465,7 @@ applied() {
         <<<"{apiVersion: v1, kind: Secret, type: Opaque, metadata: {namespace: cadre-system, name: $name}}" 2>&1
 }
 
-# The API server decides about "create" of an apply by its name, which no dry run of "kubectl auth can-i" shows.
+# For an apply, the API server checks "create" with the name of the object. "kubectl auth can-i" cannot show that.
 test_keys_rights() {
     kc -n cadre-system get secret cadre-keys -o json | jq 'del(.metadata["resourceVersion", "uid"])' >"$work/keys.json"
     kc -n cadre-system delete secret cadre-keys >/dev/null
@@ -476,7 +476,7 @@ test_keys_rights() {
     kc replace --force -f "$work/keys.json" >/dev/null
 }
 
-# The controller manager aggregates roles in its own time.
+# Repeats the command until it succeeds, because the controller manager aggregates roles later.
 eventually() {
     local i
     for ((i = 0; i < 150; i++)); do

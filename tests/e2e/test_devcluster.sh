@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What deploy/devcluster promises: real nodes whose pods reach each other, faults on demand, clusters that do
-# not disturb each other, and nothing left behind. Prints TAP. Exit status 77: no root, so no cluster.
+# Tests deploy/devcluster: the pods of its nodes reach each other, it causes faults on demand, clusters do not disturb each
+# other, and nothing of a cluster is left behind. Prints TAP. Exit status 77: no root, so no cluster.
 set -uo pipefail
 
 if [[ $EUID -ne 0 ]]; then
@@ -41,7 +41,7 @@ check_not() { # DESCRIPTION CMD...
     check "$description" refuses "$@"
 }
 
-eventually() { # SECONDS CMD...: SECONDS are ample for a quiet machine, and a busy one gets five times as long
+eventually() { # SECONDS CMD...: enough for a quiet machine; the limit is five times as long, for a busy one
     local end=$((SECONDS + 5 * $1))
     shift
     until "$@"; do
@@ -50,23 +50,23 @@ eventually() { # SECONDS CMD...: SECONDS are ample for a quiet machine, and a bu
     done
 }
 
-# The cgroups of a cluster, whose name and path say which it is.
+# Prints the cgroups of a cluster. Their path contains its name.
 cgroups_of() { find /sys/fs/cgroup -type d -path "*/cadre-$1-*" 2>/dev/null; }
 pids_of() { # CLUSTER [NODE]
     local dir
     for dir in $(cgroups_of "$1" | grep "/cadre-$1-[0-9]*/${2:-}"); do cat "$dir/cgroup.procs" 2>/dev/null; done | sort -un
 }
 
-# Writes down which processes (with their start, for pids are used again) and namespaces a cluster has, while
-# it lives, for nothing_left to look for them later. Only namespaces that it has now count: the number of one that it had
-# earlier may be another cluster's by now.
+# Writes down the processes and namespaces of a cluster that runs. nothing_left looks for them later. A process is known by
+# its pid and its start, because pids are used again. Only present namespaces count: another cluster may meanwhile have the
+# number of an earlier one.
 trace() { # CLUSTER
     local pid
     for pid in $(pids_of "$1"); do
         awk -v pid="$pid" '{ sub(/.*\) /, ""); print pid, $20 }' "/proc/$pid/stat" 2>/dev/null >>"$work/$1.pids"
         readlink "/proc/$pid/ns/net" "/proc/$pid/ns/mnt" 2>/dev/null
     done >"$work/all.ns"
-    # The machine's own namespaces are shared by the control plane's processes.
+    # The processes of the control plane share the machine's own namespaces.
     grep -vxF -e "$(readlink /proc/self/ns/net)" -e "$(readlink /proc/self/ns/mnt)" "$work/all.ns" | sort -u >"$work/$1.ns"
     in_namespaces | grep -wF -f "$work/$1.ns" >>"$work/$1.in"
 }
@@ -88,13 +88,13 @@ nothing_left() { # CLUSTER
             left=1
         }
     done <"$work/$1.pids"
-    # The kernel gives the numbers of namespaces that have gone to new ones, such as those of another suite's cluster: a
-    # namespace is left if a process that was in it still is.
+    # New namespaces, such as those of another suite's cluster, get the numbers of old ones. So a namespace is left only if a
+    # process that was in it still is in it.
     comm -12 <(in_namespaces | sort -u) <(sort -u "$work/$1.in") >"$work/common"
     [[ ! -s $work/common ]] || { echo "namespaces: $(<"$work/common")" && left=1; }
     [[ -z $(cgroups_of "$1") ]] || { echo "cgroups: $(cgroups_of "$1")" && left=1; }
     grep -qs "$CACHE/clusters/$1/" /proc/mounts && echo "mounts: $(grep "$CACHE/clusters/$1/" /proc/mounts)" && left=1
-    # The brackets keep the search from finding itself.
+    # Without the brackets, the search would find itself.
     grep -lsa "/clusters/[${1:0:1}]${1:1}/" /proc/[0-9]*/cmdline && left=1
     [[ ! -e $CACHE/clusters/$1 ]] || { echo "state: $CACHE/clusters/$1" && left=1; }
     return $left
@@ -144,7 +144,7 @@ EOF
     done
 }
 
-# What a pod, or a program of this machine, reads when it connects.
+# pod_reads and host_reads: a pod, or a program of this machine, connects and reads a line that matches.
 pod_reads() { # POD HOST PORT EXPECTED-PATTERN
     on $A kubectl exec "$1" -- timeout 5 bash -c "cat </dev/tcp/$2/$3" | grep -E "$4"
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# GPUs on a cluster whose pods have a stand-in for NVIDIA's driver. What agents say of them: GPUs by rank in info and in
-# metrics; a GPU that falls off the bus moves its group to another node. And what modules have of them: tensors go from
-# pod to pod; a rank whose GPU is lost to it starts again, and lastFailure says why.
+# GPUs on a cluster whose pods have a stand-in for NVIDIA's driver. Agents report GPUs by rank in info and in metrics, and a
+# GPU that falls off the bus moves its group to another node. Modules pass tensors from pod to pod. A rank that loses its GPU
+# starts again, and lastFailure says why.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -17,7 +17,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/plg.sh"
 
-# The driver's libraries, a module, and what the driver says in the beginning: each pod has a copy that can be changed.
+# The driver's libraries, a module, and the first state of the driver. Each pod has a copy of the state that can be changed.
 driver() {
     local root=$here/../.. file from=()
     local device=$root/tests/unit/worker/device
@@ -30,7 +30,7 @@ driver() {
     kc create configmap driver "${from[@]}"
 }
 
-# What pods need of that driver; the limits of the GPUs stay as they are.
+# Gives pods that driver. Their limits of GPUs stay the same.
 driven='.spec.template.spec |= (.volumes = [{name: "driver", configMap: {name: "driver"}}, {name: "state", emptyDir: {}}]
     | .containers[0].env = [{name: "NODE", valueFrom: {fieldRef: {fieldPath: "spec.nodeName"}}},
         {name: "NVIDIA_VISIBLE_DEVICES", value: "all"}, {name: "LD_LIBRARY_PATH", value: "/driver"},
@@ -53,7 +53,7 @@ pool() {
         worker: {module: "/modules/accumulator.so", class: "Accumulator"}}}' | kc apply -f - >/dev/null
 }
 
-pool_pods() { # UIDs
+pool_pods() { # UIDs of the pods of the pool
     kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[*].metadata.uid}'
 }
 
@@ -61,7 +61,7 @@ pool_node() {
     kc get pods -l cadre.dev/group=pool-plg -o 'jsonpath={.items[*].spec.nodeName}'
 }
 
-nodes() { # of its pods, each once
+nodes() { # the nodes of the group's pods, each once
     kc get pods -l cadre.dev/group=gpus -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u
 }
 
@@ -70,22 +70,22 @@ metrics() {
         http://cadre-operator-metrics.cadre-system.svc:8080/metrics | grep -E '^(DCGM_FI_DEV_|cadre_gpu_lost)'
 }
 
-# gpu_metric NAME NODE VALUE: of the GPU of that node.
+# gpu_metric NAME NODE VALUE: the metric of the GPU of that node has the value.
 gpu_metric() {
     matches "(^|"$'\n'")$1\{[^}]*Hostname=\"$2\"[^}]*UUID=\"GPU-$2\"[^}]*\} $3("$'\n'"|$)" metrics
 }
 
-# As the stand-in for the driver says it.
+# The values that the stand-in for the driver reports.
 told_metrics=(DCGM_FI_DEV_GPU_TEMP=41 DCGM_FI_DEV_GPU_UTIL=7 DCGM_FI_DEV_POWER_USAGE=312 DCGM_FI_DEV_FB_USED=0
     DCGM_FI_DEV_FB_TOTAL=0 DCGM_FI_DEV_XID_ERRORS=0 DCGM_FI_DEV_ECC_SBE_VOL_TOTAL=17 DCGM_FI_DEV_ECC_DBE_VOL_TOTAL=0
     cadre_gpu_lost=0)
 
-# lose POD: its GPU.
+# lose POD: the GPU of the pod falls off the bus.
 lose() {
     kc exec "$1" -c worker -- sh -c 'sed -i s/ok/lost/ /state/control'
 }
 
-moved() { # FROM: all pods are elsewhere
+moved() { # NODE: all pods are on other nodes
     [[ -n $(nodes) ]] && ! nodes | grep -qx "$1"
 }
 
@@ -112,7 +112,7 @@ test_gpus() {
     check "... and calls go on" is "[0, 1]" cadre call gpus get_value
 }
 
-# Two pods: their GPUs cannot open each other's memory.
+# Two ranks in two pods. A GPU cannot open the memory of a GPU in another pod.
 tensors() {
     module_apply tensors 2 /driver/stand_in_tensor.so Tensors "$driven" \
         '.spec.template.spec.containers[0].resources.limits = {"nvidia.com/gpu": 1}'
@@ -131,16 +131,16 @@ test_tensors() {
     check "... and the new one has its GPU" eventually 60 is "[1000, 1000]" rows
 }
 
-# Of a tensor that each rank has made and kept.
+# The rows of a tensor that each rank has made and kept.
 rows() {
     cadre call tensors rows "$(cadre call tensors ramp 1000 --keep)" --dispatch all-to-all
 }
 
-replaced() { # UID: of the pod of the pool
+replaced() { # UID: the pool has another pod than that one
     [[ -n $(pool_pods) && $(pool_pods) != *"$1"* ]]
 }
 
-pool_moved() { # FROM: its pod is elsewhere
+pool_moved() { # NODE: the pod of the pool is on another node
     [[ -n $(pool_node) && $(pool_node) != "$1" ]]
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Groups with real containers on two real nodes of four fake GPUs: what the ranks see, how they end, and what becomes of
-# them when an image, a process or a node fails. The operator with sanitizers runs outside of the cluster.
+# Groups with real containers on two real nodes of four fake GPUs: what the ranks see, how they end, and what happens when an
+# image, a process or a node fails. The operator with sanitizers runs outside the cluster.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -16,17 +16,17 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 image=localhost/cadre-example:dev
 
-# run NAME COMMAND [FILTER...]: a group whose ranks run that in the shell of the example image.
+# run NAME COMMAND [FILTER...]: a group whose ranks run the command in the shell of the example image.
 run() {
     local name=$1 command
     command=$(jq -n --arg c "$2" '["/bin/sh", "-c", $c]')
     shift 2
     group_apply "$name" ".spec.template.spec.containers[0] |= (.image = \"$image\" | .command = $command
         | .resources.requests.cpu = \"10m\" | .imagePullPolicy = \"IfNotPresent\")" \
-        '.spec.template.spec.terminationGracePeriodSeconds = 2' "$@" >/dev/null
+        '.spec.template.spec.terminationGracePeriodSeconds = 1' "$@" >/dev/null
 }
 
-failure() { # NAME FIELDS: of lastFailure, on one line
+failure() { # NAME FIELDS: the fields of lastFailure, on one line
     kc get wg "$1" -o json | jq -r ".status.lastFailure | \"$2\""
 }
 
@@ -73,11 +73,11 @@ same_env() { # CONTAINER
     for i in 0 1 2 3; do is "$(wanted_env "$i")" seen_env "$i" "$1" || return 1; done
 }
 
-looked_up() { # the answer of nslookup
+looked_up() { # the address in the answer of nslookup
     sed -nE 's/^Address( 1)?: ([0-9.]+)$/\2/p' | tail -n 1
 }
 
-resolves() { # INDEX: MASTER_ADDR, to rank 0's address, in that pod
+resolves() { # INDEX: the address that MASTER_ADDR has in that pod
     # shellcheck disable=SC2016
     kc exec "env-$1-0" -c worker -- sh -c 'nslookup "$MASTER_ADDR.cluster.local"' | looked_up
 }
@@ -97,7 +97,7 @@ env_is() {
     echo "$(group_condition env Ready) $(group_status env restarts)"
 }
 
-slices() { # NAME: whose they are, and how many endpoints are ready
+slices() { # NAME: its EndpointSlices, who manages them, and how many endpoints are ready
     kc get endpointslices -l "kubernetes.io/service-name=$1" -o json | jq -r '.items[] | [.metadata.name,
         .metadata.labels["endpointslice.kubernetes.io/managed-by"], (.endpoints | map(select(.conditions.ready)) | length)] | join(" ")'
 }
@@ -145,8 +145,8 @@ test_rendezvous() {
     check "the roll-call is in rank 0's log" says "roll-call: 4 of 4 ranks" logs strictpack-0-0
     check "an end is no restart" is "0 1" kc get wg strictpack -o 'jsonpath={.status.restarts} {.status.attempt}'
     check "STATUS says Completed" is "False/Completed" group_condition strictpack Ready
-    sleep 2
-    check "what has ended stays so" is "False/Completed" group_condition strictpack Ready
+    check "what has ended stays so when the operator decides again" group_decide strictpack
+    check "... which STATUS says" is "False/Completed" group_condition strictpack Ready
     check "deleted, they leave nothing" group_delete strictpack strictspread
 }
 
@@ -178,7 +178,7 @@ test_exits() {
     check "deleted, they leave nothing" group_delete dies never second
 }
 
-event_counts() { # NAME: warnings, each as often as it happened
+event_counts() { # NAME: the reasons of its warnings, each as often as it happened
     kc get events.events.k8s.io -o json | jq -r --arg name "$1" '.items[]
         | select(.regarding.kind == "WorkerGroup" and .regarding.name == $name and .type == "Warning")
         | .reason as $r | range(.series.count // .deprecatedCount // 1) | $r' | sort | xargs
@@ -290,7 +290,7 @@ test_node() {
     group_delete moves apart patient
 }
 
-nodes_but() { # NAME NODE: its pods that are there
+nodes_but() { # NAME NODE: its pods on that node
     group_pods "$1" | awk -v node="$2" '$2 == node'
 }
 
@@ -300,7 +300,8 @@ test_operator_killed() {
     local n
     for n in 1 2 3; do
         run "born-$n" 'rendezvous & trap "exit 9" TERM; wait' '.spec.replicas = 2'
-        sleep "0.$((n * 7))"
+        eventually 20 says "born-$n" operator_log op
+        nap 0 300
         operator_kill op
         operator_launch op --leader-elect=false
     done
@@ -321,8 +322,7 @@ test_operator_killed() {
 }
 
 suite_start e2e-groups --nodes 2 --gpus 4
-archive=$("$suite_root/deploy/images.sh" example 2>"$suite_dir/images") || bail_out "the image of the examples cannot be built"
-"$devcluster" load "$archive" >/dev/null 2>&1
+suite_images example
 operator_start op --leader-elect=false
 test_environment
 test_rendezvous

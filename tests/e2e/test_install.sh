@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The images and the chart, for real: both images are built, the operator is installed into a cluster of two nodes, and
-# the groups of examples/ run. What the chart renders and which rights it gives is in test_chart.sh.
+# The images and the chart: the suite builds both images, installs the operator into a cluster of two nodes, and runs the
+# groups of examples/. test_chart.sh tests what the chart renders, and which rights it gives.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
@@ -20,7 +20,7 @@ hl() {
     "$devcluster" helm "$@"
 }
 
-# nodes_of GROUP: on how many nodes its pods are.
+# nodes_of GROUP: the number of nodes that its pods are on.
 nodes_of() {
     kc get pods -l "cadre.dev/group=$1" -o 'jsonpath={range .items[*]}{.spec.nodeName}{"\n"}{end}' | sort -u | wc -l
 }
@@ -32,7 +32,7 @@ image_is_small() {
     [ "$bytes" -le "$max_image_bytes" ]
 }
 
-# unpack ARCHIVE FOLDER: what a container of the image sees.
+# unpack ARCHIVE FOLDER: writes the files that a container of the image sees into the folder.
 unpack() {
     local layer
     mkdir -p "$2/dev"
@@ -42,7 +42,7 @@ unpack() {
     [[ -e $2/dev/urandom ]] || mknod -m 666 "$2/dev/urandom" c 1 9
 }
 
-# The program starts without it and only then fails, so a program of the same library asks for it in the image.
+# The operator fails only after its start without the plugin. So a small program of the same library asks for it.
 plugin_loads() {
     cat >"$suite_dir/probe.c" <<'C'
 #include <libwebsockets.h>
@@ -109,7 +109,7 @@ test_groups() {
     check "... and has no pods" equals "" "$(kc get pods -l cadre.dev/group=too-big -o name)"
 }
 
-# What somebody outside would keep of the Secret's CA, in $suite_dir/ca.crt.
+# The keys exist. Writes the CA of the Secret to $suite_dir/ca.crt.
 keys_are_made() {
     kc -n cadre-system get secret cadre-keys -o 'jsonpath={.data.ca\.crt}' | base64 -d >"$suite_dir/ca.crt"
     [[ -s $suite_dir/ca.crt ]]
@@ -122,7 +122,7 @@ proxy_curl() { # PATH CURL-ARGUMENT...
         "https://cadre-operator.cadre-system.svc:9443$path"
 }
 
-# adds PARAMS: a call of Accumulator.add() by who may call, as its result.
+# adds PARAMS: calls Accumulator.add() as an account that may call, and prints the answer.
 adds() {
     local token
     token=$(kc -n cadre-system create token cadre-cli --audience=cadre) || return 1
@@ -131,7 +131,7 @@ adds() {
 }
 
 test_agent_groups() {
-    kc delete wg/rendezvous --cascade=foreground >/dev/null # its names are free when it returns
+    kc delete wg/rendezvous --cascade=foreground >/dev/null # when it returns, the names are free
     check "kubectl apply -f examples/pairs.yaml" kc apply -f "$suite_root/examples/pairs.yaml"
     check "the group becomes Ready" kc wait --for=condition=Ready --timeout=60s wg/pairs
     check "its ranks, two a pod, find each other" eventually 30 says "roll-call: 4 of 4 ranks" \
@@ -191,9 +191,9 @@ test_namespaced() {
 
 suite_cluster install --nodes 2 --gpus 4
 export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
-operator_tar=$("$suite_root/deploy/images.sh" operator 2>"$suite_diag") || bail_out "the image of the operator cannot be built"
-example_tar=$("$suite_root/deploy/images.sh" example 2>"$suite_diag") || bail_out "the image of the examples cannot be built"
-"$devcluster" load "$operator_tar" "$example_tar" >"$suite_diag" 2>&1 || bail_out "the images cannot be loaded"
+suite_images operator example
+operator_tar=$(suite_image operator)
+example_tar=$(suite_image example)
 test_images
 test_helm
 test_groups

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Nothing that happens to the operator, or to what it needs, ends what runs. Groups of both runtimes and one on bundles run
-# on a node of their own, clients call their ranks all the time, and one thing after the other is taken away for longer than
-# nodeLostSeconds and given back. Each time: no pod is made again, no rank restarted, every call is answered once or fails by
-# name, decisions go on, and what kubectl get shows is true.
-# Prints TAP; lines with # have how long it took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a
-# cluster.
-#   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. Three hours with 600. From 30 on, the Lease and the
-#                            tolerations are the chart's own; else they are shorter, so that nothing waits for them.
-#   CADRE_OUTAGES=REGEX      only outages whose function has such a name
+# Outages of the operator, and of what it needs, do not end running groups. Groups of both runtimes and a group on bundles run
+# on their own node, and clients call their ranks all the time. The suite takes away one thing after the other, for longer
+# than nodeLostSeconds, and gives it back. Each time, no pod is created again, no rank restarts, every call is answered once or
+# fails with a named error, decisions go on, and kubectl get shows the truth.
+# Prints TAP; lines with # say how long something took. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run
+# a cluster.
+#   CADRE_OUTAGE_SECONDS=N   how long something is away; default: 8. With 600, the suite takes three hours. From 30 on, the
+#                            Lease and the tolerations are those of the chart; below, they are shorter, so that nothing
+#                            waits for them.
+#   CADRE_OUTAGES=REGEX      only the outages whose function matches
 # shellcheck disable=SC2034,SC2154
 set -euo pipefail
 
@@ -26,7 +27,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=/dev/null
 . "$here/../lib/outage.sh"
 
-seconds=${CADRE_OUTAGE_SECONDS:-8}
+seconds=${CADRE_OUTAGE_SECONDS:-8} # each sleep below is an outage that lasts that long
 lost=5 # nodeLostSeconds of every group
 apart=".spec.template.spec.nodeSelector = {\"kubernetes.io/hostname\": \"$outage_node\"}"
 short=(--set 'extraArgs={--leader-elect-lease-duration=6s,--leader-elect-renew-deadline=4s,--leader-elect-retry-period=1s}'
@@ -35,7 +36,7 @@ short=(--set 'extraArgs={--leader-elect-lease-duration=6s,--leader-elect-renew-d
 [[ $seconds -lt 30 ]] || short=()
 limits=".spec.maxRestarts = 1000 | .spec.placement.nodeLostSeconds = $lost"
 
-# The operator's replicas are on n1 and n2, and what runs on $outage_node, so that a node can be lost without a rank.
+# The operator's replicas are on n1 and n2, and the groups on $outage_node. So a node can be lost without a rank.
 setup() {
     kc label node n1 n2 place=operator >/dev/null
     calls_install --set crds.install=false --set nodeSelector.place=operator "${short[@]}"
@@ -77,7 +78,7 @@ plain_apply() {
 
 # ---- the operator ----------------------------------------------------------------------------------------------------
 
-# The call is through the other replica, and takes longer than the leader's death.
+# The call goes through the other replica, and takes longer than the death of the leader.
 leader_dies_under_a_call() {
     local ip
     ip=$(operator_pods | sed -n '2s/.* //p')
@@ -89,8 +90,8 @@ leader_dies_under_a_call() {
     calls_at ""
 }
 
-# Each replica in turn, every five seconds. Its kubelet waits longer and longer before it starts one again; where it is
-# not back, somebody deletes the pod.
+# Kills each replica in turn, every five seconds. The kubelet waits longer and longer before it starts a replica again. If a
+# replica is not back, the test deletes its pod.
 operators_killed_in_turn() {
     local end=$((SECONDS + (seconds > 40 ? seconds / 2 : 20))) pod pid turn=0
     while [[ $SECONDS -lt $end ]]; do
@@ -120,7 +121,7 @@ leader_frozen() {
     pid=$(operator_process "$(operator_leader)")
     kill -STOP "$pid"
     sleep $((seconds >= 30 ? 30 : seconds + 4)) # longer than its Lease
-    kill -CONT "$pid" || true # a kubelet that has lost patience has started it again
+    kill -CONT "$pid" || true # perhaps the kubelet has already started it again
     outage_over
 }
 
@@ -141,7 +142,7 @@ secret_whole() {
     is "ca.crt ca.key install.key tls.crt tls.key" secret_entries
 }
 
-# What pods and their processes trust; the certificate may be another one.
+# The keys that pods and their processes trust. The certificate may change.
 secret_digest() {
     kc -n cadre-system get secret cadre-keys -o json | jq -c '.data | [."ca.crt", ."install.key"]' | sha256sum
 }
@@ -180,8 +181,8 @@ secret_deleted_and_all_pods() {
         eventually 30 is "$digest" secret_digest
 }
 
-# Nobody is left who remembers the keys. Whatever the next operators do, what runs is not theirs to end.
-# Until somebody brings them back, the operator cannot see the agents, and clients cannot trust the operator.
+# No replica remembers the keys any more. The next operators must not end running groups. Until the keys are back, the operator
+# cannot see the agents, and clients cannot trust the operator.
 secret_lost() {
     local pids
     outage_states="|False/KeysChanged|False/PlacementGroupNotReady|False/Silent"
@@ -190,7 +191,8 @@ secret_lost() {
     kill -STOP "${pids[@]}"
     kc -n cadre-system delete secret cadre-keys >/dev/null
     kill -KILL "${pids[@]}"
-    sleep $((seconds + 20))
+    eventually 60 secret_whole # with new keys, which take a while
+    sleep "$seconds"
     secret_restore
     outage_over
 }
@@ -199,7 +201,8 @@ rights_of_secret() { # JQ-FILTER
     kc -n cadre-system get role cadre-operator-keys -o json | jq "$1" | kc -n cadre-system replace -f - >/dev/null
 }
 
-# It may not make the Secret again: those that run go on with the keys that they have, one that starts says what it lacks.
+# The operator may not create the Secret again. Running replicas continue with their keys. A replica that starts says what is
+# missing.
 secret_forbidden() {
     kc -n cadre-system get role cadre-operator-keys -o json | jq 'del(.metadata.resourceVersion)' >"$suite_dir/role"
     rights_of_secret '.rules[].verbs -= ["create", "patch", "update"]'
@@ -226,7 +229,7 @@ secret_halved() {
     check "... all of it" secret_whole
 }
 
-# The keys of another installation: what was let in with the former ones goes on.
+# The keys of another installation. Peers that connected with the former keys continue.
 secret_of_another() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650 -subj /CN=another \
         -keyout "$suite_dir/other.key" -out "$suite_dir/other.crt" 2>/dev/null
@@ -278,7 +281,7 @@ lease_deleted() {
     outage_over
 }
 
-lease_edited() { # as another installation would, which dies
+lease_edited() { # as another installation would edit it that then dies
     kc -n cadre-system patch lease cadre-operator --type merge -p "{\"spec\": {\"holderIdentity\": \"somebody\",
         \"leaseDurationSeconds\": $seconds, \"renewTime\": \"$(date -u +%FT%T.%6NZ)\"}}" >/dev/null
     sleep "$seconds"
@@ -301,7 +304,7 @@ node_of_leader_lost() {
     outage_over
 }
 
-# With a single replica another one is started once Kubernetes has given up the node.
+# With a single replica, Kubernetes starts another one when it has given up the node.
 node_of_only_operator_lost() {
     local node
     kc -n cadre-system scale deployment/cadre-operator --replicas=1 >/dev/null
@@ -334,7 +337,7 @@ operator_elsewhere() { # NODE
         | length') -gt 0 ]]
 }
 
-# The leader does not see the ranks, which the other replica sees. Both reach the API server.
+# The leader does not see the ranks, but the other replica does. Both reach the API server.
 leader_parted_from_ranks() {
     local node
     node=$(operator_node "$(operator_leader)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# PlacementGroups with real containers on two real nodes of four fake GPUs: reserved, idle, hit by the loss of a node,
-# drained. The operator is the one that the chart installs, on n1, because n2 is the node that is lost.
+# PlacementGroups with real containers on two real nodes of four fake GPUs: they are reserved, idle, lose a node, and are
+# drained. The chart installs the operator on n1, because the suite stops n2.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -26,7 +26,7 @@ in_pod() { # POD COMMAND...
     kc exec "$1" -c worker -- "${@:2}"
 }
 
-on_node() { # PLG: "index node" of its pods
+on_node() { # NAME: "index node" of its pods
     kc get pods -l "cadre.dev/group=$1-plg" --sort-by '{.metadata.labels.cadre\.dev/index}' \
         -o 'jsonpath={range .items[*]}{.metadata.labels.cadre\.dev/index} {.spec.nodeName}{"\n"}{end}' | xargs
 }
@@ -47,7 +47,7 @@ test_example() {
         sh -c 'env | grep -E "^(RANK|WORLD_SIZE|MASTER_ADDR|LOCAL_RANK)=" || true'
 }
 
-# No template: the operator's image, in a namespace that is restricted.
+# Without a template, pods have the operator's image. The namespace has Pod Security restricted.
 test_default_template() {
     kc label namespace default pod-security.kubernetes.io/enforce=restricted --overwrite >/dev/null 2>&1
     plg_apply bare 2 '.spec |= (.strategy = "StrictSpread" | .bundles[0].resources = {cpu: "50m", memory: "32Mi"})' >/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Programs for Ray, torch and verl, as they are, and verl's own tests: they run outside of the cluster, and their workers
+# Programs for Ray, torch and verl without changes, and verl's own tests. They run outside the cluster, and their workers run
 # in pods.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016,SC2034
@@ -27,14 +27,14 @@ test_ray() {
         as_ray -m cadre.ray "$programs/shipped.py"
 }
 
-# passed groups|actors FILE: how many of verl's own tests pass.
+# passed groups|actors FILE: the number of verl's own tests that pass.
 passed() {
     local log=$suite_dir/passed
     programs_verl_tests "$@" >"$log" 2>&1 || cat "$log"
     grep -oE '[0-9]+ (passed|failed|error)' "$log"
 }
 
-# Ranks that use torch: they are built on this machine's packages.
+# Ranks that use torch. Their pods mount the packages of this machine.
 test_torch() {
     local template=$suite_dir/template.json outside_python outside_path=$suite_root/tests/verl variable
     if ! outside_python=$("$suite_root/deploy/python.sh" large 2>"$suite_diag"); then

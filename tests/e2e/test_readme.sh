@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What the README and docs/first-steps.md promise: make demo shows what it should, twice; then every command of their
-# console blocks runs on the demo's cluster in the order in which a reader meets them, and prints the lines that are shown
-# there (ages and the width of columns may differ); the API server accepts their objects; make demo-stop ends it.
+# Tests the README and docs/first-steps.md. make demo prints what the README shows, twice. Then every command of their console
+# blocks runs on the demo's cluster, in the order of the page, and prints the lines of the page (ages and the width of columns
+# may differ). The API server accepts their objects. make demo-stop ends the cluster.
 #
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
@@ -30,7 +30,7 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# check NAME CMD...: the command succeeds; what it printed explains a failure.
+# check NAME CMD...: the command succeeds; if not, its output explains why.
 check() {
     local name=$1 number=$((passed + failed + 1))
     shift
@@ -44,7 +44,7 @@ check() {
     fi
 }
 
-# shows OUTPUT LINE: the output has the line, where blanks may be wider and ages (2m, 1h5m) different.
+# shows OUTPUT LINE: the output has the line. Blanks may be wider, and ages (2m, 1h5m) different.
 shows() {
     local pattern
     pattern=$(sed -E 's/[][\.*^$+?(){}|]/\\&/g; s/\b[0-9]+[smhd]([0-9]+[smh])?\b/[0-9smhd]+/g; s/[[:space:]]+/[[:space:]]+/g' <<<"$2")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Workers that do more than answer, on a cluster: several roles in one process, methods that call and make groups as
+# Workers on a cluster that do more than answer: several roles in one process, methods that call groups and create them as
 # their ServiceAccount, tasks for a free rank, ranks that are killed on request, and workers in Python in an image that has
 # only python3.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
@@ -34,7 +34,7 @@ program() { # STEP
     outside "$here/python_worker.py" "$1"
 }
 
-# A method stops at a breakpoint; a person debugs it from outside of the cluster.
+# A method stops at a breakpoint, and a person debugs it from outside the cluster.
 debugged() {
     program stops >"$suite_dir/stopped" 2>&1 &
     local program=$!
@@ -58,7 +58,7 @@ test_python() {
     check "... a rank that is killed starts anew, with its group" is "[1, 2]" program killed
 }
 
-# Pods that this program's user may make, and none of the image's own code.
+# A program sends its code to pods that its user may create. The image has none of this code.
 test_shipped() {
     kc create namespace ship >/dev/null
     check "a kubeconfig alone makes no groups, and the message says what is missing" \
@@ -90,7 +90,7 @@ test_roles() {
     check "... with the new init" eventually 30 is '{"a": [-3, -3]}' cadre call ppo sub '{"a": [0, 0]}' --role critic
 }
 
-# The manifest of the child, as an argument.
+# The manifest of the child group, as an argument.
 child() {
     kc get wg parent -o json | jq -c '{metadata: {name: "child"},
         spec: (.spec | .worker = {module: "/modules/nested.so", class: "Child"})}'
@@ -111,7 +111,7 @@ test_tasks() {
     check "S3-3" is 3 cadre call tasks add '[1, 2]'
 }
 
-# worker_stop GROUP RANK: its process hangs from now on.
+# worker_stop GROUP RANK: stops its process (SIGSTOP).
 worker_stop() {
     local pod
     for pod in $(kc get pods -l "cadre.dev/group=$1" -o name); do

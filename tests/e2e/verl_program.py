@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program of verl, as it is: groups of workers on one pool, their dispatch modes, and colocated classes. test_programs.sh
-runs it outside of a cluster, where its workers are in pods."""
+"""A program of verl, without changes: groups of workers on one pool, their dispatch modes, and colocated classes.
+test_programs.sh runs it outside the cluster, and its workers in pods."""
 
 import ray
 import torch
@@ -68,7 +68,7 @@ def group(pool, cls, **init):
 
 ray.init()
 manager = ResourcePoolManager(resource_pool_spec={"pool": [4]}, mapping={"worker": "pool"})
-manager.create_resource_pool()  # which asks the cluster how many GPUs it has
+manager.create_resource_pool()  # asks the cluster how many GPUs it has
 pool = manager.get_resource_pool("worker")
 workers = group(pool, GPUAccumulator, x=2)
 print("S1-3", [t.item() for t in workers.execute_all_sync("add", x=[1, 1, 1, 1])])

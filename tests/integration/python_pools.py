@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of test_python_pools.sh, each a program of its own. Their ranks never start: the nodes are fake."""
+"""The steps of test_python_pools.sh. Each step is its own program. No rank starts, because the nodes are fake."""
 
 import sys
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The operator with sanitizers, twice, against agents and workers in real pods: two replicas outside of the cluster, which
-# a headless Service without a selector names, so that agents and workers dial in as in an install. What dies at random
-# moments: operators, agents, workers, pods, a node. Every process leaves a witness on a path that all nodes share, and
-# complains there if its rank was started twice in an attempt or runs beside a process of another attempt.
+# Two replicas of the operator with sanitizers, with agents and workers in real pods. The replicas run outside the cluster. A
+# headless Service without a selector names them, so agents and workers connect as in an install. Operators, agents, workers,
+# pods and a node die at random moments. Every process writes a witness file into a folder that all nodes share. It complains
+# there if its rank was started twice in an attempt, or if it runs beside a process of another attempt.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154,SC2016
 set -euo pipefail
@@ -24,13 +24,6 @@ declare -A address=([a]=172.30.0.3 [b]=172.30.0.4)
 export POD_NAMESPACE=cadre-system
 
 # ---- two operators that pods can reach ------------------------------------------------------------------------------
-
-install_images() {
-    local target archive
-    for target in operator example; do
-        archive=$("$suite_root/deploy/images.sh" "$target") && "$devcluster" load "$archive" || return 1
-    done
-}
 
 install_service() {
     local name
@@ -76,7 +69,7 @@ one_leads() {
 
 # ---- witnesses ------------------------------------------------------------------------------------------------------
 
-# What the processes of most groups run: the witness, then whatever the case wants.
+# The processes of most groups first run this script, which writes their witness file, and then the script of the case.
 write_witness() {
     mkdir -p "$suite_dir/witness"
     chmod 777 "$suite_dir/witness"
@@ -99,7 +92,7 @@ SH
 witnessed='.spec.template.spec |= (.volumes = [{name: "witness", hostPath: {path: "WITNESS"}}]
     | .containers[0].volumeMounts = [{name: "witness", mountPath: "/witness"}])'
 
-# script_apply NAME REPLICAS SCRIPT [FILTER...]: a group whose processes leave their witness and run the script.
+# script_apply NAME REPLICAS SCRIPT [FILTER...]: a group whose processes write their witness file and run the script.
 script_apply() {
     local command
     command=$(jq -rn --arg script ". /witness/begin; $3" '["/bin/sh", "-c", $script]')
@@ -113,14 +106,14 @@ complaints() {
     cat "$suite_dir/witness/wrong" 2>/dev/null || true
 }
 
-# started GROUP ATTEMPT: how many ranks have been started in it.
+# started GROUP ATTEMPT: how many ranks were started in that attempt.
 started() {
     local uid
     uid=$(kc get wg "$1" -o 'jsonpath={.metadata.uid}')
     find "$suite_dir/witness" -name "$uid.*.$2" | wc -l
 }
 
-# masters GROUP ATTEMPT: what MASTER_ADDR was to its processes when they began, each address once.
+# masters GROUP ATTEMPT: the addresses that MASTER_ADDR had for its processes when they began, each once.
 masters() {
     local uid
     uid=$(kc get wg "$1" -o 'jsonpath={.metadata.uid}')
@@ -131,7 +124,7 @@ pod_ip() { # POD
     kc get pod "$1" -o 'jsonpath={.status.podIP}'
 }
 
-process_kill() { # POD [SIGNAL]: the worker process in it, a sleep
+process_kill() { # POD [SIGNAL]: signals its worker process, a sleep
     kc exec "$1" -c worker -- killall "-${2:-KILL}" sleep
 }
 
@@ -142,11 +135,6 @@ counters() {
 
 pod_uids() { # GROUP
     kc get pods -l "cadre.dev/group=$1" -o 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\n"}{end}'
-}
-
-nap() { # MIN-MS MAX-MS: anything between
-    local ms=$(($1 + RANDOM % ($2 - $1 + 1)))
-    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
 }
 
 # ---- what runs ------------------------------------------------------------------------------------------------------
@@ -168,8 +156,8 @@ test_start() {
 
 # ---- operators that die ---------------------------------------------------------------------------------------------
 
-# One thing that happens while the leader dies. Each leaves groups that must become Ready, or be gone.
-happens() { # NUMBER
+# happens NUMBER: does something while the leader dies. Afterwards, all groups must become Ready, or be gone.
+happens() {
     case $1 in
     0) script_apply "storm-$1" 2 "$forever" ;;
     1) process_kill "$(group_pod_names runs | cut -d ' ' -f 1)" ;;
@@ -193,7 +181,7 @@ not_ready() {
         | "\(.metadata.name) \([.status.conditions[]? | select(.type == "Ready")] | first | "\(.reason): \(.message)")"'
 }
 
-# Ready of the group that nobody touches, each change on a line.
+# Records the condition Ready of the group that nobody touches, each change on a line.
 watch_ready() {
     "$devcluster" kubectl get wg served --watch --output-watch-events=false \
         -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}{"\n"}' >"$suite_dir/ready" 2>/dev/null &
@@ -272,7 +260,7 @@ test_exits() {
     kc delete wg stubborn flips --wait=false >/dev/null
 }
 
-# Where ranks restart one by one their attempts differ, so there are no witnesses.
+# With restartPolicy Worker, the attempts of the ranks differ, so there are no witness files.
 test_apart() {
     local pid
     container_apply apart 2 '.spec.restartPolicy = "Worker"' \
@@ -288,7 +276,7 @@ test_apart() {
     kc delete wg apart --wait=false >/dev/null
 }
 
-# An agent that cannot find the operator: its pod is replaced, again and again, and people can see why.
+# An agent that cannot find the operator: its pod is replaced again and again, and status and log say why.
 test_never_comes() {
     script_apply lonely 1 "$forever" '.spec.placement.nodeLostSeconds = 5' \
         '.spec.template.spec.hostAliases = [{ip: "127.0.0.1", hostnames: ["cadre-operator.cadre-system.svc"]}]'
@@ -391,7 +379,7 @@ test_end() {
 
 suite_start itest-calls --nodes 2 --gpus 4
 echo "# CADRE_SEED=$seed"
-install_images >"$suite_diag" 2>&1 || bail_out "the images cannot be built or loaded"
+suite_images operator example
 install_service >"$suite_diag" 2>&1 || bail_out "the operator's Service cannot be made"
 write_witness
 calls_user caller >/dev/null

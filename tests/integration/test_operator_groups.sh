@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The life of a WorkerGroup against a real API server, scheduler and controller manager, on six fake nodes of four GPUs:
-# created, placed as its strategy promises, shown, scaled, suspended, changed, waiting for room, deleted.
+# The life of a WorkerGroup with a real API server, scheduler and controller manager, on six fake nodes of four GPUs. Groups
+# are created, placed by their strategy, shown, scaled, suspended, changed and deleted, and wait for room.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
 
@@ -15,7 +15,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 # ---- created --------------------------------------------------------------------------------------------------------
 
-pod_json() { # FILTER: of rank 1
+pod_json() { # FILTER: a field of the pod of rank 1
     kc get pods -l cadre.dev/group=first,cadre.dev/index=1 -o json | jq -r ".items[0] | $1"
 }
 
@@ -55,7 +55,7 @@ test_create() {
         'jsonpath={.status.replicas} {.status.scheduledReplicas} {.status.readyReplicas} {.status.worldSize} {.status.gpus}'
 }
 
-slice_of() { # GROUP: its slices, each with the host names in it
+slice_of() { # GROUP: its slices, each with its host names
     kc get endpointslices -l "endpointslice.kubernetes.io/managed-by=cadre.dev,kubernetes.io/service-name=$1" -o json |
         jq -r '.items[] | [.metadata.name, (.endpoints[] | select(.conditions.ready) | .hostname)] | join(" ")'
 }
@@ -154,8 +154,8 @@ test_suspend() {
     check "suspended: the pods go" eventually 20 is "" group_pod_names scaled
     check "... and it says so" eventually 5 is "True/Suspended" group_condition scaled Suspended
     check "... in the STATUS column, too" is "False/Suspended" group_condition scaled Ready
-    sleep 2
-    check "it stays so" is "" group_pod_names scaled
+    check "it stays so when the operator decides again" group_decide scaled
+    check "... without a pod" is "" group_pod_names scaled
     kc patch wg scaled --type merge -p '{"spec":{"suspend":false}}' >/dev/null
     check "resumed: it runs again" group_ready scaled
     check "... as it was asked for meanwhile" eventually 5 is 4 group_status scaled readyReplicas

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Two replicas of the operator. The leader is killed at every one of its writes while it creates, repairs and
-# deletes a gang: the other one ends the work without a double or a lost pod. And what must cost running groups nothing:
-# an API server that is away, and one that refuses most of what the operator asks for.
-# Against a real API server, scheduler and controller manager, on fake nodes. The operator is built with CADRE_FAULTS.
+# Two replicas of the operator. The leader dies at each of its writes while it creates, repairs and deletes a gang. The other
+# replica finishes the work, and no pod is lost or created twice. Running groups must also survive an API server that is
+# away, and one that refuses most requests of the operator.
+# With a real API server, scheduler and controller manager, on fake nodes. The operator is built with CADRE_FAULTS.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
-#   CADRE_OUTAGE_SECONDS=N   how long the API server is away; default: 15
+#   CADRE_OUTAGE_SECONDS=N   how long the API server is away; default: 8
 # shellcheck disable=SC2154
 set -euo pipefail
 
@@ -19,9 +19,9 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 # Each lane is a namespace with a pair of operators of its own, so that several lives go on at once.
 lanes=6
-outage=${CADRE_OUTAGE_SECONDS:-15}
+outage=${CADRE_OUTAGE_SECONDS:-8}
 
-# lane_launch NAME LANE LEASE: an operator of that lane, whose lease lasts so many seconds.
+# lane_launch NAME LANE LEASE: starts an operator of that lane. Its Lease lasts LEASE seconds.
 lane_launch() {
     local port=$((19440 + 2 * $2))
     [[ $1 == a* ]] || port=$((port + 1))
@@ -41,7 +41,7 @@ lanes_make() {
     done
 }
 
-each_lane() { # OBJECT: one of each lane, from that JSON
+each_lane() { # OBJECT: prints that JSON once for the namespace of each lane
     local i
     for ((i = 0; i < lanes; i++)); do jq --arg ns "ha-$i" '.metadata.namespace = $ns' <<<"$1"; done
 }
@@ -58,8 +58,8 @@ placementgroup_object() {
         spec: {podPer: "Bundle", bundles: [{count: 3, resources: {cpu: "1"}}]}}'
 }
 
-# What every gang must look like when it is at rest in that incarnation; one line each that does not. A WorkerGroup is
-# made again as a whole, and its names are known; of a PlacementGroup the one pod that is missing.
+# A line for each gang that is not whole in that incarnation. All pods of a WorkerGroup are created again, and its slice names
+# them. Only the missing pod of a PlacementGroup is created again.
 crooked() { # KIND INCARNATION
     kc get "$1,pods,endpointslices" -A -o json | jq -r --arg kind "$1" --argjson incarnation "$2" --argjson lanes "$lanes" '
         def number($key): .metadata.labels[$key] | tonumber;
@@ -85,7 +85,7 @@ leftovers() {
     kc get wg,plg,pods,services,endpointslices -A -o name --field-selector metadata.namespace!=default 2>/dev/null | grep gang || true
 }
 
-# The second pod of each gang fails as the kubelet would say it (a WorkerGroup), or goes (a PlacementGroup).
+# The second pod of each WorkerGroup gets the status of a failed pod. The second pod of each PlacementGroup is deleted.
 hurt() { # KIND
     local i
     for ((i = 0; i < lanes; i++)); do
@@ -99,7 +99,7 @@ hurt() { # KIND
     done
 }
 
-# Every pod that ever was, as it came: "namespace/name uid".
+# Records every pod that is created: "namespace/name uid".
 births_begin() {
     kc get pods -A --watch -o 'jsonpath={.metadata.namespace}/{.metadata.name} {.metadata.uid}{"\n"}' \
         >"$suite_dir/births" 2>/dev/null &
@@ -111,7 +111,7 @@ births_end() {
     wait "$births_pid" 2>/dev/null || true
 }
 
-births() { # in how many lanes how many pods were born: "6x6" is six lanes with six each
+births() { # how many lanes created how many pods: "6x6" is six lanes with six pods each
     sort -u "$suite_dir/births" | sed -n 's|^\(ha-[0-9]*\)/gang.*|\1|p' | sort | uniq -c |
         awk '{ n[$1]++ } END { for (i in n) print n[i] "x" i }' | xargs
 }
@@ -122,8 +122,7 @@ crashed() { # how many of the first leaders are dead
     echo "$n"
 }
 
-# The leader of lane i is killed at write FIRST + i. Its lease is long: however slow the machine is, a leader that lives
-# keeps it.
+# The leader of lane i dies at write FIRST + i. Its Lease is long, so that a leader that lives keeps it on a slow machine.
 pairs_start() { # MOMENT FIRST
     local i
     followed=()
@@ -134,7 +133,7 @@ pairs_start() { # MOMENT FIRST
     for ((i = 0; i < lanes; i++)); do operator_ready "b$i"; done
 }
 
-# The lease of a leader that is dead ends at once.
+# Ends the Leases of leaders that are dead.
 leases_end() {
     local i
     for ((i = 0; i < lanes; i++)); do
@@ -145,7 +144,7 @@ leases_end() {
     done
 }
 
-settled() { # COMMAND...: it prints nothing, though leaders die
+settled() { # COMMAND...: it prints nothing. Ends the Leases of dead leaders
     leases_end
     is "" "$@"
 }
@@ -158,7 +157,7 @@ pairs_stop() {
     return "$ok"
 }
 
-# lives KIND MOMENT FIRST PODS: as many lives as there are lanes, at as many writes; in each, so many pods are born.
+# lives KIND MOMENT FIRST PODS: a life of a gang in each lane, each with a crash at another write. PODS pods are created in each.
 lives() {
     local kind=$1 at="$2 write $3 to $(($3 + lanes - 1))"
     local object
@@ -178,8 +177,8 @@ lives() {
     check "... the next leaders end without a leak" pairs_stop
 }
 
-# The writes of a life are not always the same: what is told may wait for what comes next. All of them are over when a
-# round leaves leaders alive.
+# The number of writes in a life varies, because a status may wait for the next change. All writes were tried when some leaders
+# of a round are still alive.
 every_write() { # KIND MOMENT PODS
     local first=1
     points=0
@@ -218,7 +217,7 @@ test_outage() {
     "$devcluster" apiserver stop >/dev/null 2>&1
     check "an API server that is away: a leader that cannot renew does not lead any more" eventually 20 \
         says "the lease is lost" operator_log a0
-    sleep "$outage"
+    sleep "$outage" # the outage itself
     check "... it lives on" operator_http a0 /healthz --fail
     check "... so does the standby" operator_http b0 /healthz --fail
     "$devcluster" apiserver start >/dev/null 2>&1
@@ -227,7 +226,8 @@ test_outage() {
     echo "# after $((SECONDS - began)) s"
     kc -n ha-0 patch wg gang --type merge -p '{"spec":{"maxRestarts":7}}' >/dev/null
     check "... and does its work" eventually 60 is 2 kc -n ha-0 get wg gang -o 'jsonpath={.status.observedGeneration}'
-    sleep 5
+    kc -n ha-0 patch plg pool --type merge -p '{"spec":{"timeoutSeconds":599}}' >/dev/null
+    check "... also for the PlacementGroup" eventually 60 is 2 kc -n ha-0 get plg pool -o 'jsonpath={.status.observedGeneration}'
     check "... all pods run on" is "$before" uids
     check "... nothing is counted" is "0 1 0" kc -n ha-0 get wg gang -o \
         'jsonpath={.status.restarts} {.status.attempt} {.status.incarnation}'
@@ -238,7 +238,7 @@ test_outage() {
 
 # ---- a storm of 429 -------------------------------------------------------------------------------------------------
 
-# An operator as a ServiceAccount, whose requests the API server takes one at a time and queues none.
+# An operator with its own ServiceAccount. The API server takes its requests one at a time, and queues none.
 storm_begin() {
     kc create namespace storm >/dev/null
     kc -n storm create secret generic cadre-keys >/dev/null

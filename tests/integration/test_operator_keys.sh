@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Secret with the operator's keys, against a real API server and with the chart's own rights: what is gone from it comes
-# back as it was, what cannot be used is left alone, and what somebody else has put there is used and said.
+# The Secret with the operator's keys, with a real API server and the rights of the chart. The operator restores missing keys,
+# leaves unusable keys alone, and uses keys that somebody else has written, with a message.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -17,7 +17,7 @@ here=$(dirname "${BASH_SOURCE[0]}")
 declare -A calls_port=([a]=19443 [b]=19444)
 export POD_NAMESPACE=cadre-system
 
-# The ServiceAccount of the chart, with its roles and no Secret, and a kubeconfig of it.
+# Creates the ServiceAccount of the chart with its roles, without the Secret, and writes a kubeconfig for it.
 install_account() {
     local config pki
     kc create namespace cadre-system
@@ -40,7 +40,7 @@ replica_start() { # NAME
     POD_NAME=$1 operator_start "$1" --kubeconfig "$suite_dir/account.conf" --listen "127.0.0.1:${calls_port[$1]}"
 }
 
-ca_of() { # NAME: whom that replica tells to trust
+ca_of() { # NAME: the CA that this replica tells clients to trust
     inside curl --silent --show-error --insecure --fail --max-time 5 "https://127.0.0.1:${calls_port[$1]}/v1/ca"
 }
 
@@ -56,12 +56,12 @@ secret_change() { # JSON-PATCH
     kc -n cadre-system patch secret cadre-keys --type json -p "$1" >/dev/null
 }
 
-# serves NAME: it listens with the keys of the Secret.
+# serves NAME: the replica uses the keys of the Secret.
 serves() {
     equals "$(secret_data | jq -r '."ca.crt"' | base64 -d)" "$(ca_of "$1")"
 }
 
-# says_once NAME TEXT: in its log, and not again and again.
+# says_once NAME TEXT: its log contains the text once.
 says_once() {
     is 1 grep -cF "$2" "$suite_dir/operator-$1.log"
 }
@@ -91,11 +91,11 @@ test_gone() {
     check "the operator has used the same keys all the time" is 'cadre_keys_changed_total 0' metric_of a
 }
 
-metric_of() { # NAME
+metric_of() { # NAME: how often its keys have changed
     operator_http "$1" /metrics | grep '^cadre_keys_changed_total' | tr -d '{}'
 }
 
-# The operator is told to end right after the Secret has gone.
+# The operator gets SIGTERM right after the Secret was deleted.
 test_end() {
     local i
     for i in 1 2 3; do
@@ -107,7 +107,7 @@ test_end() {
     done
 }
 
-# A replica that begins without a Secret leaves it to the one that remembers.
+# A replica that starts without a Secret lets the replica restore it that remembers the keys.
 test_two() {
     group_apply trusting '.spec.replicas = 1' 'del(.spec.template.spec.containers[0].resources.limits)' >/dev/null
     check "a group has a pod" eventually 30 says trusting kc get pods -o name
@@ -130,7 +130,7 @@ test_unusable() {
     done
 }
 
-# The operator makes another certificate where one is broken; the rest is what it was.
+# The keys are the same, apart from the certificate, which the operator creates again if it is broken.
 kept_but_leaf() {
     equals "$(jq -c 'del(."tls.crt", ."tls.key")' <<<"$kept")" "$(secret_data | jq -c 'del(."tls.crt", ."tls.key")')" && secret_whole
 }
@@ -170,7 +170,7 @@ check_rights() {
     "$devcluster" exec -- "$operator_program" --check --http-address 127.0.0.1:18999 --kubeconfig "$suite_dir/account.conf"
 }
 
-# Nobody is left who remembers: new ones, though late and with a word about it.
+# No replica remembers the keys. The operator creates new ones, but only after a wait and with a message.
 test_lost() {
     operator_kill a
     kc -n cadre-system delete secret cadre-keys >/dev/null
@@ -181,7 +181,7 @@ test_lost() {
     check "it ends" operator_stop a
 }
 
-# A call before that would hear that there is no such group.
+# An operator takes calls only when it knows all groups. Else it would answer that there is no such group.
 test_early() {
     kc delete crd placementgroups.cadre.dev >/dev/null
     POD_NAME=a operator_launch a --kubeconfig "$suite_dir/account.conf" --listen "127.0.0.1:${calls_port[a]}"
@@ -193,7 +193,7 @@ test_early() {
 }
 
 watch_failed_again() { # NAME
-    [[ $(tac "$suite_dir/operator-$1.log" | sed "/^--- .* start:/q" | grep -c "a watch failed") -ge 3 ]]
+    [[ $(tail -c "+${operator_begun[$1]}" "$suite_dir/operator-$1.log" | grep -c "a watch failed") -ge 3 ]]
 }
 
 suite_start keys --nodes 0 --kwok 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Priorities against a real API server and kube-scheduler, on six fake nodes of four GPUs: what kube-scheduler evicts for
-# the pods of a gang is what was planned with, and those that wait are told for whom and go in their order.
+# Priorities with a real API server and kube-scheduler, on six fake nodes of four GPUs. kube-scheduler evicts the pods that the
+# plan of a gang counted on. Gangs that wait say behind whom they wait, and run in that order.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -49,7 +49,7 @@ test_preemption() {
     losers >/dev/null
     check "... which does not count as its failure" is "0" group_status "$loser" restartsCountTowardsMax
     check "... and waits as a whole" eventually 30 is "" group_pod_names "$loser"
-    of_size late 12 "" # as large as the other one: it would fit earlier else, while the pods of "high" end one by one
+    of_size late 12 "" # as large as the other one. A smaller one would fit while the pods of "high" end one by one
     check "one that comes later waits behind it" eventually 20 says "these wait ahead of it: WorkerGroup default/$loser since 20" \
         group_message late Scheduled
     kc delete wg high --wait=false >/dev/null
@@ -60,7 +60,7 @@ test_preemption() {
     group_delete late patient
 }
 
-losers() { # the reason of the one that waits, and how many pods the other one has; $loser is its name
+losers() { # the reason of the gang that waits ($loser), and how many pods the other one has
     local name
     loser=
     for name in low-1 low-2; do

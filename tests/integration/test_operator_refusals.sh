@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What bad input and an unwilling cluster get: a reason, a message that helps, nothing half done, and a way back.
-# Against a real API server, scheduler and controller manager, on fake nodes.
+# Bad input, and a cluster that refuses. The group gets a reason and a message that helps, nothing is half done, and the group
+# runs once the cause is gone. With a real API server, scheduler and controller manager, on fake nodes.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 set -euo pipefail
 
@@ -15,8 +15,8 @@ here=$(dirname "${BASH_SOURCE[0]}")
 
 # ---- a spec that cannot be run --------------------------------------------------------------------------------------
 
-# refused NAME REASON TEXT [FILTER...]: refused with that reason and text, in the condition, the column (STATUS/REASON if
-# another word sums it up) and an event, and nothing is made for it.
+# refused NAME REASON TEXT [FILTER...]: the operator refuses the group with that reason and text, in the condition, the column
+# STATUS and an event, and creates nothing for it. REASON is STATUS/REASON if the column shows another word.
 refused() {
     local name=$1 reason=${2#*/} column=${2%/*} text=$3
     shift 3

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The life of a PlacementGroup against a real API server, scheduler and controller manager, on six fake nodes of four
-# GPUs: reserved as its strategy promises, shown, grown, shrunk, waiting for room, hit by the loss of a node, deleted.
+# The life of a PlacementGroup with a real API server, scheduler and controller manager, on six fake nodes of four GPUs. It is
+# reserved by its strategy, shown, grown, shrunk and deleted, waits for room, and loses a node.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
 set -euo pipefail
@@ -72,7 +72,7 @@ test_size() {
 
 # ---- refused and changed --------------------------------------------------------------------------------------------
 
-shaped() { # BUNDLES JQ-FILTER: of the group "shaped", whose pods are of one bundle
+shaped() { # BUNDLES JQ-FILTER: applies the group "shaped", which has a pod for each bundle
     plg_apply shaped "$1" ".spec.podPer = \"Bundle\" | $2"
 }
 
@@ -237,8 +237,8 @@ test_quota() {
     plg_delete slow
 }
 
-# Of eight gangs that each need more than half, made at the same time, one has all that it asks for at any time, and in
-# the end all had it.
+# Eight gangs are created at the same time, and each needs more than half of the cluster. At any time, one of them has all that
+# it asks for, and in the end all of them had it.
 test_contention() {
     local i names=(rival-1 rival-2 rival-3 rival-4)
     for i in 1 2 3 4; do
@@ -254,14 +254,14 @@ test_contention() {
     check "nothing is left" eventually 60 is "" kc get pods -o name
 }
 
-ready_alone() { # $winner is who
+ready_alone() { # one gang is Ready: $winner
     winner=$(kc get plg,wg -o json | jq -r '.items[] | select(.metadata.deletionTimestamp == null)
         | select(any(.status.conditions[]?; .type == "Ready" and .status == "True"))
         | "\(.kind | ascii_downcase)/\(.metadata.name)"')
     [[ $winner == */* && $winner != *$'\n'* ]]
 }
 
-waiting_pods() { # of all but $winner
+waiting_pods() { # the pods of all gangs but $winner
     kc get pods -o json | jq -r --arg winner "${winner#*/}" '.items[] | select(.metadata.deletionTimestamp == null)
         | select(.metadata.ownerReferences[0].name != $winner) | .metadata.name'
 }
@@ -299,14 +299,14 @@ test_restart_and_delete() {
     check "a deleted PlacementGroup leaves nothing" eventually 60 plg_gone lost
 }
 
-# Operators die while gangs are created, and users change their minds.
+# Operators die while gangs are created, and gangs are deleted while they are created.
 test_crashes() {
     local i
     for i in 1 2 3 4 5 6; do
         plg_apply "crash-$i" 4 "$( ((i % 2)) && echo '.spec.podPer = "Bundle"' || echo .)" >/dev/null
     done
     for i in 1 2 3; do
-        sleep "0.$((RANDOM % 4))$((RANDOM % 10))"
+        nap 0 400
         operator_kill op
         operator_start op --leader-elect=false
     done
@@ -317,13 +317,13 @@ test_crashes() {
     for i in 1 2 3 4 5 6; do kc delete plg "crash-$i" --wait=false; done >/dev/null
     for i in 1 2 3 4 5 6; do
         plg_apply "brief-$i" 4 >/dev/null
-        sleep "0.0$((RANDOM % 10))"
+        nap 0 90
         kc delete plg "brief-$i" --wait=false >/dev/null
     done
     check "deleted while they are created: nothing is left" eventually 60 is "" kc get pods,plg -l '!provider' -o name
 }
 
-held_bundles() { # how many, and how many different ones
+held_bundles() { # how many bundles are held, and how many different ones
     kc get pods -o json | jq -r '[.items[] | .metadata.labels["cadre.dev/group"] as $g
         | .metadata.annotations["cadre.dev/bundles"] | split(",")[] | split("-") | map(tonumber)
         | range(.[0]; .[-1] + 1) | "\($g) \(.)"] | "\(length) \(unique | length)"'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Pools and groups that a program in Python makes, against a real API server on fake nodes: it finds the operator by its
+# Pools and groups of a program in Python, with a real API server on fake nodes. The program finds the operator by its
 # kubeconfig, reserves PlacementGroups, asks where they are, restarts a group, and leaves nothing behind.
 # Prints TAP. Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 # shellcheck disable=SC2154
@@ -16,7 +16,8 @@ export POD_NAMESPACE=cadre-system
 address=172.30.0.3
 library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
 
-# Where the API server finds the operator, and who may call it. It passes requests on to addresses of pods only.
+# Creates the Service of the operator, and the account that may call it. The API server forwards requests only to addresses
+# of pods, so the operator's address gets a pod.
 install_service() {
     kc create namespace cadre-system
     kc -n cadre-system create secret generic cadre-keys
@@ -46,7 +47,7 @@ YAML
         "{\"status\": {\"podIP\": \"$address\", \"podIPs\": [{\"ip\": \"$address\"}]}}"
 }
 
-# python STEP: one step of the program; the library may have been built with a sanitizer.
+# python STEP: runs one step of the program. The library may be built with a sanitizer.
 python() {
     "$devcluster" exec -- env "PYTHONPATH=$suite_root/sdk/python" "CADRE_CLIENT_LIBRARY=$library" ASAN_OPTIONS=detect_leaks=0 \
         "LD_PRELOAD=$(ldd "$library" | awk '/libasan/ { print $3 }')" python3 "$here/python_pools.py" "$1"

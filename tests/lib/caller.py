@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that call all the time, for suites that take something away meanwhile; what became of every call is known.
+"""Clients that call all the time while a suite takes something away. They write down the outcome of every call.
 
     caller.py call --address URL --ca FILE --token FILE --log FILE GROUP/RANK...
     caller.py report LOG [--since LINE] [--begun SECONDS]
@@ -29,14 +29,14 @@ PR_SET_PDEATHSIG = 1
 
 
 class Caller(threading.Thread):
-    """Calls one rank, and knows what its number may be."""
+    """Calls one rank, and knows which values it may return."""
 
     def __init__(self, options, target, log, stop):
         super().__init__(name=target, daemon=True)
         self.options, self.log, self.stop = options, log, stop
         self.group_name, rank = target.rsplit("/", 1)
         self.rank = int(rank)
-        self.low = self.high = float(rank)  # an Accumulator begins as its rank
+        self.low = self.high = float(rank)  # an Accumulator starts with its rank
 
     def run(self):
         import cadre  # `report` does not need it

@@ -5,7 +5,7 @@
 callers_ranks=() # ranks that are called
 callers_since=0  # lines of the callers' log that are ignored
 
-# callers_start GROUP/RANK...: starts callers in the control plane's network. They use names, as programs of the cluster.
+# callers_start GROUP/RANK...: starts callers in the control plane's network. They use names, as programs in the cluster do.
 callers_start() {
     local library=$CADRE_BUILD_DIR/sdk/c/client/libcadre_client.so environment
     callers_ranks=("$@")
@@ -26,15 +26,15 @@ callers_stop() {
     kill -TERM "$callers_pid" && wait "$callers_pid"
 }
 
-callers_end() { # also after a suite that bailed out
+callers_end() { # also ends the callers of a suite that bailed out
     [[ -z ${callers_pid:-} ]] || kill -KILL "$callers_pid" 2>/dev/null || true
 }
 
-report() { # FIELD REPORT-ARGUMENTS...: of the callers' log
+report() { # FIELD REPORT-ARGUMENTS...: a field of the report about the callers' log
     "$suite_root/tests/lib/caller.py" report "$suite_dir/calls" "${@:2}" | jq -c "$1"
 }
 
-# calls_answered SECONDS: every caller has an answer to a call that it made then or later.
+# calls_answered SECONDS: every caller has an answer to a call that began at SECONDS of the epoch or later.
 calls_answered() {
     is "${#callers_ranks[@]}" report .answering --since "$callers_since" --begun "$1"
 }

@@ -5,23 +5,19 @@
 
 calls_host=cadre-operator.cadre-system.svc
 calls_image=localhost/cadre-example:dev
-calls_images=() # further ones that a suite needs, as deploy/images.sh names them
+calls_images=() # other images of the suite, by their names in deploy/images.sh
 kubectl_cadre=$(readlink -m "${CADRE_KUBECTL_CADRE:-$suite_root/build/ci/cli/kubectl-cadre}")
 [[ -x $kubectl_cadre ]] || {
     echo "Bail out! $kubectl_cadre is not built: name the program in CADRE_KUBECTL_CADRE"
     exit 1
 }
 
-# calls_install HELM-ARGUMENTS...: the operator and what is needed to call it.
+# calls_install HELM-ARGUMENTS...: installs the operator, and saves its CA for clients.
 calls_install() {
-    local archive
-    for archive in operator example "${calls_images[@]}"; do
-        archive=$("$suite_root/deploy/images.sh" "$archive" 2>"$suite_diag") || bail_out "an image cannot be built"
-        "$devcluster" load "$archive" >"$suite_diag" 2>&1 || bail_out "an image cannot be loaded"
-    done
+    suite_images operator example "${calls_images[@]}"
     export HELM_CACHE_HOME=$suite_dir/helm HELM_CONFIG_HOME=$suite_dir/helm HELM_DATA_HOME=$suite_dir/helm
     "$devcluster" helm install cadre "$suite_root/charts/cadre" -n cadre-system --create-namespace --wait \
-        --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$suite_diag" 2>&1 ||
+        --post-renderer "$suite_root/tests/lib/probes.sh" --timeout 90s --set image.repository=localhost/cadre-operator --set image.tag=dev "$@" >"$suite_diag" 2>&1 ||
         bail_out "the operator does not come up"
     calls_ca >"$suite_diag" 2>&1 || bail_out "the operator does not tell its CA"
 }
@@ -47,21 +43,21 @@ calls_token() { # SERVICEACCOUNT [AUDIENCE]
     kc -n "$ns" create token "$1" "--audience=${2:-cadre}"
 }
 
-# rpc ID METHOD PARAMS: a request.
+# rpc ID METHOD PARAMS: prints a request.
 rpc() {
     jq -cn --argjson id "$1" --arg method "$2" --argjson params "$3" \
         '{jsonrpc: "2.0", id: $id, method: $method, params: $params}'
 }
 
-# calls_at IP: later requests go to that replica; "" = to any.
+# calls_at IP: later requests go to that replica; "": to any replica.
 calls_at() {
     calls_address=$1
 }
 
 calls_at ""
-export TOKEN= # post and talk call with it
+export TOKEN= # of the requests of post and talk
 
-# post GROUP [CURL-ARGUMENTS...]: standard input by HTTP, with $TOKEN; prints the status, then the answer.
+# post GROUP [CURL-ARGUMENTS...]: sends standard input by HTTP, with $TOKEN. Prints the status, then the answer.
 post() {
     local url=https://$calls_host:9443/v1/namespaces/$ns/workergroups/$1
     shift
@@ -72,19 +68,19 @@ post() {
         cat "$suite_dir/answer"
 }
 
-# talk GROUP: the requests of standard input, all at once over one websocket, with $TOKEN.
+# talk GROUP: sends the requests of standard input all at once over one websocket, with $TOKEN, and prints the answers.
 talk() {
     "$devcluster" exec -- "$suite_root/tests/lib/jsonrpc.py" --host "$calls_host" --address "$calls_address" \
         --ca "$suite_dir/ca.pem" --path "/v1/namespaces/$ns/workergroups/$1" --sent "$suite_dir/sent"
 }
 
-# called GROUP PARAMS: the result of one call by HTTP, or the error's code and message.
+# called GROUP PARAMS: calls by HTTP, and prints the result, or the code and message of the error.
 called() {
     rpc 1 group.call "$2" | post "$1" | sed 's/^200 //' |
         jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }
 
-# answers GROUP PARAMS...: the same for calls that are sent over one websocket without waiting, in the order of sending.
+# answers GROUP PARAMS...: the same for calls over one websocket. Sends all of them without waiting, and prints in that order.
 answers() {
     local group=$1 params id=0
     shift
@@ -92,7 +88,8 @@ answers() {
         jq -rc 'if .error then "\(.error.code) \(.error.message)" else .result end'
 }
 
-# later GROUP PARAMS: a call in the background. `came` waits for its answer or end. Returns when the proxy has it.
+# later GROUP PARAMS: calls in the background. Returns when the proxy has read the call. `came` waits for the answer or the
+# end of the connection.
 later() {
     rm -f "$suite_dir/later" "$suite_dir/sent"
     {
@@ -105,14 +102,32 @@ came() {
     eventually 60 test -e "$suite_dir/later" && cat "$suite_dir/later"
 }
 
-# module_apply NAME REPLICAS MODULE CLASS [FILTER...]: a group that runs a module; in a namespace that is restricted.
+# top_begin GROUP METHOD CALLS: starts kubectl cadre top, which measures again and again until it has counted so many calls of
+# the method. Returns when the first measurement is over. `top_seen` waits for the end, and prints the sum: [calls, errors,
+# slowest rank, how often that rank was the last].
+top_begin() {
+    rm -f "$suite_dir/top" "$suite_dir/top-sum"
+    {
+        cadre top "$1" --watch --interval 500ms -o json | tee "$suite_dir/top" |
+            jq -nc --unbuffered --arg method "$2" --argjson calls "$3" 'first(foreach (inputs[] | select(.method == $method)) as $m
+                ([0, 0, null, 0]; [.[0] + $m.ended, .[1] + $m.errors, ($m.slowest.rank // .[2]), .[3] + ($m.slowest.last // 0)];
+                select(.[0] >= $calls)))' >"$suite_dir/top-sum" || true # top ends when nobody reads its output
+    } 2>/dev/null &
+    eventually 30 test -s "$suite_dir/top"
+}
+
+top_seen() {
+    eventually 30 test -s "$suite_dir/top-sum" && cat "$suite_dir/top-sum"
+}
+
+# module_apply NAME REPLICAS MODULE CLASS [FILTER...]: a group that runs a module. Its pods pass Pod Security restricted.
 module_apply() {
     local worker
     worker=$(jq -cn --arg file "$3" --arg class "$4" '{module: $file, class: $class}')
     container_apply "$1" "$2" ".spec.worker = $worker" "${@:5}"
 }
 
-# container_apply NAME REPLICAS [FILTER...]: the same without a module, and without a command.
+# container_apply NAME REPLICAS [FILTER...]: the same, without a module and without a command.
 container_apply() {
     group_apply "$1" ".spec |= (del(.runtime) | .replicas = $2 | .restartBackoff = {initialSeconds: 1, maxSeconds: 2})" \
         '.spec.template.spec |= (.terminationGracePeriodSeconds = 6
@@ -122,12 +137,12 @@ container_apply() {
             | .securityContext = {allowPrivilegeEscalation: false, capabilities: {drop: [\"ALL\"]}})" "${@:3}" >/dev/null
 }
 
-# worker_signal POD SIGNAL: to the worker process in it.
+# worker_signal POD SIGNAL: signals its worker process.
 worker_signal() {
     kc -n "$ns" exec "$1" -c worker -- killall "-$2" cadre-worker
 }
 
-# worker_pids GROUP: in each pod; an id never comes twice in the life of a pod.
+# worker_pids GROUP: the id of the worker process in each pod. A pod never uses an id twice.
 worker_pids() {
     local pod
     for pod in $(group_pod_names "$1"); do
@@ -135,7 +150,7 @@ worker_pids() {
     done
 }
 
-# container_kill NAMESPACE POD CONTAINER: all of it at once, as the kernel does when memory is short.
+# container_kill NAMESPACE POD CONTAINER: kills all of its processes at once, as the kernel does when memory is short.
 container_kill() {
     local node id
     node=$(kc -n "$1" get pod "$2" -o 'jsonpath={.spec.nodeName}')

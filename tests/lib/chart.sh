@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2034
-# For the suite of the chart: what it renders, checks, and a cluster without nodes where this machine can have one. A suite
-# sources this file and calls start_cluster; $has_cluster says whether there is one.
+# For the suite of the chart: checks, functions that render the chart, and a cluster without nodes if this machine can run
+# one. A suite sources this file and calls start_cluster. $has_cluster says whether there is a cluster.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 devcluster=$root/deploy/devcluster/devcluster
@@ -35,7 +35,7 @@ skip() {
     echo "ok $((passed + failed + skipped)) - $1 # SKIP a dev cluster needs root"
 }
 
-# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
+# check NAME COMMAND...: the command succeeds; if not, its output explains why.
 check() {
     local name=$1
     shift
@@ -59,12 +59,12 @@ helm_run() {
     if [ "$has_cluster" = true ]; then inside helm "$@"; else helm "$@"; fi
 }
 
-# render ARGS...: the manifests of a release "cadre" in namespace cadre-system.
+# render ARGS...: prints the manifests of a release "cadre" in namespace cadre-system.
 render() {
     helm_run template cadre "$chart" --namespace cadre-system --kube-version 1.30.0 "$@"
 }
 
-# object KIND [NAME]: one of the manifests of standard input; nothing if it is not there.
+# object KIND [NAME]: prints that manifest out of those on standard input, or nothing.
 object() {
     awk -v RS='\n---\n' -v kind="kind: $1" -v name="  name: ${2:-}" -v any="${2:+no}" '
         { n = split($0, line, "\n"); k = 0; m = any == ""; top = ""

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the root folder of another Debian with its Python, from the mirror that apt of this machine uses, and prints its
-# path. A folder that is there already is used again.
+# Creates the root folder of another Debian release with its Python, from the mirror of this machine's apt, and prints the
+# path of the folder. Uses an existing folder again.
 #   debian.sh SUITE    such as trixie, which is Debian 13
-# The folder lies in ~/.cache/cadre/debian. Exit code 77: it cannot be made; the last line says why.
+# The folder is in ~/.cache/cadre/debian. Exit code 77: it cannot be created; the last line says why.
 set -euo pipefail
 
 suite=${1:?usage: debian.sh SUITE}
@@ -16,7 +16,7 @@ cannot() {
     exit 77
 }
 
-# The repository that this machine's apt has Debian from, if any.
+# Prints the Debian repository of this machine's apt, if there is one.
 mirror() {
     # shellcheck disable=SC2016
     apt-get indextargets --format '$(CREATED_BY) $(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' |

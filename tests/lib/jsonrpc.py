@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One websocket of subprotocol cadre.v1.json, for suites: what curl cannot do.
+"""A client for suites with one websocket of subprotocol cadre.v1.json, which curl does not have.
 
 Sends every line of standard input as a message of its own, all at once and without waiting, and prints the answers in
 the order in which the requests were sent (by their ids, 1, 2, ...). Ends with 0 when all are answered; with 1 and a line
@@ -68,7 +68,7 @@ class Websocket:
             length = struct.pack("!BH", 0x80 | 126, n)
         else:
             length = struct.pack("!BQ", 0x80 | 127, n)
-        # A masking key of zeros: TLS keeps proxies out.
+        # The masking key is zero, because TLS already keeps proxies out.
         self.socket.sendall(struct.pack("!B", 0x80 | opcode) + length + bytes(4) + payload)
 
     def message(self):
@@ -97,7 +97,7 @@ class Websocket:
                     return text
 
     def drain(self):
-        """Until the other side hangs up: it is to read the close, and not to hear of a connection that was reset."""
+        """Reads until the other side hangs up, so that it reads the close, and gets no reset of the connection."""
         try:
             while True:
                 self.fill()
@@ -113,7 +113,7 @@ def main():
     parser.add_argument("--path", required=True)
     parser.add_argument("--ca", required=True)
     parser.add_argument("--timeout", type=float, default=60)
-    parser.add_argument("--sent", help="this file is made once the other side has read the requests")
+    parser.add_argument("--sent", help="create this file once the other side has read the requests")
     options = parser.parse_args()
     requests = [line.encode() for line in sys.stdin.read().splitlines() if line]
     answers = {}

@@ -24,7 +24,7 @@ trap 'local_stop; rm -rf "$work"' EXIT
 set -E # a command that fails in a function ends the test, too
 trap 'fail "${BASH_SOURCE[0]##*/}:$LINENO: exit code $?: $BASH_COMMAND"' ERR
 
-# until_true COMMAND...: within two minutes it succeeds.
+# until_true COMMAND...: the command succeeds within two minutes.
 until_true() {
     for _ in $(seq 1200); do
         ! "$@" >/dev/null 2>&1 || return 0
@@ -33,7 +33,7 @@ until_true() {
     fail "never: $*"
 }
 
-# asleep PID...: for five seconds nothing wakes them up.
+# asleep PID...: nothing wakes them up for five seconds. Only time can show that, because there is no state to wait for.
 asleep() {
     local before
     before=$(wakeups "$@")
@@ -48,7 +48,7 @@ wakeups() {
     done | awk '/^voluntary_ctxt_switches/ { n += $2 } END { print n }'
 }
 
-# local_start ARGUMENT...: cadre-local with these arguments, at $work/socket, instead of the run before. Its output is in
+# local_start ARGUMENT...: starts cadre-local with these arguments at $work/socket, and ends the run before. Its output is in
 # $work/out and $work/err.
 local_start() {
     local_stop

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# The operator under test, as programs of this machine inside the cluster's network. Several may run, each under a name.
+# Runs the operator under test as a program of this machine in the cluster's network. Several may run, each with a name.
 # Needs suite.sh.
 
 operator_program=$(readlink -f "${CADRE_OPERATOR:-$suite_root/build/ci/operator/cadre-operator}")
@@ -8,7 +8,7 @@ operator_program=$(readlink -f "${CADRE_OPERATOR:-$suite_root/build/ci/operator/
     echo "Bail out! $operator_program is not built: name the program in CADRE_OPERATOR"
     exit 1
 }
-declare -A operator_pid=() operator_port=()
+declare -A operator_pid=() operator_port=() operator_begun=() # where the log of the last start begins, in bytes
 operator_next_port=18080
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 
@@ -16,16 +16,22 @@ operator_log() { # NAME
     cat "$suite_dir/operator-${1:-op}.log"
 }
 
-# operator_launch NAME ARGUMENTS...: returns when the program runs, which is long before it is ready.
+# operator_launch NAME ARGUMENTS...: starts it. Returns when the program runs, long before it is ready.
 operator_launch() {
     local name=$1
     shift
     : "${operator_port[$name]:=$((operator_next_port++))}"
     echo "--- $(date +%T) start: $*" >>"$suite_dir/operator-$name.log"
+    operator_begun[$name]=$(($(stat -c %s "$suite_dir/operator-$name.log") + 1))
     "$devcluster" exec -- "$operator_program" --http-address "127.0.0.1:${operator_port[$name]}" --log-level debug "$@" \
         </dev/null >>"$suite_dir/operator-$name.log" 2>&1 &
     operator_pid[$name]=$!
     until [[ $(readlink "/proc/$!/exe") == "$operator_program" || ! -e /proc/$!/exe ]]; do sleep 0.02; done
+}
+
+# operator_said NAME REGEX: since its last start.
+operator_said() {
+    grep -q "$2" < <(tail -c "+${operator_begun[$1]}" "$suite_dir/operator-$1.log")
 }
 
 operator_http() { # NAME PATH [CURL-ARGUMENTS...]
@@ -47,13 +53,13 @@ operator_start() { # NAME ARGUMENTS...
     operator_ready "$1"
 }
 
-# A report of a sanitizer: of memory, of undefined behaviour, of leaks at exit.
+# Fails and prints the report if a sanitizer has found wrong use of memory, undefined behaviour, or leaks at exit.
 operator_clean() { # NAME
     ! grep -E -A 30 'ERROR: (Address|Leak)Sanitizer|runtime error:|AddressSanitizer:DEADLYSIGNAL' \
         "$suite_dir/operator-$1.log"
 }
 
-# operator_gone NAME STATUS [SECONDS]: it ends with that exit status in time, without a report of a sanitizer.
+# operator_gone NAME STATUS [SECONDS]: it ends in time with that exit status, without a report of a sanitizer.
 operator_gone() {
     local name=$1 want=$2 rc=0 pid=${operator_pid[$1]}
     eventually "${3:-30}" process_gone "$pid" || {
@@ -69,22 +75,22 @@ operator_gone() {
     }
 }
 
-process_gone() { # PID: ended, though perhaps not yet waited for
+process_gone() { # PID: the process has ended; perhaps nobody has waited for it yet
     [[ ! -r /proc/$1/stat || $(awk '{ sub(/.*\) /, ""); print $1 }' "/proc/$1/stat") == Z ]]
 }
 
-# operator_stop NAME [SIGNAL]: a graceful stop.
+# operator_stop NAME [SIGNAL]: stops it gracefully.
 operator_stop() {
     kill "-${2:-TERM}" "${operator_pid[$1]}"
     operator_gone "$1" 0
 }
 
-# operator_wakeups NAME: how often it has been woken up so far.
+# operator_wakeups NAME: how often it has woken up so far.
 operator_wakeups() {
     awk '/^voluntary_ctxt_switches/ { print $2 }' "/proc/${operator_pid[$1]}/status"
 }
 
-# operator_kill NAME: as the kernel does when memory is short.
+# operator_kill NAME: kills it, as the kernel does when memory is short.
 operator_kill() {
     local pid=${operator_pid[$1]}
     kill -KILL "$pid" 2>/dev/null || true

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154
-# Outages: something is taken away and given back, under groups that run and clients that call all the time. Afterwards
-# nothing may have been restarted, and every call has an answer or an error with a name.
-# Needs suite.sh, group.sh, calls.sh and callers.sh. All groups of the namespace are looked at; their pods are on $outage_node.
+# Outages: a suite takes something away and gives it back, while groups run and clients call all the time. Afterwards, nothing
+# was restarted, and every call has an answer or an error with a name.
+# Needs suite.sh, group.sh, calls.sh and callers.sh. Checks all groups of the namespace; their pods are on $outage_node.
 
 outage_node=n3
 states_pids=()
 outage_shown=0    # lines of the states' log
 outage_lives=     # of the groups, after the outage before
-outage_states=    # besides Running, which are true in this outage: "|False/Silent"
-outage_errors=    # besides those that any replica's end may cause: ", \"FORBIDDEN\""
-outage_ended=0    # of the epoch, with a fraction
-outage_edits=1000 # maxRestarts of the groups, which is edited to see decisions
+outage_states=    # states besides Running that are true in this outage: "|False/Silent"
+outage_errors=    # errors besides those of any replica's end: ", \"FORBIDDEN\""
+outage_ended=0    # seconds of the epoch, with a fraction
+outage_edits=1000 # maxRestarts of the groups. An edit of it causes a decision
 
 now() {
     date +%s.%3N
 }
 
-# calls_accounted: no call was lost or ran twice. The only errors: the way was gone, or the deadline was over.
+# calls_accounted: no call was lost or ran twice. The only errors are a lost connection and a deadline that is over.
 calls_accounted() { # REPORT-ARGUMENTS...
     is '[0,0,[]]' report "[.lost, .wrong, (.names | keys) - [\"TIMEOUT\", \"UNAVAILABLE\"$outage_errors]]" "$@" || {
         report . "$@"
@@ -26,7 +26,7 @@ calls_accounted() { # REPORT-ARGUMENTS...
     }
 }
 
-# states_watch: records all states that kubectl get would show for the groups, also across outages of the API server.
+# states_watch: records all states that kubectl get would show for the groups, also after outages of the API server.
 states_watch() {
     local kind
     for kind in wg plg; do
@@ -43,12 +43,12 @@ states_stop() {
     kill "${states_pids[@]}" 2>/dev/null || true
 }
 
-# States that were shown since the outage began, and that are not true for a running group.
+# Prints the states since the begin of the outage that are wrong for a running group.
 states_untrue() {
     tail -n "+$((outage_shown + 1))" "$suite_dir/states" | grep -Ev " (True/Running$outage_states) " | uniq
 }
 
-# group_lives: the ids, start times and counts that change when a pod or a process is made again, one a line.
+# group_lives: the ids, start times and counts that change when a pod or a process starts again, one per line.
 group_lives() {
     kc -n "$ns" get pods -l cadre.dev/group -o json | jq -r '.items[] | [.metadata.name, .metadata.uid, .status.phase,
         (.status.containerStatuses[]? | "\(.name)=\(.restartCount),\(.state.running.startedAt)")] | join(" ")'
@@ -57,10 +57,11 @@ group_lives() {
     rank_processes
 }
 
-# Agents, workers and plain ranks, with the ids and starts that this machine knows them by.
+# Agents, workers and plain ranks, with their ids and start times on this machine.
 rank_processes() {
     local pid
-    find /sys/fs/cgroup -path "*/cadre-$CADRE_CLUSTER-*/$outage_node/*" -name cgroup.procs -exec cat {} + 2>/dev/null |
+    # The cgroups of other pods may end meanwhile, which is an error for find.
+    { find /sys/fs/cgroup -path "*/cadre-$CADRE_CLUSTER-*/$outage_node/*" -name cgroup.procs -exec cat {} + 2>/dev/null || true; } |
         sort -un | while read -r pid; do
         awk '$2 ~ /^\((cadre-agent|cadre-worker|sleep)\)$/ { print $2, "process", $1, "start", $22 }' "/proc/$pid/stat" \
             2>/dev/null || true
@@ -71,8 +72,8 @@ group_lives_are() { # WANT
     group_lives | diff <(echo "$1") -
 }
 
-# decide: makes the operator decide about each group, by an edit that changes nothing that runs. decided: it has decided,
-# and the state is the same.
+# decide: lets the operator decide about each group, by an edit that changes nothing that runs. decided: the operator has
+# decided, and all groups run.
 decide() {
     local names
     outage_edits=$((outage_edits + 1))
@@ -93,7 +94,7 @@ groups_behind() {
         | "\(.kind)/\(.metadata.name): generation \($g) of \(.status.observedGeneration): \($ready.status)/\($ready.reason): \($ready.message)"'
 }
 
-# outage_over: the cause has ended. If a row does not call it, the cause ends with its function.
+# outage_over: an outage calls it when its cause has ended. Else, the cause ends with its function.
 outage_over() {
     outage_ended=$(now)
 }
@@ -102,7 +103,7 @@ seconds_since() { # SECONDS
     awk -v from="$1" -v to="$(now)" 'BEGIN { printf "%.1f s\n", to - from }'
 }
 
-# outage NAME FUNCTION...: the function takes something away and gives it back.
+# outage NAME FUNCTION...: runs the function, which takes something away and gives it back, and checks everything afterwards.
 outage() {
     local name=$1 began
     shift
@@ -128,7 +129,7 @@ outage() {
     operators_fresh
 }
 
-# New operators for the next outage: a kubelet delays the next start of those that have been killed.
+# Replaces operators that have been killed, because the kubelet would delay their next start.
 operators_fresh() {
     local pods
     mapfile -t pods < <(kc -n cadre-system get pods -l app.kubernetes.io/component=operator -o json |
@@ -137,7 +138,7 @@ operators_fresh() {
     eventually 120 is "" operators_worn || bail_out "the operator does not come back"
 }
 
-# Prints why the operator is not two new replicas with a leader.
+# Prints what is missing until there are two new replicas, and one of them leads.
 operators_worn() {
     kc -n cadre-system get lease,pods -o json | jq -r '
         [.items[] | select(.kind == "Pod" and .metadata.labels["app.kubernetes.io/component"] == "operator")] as $pods
@@ -160,7 +161,7 @@ suite_explain+=(outage_explain)
 
 # ---- causes of outages -----------------------------------------------------------------------------------------------
 
-operator_leader() { # the pod that the Lease names
+operator_leader() { # the pod of the Lease's holder
     operator_pods | sed -n '1s/ .*//p'
 }
 
@@ -172,7 +173,7 @@ operator_node() { # POD
     kc -n cadre-system get pod "$1" -o 'jsonpath={.spec.nodeName}'
 }
 
-# operator_process POD: the id, on this machine, of the operator in it; nothing if none runs.
+# operator_process POD: the id of its operator process on this machine; nothing if it does not run.
 operator_process() {
     local id
     id=$(kc -n cadre-system get pod "$1" -o 'jsonpath={.status.containerStatuses[0].containerID}' 2>/dev/null) || return 0
@@ -188,7 +189,7 @@ operators_log() {
     kc -n cadre-system logs -l app.kubernetes.io/component=operator --tail=-1
 }
 
-# cpu_quota PERCENT|max: of every operator's pod.
+# cpu_quota PERCENT|max: sets the CPU quota of every pod of the operator.
 cpu_quota() {
     local pod pid path root
     for pod in $(operator_pods | cut -d ' ' -f 1); do

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154
-# Programs in Python on a machine outside of the cluster.
+# Runs programs in Python on a machine outside the cluster.
 
-# outside PYTHON-ARGUMENTS...: Python on a machine outside of the cluster, with the package as wheels have it; its library may
-# have been built with a sanitizer. $outside_python: another interpreter; $outside_path: further folders.
+# outside PYTHON-ARGUMENTS...: runs Python outside the cluster, with the package as in a wheel. The library may be built with a
+# sanitizer. $outside_python: another interpreter; $outside_path: more folders.
 outside() {
     local library=${CADRE_BUILD_DIR:-$suite_root/build/ci}/worker/host/libcadre.so
     [[ -d $suite_dir/package ]] || "$suite_root/deploy/package.sh" "$suite_dir/package" >"$suite_diag" 2>&1

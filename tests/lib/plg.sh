@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# PlacementGroups of the suites and questions about them. Needs suite.sh.
+# Creates the PlacementGroups of the suites, and asks about them. Needs suite.sh.
 
-# plg_apply NAME BUNDLES [JQ-FILTER]: so many bundles of one GPU.
+# plg_apply NAME BUNDLES [JQ-FILTER]: that number of bundles, each with one GPU.
 plg_apply() {
     jq -n --arg name "$1" --argjson n "$2" '{apiVersion: "cadre.dev/v1alpha1", kind: "PlacementGroup",
         metadata: {name: $name}, spec: {bundles: [{count: $n, resources: {cpu: "1", "nvidia.com/gpu": "1"}}]}}' |
@@ -17,7 +17,7 @@ plg_message() { # NAME
     kc get plg "$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].message}'
 }
 
-plg_ready() { # NAME: for the present spec
+plg_ready() { # NAME [SECONDS]: it becomes Ready with its present spec
     eventually "${2:-30}" is "true True/Running" plg_observed "$1"
 }
 
@@ -44,12 +44,12 @@ plg_gone() {
     is "" kc get pods,services -l "cadre.dev/group=$1-plg" -o name && is "" kc get plg "$1" -o name --ignore-not-found
 }
 
-plg_layout() { # NAME: bundles on each node, ascending
+plg_layout() { # NAME: the number of bundles on each node, ascending
     kc get plg "$1" -o json | jq -r '[.status.placements[].bundles | [split(",")[] | split("-") | map(tonumber) |
         .[-1] - .[0] + 1] | add] | sort | map(tostring) | join(" ")'
 }
 
-plg_events() { # NAME: reasons
+plg_events() { # NAME: the reasons of its events
     kc get events.events.k8s.io -o json | jq -r --arg name "$1" \
         '.items[] | select(.regarding.kind == "PlacementGroup" and .regarding.name == $name) | .reason'
 }

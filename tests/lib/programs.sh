@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2154
-# Programs for Ray, torch and verl, which run outside of the cluster, with their workers in pods. Needs suite.sh, group.sh,
-# calls.sh and outside.sh.
+# Runs programs for Ray, torch and verl outside the cluster, with their workers in pods. Needs suite.sh, group.sh, calls.sh and
+# outside.sh.
 
-# The rights of the program's user, and of its actors, in namespace ship.
+# Creates the rights of the program's user and of its actors in namespace ship.
 programs_rights() {
     local role
     kc create namespace ship >/dev/null
@@ -14,8 +14,8 @@ programs_rights() {
     done
 }
 
-# programs_template SITE-PACKAGES [MODULES]: of pods that have these packages of this machine, which no image has to hold.
-# verl imports the MODULES. They may use all CPUs, as actors of Ray may: to import torch with a tenth of a CPU takes minutes.
+# programs_template SITE-PACKAGES [MODULES]: a template of pods that mount these packages of this machine. verl imports the
+# MODULES. The pods may use all CPUs, as actors of Ray may: with a tenth of a CPU, the import of torch takes minutes.
 programs_template() {
     jq -n --arg site "$1" --arg verl "$suite_root/tests/verl" --arg modules "${2:-verl_on_cpu,cadre.verl}" '
         [{name: "packages", path: $site}, {name: "verl", path: $verl}] as $folders |
@@ -30,18 +30,18 @@ programs_template() {
                 volumeMounts: [$folders[] | {name, mountPath: "/opt/\(.name)", readOnly: true}]}]}}'
 }
 
-# of_itself PYTHON-ARGUMENTS...: a program's own output, without the output of its ranks and of verl, and without reports of
-# a sanitizer that does not know torch.
+# of_itself PYTHON-ARGUMENTS...: the output of a program, without the output of its ranks and of verl, and without reports of a
+# sanitizer that does not know torch.
 of_itself() {
     outside "$@" 2>&1 | grep -vE '^([a-z0-9-]+ \[(rank [0-9,-]+|agent)\] |(INFO|WARNING):|colocated worker base|==[0-9]+==WARNING: ASan)'
 }
 
-# as_ray PYTHON-ARGUMENTS...: a program for Ray.
+# as_ray PYTHON-ARGUMENTS...: runs a program for Ray.
 as_ray() {
     RAY_ADDRESS=auto CADRE_RAY_IMAGE=localhost/cadre-python:dev CADRE_NAMESPACE=ship of_itself "$@"
 }
 
-# programs_verl_tests groups|actors FILE: verl's own tests by tests/verl/run.sh, by cadre.verl or without it.
+# programs_verl_tests groups|actors FILE: runs verl's own tests by tests/verl/run.sh, with cadre.verl or without it.
 programs_verl_tests() {
     local template=$suite_dir/verl-$1.json modules=verl_on_cpu,cadre.verl site way=()
     [[ $1 == groups ]] || modules=verl_on_cpu way=(--actors)

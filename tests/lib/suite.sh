@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# For suites in shell on a dev cluster of their own: TAP, waiting, the cluster's life, and details that help to understand a
-# failure. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
+# For suites in shell that have their own dev cluster: TAP, waits, the start and the end of the cluster, and details that
+# explain a failure. A suite sources this file, calls suite_start, then check for each case, and ends with suite_end.
 #
 # Exit status: 0 all passed, 1 a test failed, 77 this machine cannot run a cluster.
 
@@ -14,7 +14,7 @@ suite_explain=()  # functions that print details of a failure
 # shellcheck source=/dev/null
 . "$suite_root/tests/lib/inside.sh"
 
-# Files that the caller left open, such as the file of a lock, must not stay open in the programs of a cluster.
+# The programs of a cluster must not inherit files that the caller left open, such as the file of a lock.
 suite_close_inherited() {
     local fd
     for fd in /proc/$$/fd/*; do
@@ -23,7 +23,7 @@ suite_close_inherited() {
     done
 }
 
-# suite_cluster NAME UP-ARGUMENTS...: a cluster for this suite. $suite_dir is a folder that goes with it.
+# suite_cluster NAME UP-ARGUMENTS...: starts a cluster for this suite. $suite_dir is a folder that is removed with it.
 suite_cluster() {
     suite_name=$1
     shift
@@ -44,20 +44,38 @@ suite_cluster() {
     inside_enter
 }
 
-# suite_start NAME UP-ARGUMENTS...: the same, with the CRDs in it.
+# suite_start NAME UP-ARGUMENTS...: the same, and applies the CRDs.
 suite_start() {
     suite_cluster "$@"
     kc apply -f "$suite_root/crds/" >"$suite_diag" 2>&1 || bail_out "the CRDs cannot be applied"
     kc wait --for=condition=Established --timeout=150s crd --all >"$suite_diag" 2>&1 || bail_out "the CRDs do not come up"
 }
 
-# Commands outside of checks must not fail: the cases after them would test nothing.
+# suite_image NAME: prints the path of an image's archive. A look at all files that it is built from takes seconds, so the
+# fixture of the tests has done that once for all suites.
+suite_image() {
+    local archive
+    archive=$(sed -n "s/^$1 //p" "${CADRE_BUILD_DIR:-}/images" 2>/dev/null) || true
+    if [[ -e $archive ]]; then echo "$archive"; else "$suite_root/deploy/images.sh" "$1"; fi
+}
+
+# suite_images NAME...: loads images, by their names in deploy/images.sh, into all nodes.
+suite_images() {
+    local name archive archives=()
+    for name in "$@"; do
+        archive=$(suite_image "$name" 2>"$suite_diag") || bail_out "the image $name cannot be built"
+        archives+=("$archive")
+    done
+    "$devcluster" load "${archives[@]}" >"$suite_diag" 2>&1 || bail_out "the images cannot be loaded"
+}
+
+# Commands outside of checks must not fail, because the cases after them would test nothing.
 suite_error() {
     : >"$suite_diag"
     bail_out "$1: $2"
 }
 
-# A failure in here explains nothing, such as a look into a namespace that is not there yet.
+# A failure in here is ignored: an explanation may look into a namespace that does not exist yet.
 suite_explanation() (
     trap - ERR
     set +e
@@ -89,7 +107,7 @@ bail_out() {
     exit 1
 }
 
-# check NAME COMMAND...: the command succeeds; what it printed explains a failure.
+# check NAME COMMAND...: the command succeeds; if not, its output explains why.
 check() {
     local name=$1
     shift
@@ -110,9 +128,9 @@ skip() {
     echo "ok $((suite_passed + suite_failed)) - $1 # SKIP $2"
 }
 
-# eventually SECONDS COMMAND...: the command succeeds in time. SECONDS are enough for a quiet machine. The limit is five
-# times as long, for a machine that gives the test a fifth of its time. The command's last output explains a failure. The
-# pauses grow, because each try takes CPU time from the programs that it waits for.
+# eventually SECONDS COMMAND...: repeats the command until it succeeds. SECONDS are enough for a quiet machine. The limit is
+# five times as long, for a machine that gives the test a fifth of its time. The command's last output explains a failure.
+# The pauses grow, because each try takes CPU time from the programs that it waits for.
 eventually() {
     local end=$((SECONDS + 5 * $1)) pauses=(0.2 0.3 0.5 0.7) n=0
     shift
@@ -125,6 +143,12 @@ eventually() {
     done
 }
 
+# nap MIN-MS MAX-MS: a random time between them, to do something at any moment. The test must hold at each moment.
+nap() {
+    local ms=$(($1 + RANDOM % ($2 - $1 + 1)))
+    sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+}
+
 # equals WANT GOT
 equals() {
     [[ $1 == "$2" ]] || {
@@ -133,7 +157,7 @@ equals() {
     }
 }
 
-# is WANT COMMAND...: its output is exactly that.
+# is WANT COMMAND...: the output of the command is WANT.
 is() {
     local want=$1 got
     shift
@@ -144,7 +168,7 @@ is() {
     }
 }
 
-# says TEXT COMMAND...: its output contains the text.
+# says TEXT COMMAND...: the output of the command contains the text.
 says() {
     local want=$1 got
     shift
@@ -155,7 +179,7 @@ says() {
     }
 }
 
-# matches REGEX COMMAND...: its output, as one line, matches the extended regular expression.
+# matches REGEX COMMAND...: the output of the command, as one line, matches the extended regular expression.
 matches() {
     local want=$1 got
     shift
@@ -166,7 +190,7 @@ matches() {
     }
 }
 
-# exits STATUS COMMAND...: it exits with that status.
+# exits STATUS COMMAND...: the command exits with that status.
 exits() {
     local want=$1 got=0
     shift

@@ -4,7 +4,7 @@
 
 BIN_DIRS='' PAUSE_DIR='' # set by binaries_path
 
-# MODULE PACKAGE NAME, in the order of need: the control plane comes first.
+# MODULE PACKAGE NAME, in the order in which a cluster needs them: the control plane comes first.
 BINARIES=(
     "kubernetes go.etcd.io/etcd/server/v3 etcd"
     "kubernetes k8s.io/kubernetes/cmd/kube-apiserver kube-apiserver"
@@ -30,7 +30,7 @@ module_dir() { # MODULE-DIR: where its binaries are kept
         "$(cat "$HERE/go/$1/go.mod" "$HERE/go/$1/go.sum" | sha256sum | cut -c1-12)"
 }
 
-# The components compare versions with each other, and an empty one makes them misbehave.
+# The components compare their versions, and misbehave if a version is empty.
 link_flags() { # MODULE-DIR
     local version package=k8s.io/component-base/version
     case $1 in
@@ -69,7 +69,7 @@ binaries_path() {
 }
 binaries_path_keep() { printf 'BIN_DIRS=%q PAUSE_DIR=%q\n' "$BIN_DIRS" "$PAUSE_DIR" >"$STATE/programs"; }
 
-# binaries_missing [NAME...]: those of the list, or of the names, that are not built; as lines of BINARIES.
+# binaries_missing [NAME...]: prints the lines of BINARIES, or of those names, that are not built.
 binaries_missing() {
     local module package name
     while read -r module package name; do
@@ -78,7 +78,7 @@ binaries_missing() {
     done < <(printf '%s\n' "${BINARIES[@]}")
 }
 
-# binary_build MODULE PACKAGE NAME: renames at the end, so there is no half binary after a crash.
+# binary_build MODULE PACKAGE NAME: renames the program at the end, so that a crash leaves no half program.
 binary_build() {
     local dir started=$SECONDS
     dir=$(module_dir "$1")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# One CA a cluster, a certificate for each client, and kubeconfigs that carry them inside.
+# One CA for each cluster, a certificate for each client, and kubeconfigs that contain them.
 
 certs_ca() {
     local dir=$STATE/pki
@@ -12,7 +12,7 @@ certs_ca() {
     [[ -s $dir/sa.key ]] || openssl genrsa -out "$dir/sa.key" 2048 2>>"$STATE/logs/openssl.log"
 }
 
-# cert_create NAME SUBJECT [SUBJECT-ALT-NAMES]: for a client; with names for a server too.
+# cert_create NAME SUBJECT [SUBJECT-ALT-NAMES]: a certificate for a client; with names, also for a server.
 cert_create() {
     local dir=$STATE/pki name=$1 usage=clientAuth alt=
     [[ ! -s $dir/$name.crt ]] || return 0

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# One cgroup tree a cluster. Every process of a cluster starts in it and cannot leave it, so the tree also is
-# the one reliable list of the processes to kill: pids may be lost in a crash, membership is not.
+# One cgroup tree for each cluster. Every process of a cluster starts in it and cannot leave it. So the tree is the reliable
+# list of the processes to kill: a crash may lose pids, but not the membership.
 
 readonly GONE_S=180 # the kernel ends killed processes in this time, also on a machine that others keep busy
 
-# All mounted hierarchies: one with cgroup v2, one a controller with v1, both in a hybrid.
+# Prints all mounted hierarchies: one with cgroup v2, one for each controller with v1, or both.
 cgroup_hierarchies() { awk '$3 == "cgroup" || $3 == "cgroup2" { print $2 }' /proc/mounts | sort -u; }
 
-# cgroup_create PATH: in every hierarchy, level by level, because v1's cpuset starts empty (nothing can be put
-# into such a group) and v2 hands controllers down only where the parent says so.
+# cgroup_create PATH: in every hierarchy, level by level. v1's cpuset starts empty, and takes no process then. v2 passes
+# controllers on only if the parent says so.
 cgroup_create() {
     local root dir level controller file
     while read -r root; do
@@ -30,7 +30,7 @@ cgroup_create() {
     done < <(cgroup_hierarchies)
 }
 
-# cgroup_join PATH PID: fails when no hierarchy takes the process.
+# cgroup_join PATH PID: fails if no hierarchy takes the process.
 cgroup_join() {
     local root joined=1
     while read -r root; do
@@ -53,7 +53,7 @@ cgroup_pids() { # PATH
     find "${dirs[@]}" -name cgroup.procs -exec cat {} + 2>/dev/null | sort -un
 }
 
-# cgroup_kill PATH: SIGKILL until nobody is left; loops because a process may fork between look and kill.
+# cgroup_kill PATH: kills until no process is left. A process may fork between the look and the kill, so this is a loop.
 cgroup_kill() {
     local pids end=$((SECONDS + GONE_S))
     [[ -n $1 ]] || die "cgroup_kill without a path"
@@ -65,8 +65,8 @@ cgroup_kill() {
     done
 }
 
-# cgroup_freeze PATH on|off: no process of it runs until it is off. So processes that are killed meanwhile die together, and
-# none sees another one die. A v1 freezer needs a moment, and waits for system calls that take long. They do not hold it up.
+# cgroup_freeze PATH on|off: no process of it runs until it is off. Processes that are killed meanwhile die together, and none
+# sees another one die. A v1 freezer needs a moment, and waits for long system calls; this function waits two seconds for it.
 cgroup_freeze() {
     local dir tries
     while read -r dir; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A whole cluster: which one is meant, up, down, status.
+# A whole cluster: selects it, starts it, stops it, shows its status.
 
-# The id names the cgroup: the same name in another cache directory is another cluster. CADRE_CGROUP: the cgroup in
-# which it is made, if the caller limits the resources of the cluster.
+# The id names the cgroup, because the same name in another cache directory is another cluster. CADRE_CGROUP: the parent
+# cgroup, if the caller limits the resources of the cluster.
 cluster_select() { # NAME
     [[ $1 =~ ^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$ ]] || die "a cluster name is up to 32 of a-z, 0-9 and -, not \"$1\""
     CLUSTER=$1
@@ -35,12 +35,12 @@ cluster_require() {
 
 kubectl_own() { holder_net holder-control kubectl --kubeconfig "$STATE/kubeconfig" "$@"; }
 
-# cluster_clean: everything of it, from whatever point it was left at.
+# cluster_clean: removes everything of the cluster, in whatever state it is.
 cluster_clean() {
     rm -f "$STATE/ready"
     cgroup_kill "$CGROUP"
     cgroup_remove "$CGROUP"
-    # The kernel takes namespaces and mounts down a moment after the last process.
+    # The kernel removes namespaces and mounts a moment after the last process has ended.
     local end=$((SECONDS + GONE_S))
     until rm -rf "$STATE" 2>/dev/null; do
         [[ $SECONDS -lt $end ]] || die "$STATE cannot be removed"
@@ -102,7 +102,7 @@ up_command() {
     params_write
     binaries_path_keep
     cgroup_create "$CGROUP/control"
-    # Fake nodes want another grace period.
+    # Fake nodes need another grace period.
     [[ $have -gt 0 || $KWOK -eq 0 ]] || process_kill kube-controller-manager
     control_start
     for ((name = 1; name <= NODES; name++)); do

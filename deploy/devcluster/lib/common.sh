@@ -12,8 +12,7 @@ die() {
     exit 1
 }
 
-# Only root may make network namespaces and cgroups. With sudo the same command goes on as root, with the
-# same cache, so that a person needs not think of it.
+# Only root may create network namespaces and cgroups. With sudo, the same command continues as root, with the same cache.
 become_root() {
     [[ $EUID -eq 0 ]] && return 0
     command -v sudo >/dev/null || die "this needs root (namespaces, cgroups) and there is no sudo: run it as root"
@@ -23,9 +22,9 @@ become_root() {
 
 plural() { [[ $1 -eq 1 ]] && echo "$1 $2" || echo "$1 $2s"; } # COUNT NOUN
 
-# lock_take FD FILE: exclusive, waits, and says so when it has to. Long-lived children must not inherit the
-# descriptor (they close 8 and 9), or the lock would outlive the command that took it. The holder of the
-# lock may remove the file. A process that then gets the lock of a removed file takes the lock of the new one.
+# lock_take FD FILE: takes an exclusive lock, and prints a line if it has to wait. Long-lived children must not inherit the
+# descriptor (they close 8 and 9), or the lock would outlive the command that took it. The holder of the lock may remove the
+# file. A process that gets the lock of a removed file then takes the lock of the new file.
 lock_take() {
     local fd=$1 file=$2
     mkdir -p "${file%/*}"
@@ -33,16 +32,15 @@ lock_take() {
         eval "exec $fd>\"\$file\""
         if ! flock --nonblock "$fd"; then
             say "waiting for another devcluster command (${file##*/})"
-            # A busy machine builds Kubernetes for an hour.
+            # A busy machine needs an hour to build Kubernetes.
             flock --timeout 5400 "$fd" || die "another devcluster command has held $file for 90 minutes"
         fi
         [[ ! /proc/self/fd/$fd -ef $file ]] || return 0
     done
 }
 
-# wait_until SECONDS WHAT [--alive PROCESS]... CMD...: polls CMD, and gives up early when a process that it
-# depends on has ended. Children stay short-lived on purpose: when this script is killed, nothing of it goes
-# on for longer than one poll.
+# wait_until SECONDS WHAT [--alive PROCESS]... CMD...: repeats CMD until it succeeds, and gives up early if a PROCESS has
+# ended. CMD must be short: when this script is killed, nothing of it runs on for longer than one CMD.
 wait_until() {
     local limit=$1 what=$2 end alive=() process
     shift 2

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# etcd, API server, controller manager, scheduler and DNS: processes in the namespace "holder-control", which
-# also holds the bridge that the nodes hang on. The addresses are the same in every cluster: nothing of them
-# is visible outside.
+# etcd, API server, controller manager, scheduler and DNS. They are processes in the namespace "holder-control", which also
+# contains the bridge of the nodes. All clusters have the same addresses, because nothing of them is visible outside.
 
 NET_PREFIX=172.30.0           # control plane .1, node i is .(10 + i)
 POD_CIDR=10.244.0.0/16        # node i has 10.244.i.0/24
@@ -29,11 +28,15 @@ control_certs() {
     cert_create kubelet-client "/O=system:masters/CN=kube-apiserver-kubelet-client"
     cert_create front-proxy "/CN=front-proxy"
     client_create admin "/O=system:masters/CN=admin"
+    cp "$STATE/pki/admin.conf" "$STATE/kubeconfig"
+}
+
+# Certificates that nobody needs before the API server is ready.
+client_certs() {
     client_create controller-manager "/CN=system:kube-controller-manager"
     client_create scheduler "/CN=system:kube-scheduler"
     client_create kube-proxy "/CN=system:kube-proxy"
     client_create coredns "/CN=system:coredns"
-    cp "$STATE/pki/admin.conf" "$STATE/kubeconfig"
 }
 
 etcd_start() {
@@ -69,7 +72,7 @@ api_get() { # PATH
 
 apiserver_wait() { wait_until 120 "the API server" --alive etcd --alive kube-apiserver api_ready; }
 
-# With kwok the leases of thousands of nodes are renewed less often, so a silent node is noticed later.
+# With kwok, the Leases of thousands of nodes are renewed less often, so the controller notices a silent node later.
 controllers_start() {
     local grace=20s
     [[ $KWOK -eq 0 ]] || grace=100s
@@ -86,8 +89,8 @@ controllers_start() {
         --kube-api-qps=1000 --kube-api-burst=2000 --profiling=false
 }
 
-# Answers for cluster.local from the API, with a time to live that tests of failover can wait for; any other
-# name does not exist, at once, since nothing leads out of here.
+# Answers for cluster.local come from the API, with a time to live that tests of failover can wait for. Other names do not
+# exist, and the answer comes at once, because no network leads out of the cluster.
 dns_start() {
     [[ -s $STATE/Corefile ]] || cat >"$STATE/Corefile" <<EOF
 cluster.local in-addr.arpa ip6.arpa {
@@ -110,11 +113,11 @@ EOF
     process_start coredns "$CGROUP/control" holder-control coredns -conf "$STATE/Corefile"
 }
 
-# It listens once it has the objects of the API server.
+# CoreDNS listens once it has the objects of the API server.
 # shellcheck disable=SC2016
 dns_listens() { holder_net holder-control bash -c 'exec 3<>"/dev/tcp/$0/53"' "$API_ADDRESS"; }
 
-# kubeadm would also set this up: kube-proxy's role comes with the API server, CoreDNS' does not.
+# kubeadm would also create this. The API server brings the role of kube-proxy, but not the role of CoreDNS.
 control_rbac() {
     kubectl_own apply -f - >/dev/null <<'EOF'
 apiVersion: rbac.authorization.k8s.io/v1
@@ -133,16 +136,17 @@ subjects:
 EOF
 }
 
-# Pods can be created once the service account controller has been in the namespace.
+# Pods can be created once the controller has created the ServiceAccount of the namespace.
 namespace_ready() { [[ $(api_get /api/v1/namespaces/default/serviceaccounts/default) == *'"uid"'* ]]; }
 scheduler_ready() { [[ $(holder_net holder-control curl -sk --max-time 2 https://127.0.0.1:10259/readyz) == ok ]]; }
 
 control_start() {
     holder_start holder-control "$CGROUP/control"
     control_network
-    control_certs
     etcd_start
+    control_certs
     apiserver_start
+    client_certs
 }
 
 control_finish() {

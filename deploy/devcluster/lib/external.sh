@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Which cluster "devcluster kubectl" and its like talk to: one of our own, or one that was there before. The
-# choice of "ensure" is kept in clusters/NAME.use ("own", "kubeconfig CONTEXT" or "kind NAME") and, for the
-# latter two, clusters/NAME.kubeconfig.
+# The cluster that "devcluster kubectl" and similar commands use: one of our own, or an existing one. The file
+# clusters/NAME.use keeps the choice of "ensure" ("own", "kubeconfig CONTEXT" or "kind NAME"). For an existing cluster, the
+# kubeconfig is in clusters/NAME.kubeconfig.
 
 USE_FILE= # set by cluster_select
 
@@ -16,21 +16,21 @@ use_write() {
     echo "$*" >"$USE_FILE"
 }
 
-# The user's kubectl or our own; without either, ours is built.
+# Uses the user's kubectl, or our own, and builds ours if there is neither.
 kubectl_ensure() { type -P kubectl >/dev/null || { deps_main && binaries_ensure kubectl; } >&2; }
 
 kubeconfig_answers() { # FILE-LIST, as in $KUBECONFIG
     [[ $(KUBECONFIG=$1 timeout 4 kubectl --request-timeout=3s get --raw /readyz 2>/dev/null) == ok ]]
 }
 
-# The choice is kept as a file of its own, so that a later switch of context does not take
-# "devcluster helm uninstall" to another cluster.
+# A copy of the kubeconfig keeps the choice, so that a later switch of context does not let "devcluster helm uninstall" use
+# another cluster.
 kubeconfig_keep() { # FILE-LIST
     mkdir -p "${USE_FILE%/*}"
     (umask 077 && KUBECONFIG=$1 kubectl config view --minify --flatten --raw >"$CACHE_DIR/clusters/$CLUSTER.kubeconfig")
 }
 
-kind_create() { # NODES: a cluster of that many workers
+kind_create() { # NODES: a cluster with that number of workers
     local node
     {
         printf 'kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: control-plane\n'
@@ -47,7 +47,7 @@ kind_gpus_set() { # FILE GPUS
     done
 }
 
-# ensure_kind NODES GPUS: an existing cluster of that name, any other one, or a new one if docker works.
+# ensure_kind NODES GPUS: uses the kind cluster of that name, or any other one, or creates one if docker works.
 ensure_kind() {
     local name clusters file
     type -P kind >/dev/null && kubectl_ensure || return 1
@@ -93,7 +93,7 @@ ensure_command() {
         esac
         shift
     done
-    # A name of a cluster means one of ours.
+    # The name of a cluster means one of our own.
     use_write own
     case ${CADRE_USE:-${CLUSTER_OPTION:+own}} in
     own) ;;

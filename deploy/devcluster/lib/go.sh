@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Finds or gets a Go toolchain that is new enough for go/*/go.mod. Sets GO.
+# Finds or fetches a Go toolchain that is new enough for go/*/go.mod. Sets GO.
 
 GO_WANTED=1.26.0 # the go.mod files ask for it
 GO_FETCHED=1.26.8 # fetched if there is none
@@ -11,8 +11,8 @@ version_at_least() { # HAVE WANT
     [[ -n $1 && $(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1) == "$2" ]]
 }
 
-# Any Go, Debian 12's 1.19 too, can fetch a newer toolchain as the module golang.org/toolchain, through the
-# user's own GOPROXY and checked against the checksum database. Module files come without execute bits.
+# Any Go, also 1.19 of Debian 12, can fetch a newer toolchain as the module golang.org/toolchain, through the user's GOPROXY.
+# Go checks it with the checksum database. The files of modules have no execute bits.
 go_fetch() { # OLD-GO
     local arch dir
     arch=$(GOTOOLCHAIN=local "$1" env GOARCH)
@@ -26,7 +26,7 @@ go_fetch() { # OLD-GO
 
 go_ensure() {
     local go
-    # As root by sudo: files of root in a person's own Go caches would break that person's builds.
+    # With sudo: files of root in the Go caches of a user would break the builds of that user.
     [[ -z ${SUDO_UID:-} ]] || export GOPATH=$CACHE_DIR/go GOCACHE=$CACHE_DIR/go/build
     for go in "$(command -v go || true)" /usr/local/go/bin/go /usr/lib/go/bin/go /usr/lib/go-*/bin/go; do
         [[ -x $go ]] || continue

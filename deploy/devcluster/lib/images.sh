@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Images come into the nodes as docker archives; there is no registry to pull from.
+# Images get to the nodes as docker archives, because there is no registry.
 
 image_id() { # TAR: the digest of its config, which names the image's contents
     tar -xOf "$1" manifest.json | jq -er '.[0].Config | sub("^.*/"; "") | sub("\\.json$"; "")'
 }
 
-# image_import NODE TAR: does nothing when that node has this very image.
+# image_import NODE TAR: does nothing if that node already has this image.
 image_import() {
     local id mark
     id=$(image_id "$2") || die "$2 is not a docker archive (buildah push NAME docker-archive:FILE, docker save NAME)"
@@ -18,7 +18,7 @@ image_import() {
     echo "$id" >"$mark"
 }
 
-# image_archive IMAGE: prints the path of a docker archive of a tar file or of an image of buildah's store.
+# image_archive IMAGE: prints the path of a docker archive. IMAGE is such a file, or an image in buildah's store.
 image_archive() {
     local tar
     if [[ -f $1 ]]; then
@@ -33,9 +33,9 @@ image_archive() {
     echo "$tar"
 }
 
-# images_load IMAGE...: into every node that runs, and kept for nodes that start later.
+# images_load IMAGE...: imports the images into every node that runs, and keeps them for nodes that start later.
 images_load() {
-    local image archive name kept node
+    local image archive name kept node imports import
     mkdir -p "$STATE/images"
     for image in "$@"; do
         archive=$(image_archive "$image") || exit 1
@@ -44,9 +44,13 @@ images_load() {
         kept=$STATE/images/${name//[^A-Za-z0-9._-]/_}.tar
         cp -f "$archive" "$STATE/images/.new" && mv "$STATE/images/.new" "$kept"
         rm -f "$STATE/images/.export.tar"
+        imports=()
         for node in $(node_names); do
-            ! process_alive "containerd-$node" || image_import "$node" "$kept"
+            process_alive "containerd-$node" || continue
+            image_import "$node" "$kept" &
+            imports+=($!)
         done
+        for import in "${imports[@]}"; do wait "$import" || exit 1; done
         say "image $name is on all nodes"
     done
 }

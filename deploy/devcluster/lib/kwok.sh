@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Fake nodes without a kubelet: kwok reports them Ready and says of every pod that is bound to them that it
-# runs (kwok-stages.yaml).
+# Fake nodes without a kubelet. kwok reports that they are Ready, and that every pod on them runs (kwok-stages.yaml).
 
 KWOK_MAX=10000
 
@@ -10,7 +9,7 @@ kwok_start() {
         --manage-nodes-with-label-selector=type=kwok --node-lease-duration-seconds=160 --server-address=127.0.0.1:10247 --v=WARN
 }
 
-# The nodes FIRST to LAST, named kwok-0000 and so on.
+# kwok_nodes FIRST LAST: prints the nodes of these numbers, with the names kwok-0000 and so on.
 kwok_nodes() {
     jq -n --argjson first "$1" --argjson last "$2" --arg gpus "$GPUS" '
         {apiVersion: "v1", kind: "List", items: [range($first; $last + 1) | ("0000\(.)" | .[-([4, length - 4] | max):]) as $n | {

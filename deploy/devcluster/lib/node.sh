@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# A node: the namespaces of "holder-NAME", in them containerd, kubelet and kube-proxy, and a veth to the
-# bridge of the control plane. Named n1, n2, ...
+# A node has the namespaces of "holder-NAME", containerd, kubelet and kube-proxy in them, and a veth to the bridge of the
+# control plane. Nodes are named n1, n2, ...
 
 NODES_MAX=50
 
-node_index() { # NAME: 1 for n1; the number has to be one of this cluster's nodes
+node_index() { # NAME: prints 1 for n1; the cluster must have the node
     [[ $1 =~ ^n([1-9][0-9]?)$ && -d $STATE/nodes/$1 ]] || die "no node \"$1\" in cluster $CLUSTER (devcluster node list)"
     echo "${BASH_REMATCH[1]}"
 }
@@ -21,7 +21,7 @@ node_running() {
     done
 }
 
-# The veth: v-NAME at the bridge, eth0 in the node. Both ends go when the node's namespace does.
+# The veth is v-NAME at the bridge, and eth0 in the node. Both ends disappear with the node's namespace.
 node_network() { # NAME INDEX
     local pid subnet=${POD_CIDR%.0.0/16}.$2
     holder_net "holder-$1" ip link show eth0 >/dev/null 2>&1 && return 0
@@ -43,8 +43,8 @@ EOF
     services_route
 }
 
-# Programs in the control plane's namespace (devcluster exec) reach Service addresses through the first node
-# that runs: its kube-proxy translates and masquerades packets that do not come from a pod.
+# Programs in the control plane's namespace (devcluster exec) reach the addresses of Services through the first node that
+# runs. Its kube-proxy translates and masquerades packets that do not come from a pod.
 services_route() {
     local name
     for name in $(node_names); do
@@ -59,7 +59,7 @@ node_configure() { # NAME INDEX
     [[ ! -s $dir/kubelet.yaml ]] || return 0
     mkdir -p "$dir"/{cni,containerd,kubelet,pods}
     : >"$dir/resolv.conf"
-    # ptp and not bridge: every packet is routed, so Service translation also holds between pods of one node.
+    # ptp routes every packet, so the addresses of Services also work between pods of one node. A bridge would not.
     cat >"$dir/cni/10-pods.conflist" <<EOF
 {"cniVersion": "1.0.0", "name": "pods", "plugins": [{"type": "ptp", "mtu": 1500,
   "ipam": {"type": "host-local", "dataDir": "/run/cni", "routes": [{"dst": "0.0.0.0/0"}],
@@ -79,7 +79,7 @@ snapshotter = "overlayfs"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
 sandbox = "$PAUSE_IMAGE"
 [plugins.'io.containerd.cri.v1.runtime']
-# Without CAP_SYS_RESOURCE nobody may lower a score, and runc would fail on every sandbox.
+# Without CAP_SYS_RESOURCE, nobody may lower a score, and runc would fail for every sandbox.
 restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.cni]
 bin_dirs = ["/usr/lib/cni"]
@@ -105,7 +105,7 @@ metricsBindAddress: 127.0.0.1:10249
 nftables: {minSyncPeriod: 100ms}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s, udpTimeout: 0s, udpStreamTimeout: 0s}
 EOF
-    # Nothing is evicted or collected for want of disk: the disk is the developer's, and images come by "load".
+    # A full disk evicts and collects nothing: the disk is the developer's, and images come by "load".
     cat >"$dir/.kubelet.yaml" <<EOF
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -135,12 +135,12 @@ EOF
     mv "$dir/.kubelet.yaml" "$dir/kubelet.yaml"
 }
 
-# node_boot NAME: everything that does not need the API server; node_join NAME: the rest.
+# node_boot NAME: starts everything that does not need the API server. node_join NAME: starts the rest.
 node_boot() {
     local name=$1 dir=$STATE/nodes/$1 index
     mkdir -p "$dir"
     index=$(node_index "$name")
-    # Without its holder, a node is dead. Its remains go first, with the cgroups of its pods.
+    # A node without its holder is dead. Its remains are removed first, with the cgroups of its pods.
     process_alive "holder-$name" || { cgroup_kill "$CGROUP/$name" && cgroup_remove "$CGROUP/$name"; }
     cgroup_create "$CGROUP/$name/system"
     holder_start "holder-$name" "$CGROUP/$name/system"
@@ -174,22 +174,22 @@ node_join() {
     process_start "kube-proxy-$name" "$CGROUP/$name/system" "holder-$name" kube-proxy --config "$dir/kube-proxy.yaml"
 }
 
-# A node that comes back has the Ready condition of its former life until kubelet's first report. So only a report counts that
-# is newer than this start, from a kubelet that answers.
+# A node that comes back has its old Ready condition until the kubelet's first report. So only a report that is newer than
+# this start counts.
 node_ready() { # NAME
     api_get "/api/v1/nodes/$1" | jq -e --arg since "$(<"$STATE/nodes/$1/started")" '.status.conditions[]
         | select(.type == "Ready" and .status == "True" and (.lastHeartbeatTime | fromdate) >= ($since | tonumber))'
 }
 
-# Fakes GPUs: kubelet keeps an extended resource that somebody else put into its node's status, except when
-# it registers, so this comes after each of its starts.
+# Fakes GPUs. The kubelet keeps an extended resource that somebody else has written into the status of its node, but not when
+# it registers. So call this after each start of the kubelet.
 node_gpus_set() { # NAME
     kubectl_own patch node "$1" --subresource=status --type=merge \
         -p "{\"status\":{\"capacity\":{\"nvidia.com/gpu\":\"$GPUS\"},\"allocatable\":{\"nvidia.com/gpu\":\"$GPUS\"}}}" >/dev/null ||
         die "the GPUs of node $1 cannot be set"
 }
 
-nodes_start() { # NAME...: together, as far as they allow it
+nodes_start() { # NAME...: starts the nodes at the same time as far as possible
     local name
     for name in "$@"; do
         date +%s >"$STATE/nodes/$name/started"
@@ -201,7 +201,7 @@ nodes_start() { # NAME...: together, as far as they allow it
     done
 }
 
-node_stop() { # NAME: as if its power were cut: no agent reports how its ranks end, no kubelet how its pods do
+node_stop() { # NAME: as a power cut: no agent reports the end of its ranks, and no kubelet the end of its pods
     local pids
     cgroup_freeze "$CGROUP/$1" on
     pids=$(cgroup_pids "$CGROUP/$1")
@@ -212,11 +212,11 @@ node_stop() { # NAME: as if its power were cut: no agent reports how its ranks e
     services_route
 }
 
-node_cut() { # NAME up|down: its network cable
+node_cut() { # NAME up|down: plugs in or pulls out its network cable
     holder_net holder-control ip link set "v-$1" "$2" 2>/dev/null || die "node $1 does not run"
 }
 
-# nodes_part NAME NAME: each drops packets from the other and its pods. It ends with nodes_join, or with a node.
+# nodes_part NAME NAME: each node drops packets from the other node and its pods, until nodes_join or the end of a node.
 nodes_part() {
     nodes_join "$1" "$2"
     node_deafen "$1" "$2"

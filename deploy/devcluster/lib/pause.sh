@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# The sandbox image of the nodes' containerd: one static program, packed by hand as a docker archive, so that
-# it needs neither a registry nor an image builder.
+# The sandbox image of the nodes' containerd. It is one static program, which this file packs as a docker archive, so it needs
+# neither a registry nor an image builder.
 
 PAUSE_IMAGE=localhost/cadre-pause:1
 

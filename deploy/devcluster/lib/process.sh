@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# Long-lived processes. Each is recorded as "pid start-time" in $STATE/run/NAME.pid: the start time tells the
-# process from a stranger that got the same pid later.
+# Long-lived processes. $STATE/run/NAME.pid contains "pid start-time" of each. The start time shows whether another process
+# has got the same pid later.
 
 process_start_time() { # PID
     local stat
     { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
-    # The name in field 2 may hold blanks and parentheses. Field 3 is the first after the last parenthesis.
+    # The name in field 2 may contain blanks and parentheses. Field 3 is the first one after the last parenthesis.
     # shellcheck disable=SC2086
     set -- ${stat##*) }
     [[ $1 != Z && $1 != X ]] && echo "${20}"
@@ -21,9 +21,9 @@ process_pid() {
 
 process_alive() { process_pid "$1" >/dev/null; }
 
-# process_start NAME CGROUP HOLDER CMD...: HOLDER is the process whose namespaces it gets ("-": the host's).
-# The process enters its cgroup before anything else, with the locks still open: the next process that takes the lock
-# finds it there or finds that it never was.
+# process_start NAME CGROUP HOLDER CMD...: the process gets the namespaces of the process HOLDER ("-": those of the host). It
+# first enters its cgroup, and only then closes the locks. So the next process that takes a lock finds it in the cgroup, or it
+# has never started.
 process_start() {
     local name=$1 group=$2 holder=$3 pid enter=()
     shift 3
@@ -35,8 +35,8 @@ process_start() {
     (
         cgroup_join "$group" "$BASHPID" || { echo "cannot enter cgroup $group"; exit 1; }
         exec 8>&- 9>&-
-        # A shell's background job ignores SIGINT and SIGQUIT, and containers would inherit that.
-        # Go's garbage collector takes a tenth of a cluster's CPU time less for 100 MB.
+        # A background job of a shell ignores SIGINT and SIGQUIT, and containers would inherit that.
+        # GOGC=300 costs 100 MB of memory, and saves a tenth of the CPU time of a cluster.
         exec env --default-signal=INT,QUIT GOGC=300 setsid "${enter[@]}" "$@"
     ) </dev/null >>"$STATE/logs/$name.log" 2>&1 &
     pid=$!
@@ -44,12 +44,15 @@ process_start() {
     mv "$STATE/run/.$name.pid" "$STATE/run/$name.pid"
 }
 
-# process_kill NAME: at once, as a fault would.
+# process_kill NAME: kills it at once, as a fault would. Returns when its last thread has ended, because until then its ports
+# are taken.
 process_kill() {
     local pid
     pid=$(process_pid "$1") || return 0
     kill -KILL "$pid" 2>/dev/null || true
-    while process_alive "$1"; do sleep 0.02; done
+    while process_alive "$1" || [[ -n $(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 ! -name "$pid" 2>/dev/null) ]]; do
+        sleep 0.02
+    done
 }
 
 process_signal() { # NAME SIGNAL
@@ -58,18 +61,17 @@ process_signal() { # NAME SIGNAL
     kill "-$2" "$pid"
 }
 
-# process_must_live NAME: for the loops that wait for it.
+# process_must_live NAME: exits with an error if the process has ended. For loops that wait for it.
 process_must_live() {
     process_alive "$1" && return 0
     tail -n 5 "$STATE/logs/$1.log" >&2 || true
     die "$1 has ended; its log: $STATE/logs/$1.log"
 }
 
-# holder_start NAME CGROUP: a sleeping process that keeps one network, mount and host name namespace alive.
-# Nothing is pinned to a file, so when the last process of a node is gone the kernel takes its interfaces,
-# nftables and mounts with it, crash or not. The mount namespace still gets the host's unmounts (slave), is
-# shared among the node's own processes, and has a /run and a /var/lib/kubelet (where device plugins meet the kubelet,
-# whatever its root) of its own: sockets and state at their usual paths.
+# holder_start NAME CGROUP: starts a sleeping process that keeps a network, a mount and a host name namespace alive. No file
+# pins them, so the kernel removes the interfaces, nftables and mounts of a node with its last process, also after a crash.
+# The mount namespace still gets unmounts of the host (slave), and the processes of the node share it. It has its own /run and
+# /var/lib/kubelet (where device plugins meet the kubelet, whatever its root), so sockets and state have their usual paths.
 holder_start() {
     local name=$1 group=$2 ready="$STATE/run/$1.ready"
     process_alive "$name" && return 0
@@ -95,7 +97,7 @@ holder_exec() {
     nsenter "--net=/proc/$pid/ns/net" "--mount=/proc/$pid/ns/mnt" -- "$@"
 }
 
-holder_net() { # like holder_exec, in the network namespace only: files stay the host's
+holder_net() { # like holder_exec, but only in the network namespace; files are those of the host
     local pid name=$1
     shift
     pid=$(process_pid "$name") || return 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process that keeps a pod's namespaces open: it sleeps, reaps the orphans that land at it when the pod
-// shares one process namespace, and leaves at SIGTERM or SIGINT.
+// The process that keeps a pod's namespaces open. It sleeps, reaps orphans if the pod shares one process namespace, and
+// ends at SIGTERM or SIGINT.
 
 #include <signal.h>
 #include <stddef.h>
@@ -14,7 +14,8 @@ int main(void)
     sigaddset(&set, SIGCHLD);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
-    // Blocked and waited for, not handled: pid 1 gets no default action for a signal without a handler.
+    // Pid 1 gets no default action for a signal without a handler. So the signals are blocked, and sigwait() returns
+    // them.
     sigprocmask(SIG_BLOCK, &set, NULL);
     for (;;) {
         int sig;
