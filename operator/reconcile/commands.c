@@ -123,7 +123,7 @@ void commands_end(struct work *w, int stage)
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
             plan_requeue(w->plan, left); // it may be about to end, or to come back
         } else {
-            work_delete(w, p, stage);
+            gang_delete_pod(&w->gang, p, stage);
         }
     }
 }

@@ -57,6 +57,11 @@ void conditions_set(struct conditions *c, enum condition_kind which, enum condit
     };
 }
 
+void conditions_date(struct conditions *c, enum condition_kind which, int64_t generation)
+{
+    c->now[which].observed_generation = generation;
+}
+
 void conditions_init(struct conditions *c, const char *const *of_object, int64_t generation,
                      const struct condition *status, size_t n_status)
 {

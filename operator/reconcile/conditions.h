@@ -26,6 +26,8 @@ void conditions_init(struct conditions *c, const char *const *types, int64_t gen
                      size_t n_status);
 void conditions_set(struct conditions *c, enum condition_kind which, enum condition_status status, const char *reason,
                     const char *message);
+// The condition speaks of the spec of this generation.
+void conditions_date(struct conditions *c, enum condition_kind which, int64_t generation);
 void conditions_accept(struct conditions *c);
 void conditions_alive(struct conditions *c); // neither ended nor suspended
 // The gang is not up, for the same reason in Scheduled and Ready.
@@ -51,7 +53,7 @@ struct status_draft {
     const char *code;       // likewise: whose code the processes run from now on; NULL = as before, or code of an image
 };
 struct status_writer {
-    void (*draft)(void *ctx, const struct condition *items, size_t n, struct status_draft *ret);
+    void (*draft)(void *ctx, struct condition *items, size_t n, struct status_draft *ret);
     void *ctx;
     const char *resource_version; // that the decision saw
     int64_t wanted_ms;            // struct gang_memory

@@ -23,7 +23,7 @@ static void keep_terminal_only(struct work *w)
     }
     for (size_t i = 0; i < w->v->gang.n_pods; i++)
         if (!pod_terminal(w->v->gang.pods[i]) || w->v->gang.pods[i]->obj.meta.deleted_ms)
-            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
+            gang_delete_pod(&w->gang, w->v->gang.pods[i], STAGE_SECOND);
 }
 
 static void fail(struct work *w, const char *reason, const char *message, int64_t generation)
@@ -32,7 +32,7 @@ static void fail(struct work *w, const char *reason, const char *message, int64_
     conditions_set(&w->gang.conditions, FAILED, CONDITION_TRUE, reason, message);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, COND_FAILED, message);
     for (size_t i = 0; i < ARRAY_LEN(speak_of_it); i++)
-        w->gang.conditions.now[speak_of_it[i]].observed_generation = generation;
+        conditions_date(&w->gang.conditions, speak_of_it[i], generation);
     gang_commit(&w->gang, true);
     keep_terminal_only(w);
 }
@@ -68,7 +68,7 @@ void finish_succeed(struct work *w)
         work_bound(w);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETED, text);
     for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has
-        w->gang.conditions.now[speak_of_it[i]].observed_generation = before->observed_generation;
+        conditions_date(&w->gang.conditions, speak_of_it[i], before->observed_generation);
     gang_settle(&w->gang);
 }
 
@@ -146,7 +146,7 @@ void finish_stay(struct work *w)
         return;
     if (!work_asks_for_more(w)) { // then it has ended as the present spec asks, too
         for (int i = 0; i < CONDITION_KINDS; i++)
-            w->gang.conditions.now[i].observed_generation = w->gang.conditions.generation;
+            conditions_date(&w->gang.conditions, (enum condition_kind)i, w->gang.conditions.generation);
         if (w->pods.gang.existing)
             conditions_accept(&w->gang.conditions);
     }

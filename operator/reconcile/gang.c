@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000, STALE_CACHE_MS = 1000 };
 
 void gang_commit(struct gang_decision *g, bool at_once)
 {
@@ -36,6 +36,52 @@ void gang_wait(struct gang_decision *g, const char *reason, const char *message)
     gang_settle(g);
 }
 
+void gang_postpone(struct gang_decision *g)
+{
+    patience_keep(g->v->memory, g->plan);
+    plan_requeue(g->plan, STALE_CACHE_MS);
+}
+
+int32_t gang_next(int32_t n)
+{
+    return n < INT32_MAX ? n + 1 : n;
+}
+
+void gang_begin_incarnation(struct gang_decision *g)
+{
+    g->incarnation = gang_next(g->incarnation);
+    gang_commit(g, true);
+}
+
+bool gang_invalid(struct gang_decision *g, const char *message)
+{
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(g->a, message));
+    return false;
+}
+
+void gang_add_pod(struct gang_decision *g, const char *name, const char *body, const char *node,
+                  const struct resources *requests)
+{
+    struct action *x = plan_add(g->plan, ACTION_CREATE_POD, STAGE_SECOND);
+    x->name = name;
+    x->body = body;
+    x->node = arena_strdup(g->a, node);
+    x->requests = requests;
+}
+
+void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage)
+{
+    bool lost = pod_node_gone(g->v->cluster, p, g->node_lost_s, g->v->now_ms, NULL);
+    if (!g->borrowed || !(lost || pod_terminal(p)))
+        plan_delete_pod(g->plan, p, lost, stage);
+}
+
+void gang_delete_gone(struct gang_decision *g, int stage)
+{
+    for (size_t i = 0; i < g->pods->n_gone; i++)
+        gang_delete_pod(g, g->pods->gone[i], stage);
+}
+
 static void wait_on(struct gang_decision *g, const char *reason, const char *message)
 {
     const struct condition *ready = conditions_old(&g->conditions, READY);
@@ -49,8 +95,7 @@ static bool old_pods_go(struct gang_decision *g)
 {
     if (!g->pods->n_gone)
         return false;
-    for (size_t i = 0; i < g->pods->n_gone; i++)
-        g->owner->delete_pod(g, g->pods->gone[i], STAGE_FIRST);
+    gang_delete_gone(g, STAGE_FIRST);
     if (g->pods->own_failure) // what fails again and again is made again ever more slowly
         g->plan->rolls_back = true;
     wait_on(g, REASON_TERMINATING, g->gone_text);
@@ -74,9 +119,14 @@ static bool backing_off(struct gang_decision *g)
     return true;
 }
 
+static const char *missing_service(struct gang_decision *g)
+{
+    return g->v->service ? NULL : g->owner->service(g);
+}
+
 static void add_service(struct gang_decision *g, int stage)
 {
-    const char *body = g->owner->service(g);
+    const char *body = missing_service(g);
     if (!body)
         return;
     struct action *x = plan_add(g->plan, ACTION_CREATE_SERVICE, stage);
@@ -103,14 +153,15 @@ static bool service_is_taken(struct gang_decision *g)
 static bool service_is_refused(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
-    if (!gang_refused_lately(g) || !g->owner->service(g))
+    if (!gang_refused_lately(g) || !missing_service(g))
         return false;
     conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
     plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
     return true;
 }
 
-void gang_keep_service(struct gang_decision *g)
+// The Service of a gang that has its pods exists, or is created again.
+static void keep_service(struct gang_decision *g)
 {
     if (!service_is_taken(g) && !service_is_refused(g))
         add_service(g, STAGE_SECOND);
@@ -228,7 +279,7 @@ enum gang_verdict gang_judge(struct gang_decision *g)
 }
 
 // Accepted says why there can be no pods.
-static void invalid(struct gang_decision *g)
+static void give_back_refused(struct gang_decision *g)
 {
     const struct condition *c = &g->conditions.now[ACCEPTED];
     g->owner->give_back(g, c->reason, c->message);
@@ -261,7 +312,7 @@ static struct gang_place_request request_of(const struct gang_decision *g)
 }
 
 // Those in the line are asked again when nodes change.
-const char *gang_hopeless(struct gang_decision *g)
+static const char *hopeless(struct gang_decision *g)
 {
     struct gang gang;
     struct placement placed;
@@ -276,13 +327,23 @@ const char *gang_hopeless(struct gang_decision *g)
     return gang_place_message(&request, &gang, &placed, g->a);
 }
 
+enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs)
+{
+    enum gang_verdict verdict = gang_judge(g);
+    const char *why = verdict == GANG_OK && runs ? hopeless(g) : NULL;
+    if (!why)
+        return verdict;
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_INFEASIBLE, why);
+    return GANG_REFUSED;
+}
+
 static void create(struct gang_decision *g, const struct placement *placed)
 {
     size_t n = 0;
     add_service(g, g->service_first ? STAGE_FIRST : STAGE_SECOND);
     if (!g->owner->create(g, placed, &n)) {
         plan_init(g->plan, g->a); // all or none
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     plan_requeue(g->plan, 0); // a refusal changes no object that would wake us
@@ -297,7 +358,7 @@ static void place(struct gang_decision *g)
     struct placement placed;
     struct gang_place_request request = request_of(g);
     if (!gang_of(g, true, &gang)) {
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     gang_place(&request, &gang, g->a, g->plan, &placed);
@@ -345,7 +406,7 @@ void gang_create(struct gang_decision *g)
     if (refusal_costs_the_gang(g) || old_pods_go(g))
         return;
     if (service_is_taken(g)) {
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     if (backing_off(g))
@@ -355,7 +416,7 @@ void gang_create(struct gang_decision *g)
         place(g);
         break;
     case GANG_REFUSED:
-        invalid(g);
+        give_back_refused(g);
         break;
     case GANG_UNKNOWN:
         wait_for_verdict(g);
@@ -375,17 +436,15 @@ static const struct pod *pinned_astray(const struct gang_decision *g)
 static void not_bound_in_time(struct gang_decision *g, const char *given_back, const char *why)
 {
     const struct gang_pods *pods = g->pods;
-    struct plan *p = g->plan;
-    p->contended = arena_array(g->a, pods->n_live, sizeof *p->contended);
     for (size_t i = 0; i < pods->n_live; i++)
         if (pods->live[i] && !pods->live[i]->node && pods->live[i]->pin)
-            p->contended[p->n_contended++] = arena_strdup(g->a, pods->live[i]->pin);
+            plan_avoid(g->plan, pods->live[i]->pin);
     g->owner->give_back(g, REASON_BIND_TIMEOUT,
                         arena_printf(g->a, "%d of %zu pods were bound within %d s: %s deleted and planned again%s",
                                      pods->bound, pods->n_live, g->timeout_s, given_back, why));
 }
 
-void gang_bind(struct gang_decision *g)
+static void wait_until_bound(struct gang_decision *g)
 {
     const struct gang_pods *pods = g->pods;
     const struct pod *p = pods->unschedulable, *astray = pinned_astray(g);
@@ -409,8 +468,21 @@ void gang_bind(struct gang_decision *g)
     gang_wait(g, REASON_BINDING, arena_printf(g->a, "%d of %zu pods are bound%s", pods->bound, pods->n_live, why));
 }
 
+// A creation that was given up as timed out may still have succeeded, so there can be pods too many.
+bool gang_whole(struct gang_decision *g)
+{
+    gang_delete_gone(g, STAGE_SECOND);
+    conditions_accept(&g->conditions);
+    if (!g->borrowed)
+        keep_service(g);
+    if ((size_t)g->pods->bound == g->pods->n_live)
+        return true;
+    wait_until_bound(g);
+    return false;
+}
+
 // An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
-const char *gang_stuck_text(struct gang_decision *g)
+static const char *stuck_text(struct gang_decision *g)
 {
     const struct container_status *s = g->pods->stuck_container;
     const struct condition *old = conditions_old(&g->conditions, READY);
@@ -418,4 +490,11 @@ const char *gang_stuck_text(struct gang_decision *g)
         return old->message;
     return arena_printf(g->a, "pod %s, container %s: %s: %s", g->pods->stuck->obj.meta.name, s->name, s->reason,
                         s->message ? s->message : "see kubectl describe pod");
+}
+
+bool gang_show_stuck(struct gang_decision *g)
+{
+    if (g->pods->stuck)
+        conditions_set(&g->conditions, READY, CONDITION_FALSE, g->pods->stuck_reason, stuck_text(g));
+    return g->pods->stuck;
 }

@@ -4,9 +4,12 @@
 
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
-#include "operator/placement/cluster.h"
+#include "operator/reconcile/view.h"
 
-struct gang_pods {                 // what the pods of the owner say about the gang
+struct gang_pods { // what the pods of the owner say about the gang
+    // The present ones, from the status, or from the pods if somebody has lost the status. Pods of a PlacementGroup
+    // have no attempt.
+    int32_t attempt, incarnation;
     const struct pod *const *live; // those that count; NULL = missing
     size_t n_live;
     int32_t existing, bound, ready; // of these
@@ -23,9 +26,13 @@ struct gang_pods {                 // what the pods of the owner say about the g
     int64_t look_again_ms;    // when a silent node will count as lost, from now; -1 = none is silent
 };
 
+// Looks for pods of an attempt or an incarnation that `pods` does not know: our view of the status is older than they
+// are. While such pods are young, `from_the_future` is set. Later the status is considered lost, and the attempt and
+// the incarnation of the pods count.
+void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v);
 // A live pod is there: tells existing, bound, ready, newest_ms, unschedulable and stuck. Nobody knows how a pod is
 // whose node is silent: it is not ready.
-void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms);
+void gang_pods_count(struct gang_pods *pods, const struct gang_view *v, const struct pod *p);
 void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 
 // The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not yet for so

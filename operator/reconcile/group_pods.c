@@ -10,13 +10,12 @@
 #include <inttypes.h>
 
 enum {
-    STATUS_LOST_MS = 60 * 1000,
     KILLED_MS = 60 * 1000, // for a kubelet that ends a pod to say so
     EXIT_SIGKILL = 137,
     EXIT_SIGTERM = 143,
 };
 
-bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+static bool node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
@@ -122,7 +121,7 @@ static void note_silence(struct group_pods *c, const struct group_view *v, const
 {
     int64_t left = -1;
     bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
-    if (!awaited || group_pods_node_lost(v, p, &left) || left < 0)
+    if (!awaited || node_lost(v, p, &left) || left < 0)
         return;
     gang_pods_look_again(&c->gang, left);
     int64_t since = cluster_node(v->gang.cluster, p->node)->ready_changed_ms;
@@ -139,7 +138,7 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
         gang_pods_look_again(&c->gang, left);
-    bool lost = !pod_terminal(p) && group_pods_node_lost(v, p, NULL);
+    bool lost = !pod_terminal(p) && node_lost(v, p, NULL);
     // Killed by the deletion, if it ended after that.
     bool deleted =
         p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
@@ -294,7 +293,7 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
         if (index >= 0 && index < c->replicas && c->current[index] == v->gang.pods[i])
             facts[index] = v->agents ? &v->agents[i] : &nothing;
     }
-    ranks_take(v, c->attempt, facts, &c->ranks);
+    ranks_take(v, c->gang.attempt, facts, &c->ranks);
     for (int32_t i = 0; i < c->replicas; i++)
         if (facts[i])
             note_lost_agent(c, v, i);
@@ -306,37 +305,13 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
     c->ready_workers = c->ranks.ready_workers;
 }
 
-static void count(struct group_pods *c, const struct group_view *v, const struct pod *p)
+// An agent that knows of a later attempt got it from a leader whose status we have not seen yet, or that was lost.
+static void look_ahead(struct group_pods *c, const struct group_view *v)
 {
-    gang_pods_count(&c->gang, p, v->gang.cluster, v->gang.now_ms);
-    c->succeeded += p->phase == POD_SUCCEEDED;
-}
-
-// Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are.
-// If it stays so, somebody has taken the status away, and then the pods' word counts.
-static void note_future(struct group_pods *c, const struct group_view *v)
-{
-    int32_t attempt = c->attempt, incarnation = c->incarnation;
-    int64_t newest = 0;
-    bool found = false;
-    for (size_t i = 0; i < v->gang.n_pods && !c->bundles; i++) {
-        int32_t its_attempt = pod_label_number(v->gang.pods[i], LABEL_ATTEMPT);
-        int32_t its_incarnation = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
-        if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
-            continue;
-        found = true;
-        attempt = MAX(attempt, its_attempt);
-        incarnation = MAX(incarnation, its_incarnation);
-        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
-    }
-    // Agents that know of a later attempt were told so by a leader whose status we have not seen yet, or that was lost.
+    if (!c->bundles) // otherwise the pods are others'
+        gang_pods_look_ahead(&c->gang, &v->gang);
     for (size_t i = 0; v->agents && i < v->gang.n_pods; i++)
-        c->attempt = MAX(c->attempt, v->agents[i].attempt);
-    c->gang.from_the_future = found && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!c->gang.from_the_future) {
-        c->attempt = MAX(attempt, c->attempt);
-        c->incarnation = incarnation;
-    }
+        c->gang.attempt = MAX(c->gang.attempt, v->agents[i].attempt);
 }
 
 // Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has
@@ -347,7 +322,7 @@ static const struct pod **entry_of(struct group_pods *c, const struct group_view
     if (index < 0 || index >= c->replicas)
         return NULL;
     const struct pod **entry = &c->current[index];
-    if (*entry && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->incarnation, a)))
+    if (*entry && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->gang.incarnation, a)))
         return NULL;
     if (*entry)
         c->gang.gone[c->gang.n_gone++] = *entry;
@@ -356,7 +331,7 @@ static const struct pod **entry_of(struct group_pods *c, const struct group_view
 
 static bool alive(const struct group_view *v, const struct pod *p)
 {
-    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !group_pods_node_lost(v, p, NULL);
+    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !node_lost(v, p, NULL);
 }
 
 static bool is_copy(const struct group_view *v, const struct pod *p, int32_t index, int32_t incarnation,
@@ -369,7 +344,7 @@ static bool is_copy(const struct group_view *v, const struct pod *p, int32_t ind
 static void sort_agent_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     for (size_t i = 0; i < v->gang.n_pods; i++)
-        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->incarnation)
+        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->gang.incarnation)
             c->begun = true;
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         const struct pod *p = v->gang.pods[i];
@@ -394,8 +369,8 @@ static void sort_pods(struct group_pods *c, const struct group_view *v, uint64_t
 {
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         const struct pod *p = v->gang.pods[i];
-        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
-                    pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
+        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->gang.attempt &&
+                    pod_label_number(p, LABEL_INCARNATION) == c->gang.incarnation;
         c->mine += mine;
         c->begun = c->begun || mine;
         if (mine && pod_spec_hash(p) != spec_hash)
@@ -458,13 +433,13 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
 {
     const struct workergroup *wg = v->wg;
     *ret = (struct group_pods){
-        .attempt = MAX(wg->status.attempt, 1),
-        .incarnation = MAX(wg->status.incarnation, 0),
         .replicas = wg->spec.replicas,
+        .gang.attempt = MAX(wg->status.attempt, 1),
+        .gang.incarnation = MAX(wg->status.incarnation, 0),
         .gang.look_again_ms = -1,
     };
     find_bundles(ret, v, spec_hash, a);
-    note_future(ret, v);
+    look_ahead(ret, v);
     find_pods(ret, v, spec_hash, a);
     for (size_t i = 0; i < ret->gang.n_gone; i++)
         note_silence(ret, v, ret->gang.gone[i], false);
@@ -472,7 +447,8 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
             continue;
-        count(ret, v, ret->current[i]);
+        gang_pods_count(&ret->gang, &v->gang, ret->current[i]);
+        ret->succeeded += ret->current[i]->phase == POD_SUCCEEDED;
         note_silence(ret, v, ret->current[i], true);
         note_failure(ret, v, ret->current[i], i, killed_left_ms, a);
     }

@@ -12,7 +12,6 @@
 #include "operator/reconcile/ranks.h"
 
 struct group_pods {
-    int32_t attempt, incarnation;        // present ones, from the status (attempt starts at 1, incarnation at 0)
     const struct pod **current;          // by index; NULL = missing. On bundles several replicas have one pod
     const struct group_bundles *bundles; // NULL = the group has pods of its own
     int32_t replicas;                    // length of `current`
@@ -51,7 +50,3 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
 
 // May the silence of one of the view's agents since then, or since this replica leads, count: reach.h.
 enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);
-
-// The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
-// yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
-bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);

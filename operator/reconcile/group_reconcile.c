@@ -12,11 +12,8 @@
 #include "operator/reconcile/finish.h"
 #include "operator/reconcile/group_gang.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
-
-enum { STALE_CACHE_MS = 1000 };
 
 // A new spec has a budget of its own, and does not wait for what failed before it.
 static void forget_failures(struct work *w)
@@ -57,7 +54,7 @@ static bool vanished(struct work *w)
     w->pods.infrastructure = true;
     w->pods.failure = (struct group_failure){
         .rank = i * w->wg->spec.workers_per_replica,
-        .pod = c->bundles ? NULL : group_pod_name(w->wg, i, c->incarnation, w->a),
+        .pod = c->bundles ? NULL : group_pod_name(w->wg, i, c->gang.incarnation, w->a),
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
         .message = message,
@@ -80,8 +77,8 @@ static void suspended(struct work *w, const struct refusal *refusal)
         gang_judge(&w->gang);
     bool began = w->pods.begun || (!said && (work_was_whole(w) || finish_over(w)));
     if (began) {
-        w->progress.attempt = work_next(w->progress.attempt);
-        w->progress.incarnation = work_next(w->progress.incarnation);
+        w->progress.attempt = gang_next(w->progress.attempt);
+        w->gang.incarnation = gang_next(w->gang.incarnation);
     }
     conditions_alive(&w->gang.conditions);
     conditions_wait(&w->gang.conditions, REASON_SUSPENDED, "spec.suspend is true");
@@ -96,11 +93,10 @@ static void suspended(struct work *w, const struct refusal *refusal)
 static void ready_as_before(struct work *w, const char *reason, const char *message)
 {
     const struct group_pods *c = &w->pods;
-    struct condition *ready = &w->gang.conditions.now[READY];
-    int64_t generation = ready->observed_generation;
+    int64_t generation = w->gang.conditions.now[READY].observed_generation;
     for (size_t i = 0; i < w->v->gang.n_pods; i++)
         if (w->v->gang.pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
-            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
+            gang_delete_pod(&w->gang, w->v->gang.pods[i], STAGE_SECOND);
     if (c->failure.time_ms)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
                        arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
@@ -113,7 +109,7 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
                        arena_printf(w->a, "all %d replicas of the earlier spec are ready; the new spec is refused: %s",
                                     c->gang.existing, message));
-    ready->observed_generation = generation;
+    conditions_date(&w->gang.conditions, READY, generation);
 }
 
 // A spec that cannot run. Processes of an earlier spec continue, as long as they can.
@@ -163,20 +159,14 @@ static bool bundles_wait(struct work *w)
 // no node could ever take, or bundles that are not there, must not cost the group that runs, so it is tried first.
 static void spec_changed(struct work *w)
 {
-    enum gang_verdict verdict = gang_judge(&w->gang);
-    const char *hopeless = verdict == GANG_OK && conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w)
-                               ? gang_hopeless(&w->gang)
-                               : NULL;
-    if (hopeless) {
-        keep_earlier(w, REASON_INFEASIBLE, hopeless);
-        return;
-    }
+    bool runs = conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w);
+    enum gang_verdict verdict = gang_judge_change(&w->gang, runs);
     if (!finish_over(w) && bundles_wait(w))
         return;
     switch (verdict) {
     case GANG_OK:
         forget_failures(w);
-        adopt(w, work_next(w->progress.attempt));
+        adopt(w, gang_next(w->progress.attempt));
         attempt_begin(w, REASON_TERMINATING,
                       w->pods.bundles ? "the spec has changed: all processes restart"
                                       : "the spec has changed: new pods replace the pods of the previous attempt");
@@ -197,7 +187,7 @@ static void worker_changed(struct work *w)
     const char *message = "spec.worker has changed: all ranks are restarted";
     forget_failures(w);
     conditions_accept(&w->gang.conditions);
-    adopt(w, work_next(w->progress.attempt));
+    adopt(w, gang_next(w->progress.attempt));
     if (w->pods.displaced)
         attempt_begin(w, REASON_RESTARTING, message);
     else
@@ -208,8 +198,8 @@ static void running(struct work *w)
 {
     const struct group_pods *c = &w->pods;
     work_bound(w);
-    if (c->gang.stuck)
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->gang.stuck_reason, gang_stuck_text(&w->gang));
+    if (gang_show_stuck(&w->gang))
+        ;
     else if (workergroup_has_agent(w->wg))
         processes_run(w);
     else if (c->ready == c->replicas)
@@ -227,15 +217,9 @@ static void running(struct work *w)
 // All pods are there and none has failed.
 static void whole(struct work *w)
 {
-    const struct group_pods *c = &w->pods;
-    // A creation that was given up as timed out may still have come through.
-    for (size_t i = 0; i < c->gang.n_gone; i++)
-        work_delete(w, c->gang.gone[i], STAGE_SECOND);
-    if (!c->bundles)
-        gang_keep_service(&w->gang);
-    if (c->gang.bound < c->replicas)
-        gang_bind(&w->gang);
-    else if (workergroup_has_agent(w->wg) && processes_mixed(w))
+    if (!gang_whole(&w->gang))
+        return;
+    if (workergroup_has_agent(w->wg) && processes_mixed(w))
         attempt_begin_in_place(w, "only some of the processes run in this attempt: all ranks are restarted");
     else
         running(w);
@@ -265,7 +249,6 @@ static void decide(struct work *w)
         if (workergroup_has_agent(w->wg))
             commands_stop_older(w, STAGE_FIRST);
     } else {
-        conditions_accept(&w->gang.conditions);
         whole(w);
     }
 }
@@ -289,8 +272,7 @@ static void begin(struct work *w)
     const struct workergroup_status *s = &w->wg->status;
     group_gang_init(w);
     w->progress = (struct group_progress){
-        .attempt = w->pods.attempt,
-        .incarnation = w->pods.incarnation,
+        .attempt = w->pods.gang.attempt,
         .restarts = MAX(s->restarts, 0),
         .restarts_counted = MAX(s->restarts_counted, 0),
         .restarts_in_a_row = MAX(s->restarts_in_a_row, 0),
@@ -342,8 +324,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         ok = take_bundles(&w, ok, &refusal);
     begin(&w);
     if (w.pods.gang.from_the_future) {
-        patience_keep(v->gang.memory, ret);
-        plan_requeue(ret, STALE_CACHE_MS);
+        gang_postpone(&w.gang);
         return;
     }
     choose(&w, ok ? NULL : &refusal);

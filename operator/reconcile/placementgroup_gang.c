@@ -27,7 +27,7 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
         .bundles = d->bundles.n,
         .bound_bundles = d->pods.bound,
         .gpus = d->bundles.gpus,
-        .incarnation = d->incarnation,
+        .incarnation = d->gang.incarnation,
     };
     s.n_placements = gang_pods_placements(d->pods.pod_of, d->bundles.n, d->a, &s.placements);
     s.nodes = (int32_t)s.n_placements;
@@ -42,35 +42,28 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
     return s;
 }
 
-static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
+static void draft(void *ctx, struct condition *items, size_t n, struct status_draft *ret)
 {
     struct placementgroup_decision *d = decision_of(ctx);
     struct placementgroup_status s = status_of(d);
     int32_t was = d->plg->status.incarnation;
-    s.conditions = arena_memdup(d->a, items, n * sizeof *items);
+    s.conditions = items;
     s.n_conditions = n;
     if (placementgroup_status_equal(&s, &d->plg->status))
         return;
     ret->patch = placementgroup_status_patch(&s, d->a);
-    ret->urgent = d->incarnation != was;
-    ret->restarted = d->incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
+    ret->urgent = d->gang.incarnation != was;
+    ret->restarted = d->gang.incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
     ret->placements = gang_pods_placements_text("bundles", s.placements, s.n_placements, d->a);
-}
-
-static bool invalid(struct placementgroup_decision *d, const char *message)
-{
-    conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-                   arena_strdup(d->a, message));
-    return false;
 }
 
 static bool render(struct placementgroup_decision *d, struct bundlepod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
-    p->incarnation = d->incarnation;
+    p->incarnation = d->gang.incarnation;
     p->template_hash = d->template_hash;
     p->setup = d->v->gang.setup;
-    return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || invalid(d, err.msg);
+    return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || gang_invalid(&d->gang, err.msg);
 }
 
 static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
@@ -113,7 +106,7 @@ static const char *service(struct gang_decision *g)
     struct placementgroup_decision *d = decision_of(g);
     int64_t left = bound_ms(d) + SERVICE_AFTER_MS - g->v->now_ms;
     bool late = left <= 0 || left > SERVICE_AFTER_MS; // or a clock was set back
-    if (g->v->service || (!d->v->used && d->pods.bound < d->bundles.n))
+    if (!d->v->used && d->pods.bound < d->bundles.n)
         return NULL;
     if (d->v->used || late)
         return bundlepod_service(d->plg, d->a);
@@ -134,7 +127,7 @@ static bool find_needs(struct placementgroup_decision *d)
             continue;
         struct pod_constraints *needs = arena_new(d->a, struct pod_constraints);
         if (bundlepod_needs(b, d->v->gang.memory->dry_run_pod, &i, 1, d->a, needs, &err) < 0)
-            return invalid(d, err.msg);
+            return gang_invalid(&d->gang, err.msg);
         for (size_t k = 0; k < needs->requests.n && d->plg->spec.pod_per == POD_PER_NODE; k++)
             if (needs->requests.items[k].id == RESOURCE_PODS)
                 needs->requests.items[k].milli = 1;
@@ -227,7 +220,7 @@ static const struct pod_constraints *needs_of(struct placementgroup_decision *d,
         return needs;
     needs = arena_new(d->a, struct pod_constraints);
     if (bundlepod_needs(&d->bundles, d->v->gang.memory->dry_run_pod, pod->items, pod->n, d->a, needs, &err) < 0) {
-        invalid(d, err.msg);
+        gang_invalid(&d->gang, err.msg);
         return NULL;
     }
     map_set(known, shapes, needs);
@@ -238,7 +231,7 @@ static bool create_pod(struct placementgroup_decision *d, const struct new_pod *
 {
     struct bundlepod pod = {
         .index = index,
-        .name = bundlepod_name(d->plg, index, d->incarnation, d->a),
+        .name = bundlepod_name(d->plg, index, d->gang.incarnation, d->a),
         .pin = new->node,
         .items = new->items,
         .n = new->n,
@@ -247,11 +240,7 @@ static bool create_pod(struct placementgroup_decision *d, const struct new_pod *
     const struct pod_constraints *needs = needs_of(d, new, known);
     if (!needs || !render(d, &pod, &body))
         return false;
-    struct action *x = plan_add(d->plan, ACTION_CREATE_POD, STAGE_SECOND);
-    x->name = pod.name;
-    x->body = body;
-    x->node = arena_strdup(d->a, pod.pin);
-    x->requests = &needs->requests;
+    gang_add_pod(&d->gang, pod.name, body, pod.pin, &needs->requests);
     return true;
 }
 
@@ -269,20 +258,13 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     return i == n;
 }
 
-static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
-{
-    struct placementgroup_decision *d = decision_of(g);
-    bool lost = pod_node_gone(g->v->cluster, p, d->plg->spec.node_lost_s, g->v->now_ms, NULL);
-    plan_delete_pod(g->plan, p, lost, stage);
-}
-
 // Those of the present incarnation; earlier ones stay.
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
     const struct placementgroup_pods *r = &decision_of(g)->pods;
     for (size_t i = 0; i < r->gang.n_live; i++)
-        if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation) {
-            delete_pod(g, r->gang.live[i], STAGE_FIRST);
+        if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->gang.incarnation) {
+            gang_delete_pod(g, r->gang.live[i], STAGE_FIRST);
             g->plan->rolls_back = true;
         }
     if (g->refused)
@@ -292,7 +274,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 
 void placementgroup_gang_init(struct placementgroup_decision *d)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
+    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED, NULL};
     const struct placementgroup *plg = d->plg;
     const struct placementgroup_status *s = &plg->status;
@@ -306,7 +288,9 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .strategy = plg->spec.strategy,
         .topology_key = plg->spec.topology_key,
         .timeout_s = plg->spec.timeout_s,
+        .node_lost_s = plg->spec.node_lost_s,
         .size = d->bundles.n,
+        .incarnation = d->pods.gang.incarnation,
         .needs_setup = true,
         .edited = s->observed_generation != plg->obj.meta.generation,
         .gone_text = "waits until the pods that had its bundles are gone",
@@ -316,5 +300,4 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
     d->gang.refused = gang_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
-    d->incarnation = d->pods.incarnation;
 }

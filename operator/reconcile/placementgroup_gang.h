@@ -15,7 +15,6 @@ struct placementgroup_decision {
     struct bundles bundles;
     uint64_t template_hash; // of what the pods are made from, but for the bundles
     struct placementgroup_pods pods;
-    int32_t incarnation; // of the status that the decision leads to
 };
 
 // From what the decision knows already.

@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-enum { STATUS_LOST_MS = 60 * 1000 };
-
 struct candidate {
     const struct pod *pod;
     int32_t index, incarnation;
@@ -74,12 +72,6 @@ static bool may_hold(const struct placementgroup_pods *r, const struct candidate
     return c->n > 0;
 }
 
-static void count(struct placementgroup_pods *r, const struct placementgroup_view *v, const struct pod *p)
-{
-    r->gang.older = r->gang.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
-    gang_pods_count(&r->gang, p, v->gang.cluster, v->gang.now_ms);
-}
-
 static void assign(struct placementgroup_pods *r, const struct candidate *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -87,22 +79,6 @@ static void assign(struct placementgroup_pods *r, const struct candidate *c)
     r->present += (int32_t)c->n;
     r->bound += c->pod->node ? (int32_t)c->n : 0;
     r->changed = r->changed || !c->same;
-}
-
-static void note_future(struct placementgroup_pods *r, const struct placementgroup_view *v)
-{
-    int32_t incarnation = r->incarnation;
-    int64_t newest = 0;
-    for (size_t i = 0; i < v->gang.n_pods; i++) {
-        int32_t its = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
-        if (its <= r->incarnation)
-            continue;
-        incarnation = MAX(incarnation, its);
-        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
-    }
-    r->gang.from_the_future = incarnation > r->incarnation && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!r->gang.from_the_future)
-        r->incarnation = incarnation;
 }
 
 // False: a copy that somebody made of a pod has its labels, but not its name.
@@ -147,7 +123,8 @@ static void assign_all(struct placementgroup_pods *r, const struct placementgrou
     for (size_t i = 0; i < assigned; i++) {
         r->differs[i] = !candidates[i].same;
         live[i] = candidates[i].pod;
-        count(r, v, candidates[i].pod);
+        r->gang.older = r->gang.older || candidates[i].incarnation != r->gang.incarnation;
+        gang_pods_count(&r->gang, &v->gang, candidates[i].pod);
     }
 }
 
@@ -156,8 +133,11 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
 {
     size_t n = 0;
     struct candidate *candidates = arena_array(a, v->gang.n_pods, sizeof *candidates);
-    *ret = (struct placementgroup_pods){.incarnation = MAX(v->plg->status.incarnation, 0), .gang.look_again_ms = -1};
-    note_future(ret, v);
+    *ret = (struct placementgroup_pods){
+        .gang.incarnation = MAX(v->plg->status.incarnation, 0),
+        .gang.look_again_ms = -1,
+    };
+    gang_pods_look_ahead(&ret->gang, &v->gang);
     ret->pod_of = arena_array(a, (size_t)b->n, sizeof *ret->pod_of);
     ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
     ret->shunned = arena_array(a, v->gang.n_pods, sizeof *ret->shunned);

@@ -11,7 +11,6 @@
 #include "operator/reconcile/placementgroup_view.h"
 
 struct placementgroup_pods {
-    int32_t incarnation;       // the present one, from the status
     const struct pod **pod_of; // by bundle, NULL = none
     struct gang_pods gang;     // `live` are those that have some, by the first of their bundles
     bool *differs;             // of each: made from another template, or for bundles of another shape

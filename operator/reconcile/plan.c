@@ -39,6 +39,18 @@ void plan_requeue(struct plan *p, int64_t ms)
         p->requeue_ms = ms;
 }
 
+void plan_avoid(struct plan *p, const char *node)
+{
+    size_t n = p->n_contended;
+    if ((n & (n - 1)) == 0) { // all that there is room for: none, 1, 2, 4, ...
+        const char **bigger = arena_array(p->arena, n ? n * 2 : 1, sizeof *bigger);
+        if (n)
+            memcpy(bigger, p->contended, n * sizeof *bigger);
+        p->contended = bigger;
+    }
+    p->contended[p->n_contended++] = arena_strdup(p->arena, node);
+}
+
 void plan_delete_pod(struct plan *p, const struct pod *pod, bool lost, int stage)
 {
     const struct meta *m = &pod->obj.meta;

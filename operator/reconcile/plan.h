@@ -77,6 +77,7 @@ struct plan {
 void plan_init(struct plan *p, struct arena *a);
 struct action *plan_add(struct plan *p, enum action_kind kind, int stage); // valid until the next plan_add
 void plan_requeue(struct plan *p, int64_t ms);                             // the earliest one wins
+void plan_avoid(struct plan *p, const char *node);                         // copies the name
 // A pod of a lost node goes by force; of another one, once it was asked to go, it is waited for.
 void plan_delete_pod(struct plan *p, const struct pod *pod, bool lost, int stage);
 // A note may be another object's words: it is cut to what an Event takes, and copied.

@@ -6,21 +6,9 @@
 
 #include <stdlib.h>
 
-void work_delete(struct work *w, const struct pod *p, int stage)
-{
-    bool lost = group_pods_node_lost(w->v, p, NULL);
-    if (!w->pods.bundles || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
-        plan_delete_pod(w->plan, p, lost, stage);
-}
-
 int64_t work_at_latest_ms(int64_t ms)
 {
     return ms && ms % 1000 == 0 ? ms + 999 : ms;
-}
-
-int32_t work_next(int32_t n)
-{
-    return n < INT32_MAX ? n + 1 : n;
 }
 
 bool work_worker_differs(const struct work *w)
@@ -52,7 +40,9 @@ void work_look_back(struct work *w)
     w->v = &w->view_before;
     w->wg = w->view_before.wg;
     w->gang.v = &w->v->gang;
+    w->gang.node_lost_s = w->wg->spec.node_lost_s;
     group_pods_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->pods);
+    w->gang.borrowed = w->pods.bundles;
     w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
 }
 

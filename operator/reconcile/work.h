@@ -9,7 +9,7 @@
 // The status that a decision leads to, but for its conditions.
 struct group_progress {
     bool of_before; // an earlier spec runs on: its world size, GPUs, address and strategy stay in the status
-    int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
+    int32_t attempt, restarts, restarts_counted, restarts_in_a_row;
     struct group_failure last_failure;
     struct group_revision revision;
 };
@@ -31,8 +31,6 @@ struct work {
     bool pods_leave; // all of its own are deleted by this decision
 };
 
-// Deletes a pod unless that is under way; by force if its node will never confirm.
-void work_delete(struct work *w, const struct pod *p, int stage);
 // What runs is of an earlier spec and stays: from here on all looks at that, and the status speaks of it.
 void work_look_back(struct work *w);
 void work_bound(struct work *w); // all pods are
@@ -40,8 +38,6 @@ bool work_was_whole(const struct work *w);
 bool work_worker_differs(const struct work *w); // what runs was made from another spec.worker
 // The status speaks of another spec than the present one, in what pods or processes are made from.
 bool work_asks_for_more(const struct work *w);
-// Counters come from the status, where others can write too: at the end of the range they stay there.
-int32_t work_next(int32_t n);
 // Kubernetes writes whole seconds, rounded down: when a time that looks like one may have been at the latest. 0 stays
 // 0.
 int64_t work_at_latest_ms(int64_t ms);

@@ -179,12 +179,12 @@ static void a_young_pod_from_the_future_means_that_the_status_is_old(void **stat
     struct fixture *f = *state;
     struct pod *p = add(f, 3, 6, 0);
     assert_true(take(f)->gang.from_the_future);
-    assert_int_equal(f->taken.attempt, 2);
+    assert_int_equal(f->taken.gang.attempt, 2);
     p->obj.meta.created_ms = NOW - 61000; // no cache is so slow: somebody took the status away
     const struct group_pods *c = take(f);
     assert_false(c->gang.from_the_future);
-    assert_int_equal(c->attempt, 3);
-    assert_int_equal(c->incarnation, 6);
+    assert_int_equal(c->gang.attempt, 3);
+    assert_int_equal(c->gang.incarnation, 6);
     assert_ptr_equal(c->current[0], p);
 }
 
@@ -195,8 +195,8 @@ static void a_status_with_impossible_counters_does_no_harm(void **state)
     f->wg.status.incarnation = -5;
     add(f, 1, 0, 0);
     const struct group_pods *c = take(f);
-    assert_int_equal(c->attempt, 1);
-    assert_int_equal(c->incarnation, 0);
+    assert_int_equal(c->gang.attempt, 1);
+    assert_int_equal(c->gang.incarnation, 0);
     assert_int_equal(c->gang.existing, 1);
 }
 
