@@ -151,7 +151,6 @@ static void one_outage(uint64_t seed)
                                   .max_restarts = 3};
     struct life *l = life_calm(&spec);
     enum outage kind = (enum outage)(seed % OUTAGE_KINDS);
-    life_seed = seed;
     l->w.rand = r;
     l->o.has_others = sim_chance(&l->w, 70);
     others(l, true);
@@ -175,13 +174,7 @@ static void one_outage(uint64_t seed)
 static void no_outage_costs_a_pod_or_an_attempt(void **state)
 {
     (void)state;
-    int64_t n = OUTAGES, seed = 0;
-    life_loud = str_to_i64(getenv("SIM_SEED"), &seed);
-    str_to_i64(getenv("SIM_SEEDS"), &n);
-    for (int64_t i = 1; i <= n && !life_loud; i++)
-        one_outage((uint64_t)i);
-    if (life_loud)
-        one_outage((uint64_t)seed);
+    life_each(OUTAGES, one_outage);
     for (int i = 0; i < OUTAGE_KINDS; i++)
         print_message("%4d times %s: no pod deleted, no attempt begun\n", n_outages[i], names[i]);
 }
@@ -197,7 +190,7 @@ static void one_death(uint64_t seed, enum evidence evidence)
                                   .module = true,
                                   .max_restarts = 3};
     struct life *l = life_calm(&spec);
-    life_seed = seed;
+    life_of_seed(seed);
     rand_seed(&l->w.rand, seed);
     l->o.has_others = evidence == OTHER_GROUPS;
     others(l, evidence != RANKS);
