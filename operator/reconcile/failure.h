@@ -5,6 +5,6 @@
 
 #include "operator/reconcile/work.h"
 
-// A rank has failed, or a pod is lost.
+// Answers the failure of a rank or the loss of a pod.
 void failure_answer(struct work *w);
 const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"

@@ -15,7 +15,7 @@
 #define MANAGED_BY "cadre"
 #define ANNOTATION_SPEC_HASH "cadre.dev/spec-hash"
 
-// The names that a user may not set: NULL-terminated.
+// The names of environment variables that a user may not set: NULL-terminated.
 extern const char *const reserved_env[];
 
 int32_t group_world_size(const struct workergroup *wg);
@@ -25,16 +25,16 @@ struct owner group_owner(const struct workergroup *wg);
 const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a);
 const char *group_service(const struct workergroup *wg, struct arena *a); // as JSON; addresses.c gives it endpoints
 
-// Everything that the pods are made from: a change means new pods.
+// Covers everything that the pods are made from: a change means new pods.
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
-// What the processes of an agent are made from besides: a change restarts them where they are. 0 with the runtime
+// Covers what the processes of an agent are made from besides: a change restarts them in their pods. 0 with the runtime
 // Plain.
 uint64_t group_worker_hash(const struct workergroup *wg);
-const char *group_hash_text(uint64_t hash, struct arena *a); // of either, as status.revision has it
+const char *group_hash_text(uint64_t hash, struct arena *a); // one of these hashes as status.revision shows it
 
-struct agent_setup; // group_reconcile.h
+struct agent_setup; // operator/reconcile/view.h
 
-// The pod of one replica as JSON; pin NULL = for a dry run.
+// The pod of one replica as JSON. With pin NULL, it is for a dry run.
 struct group_pod {
     const struct agent_setup *setup; // runtime Agent only
     int32_t index, attempt, incarnation;
@@ -44,10 +44,11 @@ struct group_pod {
 int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
                      struct err *err);
 
-// A number label of a pod of ours; -1 if it is missing or no number.
+// The number in this label of one of our pods; -1 if the label is missing or contains no number.
 int32_t pod_label_number(const struct pod *p, const char *key);
 uint64_t pod_spec_hash(const struct pod *p); // 0 if missing
 bool pod_has_agent(const struct pod *p);
-// Its agent trusts another authority than the one of these keys (struct agent_setup), so it cannot dial in. A pod that
-// does not say counts as made with them. The install key is of no account here: agents show the token of their pod.
+// The agent of the pod trusts another CA than the one of these keys (struct agent_setup), so it cannot connect. A pod
+// without the annotation counts as made with these keys. The install key does not matter here: agents show the token of
+// their pod.
 bool pod_trusts_others(const struct pod *p, const char *keys_id);
