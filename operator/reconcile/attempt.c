@@ -17,8 +17,8 @@ void attempt_delete_pods(struct work *w, int stage)
         gang_delete_pod(&w->gang, w->v->gang.pods[i], stage);
 }
 
-// The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
-// between the two leaves pods that count as stale, which the next decision deletes.
+// The pods of the next incarnation have other names. They are created when the old ones are gone. The status is written
+// first: after a crash in between, the old pods count as stale, and the next decision deletes them.
 static void replace_pods(struct work *w)
 {
     gang_begin_incarnation(&w->gang);
@@ -38,13 +38,13 @@ void attempt_roll_back(struct work *w, const char *reason, const char *message)
     w->plan->rolls_back = true;
     w->progress.of_before = false;
     if (workergroup_has_agent(w->wg) &&
-        work_was_whole(w)) // tickets of an attempt are good for one life of its processes
+        work_was_whole(w)) // tickets of an attempt are valid for one start of its processes
         w->progress.attempt = gang_next(w->progress.attempt);
     conditions_wait(&w->gang.conditions, reason, message);
     replace_pods(w);
 }
 
-// The pods stay, but for those that are lost themselves: each of these gets a new one.
+// The pods stay, except the lost ones: each of these gets a new one.
 void attempt_begin_in_place(struct work *w, const char *message)
 {
     const struct group_pods *c = &w->pods;

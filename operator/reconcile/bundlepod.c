@@ -76,7 +76,7 @@ static int render(const struct placementgroup *plg, const struct bundlepod *p, c
         .url = p->setup->url,
         .ca_pem = p->setup->ca_pem,
         .keys_id = p->setup->keys_id,
-        .brings_command = true, // it idles until there are processes to run
+        .brings_command = true, // it is idle until there are processes to run
     };
     struct pod_render r = {
         .ns = plg->obj.meta.ns,

@@ -8,7 +8,8 @@
 #include "operator/reconcile/reason.h"
 
 enum {
-    HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin again
+    HEALTHY_MAX_MS =
+        10 * 60 * 1000, // after so long Ready, or ten times the last pause, the pauses start again from the shortest
     HEALTHY_TIMES = 10,
 };
 
@@ -22,7 +23,7 @@ const char *failure_text(struct work *w)
     return arena_printf(w->a, "rank %d%s failed%s: %s%s%s", f->rank, pod, code, f->reason, *words ? ": " : "", words);
 }
 
-// The rule that has the exit code. What is not the workers' fault has none to speak of.
+// The rule for the exit code. A failure of the infrastructure has no exit code of a worker.
 static const struct failure_rule *rule_of(const struct work *w)
 {
     const struct workergroup_spec *s = &w->wg->spec;

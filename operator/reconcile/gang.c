@@ -96,7 +96,7 @@ static bool old_pods_go(struct gang_decision *g)
     if (!g->pods->n_gone)
         return false;
     gang_delete_gone(g, STAGE_FIRST);
-    if (g->pods->own_failure) // what fails again and again is made again ever more slowly
+    if (g->pods->own_failure) // a gang whose pods fail again and again is created again ever more slowly
         g->plan->rolls_back = true;
     wait_on(g, REASON_TERMINATING, g->gone_text);
     return true;
@@ -106,7 +106,7 @@ static bool backing_off(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
     if (g->begun)
-        return false; // a creation that was interrupted goes on
+        return false; // an interrupted creation continues
     if (m->retry_at_ms > g->v->now_ms && !g->edited) {
         plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
         wait_on(g, REASON_BACKOFF, "all pods were deleted; the group is planned again after a backoff");
@@ -132,7 +132,7 @@ static void add_service(struct gang_decision *g, int stage)
     struct action *x = plan_add(g->plan, ACTION_CREATE_SERVICE, stage);
     x->name = g->name;
     x->body = body;
-    plan_requeue(g->plan, 0); // that the name is taken changes no object that would wake us
+    plan_requeue(g->plan, 0); // a name that is taken changes no object that would wake us
 }
 
 static bool service_is_taken(struct gang_decision *g)
@@ -145,11 +145,12 @@ static bool service_is_taken(struct gang_decision *g)
                                 "a Service %s exists that does not belong to this %s: delete it, or give the group "
                                 "another name",
                                 s->obj.meta.name, kind_info(g->object->kind)->kind));
-    plan_requeue(g->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service that is not ours goes
+    plan_requeue(g->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service of another owner goes
     return true;
 }
 
-// The name is another's, or there may be no more Services: said, and tried again later.
+// The API server refused the Service: another owner has the name, or a quota allows no more Services. Accepted says so,
+// and the plan tries later.
 static bool service_is_refused(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -160,7 +161,7 @@ static bool service_is_refused(struct gang_decision *g)
     return true;
 }
 
-// The Service of a gang that has its pods exists, or is created again.
+// If the Service has gone although the gang has its pods, it is created again.
 static void keep_service(struct gang_decision *g)
 {
     if (!service_is_taken(g) && !service_is_refused(g))
@@ -178,7 +179,7 @@ static bool passed(const struct gang_decision *g, size_t i)
     return false;
 }
 
-// The trial that was made last, NULL = it was of another spec.
+// The latest trial that was made, NULL = it was of another spec.
 static const struct gang_trial *last_trial(const struct gang_decision *g)
 {
     for (size_t i = 0; i < g->n_trials; i++)
@@ -187,7 +188,7 @@ static const struct gang_trial *last_trial(const struct gang_decision *g)
     return NULL;
 }
 
-// It was one of the present spec, and refused for what may change without the spec.
+// The latest trial was of the present spec, and was refused for a reason that may pass without a change of the spec.
 static bool forbidden(const struct gang_decision *g)
 {
     return g->v->memory->dry_run == DRY_RUN_NONE && last_trial(g);
@@ -216,7 +217,7 @@ static enum gang_verdict refused(struct gang_decision *g, const char *message)
     return GANG_REFUSED;
 }
 
-// The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
+// The API server checks the quota last, so the template has passed. And it may be the present pods that fill the quota.
 static enum gang_verdict judge_forbidden(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -228,7 +229,7 @@ static enum gang_verdict judge_forbidden(struct gang_decision *g)
 static bool add_trial(struct gang_decision *g, size_t i)
 {
     const struct gang_trial *t = &g->trials[i];
-    // No pod of the namespace may have the name.
+    // No pod of the namespace may have this name.
     const char *name = arena_printf(g->a, "%s-dry-run-%016" PRIx64, g->name, t->hash), *body;
     if (!g->owner->trial(g, t, name, &body))
         return false;
@@ -240,7 +241,7 @@ static bool add_trial(struct gang_decision *g, size_t i)
     return true;
 }
 
-// About all that is not known yet, at once.
+// Asks about all pods that are not known yet, at once.
 static enum gang_verdict ask(struct gang_decision *g)
 {
     for (size_t i = 0; i < g->n_trials; i++)
@@ -256,7 +257,7 @@ static enum gang_verdict ask(struct gang_decision *g)
     return GANG_UNKNOWN;
 }
 
-// The verdict comes with the API server's defaults, limit ranges and injected containers.
+// The answer also contains the API server's defaults, limit ranges and injected containers.
 enum gang_verdict gang_judge(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -311,7 +312,8 @@ static struct gang_place_request request_of(const struct gang_decision *g)
     };
 }
 
-// Those in the line are asked again when nodes change.
+// Why no nodes that exist could ever take the present spec. NULL: it is worth a try, or not known yet. A gang in the
+// line is asked again when nodes change.
 static const char *hopeless(struct gang_decision *g)
 {
     struct gang gang;
@@ -366,7 +368,7 @@ static void place(struct gang_decision *g)
         create(g, &placed);
         return;
     }
-    // What is there is from before a crash: where that is, the others cannot be.
+    // The pods that exist were created before a crash. Next to them, the others have no room.
     bool all_go = g->pods->existing && !g->pods->older;
     const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
     g->owner->give_back(g, reason, gang_place_message(&request, &gang, &placed, g->a));
@@ -385,7 +387,7 @@ static void wait_for_verdict(struct gang_decision *g)
     gang_settle(g);
 }
 
-// The API server refused a pod, which costs all that were made with it.
+// The API server refused a pod, so all pods that were created with it are given back.
 static bool refusal_costs_the_gang(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -424,7 +426,7 @@ void gang_create(struct gang_decision *g)
     }
 }
 
-// kube-scheduler would wait for that node for ever.
+// kube-scheduler would wait for this node for ever.
 static const struct pod *pinned_astray(const struct gang_decision *g)
 {
     for (size_t i = 0; i < g->pods->n_live; i++)
@@ -468,7 +470,7 @@ static void wait_until_bound(struct gang_decision *g)
     gang_wait(g, REASON_BINDING, arena_printf(g->a, "%d of %zu pods are bound%s", pods->bound, pods->n_live, why));
 }
 
-// A creation that was given up as timed out may still have succeeded, so there can be pods too many.
+// A creation that was given up as timed out may still have succeeded, so there can be superfluous pods.
 bool gang_whole(struct gang_decision *g)
 {
     gang_delete_gone(g, STAGE_SECOND);
@@ -481,7 +483,8 @@ bool gang_whole(struct gang_decision *g)
     return false;
 }
 
-// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
+// If an image cannot be pulled, the reason alternates between the error and the wait for the next try. The error says
+// more.
 static const char *stuck_text(struct gang_decision *g)
 {
     const struct container_status *s = g->pods->stuck_container;

@@ -30,7 +30,7 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
     int64_t patience = (int64_t)node_lost_s * 1000;
     int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
     if (left > 0 && ret_ms)
-        *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
+        *ret_ms = MIN(left, patience); // if the clock was put back, the wait must not become longer
     return left <= 0;
 }
 
@@ -59,8 +59,8 @@ static const char *stuck_reason(const char *waiting)
     return NULL;
 }
 
-// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
-// it; NULL if none does.
+// The first container of the pod that waits for something that will not come by itself, and the reason (reason.h) for
+// that; NULL if there is none.
 static const struct container_status *find_stuck(const struct pod *p, const char **ret_reason)
 {
     for (size_t i = 0; i < p->n_containers; i++) {

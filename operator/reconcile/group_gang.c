@@ -41,7 +41,7 @@ static const char *master_addr(const struct work *w)
     return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
 }
 
-// On bundles it is the strategy of the PlacementGroups that are there.
+// On bundles, it is the strategy of the existing PlacementGroups.
 static const char *strategy_of(const struct group_view *v)
 {
     const struct placementgroup *first = NULL;
@@ -88,7 +88,7 @@ static struct workergroup_status status_of(const struct work *w)
     return s;
 }
 
-// Who can read Events shall see whose code that is. The object itself does not say who wrote it by hand.
+// A reader of Events should see whose code runs. The object itself does not say who wrote it by hand.
 static const char *code_of(const struct workergroup *wg, struct arena *a)
 {
     const struct worker_spec *s = &wg->spec.worker;
@@ -152,7 +152,8 @@ static const char *service(struct gang_decision *g)
     return group_service(work_of(g)->wg, g->a);
 }
 
-// A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
+// If only one pod is lost, its replacement returns to the same node, where its room has just become free. NULL: it may
+// go anywhere.
 static const char *old_place(struct work *w, int32_t index)
 {
     static const struct resources nothing;

@@ -10,7 +10,7 @@
 #include <inttypes.h>
 
 enum {
-    KILLED_MS = 60 * 1000, // for a kubelet that ends a pod to say so
+    KILLED_MS = 60 * 1000, // time for a kubelet to explain why it ends a pod
     EXIT_SIGKILL = 137,
     EXIT_SIGTERM = 143,
 };
@@ -20,7 +20,7 @@ static bool node_lost(const struct group_view *v, const struct pod *p, int64_t *
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
 
-// The container that made the pod fail: the one that ended first with an exit code of its own.
+// The container that made the pod fail: the first one that ended with an exit code other than 0.
 static const struct container_status *culprit(const struct pod *p)
 {
     const struct container_status *first = NULL;
@@ -46,8 +46,9 @@ static bool was_killed(const struct container_status *s)
            str_eq(s->reason, FAILURE_ERROR);
 }
 
-// The kubelet ends the containers of a pod that it evicts one by one, and says only then why; so what may have been
-// killed by it counts after a while. How long that still is, for the container that was killed first.
+// The kubelet ends the containers of a pod that it evicts one by one, and gives the reason only then. So a container
+// that the kubelet may have killed counts as failed only after a while. Returns the rest of that time, for the
+// container that was killed first.
 static int64_t await_reason(struct group_pods *c, const struct group_view *v)
 {
     int64_t first_ms = 0;
@@ -62,7 +63,7 @@ static int64_t await_reason(struct group_pods *c, const struct group_view *v)
     return patience_of(v->gang.memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
 }
 
-// One of several containers has failed, while the others keep the pod going: nobody else would notice.
+// One of several containers has failed, but the others keep the pod running, so nobody else would notice.
 static const struct container_status *failed_sidecar(const struct pod *p, int64_t killed_left_ms, int64_t *ret_ms)
 {
     for (size_t i = 0; has_sidecars(p) && i < p->n_containers; i++) {
@@ -139,7 +140,7 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     if (left > 0 && !failed)
         gang_pods_look_again(&c->gang, left);
     bool lost = !pod_terminal(p) && node_lost(v, p, NULL);
-    // Killed by the deletion, if it ended after that.
+    // If the pod ended after the deletion, the deletion killed it.
     bool deleted =
         p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
     if (!failed && !lost && !deleted)
@@ -155,8 +156,8 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     } else if (deleted) {
         began = deletion_asked_ms(p);
     }
-    // The first failure explains those that it caused; within the same second (Kubernetes' clock) it is rather the
-    // infrastructure's.
+    // The first failure explains the later ones. Kubernetes' clock counts whole seconds: within one second, a failure
+    // of the infrastructure is the likelier cause.
     bool first = !c->failure.time_ms || began < c->failure_began_ms ||
                  (began == c->failure_began_ms && infrastructure && !c->infrastructure);
     if (!first)
@@ -166,7 +167,7 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     c->infrastructure = infrastructure;
 }
 
-// The first failure explains those that it caused.
+// The first failure explains the later ones.
 static void note_process(struct group_pods *c, const struct group_view *v, struct arena *a)
 {
     const struct agent_process *p = c->ranks.culprit;
@@ -180,8 +181,8 @@ static void note_process(struct group_pods *c, const struct group_view *v, struc
     c->infrastructure = false;
 }
 
-// Since when an agent that is not there could be: since it was lost, or since all containers of its pod run; 0 = it
-// cannot be there yet.
+// Since when an absent agent could be connected: since its connection was lost, or since all containers of its pod run.
+// 0 = it cannot be connected yet.
 static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f)
 {
     int64_t since = f->changed_ms;
@@ -196,7 +197,7 @@ static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f
     return since;
 }
 
-// All pods of the view have one.
+// All pods of the view have an agent.
 static size_t silent_agents(const struct group_view *v)
 {
     size_t n = 0;
@@ -211,7 +212,7 @@ enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_
     return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->gang.now_ms, ret_ms);
 }
 
-// The infrastructure's, with no exit code.
+// Sets a failure of the infrastructure, which has no exit code.
 static void set_failure(struct group_pods *c, const struct group_view *v, int32_t index, int32_t rank,
                         const char *reason, const char *message, int64_t began_ms)
 {
@@ -228,8 +229,9 @@ static void set_failure(struct group_pods *c, const struct group_view *v, int32_
     c->infrastructure = true;
 }
 
-// An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
-// node is silent itself: then that decides; nor if the operator may be at fault.
+// An agent that is absent for so long, or that has not come for so long after its start, is lost with its pod. There
+// are two exceptions. If its node is silent too, the state of the node decides. If the operator may be at fault,
+// nothing is lost.
 static void note_lost_agent(struct group_pods *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
@@ -256,8 +258,8 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
                     since);
 }
 
-// The processes cannot go on with it, and only a reset of the node brings it back. On bundles only its pod goes: the
-// PlacementGroup plans it again, elsewhere if it can, and other pods stay as they are.
+// The processes cannot go on with a lost GPU, and only a reset of the node brings it back. On bundles, only the pod of
+// the GPU goes: the PlacementGroup plans it again, elsewhere if it can, and the other pods stay.
 static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int32_t index, struct arena *a)
 {
     const struct pod *p = c->current[index];
@@ -300,7 +302,7 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
     note_process(c, v, a);
     for (int32_t i = 0; i < c->replicas; i++)
         if (facts[i])
-            note_lost_gpu(c, v, i, a); // explains what its processes exited with
+            note_lost_gpu(c, v, i, a); // a lost GPU explains the exit codes of its processes
     c->ready = c->ranks.ready_replicas;
     c->ready_workers = c->ranks.ready_workers;
 }
@@ -308,14 +310,14 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
 // An agent that knows of a later attempt got it from a leader whose status we have not seen yet, or that was lost.
 static void look_ahead(struct group_pods *c, const struct group_view *v)
 {
-    if (!c->bundles) // otherwise the pods are others'
+    if (!c->bundles) // otherwise the pods belong to PlacementGroups
         gang_pods_look_ahead(&c->gang, &v->gang);
     for (size_t i = 0; v->agents && i < v->gang.n_pods; i++)
         c->gang.attempt = MAX(c->gang.attempt, v->agents[i].attempt);
 }
 
-// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has
-// its labels, but not its name.
+// The entry of `current` for a pod of ours, NULL if the pod does not belong to the present set. If somebody has made a
+// copy of a pod, the copy has the labels, but not the name.
 static const struct pod **entry_of(struct group_pods *c, const struct group_view *v, const struct pod *p, int32_t index,
                                    struct arena *a)
 {
@@ -340,7 +342,7 @@ static bool is_copy(const struct group_view *v, const struct pod *p, int32_t ind
     return !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, incarnation, a));
 }
 
-// See the head of group_pods.h.
+// The head of group_pods.h explains the rules.
 static void sort_agent_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     for (size_t i = 0; i < v->gang.n_pods; i++)
@@ -395,7 +397,8 @@ static bool is_revised(const struct workergroup *wg, uint64_t spec_hash, struct 
     return was && was_bound(wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
 }
 
-// The pods are others', and say nothing of the group: what its processes were started from is in its status.
+// The pods belong to PlacementGroups, and say nothing about the group. Its status says what its processes were started
+// from.
 static void take_from_bundles(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     for (int32_t i = 0; i < c->replicas; i++) {
@@ -456,10 +459,10 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
     if (workergroup_has_agent(v->wg))
         ask_agents(ret, v, a);
-    // A rank that fails while the node of another rank is silent has most likely lost its peer.
+    // If a rank fails while the node of another rank is silent, it has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;
-    // The same is true if the kubelet is ending the pod of another rank: it evicts before it says so.
+    // The same is true while the kubelet ends the pod of another rank: it evicts first, and gives the reason later.
     if (ret->failure.time_ms && ret->ranks.ending_ms && ret->failure_began_ms >= ret->ranks.ending_ms)
         ret->infrastructure = true;
 }

@@ -15,7 +15,7 @@
 #include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
 
-// A new spec has a budget of its own, and does not wait for what failed before it.
+// A new spec has its own budget of restarts, and does not wait because of earlier failures.
 static void forget_failures(struct work *w)
 {
     w->progress.restarts = w->progress.restarts_counted = w->progress.restarts_in_a_row = 0;
@@ -36,7 +36,7 @@ static void adopt(struct work *w, int32_t attempt)
     r->n_groups = w->wg->spec.n_placement_groups;
 }
 
-// A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
+// A pod has gone without a trace: somebody deleted it by force, or its node was removed.
 static bool vanished(struct work *w)
 {
     const struct group_pods *c = &w->pods;
@@ -46,7 +46,7 @@ static bool vanished(struct work *w)
     while (i < c->replicas && c->current[i])
         i++;
     const char *message = "the pod is gone";
-    if (c->bundles) // which pod it was is not known any more
+    if (c->bundles) // nobody knows any more which pod it was
         message = c->bundles->wait_message
                       ? c->bundles->wait_message
                       : arena_printf(w->a, "the pod of its bundle of PlacementGroup %s is gone",
@@ -63,9 +63,9 @@ static bool vanished(struct work *w)
     return true;
 }
 
-// No pods, no room. The template is judged all the same, so that what is wrong with it is known before the group is
-// resumed; a verdict for this spec is not asked for twice. What ran is over with that: a resumed group begins with the
-// attempt that is counted here, and one that was never there before with the first.
+// A suspended group has no pods and no room. The template is still checked, so that its mistakes are known before the
+// group is resumed. There is one check per spec. The present attempt is over. A resumed group begins with the next
+// attempt, which is counted here. A group that never ran begins with attempt 1.
 static void suspended(struct work *w, const struct refusal *refusal)
 {
     const struct condition *old = conditions_old(&w->gang.conditions, ACCEPTED);
@@ -89,7 +89,7 @@ static void suspended(struct work *w, const struct refusal *refusal)
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
-// What runs is of an earlier spec, and that is what Ready goes on speaking of.
+// Processes of an earlier spec run, and Ready continues to speak of them.
 static void ready_as_before(struct work *w, const char *reason, const char *message)
 {
     const struct group_pods *c = &w->pods;
@@ -112,7 +112,7 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
     conditions_date(&w->gang.conditions, READY, generation);
 }
 
-// A spec that cannot run. Processes of an earlier spec continue, as long as they can.
+// The spec cannot run. Processes of an earlier spec continue as long as they can.
 static void keep_earlier(struct work *w, const char *reason, const char *message)
 {
     const struct group_pods *c = &w->pods;
@@ -140,13 +140,13 @@ static void keep_earlier(struct work *w, const char *reason, const char *message
     gang_settle(&w->gang);
 }
 
-// What runs on other bundles goes on there until the new ones can be had.
+// Processes on other bundles continue there until the new bundles can be had.
 static bool bundles_wait(struct work *w)
 {
     const struct group_bundles *p = w->pods.bundles;
     if (!p || !work_was_whole(w) || !group_bundles_wait(p))
         return false;
-    if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
+    if (str_eq(p->wait_reason, REASON_PENDING)) { // this passes by itself
         work_look_back(w);
         gang_settle(&w->gang);
     } else {
@@ -155,8 +155,9 @@ static bool bundles_wait(struct work *w)
     return true;
 }
 
-// The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse, or that
-// no node could ever take, or bundles that are not there, must not cost the group that runs, so it is tried first.
+// The pods were made from an earlier spec, or have ended with it. The new spec may be impossible: the API server
+// refuses the template, no node could ever take it, or its bundles do not exist. That must not cost the running group,
+// so the new spec is tried first.
 static void spec_changed(struct work *w)
 {
     bool runs = conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w);
@@ -181,7 +182,7 @@ static void spec_changed(struct work *w)
     }
 }
 
-// The pods are as the spec wants them, but not what runs in them.
+// The pods match the spec, but the processes in them do not.
 static void worker_changed(struct work *w)
 {
     const char *message = "spec.worker has changed: all ranks are restarted";
@@ -214,7 +215,7 @@ static void running(struct work *w)
     gang_settle(&w->gang);
 }
 
-// All pods are there and none has failed.
+// All pods exist, and none has failed.
 static void whole(struct work *w)
 {
     if (!gang_whole(&w->gang))
@@ -253,7 +254,8 @@ static void decide(struct work *w)
     }
 }
 
-// What was chosen is kept off by others; false: the spec asks for bundles that there are not.
+// Publishes the chosen rendezvous, so that other groups avoid it. Returns false if the spec asks for bundles that do
+// not exist.
 static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
 {
     const struct group_bundles *p = w->pods.bundles;
@@ -266,7 +268,7 @@ static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
     return ok && !p->refusal.reason;
 }
 
-// From how the object stands.
+// Starts from the status of the object.
 static void begin(struct work *w)
 {
     const struct workergroup_status *s = &w->wg->status;
@@ -303,7 +305,7 @@ static void choose(struct work *w, const struct refusal *refusal)
         keep_earlier(w, refusal->reason, refusal->message);
     else
         decide(w);
-    attempt_pause_left_ms(w, NULL); // it passes whatever else is waited for
+    attempt_pause_left_ms(w, NULL); // the pause passes, whatever else the group waits for
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)

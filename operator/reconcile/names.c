@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Some of the workers are for the user to set.
+// The user may set some of the workers' variables.
 const char *const reserved_env[] = {
     "!CADRE_ARCHIVES",
     "!CADRE_ARCHIVE_WAIT",
@@ -91,7 +91,7 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
     return service_encode(&s, a);
 }
 
-// What the processes are made from, as text to compare.
+// What the processes are made from, as a text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
     struct json_writer w;
@@ -132,8 +132,8 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     return writer_finish(&w, a);
 }
 
-// What the pod itself has of the worker (podagent.c): whether its command is the container's, and the variables whose
-// values the kubelet looks up.
+// The part of the worker that is in the pod itself (podagent.c): whether its command is the container's, and the
+// variables whose values the kubelet looks up.
 static const char *container_text(const struct worker_spec *s, struct arena *a)
 {
     struct json_writer w;
@@ -184,7 +184,7 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
     return hash;
 }
 
-// The rendezvous as torchrun and plain launchers expect it. With the Plain runtime a pod is one "node" of torchrun and
+// The rendezvous as torchrun and plain launchers expect it. With the Plain runtime a pod is one "node" of torchrun, and
 // RANK is the first global rank in it.
 static size_t group_env(const struct workergroup *wg, const struct group_pod *p, struct arena *a,
                         const struct env_var **ret)
@@ -264,7 +264,7 @@ static int render(const struct workergroup *wg, const struct group_pod *p, struc
 int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
                      struct err *err)
 {
-    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and is parsed for each
+    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and each pod parses it anew
     const char *json;
     int r = render(wg, p, &scratch, &json, err);
     if (r == 0)

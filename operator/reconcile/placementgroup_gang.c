@@ -31,7 +31,7 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
     };
     s.n_placements = gang_pods_placements(d->pods.pod_of, d->bundles.n, d->a, &s.placements);
     s.nodes = (int32_t)s.n_placements;
-    if (!d->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
+    if (!d->bundles.n) { // nobody knows what the spec asks for, and the pods of an earlier spec still exist
         s.bundles = old->bundles;
         s.bound_bundles = old->bound_bundles;
         s.gpus = old->gpus;
@@ -98,9 +98,10 @@ static int64_t bound_ms(const struct placementgroup_decision *d)
     return scheduled && scheduled->status == CONDITION_TRUE ? scheduled->changed_ms : d->v->gang.now_ms;
 }
 
-// A Service and the endpoints that follow from it cost the cluster more than a pod does, and only groups on the bundles
-// need the names. So it comes with the first of them; or, where none comes at once, a while after the bundles are
-// bound: early enough for groups that come later, and not at all for what is given back soon.
+// A Service, with the endpoints that follow from it, costs the cluster more than a pod, and only groups on the bundles
+// need the names. So the Service comes with the first group. If no group comes soon, it comes a while after the bundles
+// are bound. That is early enough for groups that come later, and PlacementGroups that are given back soon never get a
+// Service.
 static const char *service(struct gang_decision *g)
 {
     struct placementgroup_decision *d = decision_of(g);
@@ -114,9 +115,9 @@ static const char *service(struct gang_decision *g)
     return NULL;
 }
 
-// What one bundle asks for when it is planned. The bundles of a node share one pod: a thousandth of a pod each makes
-// sure that there is room for one, and no more. What the pod has besides (sidecars, overhead) counts with each of them,
-// which keeps on the safe side.
+// What one bundle requests when it is planned. The bundles of a node share one pod: a thousandth of a pod slot each
+// makes sure that there is room for one pod, and no more. What the pod requests besides (sidecars, overhead) counts
+// with each bundle, which is on the safe side.
 static bool find_needs(struct placementgroup_decision *d)
 {
     struct bundles *b = &d->bundles;
@@ -148,7 +149,7 @@ static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
     return true;
 }
 
-struct new_pod { // with these bundles
+struct new_pod { // a pod to create, with these bundles
     const char *node;
     int32_t *items;
     size_t n;
@@ -186,7 +187,7 @@ static size_t new_pods(struct placementgroup_decision *d, const struct placement
     return n;
 }
 
-// A pod of one bundle has its index; the others count up, and new ones take what is free.
+// A pod of one bundle has the bundle's index. Other pods count up, and new pods take the free indexes.
 static int32_t *free_indexes(struct placementgroup_decision *d, const struct new_pod *pods, size_t n)
 {
     const struct gang_pods *there = &d->pods.gang;
@@ -209,7 +210,7 @@ static int32_t *free_indexes(struct placementgroup_decision *d, const struct new
     return indexes;
 }
 
-// Pods that have the same shapes ask for the same. NULL: Accepted says why it cannot be had.
+// Pods with the same shapes request the same. NULL: Accepted says why there can be no such pod.
 static const struct pod_constraints *needs_of(struct placementgroup_decision *d, const struct new_pod *pod,
                                               struct map *known)
 {
@@ -258,7 +259,7 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     return i == n;
 }
 
-// Those of the present incarnation; earlier ones stay.
+// Only the pods of the present incarnation go. Earlier ones stay.
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
     const struct placementgroup_pods *r = &decision_of(g)->pods;

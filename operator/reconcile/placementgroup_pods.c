@@ -22,7 +22,7 @@ static bool lost_a_gpu(const struct placementgroup_view *v, size_t i)
     return v->gpu_lost && v->gpu_lost[i];
 }
 
-// Of the i-th pod; NULL while it lives. One that has lost a GPU was deleted by a group that runs on it.
+// Why pod i of the view is dead; NULL while it lives. If a pod has lost a GPU, a group that runs on it has deleted it.
 static const char *death_of(const struct placementgroup_view *v, size_t i, int64_t *ret_left)
 {
     const struct pod *p = v->gang.pods[i];
@@ -46,7 +46,7 @@ static void note_dead(struct placementgroup_pods *r, const struct pod *p, const 
         r->gang.own_failure = true;
 }
 
-// Its plugin of devices may not have noticed yet, and would give the lost GPU again.
+// The device plugin of the node may not have noticed the loss yet, and would hand out the lost GPU again.
 static void shun(struct placementgroup_pods *r, const char *node)
 {
     size_t i = 0;
@@ -56,7 +56,7 @@ static void shun(struct placementgroup_pods *r, const char *node)
     r->n_shunned = MAX(r->n_shunned, i + 1);
 }
 
-// The newest first: where two claim a bundle, the one that was made later knew more.
+// The newest first: if two pods claim a bundle, the newer one was made with more knowledge.
 static int cmp_candidate(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
@@ -81,7 +81,8 @@ static void assign(struct placementgroup_pods *r, const struct candidate *c)
     r->changed = r->changed || !c->same;
 }
 
-// False: a copy that somebody made of a pod has its labels, but not its name.
+// Returns false for a pod that is not ours: if somebody has made a copy of a pod, the copy has the labels, but not the
+// name.
 static bool read_pod(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
                      const struct pod *p, struct arena *a, struct candidate *ret)
 {

@@ -8,8 +8,8 @@
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 
-// Pods of the next incarnation join those that stay. The status goes first, so that a crash in between is picked up
-// where it happened.
+// Pods of the next incarnation join the pods that stay. The status is written first, so that the next operator
+// continues at the same step after a crash.
 static void plan_again(struct placementgroup_decision *d, const char *reason, const char *message)
 {
     conditions_wait(&d->gang.conditions, reason, message);
@@ -29,7 +29,7 @@ static const char *missing_text(struct placementgroup_decision *d)
     return arena_printf(d->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, d->a));
 }
 
-// They were all bound: what is missing now was lost, or is new in the spec.
+// The bundles were all bound. What is missing now was lost, or is new in the spec.
 static void lost_some(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
@@ -47,7 +47,8 @@ static void lost_some(struct placementgroup_decision *d)
     }
 }
 
-static void show(struct placementgroup_decision *d)
+// `more` continues the message of Ready, unless a container is stuck.
+static void show(struct placementgroup_decision *d, const char *more)
 {
     const struct placementgroup_pods *r = &d->pods;
     conditions_set(&d->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
@@ -57,28 +58,28 @@ static void show(struct placementgroup_decision *d)
         return;
     if ((size_t)r->gang.ready < r->gang.n_live)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
-                       arena_printf(d->a, "%d of %zu pods are ready", r->gang.ready, r->gang.n_live));
+                       arena_printf(d->a, "%d of %zu pods are ready%s", r->gang.ready, r->gang.n_live, more));
     else
         conditions_set(&d->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
-                       arena_printf(d->a, "all %d bundles are ready", d->bundles.n));
+                       arena_printf(d->a, "all %d bundles are ready%s", d->bundles.n, more));
 }
 
 static void whole(struct placementgroup_decision *d)
 {
     if (!gang_whole(&d->gang))
         return;
-    show(d);
+    show(d, "");
     gang_settle(&d->gang);
 }
 
-// Every bundle has a pod, but as an earlier spec asked; so that is what the conditions go on speaking of.
-static bool show_earlier(struct placementgroup_decision *d)
+// Every bundle has a pod as an earlier spec asked. The conditions continue to speak of that spec.
+static bool show_earlier(struct placementgroup_decision *d, const char *more)
 {
     static const enum condition_kind spoken_of[] = {SCHEDULED, READY};
     const struct placementgroup_pods *r = &d->pods;
     if (!r->present || r->present < d->bundles.n || r->bound < r->present)
         return false;
-    show(d);
+    show(d, more);
     for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
         const struct condition *old = conditions_old(&d->gang.conditions, spoken_of[i]);
         if (old)
@@ -87,16 +88,12 @@ static bool show_earlier(struct placementgroup_decision *d)
     return true;
 }
 
-// What an earlier spec has got stays where the present one is refused; what was never whole is given back.
+// The present spec is refused. Pods of an earlier spec stay if they were all bound once, and are given back otherwise.
 static void keep_earlier(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
     const struct condition *c = &d->gang.conditions.now[ACCEPTED];
-    if (show_earlier(d)) {
-        struct condition *ready = &d->gang.conditions.now[READY];
-        if (!r->gang.stuck) // which is told first, and may be told as it was before
-            ready->message =
-                arena_printf(d->a, "%s for the earlier spec; the new spec is refused: %s", ready->message, c->message);
+    if (show_earlier(d, arena_printf(d->a, " for the earlier spec; the new spec is refused: %s", c->message))) {
         gang_settle(&d->gang);
         return;
     }
@@ -112,9 +109,9 @@ static void keep_earlier(struct placementgroup_decision *d)
     gang_settle(&d->gang);
 }
 
-// Some pods were made from an earlier spec. A template that the API server would refuse, or bundles that no node could
-// ever take, must not cost those that run, so they are tried first. Then only those that differ are replaced; those of
-// a gang that never was whole are all given back.
+// Some pods were made from an earlier spec. The new spec may be impossible: the API server refuses the template, or no
+// node could ever take the bundles. That must not cost the running pods, so the new spec is tried first. Then only the
+// pods that differ are replaced. If the gang was never whole, all of its pods are given back.
 static void spec_changed(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
@@ -125,7 +122,7 @@ static void spec_changed(struct placementgroup_decision *d)
         return;
     }
     if (verdict == GANG_UNKNOWN) {
-        show_earlier(d);
+        show_earlier(d, "");
         gang_settle(&d->gang);
         return;
     }
@@ -138,7 +135,7 @@ static void spec_changed(struct placementgroup_decision *d)
             gang_delete_pod(&d->gang, r->gang.live[i], STAGE_SECOND);
 }
 
-// The present spec cannot be had.
+// The present spec cannot run.
 static void refuse(struct placementgroup_decision *d, const struct refusal *refusal)
 {
     conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);

@@ -29,7 +29,7 @@ void work_look_back(struct work *w)
     w->progress.of_before =
         conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
     if (w->pods.bundles && w->progress.of_before)
-        w->plan->master = w->wg->status.master_addr; // others keep off it
+        w->plan->master = w->wg->status.master_addr; // other groups avoid it
     if (!w->v->before)
         return;
     w->view_before = *w->v;
@@ -46,7 +46,8 @@ void work_look_back(struct work *w)
     w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
 }
 
-// All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
+// All pods existed once, so agents know the address of rank 0 and processes may have run. The status may not say so
+// yet.
 bool work_was_whole(const struct work *w)
 {
     return conditions_was(&w->gang.conditions, SCHEDULED) || w->pods.ranks.told;
