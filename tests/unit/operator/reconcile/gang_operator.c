@@ -28,7 +28,7 @@ static void set_clocks(struct sim_operator *o)
         clock_fake_init(&o->processes[i].registry->clock, o->w->now_ms, wall_ms(o));
 }
 
-// In the end no stamp that was written lies ahead: a process that comes later could only believe it.
+// In the end no written time may lie in the future, because a later process would have to believe it.
 static void set_clock(struct sim_operator *o, int64_t up_to_ms)
 {
     o->skew_ms = o->w->calm ? o->max_skew_ms : rand_range(&o->w->rand, -up_to_ms, up_to_ms);
@@ -36,7 +36,7 @@ static void set_clock(struct sim_operator *o, int64_t up_to_ms)
     set_clocks(o);
 }
 
-// The leader's stores wake it and keep its accounting.
+// Changes in the leader's stores wake the leader and keep its accounting up to date.
 static void on_change(void *ctx, const struct object *old, const struct object *now)
 {
     struct sim_operator *o = ctx;
@@ -50,10 +50,10 @@ static void on_change(void *ctx, const struct object *old, const struct object *
         return;
     decision_time_saw(&o->time, old, now);
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
-        o->dirty = true; // as if all nodes had pods of ours
+        o->dirty = true; // as if our pods ran on all nodes
 }
 
-// What the standby hears wakes nobody.
+// News to the standby wakes nobody.
 static void on_peers(void *ctx, const char *ns, const char *group)
 {
     struct sim_registry *r = ctx;
@@ -75,7 +75,7 @@ static void process_init(struct sim_process *p, struct sim_operator *o)
 
 static void process_done(struct sim_process *p)
 {
-    agents_free(p->registry->agents); // whose lines are cut
+    agents_free(p->registry->agents); // their lines are cut before
     free(p->registry);
     sim_mirror_done(&p->mirror);
 }
@@ -95,7 +95,7 @@ void sim_operator_forget(struct sim_operator *o)
     o->observations.keeps_pod = o->owner->keeps_pod;
 }
 
-// A process begins to lead with the mirror that it has.
+// A process begins to lead, with its present mirror.
 static void lead(struct sim_operator *o)
 {
     cluster_free(o->cluster);
@@ -123,7 +123,7 @@ void sim_operator_die(struct sim_operator *o)
     o->deaths++;
     sim_cut_all(o->w, 0);
     process_done(&o->processes[0]);
-    if (o->crash_at || sim_chance(o->w, 50)) { // the standby takes over, with what it has seen
+    if (o->crash_at || sim_chance(o->w, 50)) { // the standby takes over, knowing what it has seen
         if (o->crash_at)
             sim_mirror_follow_all(&o->processes[1].mirror, &o->w->log, o->w->log.n - MIN(o->lag, o->w->log.n));
         sim_promote(o->w);
@@ -179,7 +179,7 @@ void sim_operator_watch(struct sim_operator *o)
     o->dirty = o->dirty || o->w->peers_changed;
     o->w->peers_changed = false;
     follow(&o->processes[0], o->w, 75);
-    if (!o->crash_at) // the standby sees its part when the leader dies
+    if (!o->crash_at) // otherwise the standby sees its part when the leader dies
         follow(&o->processes[1], o->w, 20);
 }
 
@@ -293,7 +293,7 @@ static int write(struct sim_operator *o, const struct object *owner, const struc
             remember(o, o->w->gang);
         break;
     case ACTION_CREATE_POD:
-    case ACTION_DELETE_OWNER: // there is none with a time to live
+    case ACTION_DELETE_OWNER: // no object here has a time to live
     case ACTION_COMMAND:
     case ACTION_EVENT:
         break;
@@ -308,7 +308,7 @@ static int request(struct sim_operator *o, const struct object *owner, const str
     return f == FATE_FAILS || f == FATE_LATE ? ERR_IO : write(o, owner, a, f);
 }
 
-// An agent that is not there comes again.
+// An agent that is not connected will come again.
 static void command(struct sim_operator *o, const struct object *owner, const struct action *a)
 {
     struct err ignored = ERR_INIT;
@@ -316,7 +316,7 @@ static void command(struct sim_operator *o, const struct object *owner, const st
                    &ignored);
 }
 
-// 0, REFUSED, DIED, or an error.
+// Returns 0, REFUSED, DIED, or an error.
 static int act(struct sim_operator *o, const struct object *owner, const struct action *a)
 {
     int r = 0;
@@ -342,7 +342,7 @@ static void reserve(struct sim_operator *o, const struct plan *p)
             cluster_assume(o->cluster, "ml", p->actions[i].name, p->actions[i].node, p->actions[i].requests);
 }
 
-// The pods of the actions from here on are not created.
+// The pods of the remaining actions are not created.
 static void release(struct sim_operator *o, const struct plan *p, size_t from)
 {
     for (size_t i = from; i < p->n; i++)
@@ -434,7 +434,7 @@ void sim_operator_turn(struct sim_operator *o)
     o->dirty = false;
     o->due_ms = -1;
     o->epoch = cluster_epoch(o->cluster);
-    if (!owner) // the standby has not even seen it
+    if (!owner) // the standby has not seen the object yet
         return;
     struct arena a = ARENA_INIT;
     struct plan plan;

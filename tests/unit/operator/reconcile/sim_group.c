@@ -33,7 +33,7 @@ static void note(struct observations *n, const struct object *object, const stru
         observations_bound(n);
 }
 
-// Under agents one pod is replaced, but not while another one of its index lives.
+// Under agents, a pod is replaced alone, but not while another pod of its index lives.
 static void check_replacement(const struct group_view *v, const struct action *a)
 {
     for (size_t i = 0; i < v->gang.n_pods; i++) {
@@ -44,7 +44,7 @@ static void check_replacement(const struct group_view *v, const struct action *a
     }
 }
 
-// A gang that was complete is not mended but begun again; nor is one begun while pods of another one are seen.
+// A complete gang is not repaired but begins again. No gang begins while pods of another one are visible.
 static void check_creation(const struct group_view *v, const struct action *a)
 {
     if (v->wg->spec.runtime == RUNTIME_AGENT) {
@@ -59,7 +59,7 @@ static void check_creation(const struct group_view *v, const struct action *a)
     }
 }
 
-// Pods that are newer than what is known of the group are not touched.
+// Pods that are newer than the known status of the group are not touched.
 static void check_deletion(const struct group_view *v, const struct action *a)
 {
     for (size_t i = 0; i < v->gang.n_pods; i++) {
@@ -80,7 +80,7 @@ static void check_plan(const struct group_view *v, const struct plan *p)
     }
 }
 
-// Times of the world as this operator's clock has them.
+// The operator's clock shows these times of the world.
 static struct agent_witness witness(const struct sim_operator *o, int64_t since_ms, int64_t heard_ms)
 {
     return (struct agent_witness){since_ms + o->skew_ms, heard_ms + o->skew_ms};
@@ -104,7 +104,7 @@ static void see_others(struct sim_operator *o, struct arena *a, struct group_vie
     r->n_replicas = 1;
 }
 
-// Also by its link to the standby.
+// The leader also hears of workers through its link to the standby.
 static bool hears_of(const struct sim_operator *o)
 {
     return !o->w->deaf[0] || (o->replica_since_ms && !o->w->deaf[1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many random lives of one WorkerGroup. For a while everything goes wrong that can: requests are refused or lost, the
 // operator dies between two actions or sees the world late, nodes fall silent or go, pods fail, people edit the spec.
-// Then nothing does any more, and the group must reach what its spec asks for, by what wakes the operator alone, and
-// stay there without another write.
+// After that, nothing goes wrong any more. The group must then become what its spec asks for, using only the events
+// that wake the operator, and stay so without another write of the status.
 //
 //   SIM_SEEDS=N   how many lives            SIM_SEED=S   only that one, told step by step
 #include "tests/unit/operator/reconcile/group_life.h"
@@ -26,7 +26,7 @@
 
 enum { SEEDS = 2000, WILD_STEPS = 60, CALM_STEPS = 400, CALM_WRITES = 60 };
 
-// What people and fate do.
+// What people and chance do.
 
 static struct sim_node *any_node(struct life *l)
 {
@@ -158,7 +158,7 @@ static void calm_down(struct life *l)
     sim_land(&l->w);
 }
 
-// Where it must end.
+// The state that the group must reach.
 
 static int32_t free_gpus(const struct life *l, bool on_one_node)
 {
@@ -179,7 +179,7 @@ static const char *hash_text(const struct life *l)
     return text;
 }
 
-// NULL: the group is where its spec wants it. Else what is missing.
+// NULL: the group is as its spec asks. Otherwise what is missing.
 static const char *unfulfilled(const struct life *l)
 {
     const struct workergroup *wg = life_group(l);
@@ -207,7 +207,7 @@ static const char *unfulfilled(const struct life *l)
         return live && l->w.mode == SIM_RUNS_ON && !said ? "pods of the earlier spec are not ready" : NULL;
     }
     bool fits = spec->replicas <= free_gpus(l, spec->strict_pack);
-    if (!fits && str_eq(life_reason(l, COND_ACCEPTED), REASON_INFEASIBLE)) // a change that costs nothing that runs
+    if (!fits && str_eq(life_reason(l, COND_ACCEPTED), REASON_INFEASIBLE)) // the change costs nothing that runs
         return life_is(l, COND_READY) || str_eq(life_reason(l, COND_READY), REASON_INFEASIBLE) ? NULL
                                                                                                : "does not say why";
     if (!life_is(l, COND_ACCEPTED))
@@ -230,7 +230,7 @@ static const char *unfulfilled(const struct life *l)
     return l->w.service ? NULL : "no Service";
 }
 
-// Where at rest every host name leads to the pod that has it, and no other is known. NULL: it is so.
+// At rest, every host name leads to its pod, and there are no other names. NULL: it is so.
 static const char *misnamed(struct life *l)
 {
     struct sim_world *w = &l->w;

@@ -57,7 +57,7 @@ static void what_an_attempt_was_made_from_is_told_from_what_is_asked_for(void **
     wg.spec.runtime = RUNTIME_AGENT;
     wg.spec.worker.meshes = &mesh;
     wg.spec.worker.n_meshes = 1;
-    assert_false(group_worker_differs(&wg, &a)); // nothing was made yet
+    assert_false(group_worker_differs(&wg, &a)); // no attempt was made yet
     wg.status.revision.worker = group_hash_text(group_worker_hash(&wg), &a);
     assert_false(group_worker_differs(&wg, &a));
     dims[0].size = 23;
@@ -119,7 +119,7 @@ static void a_pod_is_given_its_place_in_the_group(void **state)
         {"CADRE_INDEX", "2"},
         {"CADRE_ATTEMPT", "4"},
         {"CADRE_DEVICE", "0"},
-        {"MINE", "1"}, // the user's own come last, so that they can refer to ours
+        {"MINE", "1"}, // the user's variables come last, so that they can refer to ours
     };
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
@@ -191,7 +191,7 @@ static void a_pod_says_whose_it_is(void **state)
     assert_string_equal(member(metadata, "name", &a), "llama-2-6");
     assert_string_equal(member(metadata, "namespace", &a), "ml");
     assert_string_equal(member(labels, LABEL_GROUP, &a), "llama");
-    assert_string_equal(member(labels, LABEL_INDEX, &a), "2"); // the template's own is overruled
+    assert_string_equal(member(labels, LABEL_INDEX, &a), "2"); // it overrides the template's own label
     assert_string_equal(member(labels, LABEL_INCARNATION, &a), "6");
     assert_string_equal(member(labels, LABEL_ATTEMPT, &a), "4");
     assert_string_equal(member(labels, LABEL_MANAGED_BY, &a), MANAGED_BY);
@@ -203,7 +203,7 @@ static void a_pod_says_whose_it_is(void **state)
     arena_done(&a);
 }
 
-// What is written is what is read again.
+// The hash that is written is read again.
 static void labels_and_hash_come_back(void **state)
 {
     struct arena a = ARENA_INIT;
@@ -250,14 +250,14 @@ static void the_service_is_headless_and_ours(void **state)
     assert_string_equal(member(metadata, "name", &a), "llama");
     assert_string_equal(member(json_get(metadata, "ownerReferences")->child, "uid", &a), "uid-1");
     assert_string_equal(member(spec, "clusterIP", &a), "None");
-    assert_null(json_get(spec, "selector")); // its endpoints are written by the operator
+    assert_null(json_get(spec, "selector")); // the operator writes its endpoints
     int64_t port = 0;
     assert_true(json_i64(json_get(json_get(spec, "ports")->child, "port"), &port) && port == 29500);
     arena_done(&a);
 }
 
-// Another hash than the version before would restart every group when the operator is upgraded. This is FNV-1a of
-// "0000000000001234 3 8 29500 0 kubernetes.io/hostname".
+// If a new version computed another hash, its upgrade would restart every group. This is FNV-1a of "0000000000001234 3
+// 8 29500 0 kubernetes.io/hostname".
 static void the_hash_of_a_spec_never_changes(void **state)
 {
     struct workergroup wg = example();
@@ -281,7 +281,7 @@ static void the_hash_knows_what_pods_are_made_from(void **state)
     DIFFERS(strategy, STRATEGY_SPREAD);
     DIFFERS(topology_key, "rack");
 #undef DIFFERS
-    other = wg; // what a running group can take over as it is
+    other = wg; // changes that a running group can take over as it is
     other.spec.max_restarts = 77;
     other.spec.timeout_s = 77;
     other.spec.node_lost_s = 77;

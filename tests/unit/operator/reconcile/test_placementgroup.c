@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every PlacementGroup, whatever its case; the cases are in tests/golden/plan.
+// Rules for every PlacementGroup, whatever its case. The cases are in tests/golden/plan.
 #include "operator/reconcile/placementgroup_reconcile.h"
 
 #include "tests/unit/support/group_case.h"
@@ -31,7 +31,7 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// The first shape is not tried again if a further one comes, which has a trial of its own.
+// If a further shape comes, the first shape is not tried again. The further shape has its own trial.
 static void more_bundles_need_no_new_trial(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lives of one PlacementGroup. First one in good order, in which the operator dies at every request in turn, and a
-// standby takes over that has not seen the last of it. Then many random ones: for a while everything goes wrong that
-// can, then nothing does any more, and the PlacementGroup must become what its spec asks for, and stay so without
-// another write.
+// standby takes over that has not seen the last changes. Then many random lives. For a while everything goes wrong that
+// can, then nothing does any more. The PlacementGroup must then become what its spec asks for, and stay so without
+// another request.
 //
 //   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
 #include "tests/unit/operator/reconcile/gang_life.h"
@@ -30,7 +30,7 @@ enum { SEEDS = 500, WILD_STEPS = 60, CALM_STEPS = 600, LAG_MAX = 4, REQUESTS_MAX
 static const char *const strategies[] = {"Pack", "Spread", "StrictPack", "StrictSpread"};
 static const char *const pods_per[] = {"Node", "Bundle"};
 
-// How many pods have each bundle, and on how many nodes all of them are.
+// How many pods have each bundle, and on how many nodes the bundles are.
 struct bundle_pods {
     int times[SIM_BUNDLES], nodes, most_on_a_node, pods;
 };
@@ -63,7 +63,7 @@ static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
     arena_done(&a);
 }
 
-// NULL: the PlacementGroup is what its spec wants, on nodes that have room for all. Else what is missing.
+// NULL: the PlacementGroup is as its spec asks, on nodes that have room for all. Otherwise what is missing.
 static const char *missing(struct life *l)
 {
     const struct placementgroup *plg = placementgroup_of(l->w.gang);
@@ -134,7 +134,8 @@ static void lose_a_node(struct life *l)
             sim_node_ready(&l->w, &l->w.nodes[k], true);
 }
 
-// Created, repaired twice, grown, shrunk, made again. Returns how many requests that took, and how many pods were born.
+// The PlacementGroup is created, repaired twice, grown, shrunk, and made again. Returns how many requests that took.
+// *ret_births is the number of pods that were created.
 static int one_life(const struct sim_bundles *first, const struct crash *crash, int *ret_births, int *ret_deaths)
 {
     struct sim_bundles spec = *first;
@@ -214,7 +215,7 @@ static void somebody_edits(struct life *l)
     life_tell(l, "somebody edits the spec");
 }
 
-// Its controller is told of the first that comes.
+// The first group that comes wakes its controller.
 static void groups_come_and_go(struct life *l)
 {
     l->w.used = !l->w.used;
@@ -267,7 +268,7 @@ static void live_wildly(struct life *l)
     }
 }
 
-// Every node has room for everything from now on, and clocks agree but for seconds.
+// From now on every node has room for everything, and the clocks differ by seconds only.
 static void calm_down(struct life *l)
 {
     l->w.calm = true;
