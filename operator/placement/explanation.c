@@ -34,7 +34,7 @@ static bool is_held(const struct search *s, const struct site *site, const struc
 }
 
 // From here on, also leaves out the nodes that could not take a bundle, whatever ran there. If that were all nodes, the
-// nodes that are only too small stay in, because their resources are what is short.
+// nodes that are only too small stay in, because it is their resources that are short.
 static struct node_counts count_nodes(struct search *s, const struct pod_constraints *p)
 {
     struct node_counts c = {0};

@@ -68,7 +68,7 @@ static int member_cmp(const struct line_member *a, const struct line_member *b)
     return strcmp(a->uid, b->uid);
 }
 
-// How many gangs are ahead of it.
+// The number of gangs ahead of it.
 static size_t position(const struct line *l, const struct line_member *m)
 {
     size_t lo = 0, hi = l->n;

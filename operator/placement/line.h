@@ -37,7 +37,7 @@ struct line_member {
     int64_t created_ms;
 };
 
-// What a gang has to know when it is planned, whether it waits already or not.
+// The line's answer to a gang that is planned, whether the gang waits already or not.
 struct line_answer {
     const char *const *held; // nodes that are held for the gangs ahead of it
     size_t n_held;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a pod may run on a node at all, regardless of the other pods there. These are the predicates of
+// Decides whether a pod may run on a node at all, regardless of the other pods there. These are the predicates of
 // kube-scheduler's filters, with two exceptions: a cordoned node and a node that is not Ready take nothing new,
 // whatever the pod tolerates.
 #pragma once
@@ -14,7 +14,7 @@
 // Borrowed.
 const char *node_domain(const struct node *n, const char *topology_key);
 
-// The first cause that applies, in this order: what the gang asks for comes before the state of the node.
+// The first cause that applies, in this order: the requests of the gang come before the state of the node.
 enum node_verdict {
     NODE_OK,
     NODE_UNMATCHED, // nodeSelector or required affinity

@@ -21,7 +21,7 @@
 // Never fails. All memory comes from the arena, including the names of nodes.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret);
 
-// Where a gang that does not fit will fit after the fewest pods have gone: a node for each bundle. These nodes are to
-// be held for it, so that others do not take the room of the pods that go. Pods of gangs are chosen to go before pods
-// of other people. Returns false if there is no way.
+// The nodes where a gang that does not fit will fit after the fewest pods have gone: one for each bundle. These nodes
+// are to be held for it, so that others do not take the room of the pods that go. Pods of gangs are chosen to go before
+// pods of other people. Returns false if there is no way.
 bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes);

@@ -121,7 +121,7 @@ static size_t find_count(struct preemption *p)
     return hi;
 }
 
-// What it would bring for this shape to open each of the nodes, and what it would cost.
+// The gain for this shape if each of the nodes were opened, and the cost.
 static void weigh(struct preemption *p, const struct shape *shape)
 {
     struct search *s = p->s;
@@ -199,7 +199,7 @@ static void weigh_domains(struct preemption *p, int64_t n)
     qsort(p->items, p->n, sizeof(struct opening *), by_domain_toll);
 }
 
-// If all open nodes together have more room than needed, the costliest node gives only what is needed.
+// If all open nodes together have more room than needed, the costliest node gives only the room that is needed.
 static void trim(struct preemption *p, size_t n_open)
 {
     struct search *s = p->s;

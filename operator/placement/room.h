@@ -38,10 +38,10 @@ void room_give(struct room *r, struct occupant *t);          // t moves out, and
 
 int64_t room_used(const struct room *r, int resource_id); // saturated
 
-// How much of a resource is left beside `taken`. With `empty`, as if no pod were there. Saturated.
+// The amount of a resource that is left beside `taken`. With `empty`, as if no pod were there. Saturated.
 int64_t room_left(const struct room *r, bool empty, const struct resources *taken, int resource_id);
 
-// How often `requests` fit into what is left. At most ROOM_FIT_MAX, so that sums over any cluster do not overflow. The
-// node must exist.
+// The number of times that `requests` fit into the rest. At most ROOM_FIT_MAX, so that sums over any cluster do not
+// overflow. The node must exist.
 enum { ROOM_FIT_MAX = INT32_MAX };
 int64_t room_fit(const struct room *r, bool empty, const struct resources *taken, const struct resources *requests);

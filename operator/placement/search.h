@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state while one gang is planned: the nodes grouped into domains, what the gang has on them, and what is free for
-// the present shape. It lives in the arena of one planner_place().
+// The state while one gang is planned: the nodes grouped into domains, the bundles that the gang has on them, and the
+// free room for the present shape. It lives in the arena of one planner_place().
 #pragma once
 
 #include "operator/api/pod_constraints.h"
@@ -10,8 +10,8 @@
 #include "operator/placement/shape.h"
 #include "operator/placement/victims.h"
 
-// What a strategy requires of the domains of a gang. The planner knows nothing else about strategies. To add one, add a
-// row to the table in search.c, and its name to operator/api/workergroup.h.
+// The requirements of a strategy on the domains of a gang. The planner knows nothing else about strategies. To add one,
+// add a row to the table in search.c, and its name to operator/api/workergroup.h.
 struct strategy_traits {
     bool together; // all bundles in one domain, or wait
     bool distinct; // no two bundles in one domain, or wait
@@ -34,7 +34,7 @@ struct opening {
     size_t site;
     struct victims victims;
     size_t first;           // the first victim that may go
-    struct resources minus; // what the victims that may go hold, as negative amounts
+    struct resources minus; // the requests of the victims that may go, as negative amounts
     bool open;              // they count as gone
     int64_t room_max;       // bundles, at most
     int64_t gain;           // bundles that only go there if the pods count as gone
@@ -47,7 +47,7 @@ struct site { // a node
     unsigned marks;
     size_t domain;           // only while the sites are being sorted
     int64_t n_fixed;         // bundles of the gang that are already there
-    struct resources fixed;  // their requests: part of what the room counts as used
+    struct resources fixed;  // their requests, which the room counts as used
     struct resources taken;  // taken by this search beyond what the room counts, minus the pods that count as gone
     struct opening *opening; // NULL: no pod may go
 };
@@ -73,7 +73,7 @@ struct search {
     struct choice *nodes; // one per site that is in a domain
     size_t n_sites;
     struct domain *domains;
-    struct choice *places; // one per domain. Its room is what the strategy lets it take
+    struct choice *places; // one per domain. Its room is the number of bundles that the strategy allows there
     size_t n_domains;
 
     struct shape *shapes;
@@ -101,7 +101,8 @@ bool search_allows(const struct search *s, size_t domain);
 void search_survey_domain(struct search *s, size_t domain, const struct pod_constraints *p);
 void search_survey(struct search *s, const struct pod_constraints *p);
 
-// How many bundles of the surveyed shape the strategy could place. With StrictPack, all of them in domain *ret_domain.
+// The number of bundles of the surveyed shape that the strategy could place. With StrictPack, all of them in domain
+// *ret_domain.
 int64_t search_reach(const struct search *s, size_t *ret_domain);
 
 // Places the next n bundles of the shape for which the domain was surveyed, on as few of its nodes as possible.

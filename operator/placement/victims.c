@@ -99,7 +99,7 @@ struct toll victims_toll(const struct room *r, const struct victims *v, size_t f
 {
     static const struct resources nothing;
     struct toll toll = {.priority = INT32_MIN};
-    __int128 slack[RESOURCE_MAX]; // what would be left of each requested resource if all victims went
+    __int128 slack[RESOURCE_MAX]; // the rest of each requested resource if all victims went
     for (size_t i = 0; i < requests->n; i++) {
         slack[i] = room_left(r, false, &nothing, requests->items[i].id) - (__int128)requests->items[i].milli * times;
         for (size_t k = first; k < v->n; k++)

@@ -28,13 +28,14 @@ int32_t victims_priority(const struct victims *v, size_t i);
 // Index of the first victim with at most this priority.
 size_t victims_below(const struct victims *v, int32_t priority);
 
-// What the victims from `first` on hold, as negative amounts.
+// The requests of the victims from `first` on, as negative amounts.
 struct resources victims_minus(const struct victims *v, size_t first, struct arena *a);
 
 struct toll {
     size_t n;         // pods that go
-    int32_t priority; // the highest among them; INT32_MIN where none goes
+    int32_t priority; // the highest among them; INT32_MIN if none goes
 };
-// For `times` times these requests, beside what has to stay. All from `first` on are enough for it.
+// The toll for `times` times these requests, beside the pods that have to stay. The victims from `first` on are enough
+// for it.
 struct toll victims_toll(const struct room *r, const struct victims *v, size_t first, const struct resources *requests,
                          int64_t times);

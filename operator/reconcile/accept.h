@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the operator can run an object, judged by its spec alone.
+// Decides whether the operator can run an object, from its spec alone.
 #pragma once
 
 #include "operator/api/placementgroup.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the next attempt begins: with new pods, or in the present pods. Also the pause before it, after a failure.
+// The start of the next attempt, with new pods or in the present pods, and the pause before it, after a failure.
 #pragma once
 
 #include "operator/reconcile/work.h"
@@ -14,6 +14,6 @@ void attempt_begin_in_place(struct work *w, const char *message);
 void attempt_roll_back(struct work *w, const char *reason, const char *message);
 
 int64_t attempt_pause_ms(const struct work *w, uint64_t seed); // the whole pause
-// Returns what is left of the pause; 0 = there is none (any more). *ret_all is the whole pause; ret_all may be NULL.
+// Returns the rest of the pause; 0 = there is none (any more). *ret_all is the whole pause; ret_all may be NULL.
 int64_t attempt_pause_left_ms(struct work *w, int64_t *ret_all);
 const char *attempt_pause_text(struct work *w);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What still runs of a WorkerGroup while its new spec is refused or not checked yet.
+// The part of a WorkerGroup that still runs while its new spec is refused or not checked yet.
 #pragma once
 
 #include "operator/api/workergroup.h"

@@ -23,7 +23,7 @@ struct bundlepod {
 int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, const struct bundlepod *p,
                      struct arena *a, const char **ret_json, struct err *err);
 
-// What a pod with these bundles requests. tried_pod is the API server's answer to the dry run of a pod with bundle 0
+// The requests of a pod with these bundles. tried_pod is the API server's answer to the dry run of a pod with bundle 0
 // alone.
 int bundlepod_needs(const struct bundles *b, const char *tried_pod, const int32_t *items, size_t n, struct arena *a,
                     struct pod_constraints *ret, struct err *err);

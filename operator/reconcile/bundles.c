@@ -192,7 +192,7 @@ static bool next_shape(struct shape_reader *r, uint64_t *ret)
     return true;
 }
 
-// How many of these bundles exist in the PlacementGroup; -1: the text cannot be read.
+// Returns how many of these bundles exist in the PlacementGroup; -1: the text cannot be read.
 static int64_t count_items(const char *text, int32_t n)
 {
     int32_t first, last, before = -1;

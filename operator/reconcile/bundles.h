@@ -44,7 +44,7 @@ static inline struct bundle_shape *bundle_shape(const struct bundles *b, int32_t
 // A device of the bundle other than nvidia.com/gpu: an extended resource; NULL = none.
 const struct amount *bundle_other_device(const struct bundle_shape *s);
 
-// What a pod with these bundles requests.
+// The requests of a pod with these bundles.
 struct bundle_sum {
     struct amounts resources;
     struct labels node_selector;

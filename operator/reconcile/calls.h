@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether calls to a WorkerGroup may wait for it, judged by its object alone.
+// Decides whether calls to a WorkerGroup may wait for it, from its object alone.
 #pragma once
 
 #include "operator/api/workergroup.h"

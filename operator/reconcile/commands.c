@@ -87,8 +87,8 @@ void commands_stop_older(struct work *w, int stage)
     }
 }
 
-// How long the agent of a pod that has to end can still receive the command. If nobody can reach the operator, it gets
-// more time, but in the end the group's resources must be given back.
+// The time for which the agent of a pod that has to end can still receive the command. If nobody can reach the
+// operator, it gets more time, but in the end the group's resources must be given back.
 static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
 {
     const struct group_view *v = w->v;

@@ -38,7 +38,7 @@ bool conditions_was(const struct conditions *c, enum condition_kind which);     
 // going, and it does not change with each pod that goes.
 bool conditions_keep_reason(const struct conditions *c);
 
-// How long a passing status waits. `first`: it is the first status of the object. `only_words`: only the text of a
+// The time that a passing status waits. `first`: it is the first status of the object. `only_words`: only the text of a
 // message is new. `moving`: the number of objects whose status waits. The write of a status costs the API server as
 // much as the creation of several pods. When hundreds of groups start at once, the writes of their passing states would
 // delay all of them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the failure of a rank or the loss of a pod. The rules of failurePolicy, the restart policy and the
-// remaining restarts decide whether and how the group starts again, and what it waits for first.
+// The answer to the failure of a rank or the loss of a pod. The rules of failurePolicy, the restart policy and the
+// remaining restarts decide whether and how the group starts again, and how long it waits before.
 #pragma once
 
 #include "operator/reconcile/work.h"

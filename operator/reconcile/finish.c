@@ -14,7 +14,7 @@ bool finish_over(const struct work *w)
     return conditions_was(&w->gang.conditions, FAILED) || conditions_was(&w->gang.conditions, SUCCEEDED);
 }
 
-// Stops what still runs. Pods that have ended are kept, so that their logs can be read.
+// Stops the processes that still run. Pods that have ended are kept, so that their logs can be read.
 static void keep_terminal_only(struct work *w)
 {
     if (workergroup_has_agent(w->wg)) {

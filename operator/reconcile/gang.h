@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One decision about a gang, until all of its pods are bound. The gang is the pods of a WorkerGroup, or the pods with
-// the bundles of a PlacementGroup. struct gang_owner contains what differs between the two. Private to
+// the bundles of a PlacementGroup. struct gang_owner contains the differences between the two. Private to
 // operator/reconcile.
 //
 // The checks run in the order in which a person wants to know about them: dry runs, the name of the Service, backoff,
@@ -55,7 +55,7 @@ struct gang_owner {
     bool (*trial)(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body);
     // The Service to create, or NULL if none is needed (yet). Called only if there is no Service.
     const char *(*service)(struct gang_decision *g);
-    // What each replica or bundle requests. `beside`: the pods that exist stay where they are.
+    // The requests of each replica or bundle. `beside`: the pods that exist stay where they are.
     bool (*bundles)(struct gang_decision *g, bool beside, struct bundle *ret);
     // Adds the creations of the missing pods to the plan. *ret_n is their number, for a message.
     bool (*create)(struct gang_decision *g, const struct placement *placed, size_t *ret_n);
@@ -84,8 +84,8 @@ bool gang_show_stuck(struct gang_decision *g);
 // server, or tries later.
 enum gang_verdict { GANG_OK, GANG_REFUSED, GANG_UNKNOWN };
 enum gang_verdict gang_judge(struct gang_decision *g);
-// The same for a spec that would replace what runs. If `runs`, a spec that no existing nodes could ever take counts as
-// refused: the owner keeps what runs, and the plan looks again when nodes change.
+// The same for a spec that would replace running pods. If `runs`, a spec that no existing nodes could ever take counts
+// as refused: the owner keeps its pods, and the plan looks again when nodes change.
 enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs);
 // The API server refused a creation a short time ago. A dry run of another spec does not count.
 bool gang_refused_lately(const struct gang_decision *g);

@@ -16,8 +16,8 @@ struct gang_place_request {
     int64_t now_ms;
 };
 
-// Plans with regard to the gangs that have waited longer. Adds to the plan what the line has to know, and when to look
-// again. `gang` needs no held nodes, no uid and no namespace.
+// Plans with regard to the gangs that have waited longer. Adds the news for the line to the plan, and the time of the
+// next look. `gang` needs no held nodes, no uid and no namespace.
 void gang_place(const struct gang_place_request *r, struct gang *gang, struct arena *a, struct plan *plan,
                 struct placement *ret);
 

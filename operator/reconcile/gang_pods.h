@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a gang say about it, for both kinds of owner: counted once, then only read.
+// The state of a gang as its pods show it, for both kinds of owner: counted once, then only read.
 #pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
 #include "operator/reconcile/view.h"
 
-struct gang_pods { // what the pods of the owner say about the gang
+struct gang_pods { // the state of the gang
     // The present ones, from the status. If somebody has deleted the status, they come from the pods. Pods of a
     // PlacementGroup have no attempt.
     int32_t attempt, incarnation;
@@ -43,8 +43,8 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
 bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
 const char *pod_place(const struct pod *p); // the node where the pod is or will be
 
-// Which replicas or bundles are on which node, or will be there, in the order of their first index. of: their pods by
-// index, NULL = none.
+// The replicas or bundles on each node, or those that will be there, in the order of their first index. of: their pods
+// by index, NULL = none.
 size_t gang_pods_placements(const struct pod *const *of, int32_t n, struct arena *a, struct node_ranges **ret);
 // For example "bundles 0-3 on n1, 4-7 on n2", cut to what an Event takes.
 const char *gang_pods_placements_text(const char *word, const struct node_ranges *items, size_t n, struct arena *a);

@@ -54,7 +54,7 @@ static void wait_for(struct taking *t, const char *reason, const char *message)
     t->ret->wait_message = message;
 }
 
-// Which pod has which bundle.
+// The pod of each bundle.
 
 static bool is_live(const struct taking *t, const struct pod *p)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A WorkerGroup on bundles of PlacementGroups: the bundle of each replica, the pod of that bundle, and what the group
-// has to wait for. Pure.
+// A WorkerGroup on bundles of PlacementGroups: the bundle of each replica, the pod of that bundle, and the reason why
+// the group has to wait. Pure.
 //
 // Each replica has one bundle. Ranks follow the order of spec.placement.groups. One agent serves all replicas whose
 // bundles are in its pod, and gets their processes in one command.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a WorkerGroup requires of its gang, and the WorkerGroup's status.
+// The WorkerGroup as the owner of a gang, and its status.
 #pragma once
 
 #include "operator/reconcile/work.h"

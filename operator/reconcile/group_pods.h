@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a WorkerGroup say about it: counted once, then only read.
+// The state of a WorkerGroup as its pods show it: counted once, then only read.
 //
 // The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. Under
 // an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. So once a pod of the
@@ -48,5 +48,6 @@ static inline int32_t group_pods_next(const struct group_pods *c, int32_t index)
 
 void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct group_pods *ret);
 
-// Whether the silence of an agent counts as loss (reach.h). It begins at since_ms, or when this replica began to lead.
+// Decides whether the silence of an agent counts as loss (reach.h). The silence begins at since_ms, or when this
+// replica began to lead.
 enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);

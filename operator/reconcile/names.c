@@ -91,7 +91,7 @@ const char *group_service(const struct workergroup *wg, struct arena *a)
     return service_encode(&s, a);
 }
 
-// What the processes are made from, as a text to compare.
+// Everything that the processes are made from, as a text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
     struct json_writer w;

@@ -27,8 +27,8 @@ const char *group_service(const struct workergroup *wg, struct arena *a); // as 
 
 // Covers everything that the pods are made from: a change means new pods.
 uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash);
-// Covers what the processes of an agent are made from besides: a change restarts them in their pods. 0 with the runtime
-// Plain.
+// Covers the rest, which only the processes of an agent are made from: a change restarts them in their pods. 0 with the
+// runtime Plain.
 uint64_t group_worker_hash(const struct workergroup *wg);
 const char *group_hash_text(uint64_t hash, struct arena *a); // one of these hashes as status.revision shows it
 

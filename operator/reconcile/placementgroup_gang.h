@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PlacementGroup requires of its gang, and the PlacementGroup's status. Private to operator/reconcile.
+// The PlacementGroup as the owner of a gang, and its status. Private to operator/reconcile.
 #pragma once
 
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/placementgroup_pods.h"
 
-// What the steps of one decision share.
+// The state that the steps of one decision share.
 struct placementgroup_decision {
     struct gang_decision gang; // first member: decision_of() relies on it
     const struct placementgroup_view *v;

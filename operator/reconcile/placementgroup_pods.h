@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a PlacementGroup say about it: counted once, then only read.
+// The state of a PlacementGroup as its pods show it: counted once, then only read.
 //
 // The annotations of a pod name its bundles. The bundles belong to the pod while it lives. Pods of earlier incarnations
 // were once all bound together, so they stay, whatever happens to other pods. Pods of the present incarnation stay too,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan: what to do for one object, as data. A pure function makes it from a snapshot (group_reconcile.h), and
+// A plan: the actions for one object, as data. A pure function makes it from a snapshot (group_reconcile.h), and
 // operator/exec carries it out. The arena in which the plan was made owns all memory.
 #pragma once
 
@@ -20,7 +20,7 @@ enum action_kind {
     ACTION_EVENT,          // `reason`, `note`, `warning`
 };
 
-// A status, or the retreat from one, comes first. Then comes what follows from it, then the Events about it.
+// A status, or the retreat from one, comes first. Then come its consequences, then the Events about it.
 enum { STAGE_FIRST, STAGE_SECOND, STAGE_THIRD };
 
 struct action {
@@ -40,7 +40,7 @@ struct action {
     const char *reason, *note;
 };
 
-// What a decision waits for. Each wait has its own limit (patience.h).
+// The kinds of waits of a decision. Each wait has its own limit (patience.h).
 enum patience_kind {
     PATIENCE_BIND,      // for kube-scheduler
     PATIENCE_PAUSE,     // before the next start after a failure
@@ -70,7 +70,7 @@ struct plan {
     const char **contended; // nodes that did not take the pods planned for them, or that lost a GPU
     size_t n_contended;
     struct patience waits[PATIENCE_KINDS]; // as in struct gang_memory
-    const struct line_note *line;          // what the line has to know about this gang; NULL = the gang does not wait
+    const struct line_note *line;          // news for the line about this gang; NULL = the gang does not wait
     struct arena *arena;
 };
 

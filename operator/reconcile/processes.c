@@ -173,7 +173,7 @@ static void ready(struct work *w)
 }
 
 // Agents and workers connect again after their operator, or the connection to it, went away. Until they had the time to
-// do so, the group counts as what it was. The same is true while another replica sees what this one does not see.
+// do so, the group keeps its Ready. The same is true while another replica sees agents that this one does not see.
 static bool keeps_ready(struct work *w)
 {
     struct group_pods *c = &w->pods;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the agents in a group's present pods report about its processes: counted once, then only read. Part of
+// The reports of the agents in a group's present pods about its processes: counted once, then only read. Part of
 // group_pods.
 #pragma once
 

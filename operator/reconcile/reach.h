@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether others can reach this replica. If they can, the silence of one agent says something about that agent. If all
-// are silent, the operator is at fault, and no pod is replaced. Pure.
+// Decides whether others can reach this replica. If they can, the silence of one agent says something about that agent.
+// If all are silent, the operator is at fault, and no pod is replaced. Pure.
 #pragma once
 
 #include "operator/agents/facts.h"

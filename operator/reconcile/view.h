@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input of every decision about a gang, for both kinds of owner, and what the operator remembers between decisions.
+// The input of every decision about a gang, for both kinds of owner, and the operator's memory between decisions.
 #pragma once
 
 #include "operator/api/pod.h"
@@ -12,11 +12,12 @@
 enum dry_run_state { DRY_RUN_NONE, DRY_RUN_OK, DRY_RUN_REFUSED };
 enum { DRY_RUNS_FURTHER = 15 }; // dry runs of bundles with further shapes, besides the first shape
 
-// What the executor learned about a group by trying. Kept in memory only: losing it costs a request, never correctness.
+// The executor's knowledge about a group from trying. It is kept in memory only: losing it costs a request, never
+// correctness.
 struct gang_memory {
     enum dry_run_state dry_run;
     uint64_t dry_run_hash;               // of the pod that was tried (struct action)
-    const struct pod_constraints *needs; // DRY_RUN_OK: what one pod of the group requests
+    const struct pod_constraints *needs; // DRY_RUN_OK: the requests of one pod of the group
     const char *dry_run_message;         // DRY_RUN_REFUSED
     const char *dry_run_pod;             // DRY_RUN_OK, PlacementGroups only: the answer itself
     uint64_t further[DRY_RUNS_FURTHER];  // hashes of further pods that passed, the newest last; 0 = none
@@ -25,7 +26,8 @@ struct gang_memory {
     const char *refusal_reason; // a reason of reason.h, NULL = none
     const char *refusal_message;
     int32_t refusal_incarnation;
-    // How many gangs were given back in a row, the time before which the next one is not tried, and the nodes to avoid.
+    // The number of gangs that were given back in a row, the time before which no gang is tried, and the nodes to
+    // avoid.
     int32_t rollbacks;
     int64_t retry_at_ms;
     const char *const *contended;
@@ -40,8 +42,8 @@ struct gang_memory {
     struct patience waits[PATIENCE_KINDS];
 };
 
-// What pods with an agent are made with. Keys and addresses come from outside. They are there when the operator starts,
-// or some moments later.
+// The settings of pods with an agent. Keys and addresses come from outside. They are there when the operator starts, or
+// some moments later.
 struct agent_setup {
     const char *image, *pull_policy; // of the init container; pull_policy NULL = Kubernetes' default
     const char *url;                 // of the operator: wss://host:port
@@ -61,7 +63,7 @@ struct gang_view {
     const struct cluster *cluster;
     const struct line *line; // the gangs that wait for room; NULL = no other gang waits
     const struct gang_memory *memory;
-    // How many objects of this kind have a status that waits: the present number, or the highest since this object's
+    // The number of objects of this kind whose status waits: the present number, or the highest since this object's
     // status waits. The more there are, the longer each status may wait.
     int32_t moving;
     int64_t now_ms; // Unix time

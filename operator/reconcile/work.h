@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the steps of one decision about a WorkerGroup share. Private to operator/reconcile.
+// The state that the steps of one decision about a WorkerGroup share. Private to operator/reconcile.
 #pragma once
 
 #include "operator/api/podtemplate.h"

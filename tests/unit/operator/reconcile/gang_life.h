@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of one gang in a simulated world, under an operator. What must hold at every step is checked as it goes on.
+// The life of one gang in a simulated world, under an operator. The rules for every step are checked as it goes on.
 #pragma once
 
 #include "tests/unit/operator/reconcile/gang_operator.h"
@@ -9,8 +9,8 @@
 struct life {
     struct sim_world w;
     struct sim_operator o;
-    void (*check)(struct life *l);          // what must hold after every decision
-    const char *(*missing)(struct life *l); // what is not as the spec asks, NULL = nothing
+    void (*check)(struct life *l);          // checks the rules that hold after every decision
+    const char *(*missing)(struct life *l); // says how the gang differs from its spec, NULL = it does not
     int32_t attempt, incarnation, restarts; // as the status said last
 };
 

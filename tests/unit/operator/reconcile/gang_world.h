@@ -117,7 +117,7 @@ int sim_patch_slice(struct sim_world *w, const char *body);
 int sim_patch_status(struct sim_world *w, const char *body);
 struct sim_pod *sim_pod(struct sim_world *w, const char *name); // NULL if there is none
 
-// What people and chance do.
+// Actions of people, and events by chance.
 void sim_edit(struct sim_world *w, const struct sim_spec *spec);
 void sim_edit_bundles(struct sim_world *w, const struct sim_bundles *spec);
 void sim_delete_service(struct sim_world *w);

@@ -62,7 +62,7 @@ void sim_agent_free(struct sim_agent *g)
     free(g);
 }
 
-// What the agent says.
+// Reports of the agent.
 
 static void say(struct sim_line *l, enum record_type type, const struct json_writer *w)
 {
@@ -163,7 +163,7 @@ static void dial(struct sim_agent *g, struct sim_world *w, int line)
     writer_done(&b);
 }
 
-// What the agent is told.
+// Commands to the agent.
 
 static void obey(struct sim_agent *g, struct sim_world *w, struct sim_line *l, const struct sim_order *o)
 {

@@ -17,7 +17,7 @@ const struct workergroup *life_group(const struct life *l)
     return workergroup_of(l->w.gang);
 }
 
-// What must hold whatever happens.
+// Rules that hold whatever happens.
 
 static void check_pods(const struct life *l)
 {

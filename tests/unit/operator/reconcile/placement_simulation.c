@@ -328,7 +328,7 @@ static void bind(struct sim *s)
     }
 }
 
-// What goes wrong.
+// Failures.
 
 static void node_goes(struct sim *s, int i)
 {

@@ -22,7 +22,7 @@ struct simulation_report {
     int64_t events, days;
     int64_t gangs, finished, others, evicted, given_back, nodes_lost, crashes;
     int64_t decisions;
-    int64_t holds;                    // decisions about gangs that have held nodes
+    int64_t holds;                    // decisions about gangs for which nodes are held
     int64_t longest_wait_ms;          // of a gang that was placed in the end
     int64_t longest_wait_of_small_ms; // of a gang that asks for at most a quarter of all GPUs
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operator of gang_operator.h does about a PlacementGroup.
+// The PlacementGroup of an operator in gang_operator.h.
 #include "tests/unit/operator/reconcile/gang_operator.h"
 
 #include "common/base/str.h"

@@ -26,7 +26,7 @@
 
 enum { SEEDS = 2000, WILD_STEPS = 60, CALM_STEPS = 400, CALM_WRITES = 60 };
 
-// What people and chance do.
+// Actions of people, and events by chance.
 
 static struct sim_node *any_node(struct life *l)
 {
