@@ -13,8 +13,7 @@ enum { CAUSE_FULL = NODE_TAINTED + 1, CAUSE_HELD, CAUSE_RULED_OUT, CAUSE_COUNT }
 
 struct node_counts { // of all nodes, for one shape
     size_t with_room;
-    size_t
-        without[CAUSE_COUNT]; // by enum node_verdict, or: full, held for others, excluded by what the gang has already
+    size_t without[CAUSE_COUNT]; // by enum node_verdict, then full, held for others, excluded by the strategy
 };
 
 struct shortage {

@@ -19,9 +19,9 @@ void attempt_delete_pods(struct work *w, int stage)
 
 // The pods of the next incarnation have other names. They are created when the old ones are gone. The status is written
 // first: after a crash in between, the old pods count as stale, and the next decision deletes them.
-static void replace_pods(struct work *w)
+static void replace_pods(struct work *w, const char *reason, const char *message)
 {
-    gang_begin_incarnation(&w->gang);
+    gang_begin_incarnation(&w->gang, reason, message);
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
@@ -29,8 +29,7 @@ void attempt_begin(struct work *w, const char *reason, const char *message)
 {
     w->progress.attempt = gang_next(w->progress.attempt);
     conditions_alive(&w->gang.conditions);
-    conditions_wait(&w->gang.conditions, reason, message);
-    replace_pods(w);
+    replace_pods(w, reason, message);
 }
 
 void attempt_roll_back(struct work *w, const char *reason, const char *message)
@@ -40,8 +39,7 @@ void attempt_roll_back(struct work *w, const char *reason, const char *message)
     if (workergroup_has_agent(w->wg) &&
         work_was_whole(w)) // tickets of an attempt are valid for one start of its processes
         w->progress.attempt = gang_next(w->progress.attempt);
-    conditions_wait(&w->gang.conditions, reason, message);
-    replace_pods(w);
+    replace_pods(w, reason, message);
 }
 
 // The pods stay, except the lost ones: each of these gets a new one.

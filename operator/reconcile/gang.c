@@ -47,8 +47,9 @@ int32_t gang_next(int32_t n)
     return n < INT32_MAX ? n + 1 : n;
 }
 
-void gang_begin_incarnation(struct gang_decision *g)
+void gang_begin_incarnation(struct gang_decision *g, const char *reason, const char *message)
 {
+    conditions_wait(&g->conditions, reason, message);
     g->incarnation = gang_next(g->incarnation);
     gang_commit(g, true);
 }

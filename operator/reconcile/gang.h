@@ -93,9 +93,9 @@ bool gang_refused_lately(const struct gang_decision *g);
 // The number after n: of an incarnation, an attempt or a restart. These come from the status, where others can write
 // too, so a number at the end of its range stays there.
 int32_t gang_next(int32_t n);
-// The status goes to the next incarnation, and is written before anything else. A crash after that write leaves pods of
-// an earlier incarnation, which the next decision handles.
-void gang_begin_incarnation(struct gang_decision *g);
+// The status goes to the next incarnation, and is written before anything else. Scheduled and Ready become False with
+// this reason. A crash after that write leaves pods of an earlier incarnation, which the next decision handles.
+void gang_begin_incarnation(struct gang_decision *g, const char *reason, const char *message);
 // Sets Accepted to False because the template cannot be used. Copies the message. Returns false.
 bool gang_invalid(struct gang_decision *g, const char *message);
 // Adds the creation of a pod to the plan. The cluster counts `requests` on this node from then on.

@@ -81,11 +81,9 @@ static void suspended(struct work *w, const struct refusal *refusal)
         w->gang.incarnation = gang_next(w->gang.incarnation);
     }
     conditions_alive(&w->gang.conditions);
-    conditions_wait(&w->gang.conditions, REASON_SUSPENDED, "spec.suspend is true");
     conditions_set(&w->gang.conditions, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    if (w->pods.gang.look_again_ms >= 0)
-        plan_requeue(w->plan, w->pods.gang.look_again_ms);
-    gang_commit(&w->gang, began || !said);
+    w->gang.status_first = began || !said;
+    gang_wait(&w->gang, REASON_SUSPENDED, "spec.suspend is true");
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
@@ -195,13 +193,10 @@ static void worker_changed(struct work *w)
         attempt_begin_in_place(w, message);
 }
 
-static void running(struct work *w)
+static void show(struct work *w)
 {
     const struct group_pods *c = &w->pods;
-    work_bound(w);
-    if (gang_show_stuck(&w->gang))
-        ;
-    else if (workergroup_has_agent(w->wg))
+    if (workergroup_has_agent(w->wg))
         processes_run(w);
     else if (c->ready == c->replicas)
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
@@ -212,7 +207,6 @@ static void running(struct work *w)
     else
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
                        arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
-    gang_settle(&w->gang);
 }
 
 // All pods exist, and none has failed.
@@ -220,10 +214,14 @@ static void whole(struct work *w)
 {
     if (!gang_whole(&w->gang))
         return;
-    if (workergroup_has_agent(w->wg) && processes_mixed(w))
+    if (workergroup_has_agent(w->wg) && processes_mixed(w)) {
         attempt_begin_in_place(w, "only some of the processes run in this attempt: all ranks are restarted");
-    else
-        running(w);
+        return;
+    }
+    work_bound(w);
+    if (!gang_show_stuck(&w->gang))
+        show(w);
+    gang_settle(&w->gang);
 }
 
 static void decide(struct work *w)

@@ -21,9 +21,8 @@ struct group_view {
     // The pods in it are all that this object owns (by UID). A group on bundles has the pods of its PlacementGroups
     // instead: the present ones and those of `before`.
     struct gang_view gang;
-    // On bundles
-    const struct placementgroup *const
-        *placementgroups; // one per entry of spec.placement.groups, in that order; NULL = it does not exist
+    // On bundles: one per entry of spec.placement.groups, in that order; NULL = it does not exist
+    const struct placementgroup *const *placementgroups;
     const struct service *const *placementgroup_services; // their Services, in the same order; NULL = it does not exist
     const struct placementgroup *const *placementgroups_before; // the PlacementGroups of `before`
     const struct service *const *placementgroup_services_before;

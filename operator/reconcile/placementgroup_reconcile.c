@@ -12,8 +12,7 @@
 // continues at the same step after a crash.
 static void plan_again(struct placementgroup_decision *d, const char *reason, const char *message)
 {
-    conditions_wait(&d->gang.conditions, reason, message);
-    gang_begin_incarnation(&d->gang);
+    gang_begin_incarnation(&d->gang, reason, message);
     gang_delete_gone(&d->gang, STAGE_SECOND);
     d->plan->rolls_back = d->pods.gang.own_failure;
 }
@@ -126,9 +125,8 @@ static void spec_changed(struct placementgroup_decision *d)
         gang_settle(&d->gang);
         return;
     }
-    conditions_wait(&d->gang.conditions, REASON_TERMINATING,
-                    "the spec has changed: new pods replace those that differ from it");
-    gang_begin_incarnation(&d->gang);
+    gang_begin_incarnation(&d->gang, REASON_TERMINATING,
+                           "the spec has changed: new pods replace those that differ from it");
     for (size_t i = 0; i < r->gang.n_live; i++)
         if (r->differs[i] ||
             (!was_whole && pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->gang.incarnation))
@@ -143,8 +141,7 @@ static void refuse(struct placementgroup_decision *d, const struct refusal *refu
         keep_earlier(d);
         return;
     }
-    conditions_wait(&d->gang.conditions, refusal->reason, refusal->message);
-    gang_settle(&d->gang);
+    gang_wait(&d->gang, refusal->reason, refusal->message);
 }
 
 static bool expand(struct placementgroup_decision *d, struct refusal *ret)

@@ -43,8 +43,7 @@ struct sim_pod {
     int32_t index, attempt, incarnation, world_size; // of the rank in it
     enum pod_phase phase;
     const char *node, *disruption;
-    int64_t created_ms, asked_ms,
-        gone_ms; // asked_ms: when its deletion was requested; gone_ms: when the kubelet will have ended it
+    int64_t created_ms, asked_ms, gone_ms; // asked_ms: its deletion was requested; gone_ms: the kubelet has ended it
     bool terminated;
     int32_t exit_code;
     int64_t finished_ms;
