@@ -5,20 +5,16 @@
 
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundles.h"
-
-struct agent_setup; // operator/reconcile/view.h
+#include "operator/reconcile/manifest.h"
 
 const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a); // <name>-plg: Service, label, subdomain
 const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a);
 const char *bundlepod_service(const struct placementgroup *plg, struct arena *a); // as JSON
 
 struct bundlepod {
-    const char *name, *pin; // pin NULL = for a dry run
-    int32_t index, incarnation;
-    uint64_t template_hash;
+    struct gang_pod pod;
     const int32_t *items; // its bundles, ascending
     size_t n;
-    const struct agent_setup *setup;
 };
 int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, const struct bundlepod *p,
                      struct arena *a, const char **ret_json, struct err *err);

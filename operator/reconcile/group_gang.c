@@ -130,12 +130,12 @@ static void draft(void *ctx, struct condition *items, size_t n, struct status_dr
     ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, w->a);
 }
 
-static bool render(struct work *w, struct group_pod *p, const char **ret_json)
+static bool render(struct work *w, struct gang_pod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
     p->attempt = w->progress.attempt;
     p->incarnation = w->gang.incarnation;
-    p->spec_hash = w->spec_hash;
+    p->hash = w->spec_hash;
     p->setup = workergroup_has_agent(w->wg) ? w->v->gang.setup : NULL;
     return group_pod_render(w->wg, p, w->a, ret_json, &err) == 0 || gang_invalid(&w->gang, err.msg);
 }
@@ -143,7 +143,7 @@ static bool render(struct work *w, struct group_pod *p, const char **ret_json)
 static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
 {
     (void)t;
-    struct group_pod pod = {.name = name};
+    struct gang_pod pod = {.name = name};
     return render(work_of(g), &pod, ret_body);
 }
 
@@ -189,7 +189,7 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
-        struct group_pod pod = {
+        struct gang_pod pod = {
             .index = i,
             .name = group_pod_name(w->wg, i, w->gang.incarnation, w->a),
             .pin = placed->nodes[i],

@@ -394,7 +394,7 @@ static bool was_bound(const struct workergroup *wg)
 static bool is_revised(const struct workergroup *wg, uint64_t spec_hash, struct arena *a)
 {
     const char *was = wg->status.revision.pods;
-    return was && was_bound(wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+    return was && was_bound(wg) && !str_eq(was, group_hash_text(spec_hash, a));
 }
 
 // The pods belong to PlacementGroups, and say nothing about the group. Its status says what its processes were started

@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/manifest.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -60,15 +60,15 @@ static void draft(void *ctx, struct condition *items, size_t n, struct status_dr
 static bool render(struct placementgroup_decision *d, struct bundlepod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
-    p->incarnation = d->gang.incarnation;
-    p->template_hash = d->template_hash;
-    p->setup = d->v->gang.setup;
+    p->pod.incarnation = d->gang.incarnation;
+    p->pod.hash = d->template_hash;
+    p->pod.setup = d->v->gang.setup;
     return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || gang_invalid(&d->gang, err.msg);
 }
 
 static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
 {
-    struct bundlepod pod = {.name = name, .items = &t->bundle, .n = 1};
+    struct bundlepod pod = {.pod.name = name, .items = &t->bundle, .n = 1};
     return render(decision_of(g), &pod, ret_body);
 }
 
@@ -231,9 +231,9 @@ static const struct pod_constraints *needs_of(struct placementgroup_decision *d,
 static bool create_pod(struct placementgroup_decision *d, const struct new_pod *new, int32_t index, struct map *known)
 {
     struct bundlepod pod = {
-        .index = index,
-        .name = bundlepod_name(d->plg, index, d->gang.incarnation, d->a),
-        .pin = new->node,
+        .pod.index = index,
+        .pod.name = bundlepod_name(d->plg, index, d->gang.incarnation, d->a),
+        .pod.pin = new->node,
         .items = new->items,
         .n = new->n,
     };
@@ -241,7 +241,7 @@ static bool create_pod(struct placementgroup_decision *d, const struct new_pod *
     const struct pod_constraints *needs = needs_of(d, new, known);
     if (!needs || !render(d, &pod, &body))
         return false;
-    gang_add_pod(&d->gang, pod.name, body, pod.pin, &needs->requests);
+    gang_add_pod(&d->gang, pod.pod.name, body, new->node, &needs->requests);
     return true;
 }
 

@@ -19,7 +19,7 @@
 static struct workergroup example(void)
 {
     return (struct workergroup){
-        .obj.meta = {.name = "llama", .ns = "ml", .uid = "uid-1"},
+        .obj = {.kind = KIND_WORKERGROUP, .meta = {.name = "llama", .ns = "ml", .uid = "uid-1"}},
         .spec =
             {
                 .runtime = RUNTIME_PLAIN,
@@ -42,8 +42,8 @@ static void names_follow_from_group_index_and_incarnation(void **state)
     assert_string_equal(group_master_host(&wg, &a), "llama-0.llama.ml.svc");
     assert_string_equal(group_selector(&wg, &a), "cadre.dev/group=llama");
     assert_int_equal(group_world_size(&wg), 24);
-    assert_string_equal(group_owner(&wg).uid, "uid-1");
-    assert_string_equal(group_owner(&wg).kind, "WorkerGroup");
+    assert_string_equal(manifest_owner(&wg.obj).uid, "uid-1");
+    assert_string_equal(manifest_owner(&wg.obj).kind, "WorkerGroup");
     arena_done(&a);
 }
 
@@ -74,7 +74,7 @@ static const struct json *parse(const char *text, struct arena *a)
     return root;
 }
 
-static const struct json *rendered(const struct workergroup *wg, const struct group_pod *p, struct arena *a)
+static const struct json *rendered(const struct workergroup *wg, const struct gang_pod *p, struct arena *a)
 {
     const char *body;
     struct err err = ERR_INIT;
@@ -125,7 +125,7 @@ static void a_pod_is_given_its_place_in_the_group(void **state)
     struct workergroup wg = example();
     (void)state;
     const struct json *env = env_of(rendered(
-        &wg, &(struct group_pod){.index = 2, .attempt = 4, .incarnation = 6, .name = "llama-2-6", .pin = "n1"}, &a));
+        &wg, &(struct gang_pod){.index = 2, .attempt = 4, .incarnation = 6, .name = "llama-2-6", .pin = "n1"}, &a));
     assert_int_equal(json_count(env), ARRAY_LEN(want));
     size_t i = 0;
     JSON_FOREACH(item, env) {
@@ -170,7 +170,7 @@ static void every_name_that_is_set_is_reserved(void **state)
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
     (void)state;
-    JSON_FOREACH(item, env_of(rendered(&wg, &(struct group_pod){.name = "x"}, &a))) {
+    JSON_FOREACH(item, env_of(rendered(&wg, &(struct gang_pod){.name = "x"}, &a))) {
         const char *name = member(item, "name", &a);
         if (!str_eq(name, "MINE") && !is_reserved(name))
             fail_msg("%s is set, but a user may set it too", name);
@@ -183,8 +183,8 @@ static void a_pod_says_whose_it_is(void **state)
 {
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
-    const struct group_pod p = {
-        .index = 2, .attempt = 4, .incarnation = 6, .spec_hash = 0xabc, .name = "llama-2-6", .pin = "n1"};
+    const struct gang_pod p = {
+        .index = 2, .attempt = 4, .incarnation = 6, .hash = 0xabc, .name = "llama-2-6", .pin = "n1"};
     (void)state;
     const struct json *pod = rendered(&wg, &p, &a);
     const struct json *metadata = json_get(pod, "metadata"), *labels = json_get(metadata, "labels");
@@ -212,8 +212,8 @@ static void labels_and_hash_come_back(void **state)
     const struct object *o;
     struct err err = ERR_INIT;
     (void)state;
-    struct group_pod p = {
-        .index = 2, .attempt = INT32_MAX, .incarnation = 6, .spec_hash = UINT64_MAX - 1, .name = "x", .pin = "n1"};
+    struct gang_pod p = {
+        .index = 2, .attempt = INT32_MAX, .incarnation = 6, .hash = UINT64_MAX - 1, .name = "x", .pin = "n1"};
     assert_int_equal(group_pod_render(&wg, &p, &a, &body, &err), 0);
     assert_int_equal(object_decode(KIND_POD, body, strlen(body), &o, &err), 0);
     const struct pod *pod = pod_of(o);
