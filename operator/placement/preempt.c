@@ -126,7 +126,7 @@ static void weigh(struct preemption *p, const struct shape *shape)
 {
     struct search *s = p->s;
     const struct pod_constraints *c = shape->constraints;
-    bool one = s->strategy->distinct; // a second bundle in a domain is of no use
+    bool one = s->strategy->distinct; // a second bundle in a domain is useless
     for (size_t i = 0; i < p->n; i++)
         p->items[i]->open = false;
     search_reset(s);

@@ -37,8 +37,8 @@ static int64_t since_ms(const struct gang_place_request *r, const struct line_an
     return waits_for_room(r->scheduled) && r->scheduled->changed_ms ? r->scheduled->changed_ms : r->now_ms;
 }
 
-// Nodes that are already held are kept, so that their free room adds up. But they are chosen anew if one of them is of
-// no use any more.
+// Nodes that are already held are kept, so that their free room adds up. But if one of them has become useless, all are
+// chosen anew.
 static bool still_good(const struct cluster *c, const struct line_answer *t)
 {
     for (size_t i = 0; i < t->n_hold; i++) {

@@ -402,7 +402,7 @@ void group_bundles_take(const struct group_view *v, bool bound, struct arena *a,
     join_pods(&t);
     take_master(&t);
     find_stale(&t);
-    // No pod counts before all of them can be had.
+    // No pod counts before all of them are available.
     if (!ret->refusal.reason && (!ret->wait_reason || bound))
         return;
     for (int32_t k = 0; k < s->replicas; k++)

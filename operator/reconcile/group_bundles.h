@@ -36,7 +36,7 @@ struct group_bundles {
     bool waits_for_port; // another group has the port
 };
 
-// The bundles cannot be had at present, even if processes of the group still run elsewhere.
+// The bundles are not available at present. Processes of the group may still run elsewhere.
 bool group_bundles_wait(const struct group_bundles *p);
 
 // `bound`: the status says that every replica has its pod. Then a lost pod still counts until its loss is answered.

@@ -229,9 +229,9 @@ static void set_failure(struct group_pods *c, const struct group_view *v, int32_
     c->infrastructure = true;
 }
 
-// An agent that is absent for so long, or that has not come for so long after its start, is lost with its pod. There
-// are two exceptions. If its node is silent too, the state of the node decides. If the operator may be at fault,
-// nothing is lost.
+// If an agent is absent for nodeLostSeconds, or has not connected within nodeLostSeconds of its start, it is lost with
+// its pod. There are two exceptions. If its node is silent too, the state of the node decides. If the operator may be
+// at fault, nothing is lost.
 static void note_lost_agent(struct group_pods *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
@@ -307,7 +307,8 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
     c->ready_workers = c->ranks.ready_workers;
 }
 
-// An agent that knows of a later attempt got it from a leader whose status we have not seen yet, or that was lost.
+// If an agent knows a later attempt, it heard of it from a leader whose status we have not seen yet, or whose status
+// was lost.
 static void look_ahead(struct group_pods *c, const struct group_view *v)
 {
     if (!c->bundles) // otherwise the pods belong to PlacementGroups

@@ -138,7 +138,7 @@ static void keep_earlier(struct work *w, const char *reason, const char *message
     gang_settle(&w->gang);
 }
 
-// Processes on other bundles continue there until the new bundles can be had.
+// Processes on other bundles continue there until the new bundles are available.
 static bool bundles_wait(struct work *w)
 {
     const struct group_bundles *p = w->pods.bundles;

@@ -99,8 +99,8 @@ static void write_launch(const struct launch *l, struct json_writer *b)
         writer_strs(b, "command", l->command, l->n_command);
 }
 
-// The GPUs of all bundles of the group in the pod. If the GPUs of one bundle cannot be told, none are named: it may
-// have any of them.
+// The GPUs of all bundles of the group in the pod. If the GPUs of one bundle are not known, no GPUs are named, because
+// the bundle may have any of them.
 static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i))

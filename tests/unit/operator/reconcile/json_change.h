@@ -6,8 +6,8 @@
 //     placements: gone                      (this member or item no longer exists)
 //
 // Items of lists are identified by their "type", or else their "name", if each item has its own. Other lists are one
-// value. So is a list whose items have changed their order. Values are compared and written as text. A new value that
-// is longer than a line is written on several lines.
+// value. A list whose items have changed their order is also one value. Values are compared and written as text. A new
+// value that is longer than a line is written on several lines.
 #pragma once
 
 #include "common/base/buf.h"
