@@ -160,7 +160,7 @@ static void create_slice(struct world *w, const struct workergroup *wg, int grou
     struct endpointslice_spec s = {.ns = w->ns,
                                    .name = arena_printf(a, "%s-ipv4-0", name),
                                    .labels = {labels, ARRAY_LEN(labels)},
-                                   .owner = manifest_owner(&wg->obj),
+                                   .owner = gang_manifest_owner(&wg->obj),
                                    .endpoints = endpoints,
                                    .n_endpoints = GROUP_SIZE,
                                    .port = 29500};

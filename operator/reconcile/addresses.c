@@ -73,7 +73,7 @@ static void write_slice(struct work *w, const char *name, bool ipv6, const struc
         .ns = w->wg->obj.meta.ns,
         .name = name,
         .labels = {labels, ARRAY_LEN(labels)},
-        .owner = manifest_owner(&w->wg->obj),
+        .owner = gang_manifest_owner(&w->wg->obj),
         .ipv6 = ipv6,
         .endpoints = endpoints,
         .n_endpoints = n,

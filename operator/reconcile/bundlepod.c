@@ -17,12 +17,12 @@ const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a)
 
 const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a)
 {
-    return manifest_pod_name(bundlepod_gang(plg, a), index, incarnation, a);
+    return gang_manifest_pod_name(bundlepod_gang(plg, a), index, incarnation, a);
 }
 
 const char *bundlepod_service(const struct placementgroup *plg, struct arena *a)
 {
-    return manifest_service(&plg->obj, bundlepod_gang(plg, a), true, RENDEZVOUS_PORT, a);
+    return gang_manifest_service(&plg->obj, bundlepod_gang(plg, a), true, RENDEZVOUS_PORT, a);
 }
 
 static int render(const struct placementgroup *plg, const struct bundlepod *p, const char *template_json,
@@ -38,9 +38,9 @@ static int render(const struct placementgroup *plg, const struct bundlepod *p, c
         {"CADRE_NAMESPACE", plg->obj.meta.ns},
         {"CADRE_INDEX", arena_printf(a, "%" PRId32, p->pod.index)},
     };
-    struct pod_render r = manifest_pod(&plg->obj, bundlepod_gang(plg, a), &p->pod, a);
+    struct pod_render r = gang_manifest_pod(&plg->obj, bundlepod_gang(plg, a), &p->pod, a);
     struct pod_agent agent = {.brings_command = true}; // it is idle until there are processes to run
-    manifest_agent(p->pod.setup, &agent);
+    gang_manifest_agent(p->pod.setup, &agent);
     r.annotations = (struct labels){annotations, ARRAY_LEN(annotations)};
     r.env = env;
     r.n_env = ARRAY_LEN(env);

@@ -5,7 +5,7 @@
 
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundles.h"
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 
 const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a); // <name>-plg: Service, label, subdomain
 const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a);

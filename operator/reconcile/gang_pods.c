@@ -4,7 +4,7 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 

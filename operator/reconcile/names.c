@@ -62,12 +62,12 @@ const char *group_selector(const struct workergroup *wg, struct arena *a)
 
 const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a)
 {
-    return manifest_pod_name(wg->obj.meta.name, index, incarnation, a);
+    return gang_manifest_pod_name(wg->obj.meta.name, index, incarnation, a);
 }
 
 const char *group_service(const struct workergroup *wg, struct arena *a)
 {
-    return manifest_service(&wg->obj, wg->obj.meta.name, false, wg->spec.rendezvous_port, a);
+    return gang_manifest_service(&wg->obj, wg->obj.meta.name, false, wg->spec.rendezvous_port, a);
 }
 
 // Everything that the processes are made from, as a text to compare.
@@ -204,7 +204,7 @@ static int render(const struct workergroup *wg, const struct gang_pod *p, struct
 {
     const struct worker_spec *worker = &wg->spec.worker;
     struct label annotations[] = {{ANNOTATION_SPEC_HASH, group_hash_text(p->hash, a)}};
-    struct pod_render r = manifest_pod(&wg->obj, wg->obj.meta.name, p, a);
+    struct pod_render r = gang_manifest_pod(&wg->obj, wg->obj.meta.name, p, a);
     struct pod_agent agent = {
         .brings_command = worker->module || worker->python || worker->n_command,
         .env = worker->env,
@@ -212,7 +212,7 @@ static int render(const struct workergroup *wg, const struct gang_pod *p, struct
     };
     r.annotations = (struct labels){annotations, ARRAY_LEN(annotations)};
     if (p->setup) {
-        manifest_agent(p->setup, &agent);
+        gang_manifest_agent(p->setup, &agent);
         r.agent = &agent;
     }
     r.n_env = group_env(wg, p, a, &r.env);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "operator/api/workergroup.h"
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 
 // The names of environment variables that a user may not set: NULL-terminated.
 extern const char *const reserved_env[];

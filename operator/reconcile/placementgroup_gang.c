@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>

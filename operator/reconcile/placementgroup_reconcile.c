@@ -4,7 +4,7 @@
 
 #include "common/base/mem.h"
 #include "operator/reconcile/accept.h"
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 

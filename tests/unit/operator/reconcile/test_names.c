@@ -42,8 +42,8 @@ static void names_follow_from_group_index_and_incarnation(void **state)
     assert_string_equal(group_master_host(&wg, &a), "llama-0.llama.ml.svc");
     assert_string_equal(group_selector(&wg, &a), "cadre.dev/group=llama");
     assert_int_equal(group_world_size(&wg), 24);
-    assert_string_equal(manifest_owner(&wg.obj).uid, "uid-1");
-    assert_string_equal(manifest_owner(&wg.obj).kind, "WorkerGroup");
+    assert_string_equal(gang_manifest_owner(&wg.obj).uid, "uid-1");
+    assert_string_equal(gang_manifest_owner(&wg.obj).kind, "WorkerGroup");
     arena_done(&a);
 }
 

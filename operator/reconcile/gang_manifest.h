@@ -26,14 +26,16 @@ struct gang_pod {                    // a pod to create
     uint64_t hash;   // of everything that it is made from
 };
 
-struct owner manifest_owner(const struct object *o);
-const char *manifest_pod_name(const char *gang, int32_t index, int32_t incarnation, struct arena *a);
+struct owner gang_manifest_owner(const struct object *o);
+const char *gang_manifest_pod_name(const char *gang, int32_t index, int32_t incarnation, struct arena *a);
 // As JSON. `gang` is its name, and the label of the gang's pods. With `selects`, it selects these pods.
-const char *manifest_service(const struct object *owner, const char *gang, bool selects, int32_t port, struct arena *a);
+const char *gang_manifest_service(const struct object *owner, const char *gang, bool selects, int32_t port,
+                                  struct arena *a);
 // Names, labels, owner and pin of the pod. The caller adds annotations, environment and agent.
-struct pod_render manifest_pod(const struct object *owner, const char *gang, const struct gang_pod *p, struct arena *a);
+struct pod_render gang_manifest_pod(const struct object *owner, const char *gang, const struct gang_pod *p,
+                                    struct arena *a);
 // Sets what all pods with an agent have in common.
-void manifest_agent(const struct agent_setup *setup, struct pod_agent *ret);
+void gang_manifest_agent(const struct agent_setup *setup, struct pod_agent *ret);
 
 // The number in this label of one of our pods; -1 if the label is missing or contains no number.
 int32_t pod_label_number(const struct pod *p, const char *key);

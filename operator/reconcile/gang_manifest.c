@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/reconcile/manifest.h"
+#include "operator/reconcile/gang_manifest.h"
 
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -10,18 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct owner manifest_owner(const struct object *o)
+struct owner gang_manifest_owner(const struct object *o)
 {
     const struct kind_info *k = kind_info(o->kind);
     return (struct owner){k->api_version, k->kind, o->meta.name, o->meta.uid};
 }
 
-const char *manifest_pod_name(const char *gang, int32_t index, int32_t incarnation, struct arena *a)
+const char *gang_manifest_pod_name(const char *gang, int32_t index, int32_t incarnation, struct arena *a)
 {
     return arena_printf(a, "%s-%" PRId32 "-%" PRId32, gang, index, incarnation);
 }
 
-const char *manifest_service(const struct object *owner, const char *gang, bool selects, int32_t port, struct arena *a)
+const char *gang_manifest_service(const struct object *owner, const char *gang, bool selects, int32_t port,
+                                  struct arena *a)
 {
     struct label labels[] = {
         {"app.kubernetes.io/instance", owner->meta.name},
@@ -34,7 +35,7 @@ const char *manifest_service(const struct object *owner, const char *gang, bool 
         .name = gang,
         .labels = {labels, ARRAY_LEN(labels)},
         .selector = {selector, selects ? ARRAY_LEN(selector) : 0},
-        .owner = manifest_owner(owner),
+        .owner = gang_manifest_owner(owner),
         .port = port,
     };
     return service_encode(&s, a);
@@ -59,7 +60,8 @@ static struct labels labels_of(const struct object *owner, const char *gang, con
     return (struct labels){labels, n};
 }
 
-struct pod_render manifest_pod(const struct object *owner, const char *gang, const struct gang_pod *p, struct arena *a)
+struct pod_render gang_manifest_pod(const struct object *owner, const char *gang, const struct gang_pod *p,
+                                    struct arena *a)
 {
     return (struct pod_render){
         .ns = owner->meta.ns,
@@ -67,12 +69,12 @@ struct pod_render manifest_pod(const struct object *owner, const char *gang, con
         .hostname = arena_printf(a, "%s-%" PRId32, gang, p->index),
         .subdomain = gang,
         .labels = labels_of(owner, gang, p, a),
-        .owner = manifest_owner(owner),
+        .owner = gang_manifest_owner(owner),
         .pin = p->pin,
     };
 }
 
-void manifest_agent(const struct agent_setup *setup, struct pod_agent *ret)
+void gang_manifest_agent(const struct agent_setup *setup, struct pod_agent *ret)
 {
     ret->image = setup->image;
     ret->pull_policy = setup->pull_policy;
