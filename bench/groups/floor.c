@@ -74,19 +74,19 @@ static void create_pod(struct floor *f, const struct placementgroup *plg, int gr
     struct err err = ERR_INIT;
     struct bundles bundles;
     static const int32_t first = 0;
-    struct bundlepod pod = {.name = bundlepod_name(plg, 0, 0, &a),
-                            .pin = node_of_group(f, group),
-                            .template_hash = 1,
+    struct bundlepod pod = {.pod.name = bundlepod_name(plg, 0, 0, &a),
+                            .pod.pin = node_of_group(f, group),
+                            .pod.hash = 1,
                             .items = &first,
                             .n = 1,
-                            .setup = &f->setup};
+                            .pod.setup = &f->setup};
     const char *json;
     if (bundles_expand(&plg->spec, &a, &bundles, &err) < 0 ||
         bundlepod_render(plg, &bundles, &pod, &a, &json, &err) < 0) {
         fprintf(stderr, "bench-groups: the pod of a PlacementGroup: %s\n", err.msg);
         exit(1);
     }
-    ask(f, VERB_CREATE, KIND_POD, pod.name, NULL, json);
+    ask(f, VERB_CREATE, KIND_POD, pod.pod.name, NULL, json);
     arena_done(&a);
 }
 

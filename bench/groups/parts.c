@@ -98,7 +98,7 @@ static void write_containers(struct json_writer *w, const struct json *container
 }
 
 // The pod that the operator would make, less what is not part of the mixture.
-static const char *pod_body(const struct workergroup *wg, const struct mixture *x, const struct group_pod *p,
+static const char *pod_body(const struct workergroup *wg, const struct mixture *x, const struct gang_pod *p,
                             struct arena *a)
 {
     struct err err = ERR_INIT;
@@ -135,7 +135,7 @@ static void create_pods(struct world *w, const struct mixture *x, const struct w
 {
     struct arena a = ARENA_INIT;
     for (int i = 0; i < GROUP_SIZE; i++) {
-        struct group_pod p = {.index = i, .attempt = 1, .spec_hash = 1};
+        struct gang_pod p = {.index = i, .attempt = 1, .hash = 1};
         p.name = group_pod_name(wg, i, 0, &a);
         p.pin = w->node_names[(size_t)group % w->n_nodes];
         create(w, KIND_POD, p.name, pod_body(wg, x, &p, &a));
@@ -160,7 +160,7 @@ static void create_slice(struct world *w, const struct workergroup *wg, int grou
     struct endpointslice_spec s = {.ns = w->ns,
                                    .name = arena_printf(a, "%s-ipv4-0", name),
                                    .labels = {labels, ARRAY_LEN(labels)},
-                                   .owner = group_owner(wg),
+                                   .owner = gang_manifest_owner(&wg->obj),
                                    .endpoints = endpoints,
                                    .n_endpoints = GROUP_SIZE,
                                    .port = 29500};

@@ -167,7 +167,7 @@ static const char *placementgroup_body(struct arena *a, const char *name, int bu
 static const char *alike_body(const struct world *w, struct arena *a, const char *name, int index, const char *node)
 {
     struct err err = ERR_INIT;
-    struct group_pod pod = {.index = index % GROUP_SIZE, .attempt = 1, .spec_hash = 1, .name = name, .pin = node};
+    struct gang_pod pod = {.index = index % GROUP_SIZE, .attempt = 1, .hash = 1, .name = name, .pin = node};
     const char *json;
     if (group_pod_render(workergroup_of(w->model), &pod, a, &json, &err) < 0)
         die("the pod of a group", err.msg);

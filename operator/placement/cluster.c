@@ -10,9 +10,9 @@
 #include <string.h>
 
 struct cluster {
-    struct map rooms;     // by node name: of nodes that are there, or that have occupants
+    struct map rooms;     // by node name: rooms of nodes that exist, or that have occupants
     struct map occupants; // by "namespace/name"
-    struct room **nodes;  // those of the rooms whose node is there, in natural order
+    struct room **nodes;  // the rooms whose node exists, in natural order
     size_t n_nodes, size_nodes;
     struct map holders; // by UID
     int32_t lowest_priority;
@@ -70,7 +70,7 @@ static void drop_if_void(struct cluster *c, struct room *r)
     room_free(r);
 }
 
-// Where the name is among the nodes, or would go.
+// The position of the name among the nodes, or where it would be inserted.
 static size_t find(const struct cluster *c, const char *name)
 {
     size_t lo = 0, hi = c->n_nodes;
@@ -133,7 +133,8 @@ static bool taints_equal(const struct node *a, const struct node *b)
     return true;
 }
 
-// The same to the planner. Most updates of a node are heartbeats: they must not wake what waits for room.
+// They look the same to the planner. Most updates of a node are heartbeats: they must not wake the gangs that wait for
+// room.
 static bool nodes_equal(const struct node *a, const struct node *b)
 {
     return a->ready == b->ready && a->unschedulable == b->unschedulable &&
@@ -158,7 +159,7 @@ void cluster_del_node(struct cluster *c, const char *name)
         return;
     nodes_remove(c, r);
     room_set_node(r, NULL);
-    c->epoch++; // no room appears, but what those that wait are told changes
+    c->epoch++; // no room appears, but the messages of waiting gangs change
     drop_if_void(c, r);
 }
 
@@ -172,7 +173,7 @@ int32_t cluster_lowest_priority(const struct cluster *c)
     return c->lowest_priority;
 }
 
-// Its strings are those of the owner reference of whichever pod is the last of its list.
+// The strings of a holder come from the owner reference of the last pod in its list.
 static struct holder *holder_of(struct cluster *c, const char *uid)
 {
     struct holder *h = map_get(&c->holders, uid);
@@ -231,7 +232,7 @@ const struct holder *cluster_next_holder(const struct cluster *c, size_t *i)
     return map_next(&c->holders, i, NULL, &value) ? value : NULL;
 }
 
-// Puts `next` (NULL = nobody) in the place of the one that has the key.
+// Puts `next` (NULL = nobody) in the place of the occupant with this key.
 static void replace(struct cluster *c, const char *key, struct occupant *next)
 {
     if (next)

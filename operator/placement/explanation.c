@@ -13,13 +13,13 @@ enum { CAUSE_FULL = NODE_TAINTED + 1, CAUSE_HELD, CAUSE_RULED_OUT, CAUSE_COUNT }
 
 struct node_counts { // of all nodes, for one shape
     size_t with_room;
-    size_t without[CAUSE_COUNT]; // by enum node_verdict, full, held for others, or by what the gang has already
+    size_t without[CAUSE_COUNT]; // by enum node_verdict, then full, held for others, excluded by the strategy
 };
 
 struct shortage {
-    struct resource resource; // the one that is short; milli 0: only all of them together are
+    struct resource resource; // the resource that is short; milli 0: only all of them together are
     int64_t reach;            // bundles that can be placed
-    size_t domain;            // StrictPack: there
+    size_t domain;            // StrictPack: in this domain
 };
 
 static bool is_hostname(const struct search *s)
@@ -32,8 +32,8 @@ static bool is_held(const struct search *s, const struct site *site, const struc
     return (site->marks & s->exclude & SITE_HELD) && room_fit(site->room, s->empty, &site->taken, &p->requests) > 0;
 }
 
-// Also leaves out from here on what could not take a bundle whatever ran there. Where that would be every node, those
-// that are only too small stay in: their resources are then what is short.
+// From here on, also leaves out the nodes that could not take a bundle, whatever ran there. If that were all nodes, the
+// nodes that are only too small stay in, because it is their resources that are short.
 static struct node_counts count_nodes(struct search *s, const struct pod_constraints *p)
 {
     struct node_counts c = {0};
@@ -75,7 +75,7 @@ static void try_alone(struct search *s, const struct shape *shape, struct resour
     ret->resource = *what;
 }
 
-// The resource that is short: the one that alone, if the others did not matter, would let through the least.
+// The resource that is short: if only one resource mattered, this one would let through the fewest bundles.
 static struct shortage find_shortage(struct search *s, const struct shape *shape)
 {
     const struct resources *all = &shape->constraints->requests;
@@ -85,7 +85,7 @@ static struct shortage find_shortage(struct search *s, const struct shape *shape
     for (size_t i = all->n; i-- > 0;) // GPUs and the like, last in the list, win a tie
         if (all->items[i].id != RESOURCE_PODS)
             try_alone(s, shape, &all->items[i], &least, &r);
-    for (size_t i = 0; i < all->n; i++) // which nobody has asked for
+    for (size_t i = 0; i < all->n; i++) // pod slots, which nobody has asked for
         if (all->items[i].id == RESOURCE_PODS)
             try_alone(s, shape, &all->items[i], &least, &r);
     return r;
@@ -100,7 +100,7 @@ static const char *amount(const struct resource *r, const char *word, struct are
     return arena_printf(a, "%s %s%s", quantity_format(r->id, r->milli, a), word, name);
 }
 
-// "8 free nvidia.com/gpu", or "(8 nvidia.com/gpu, 32 cpu, 64Gi memory)" where no single resource is to blame.
+// "8 free nvidia.com/gpu", or "(8 nvidia.com/gpu, 32 cpu, 64Gi memory)" if no single resource is to blame.
 static const char *bundle_text(const struct search *s, const struct shape *shape, const struct shortage *sh)
 {
     enum { MOST = 5 };
@@ -109,13 +109,13 @@ static const char *bundle_text(const struct search *s, const struct shape *shape
         return amount(&sh->resource, s->empty ? "" : "free ", s->arena);
     const char *text = "";
     for (size_t i = all->n; i-- > 0 && all->n - i <= MOST;)
-        if (all->items[i].id != RESOURCE_PODS) // goes without saying
+        if (all->items[i].id != RESOURCE_PODS) // every pod needs a slot, so it is not mentioned
             text = arena_printf(s->arena, "%s%s%s", text, *text ? ", " : "", amount(&all->items[i], "", s->arena));
     return arena_printf(s->arena, "(%s%s)", text, all->n > MOST ? ", ..." : "");
 }
 
-// " on one node", " in one example.com/rack", " on n2" where the others are, " on 3 different nodes",
-// " in 2 more values of example.com/rack"; "" where any place will do.
+// " on one node", " in one example.com/rack", " on n2" if the other bundles are there, " on 3 different nodes", " in 2
+// more values of example.com/rack"; "" if any place will do.
 static const char *where_text(const struct search *s, int64_t n)
 {
     const char *in = is_hostname(s) ? "on" : "in";
@@ -144,7 +144,7 @@ static bool is_nowhere(const struct search *s, int id)
     return true;
 }
 
-// The node with most of what is short, if that is less than `below` (0: any); NULL: none has any.
+// The node with most of the resource that is short, if that is less than `below` (0: any). NULL: no node has any.
 static const char *find_nearest(const struct search *s, const struct resource *what, int64_t below, int64_t *ret_has)
 {
     const char *name = NULL;
@@ -211,7 +211,7 @@ static const char *counts_text(const struct search *s, const struct node_counts 
     return *rest ? arena_printf(s->arena, "%s (%s)", counts, rest + strlen(", ")) : counts;
 }
 
-// "needs", or with several shapes whose need it is: "bundles 4-7 need".
+// "needs", or with several shapes "bundles 4-7 need".
 static const char *who_text(const struct search *s, const struct shape *shape)
 {
     if (s->n_shapes == 1)
@@ -221,24 +221,24 @@ static const char *who_text(const struct search *s, const struct shape *shape)
                          : arena_printf(s->arena, "bundles %s need", which);
 }
 
-// "nearest: n7 with 6 of 8 free nvidia.com/gpu": of the nodes that qualify and cannot take a bundle, the one that has
-// most of what is short.
+// "nearest: n7 with 6 of 8 free nvidia.com/gpu": of the nodes that qualify but cannot take a bundle, the one with most
+// of the resource that is short.
 static const char *nearest_line(const struct search *s, const struct shortage *sh)
 {
     int64_t has;
     const struct resource *what = &sh->resource;
     const char *name = find_nearest(s, what, what->milli, &has);
-    if (!name || !sh->reach) // the line says it already
+    if (!name || !sh->reach) // then the message says it already
         return "";
     return arena_printf(s->arena, "nearest: %s with %s of %s\n", name, quantity_format(what->id, has, s->arena),
                         amount(what, s->empty ? "" : "free ", s->arena));
 }
 
-struct usage { // of what is short, on the nodes that qualify
+struct usage { // of the resource that is short, on the nodes that qualify
     int64_t all, used;
 };
 
-// Which of the nodes, by number.
+// By node number: the node qualifies.
 static const bool *find_qualified(const struct search *s, const struct shape *shape)
 {
     bool *qualified = arena_array(s->arena, s->n_sites, sizeof *qualified);
@@ -261,7 +261,7 @@ static struct usage usage_of(const struct search *s, const bool *qualified, int 
     return u;
 }
 
-struct user {
+struct consumer {
     const struct holder *holder;
     int64_t amount;
 };
@@ -277,7 +277,7 @@ static int64_t amount_of(const struct holder *h, const bool *qualified, int id)
     return sum;
 }
 
-static bool is_before(const struct user *a, const struct user *b)
+static bool is_before(const struct consumer *a, const struct consumer *b)
 {
     if (a->amount != b->amount)
         return a->amount > b->amount;
@@ -285,23 +285,23 @@ static bool is_before(const struct user *a, const struct user *b)
     return (r ? r : str_cmp(a->holder->name, b->holder->name)) < 0;
 }
 
-enum { USERS = 3 };
+enum { CONSUMERS = 3 };
 
-// Those that have most of it.
-static size_t most_of(const struct cluster *c, const bool *qualified, int id, struct user top[USERS])
+// The holders that use most of this resource.
+static size_t most_of(const struct cluster *c, const bool *qualified, int id, struct consumer top[CONSUMERS])
 {
     size_t n = 0;
     const struct holder *h;
     for (size_t i = 0; (h = cluster_next_holder(c, &i));) {
-        struct user u = {h, amount_of(h, qualified, id)};
+        struct consumer u = {h, amount_of(h, qualified, id)};
         if (u.amount <= 0)
             continue;
-        if (n < USERS)
+        if (n < CONSUMERS)
             top[n++] = u;
         else if (is_before(&u, &top[n - 1]))
             top[n - 1] = u;
         for (size_t k = n - 1; k > 0 && is_before(&top[k], &top[k - 1]); k--) {
-            struct user other = top[k];
+            struct consumer other = top[k];
             top[k] = top[k - 1];
             top[k - 1] = other;
         }
@@ -313,7 +313,7 @@ static size_t most_of(const struct cluster *c, const bool *qualified, int id, st
 static const char *use_line(const struct search *s, const struct cluster *c, const struct shape *shape,
                             const struct resource *what)
 {
-    struct user top[USERS];
+    struct consumer top[CONSUMERS];
     if (s->empty || !what->milli)
         return "";
     const bool *qualified = find_qualified(s, shape);

@@ -11,14 +11,14 @@
 #include "operator/placement/search.h"
 
 struct explanation {
-    const char *message; // the line
-    // More, a thing a line, NULL if there is none:
+    const char *message; // the line above
+    // More, one thing per line, NULL if there is nothing more:
     //
-    //   nearest: n7 with 6 of 8 free nvidia.com/gpu
+    // |:   nearest: n7 with 6 of 8 free nvidia.com/gpu
     //   in use there: 32 of 40 nvidia.com/gpu, 16 by WorkerGroup ml/llama, 8 by PlacementGroup ml/pool, 8 by others
     const char *details;
     int short_of; // the resource that is short, -1 = only all of them together are
 };
 
-// `s` after a try that failed. Memory from its arena.
+// Call this after a failed try in `s`. The memory comes from the arena of `s`.
 void explain(struct search *s, const struct cluster *c, struct explanation *ret);

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct waiter {
+struct waiting {
     struct line_member member; // its strings are owned
     int64_t since_ms;
     int short_of;
-    int passes;                           // since the last hold
+    int passes;                           // gangs that have passed it since the last hold
     int doublings;                        // of the next hold
     int64_t hold_until_ms, rest_until_ms; // 0 = there was none yet
     char **nodes;
@@ -20,10 +20,10 @@ struct waiter {
 };
 
 struct line {
-    struct waiter **items; // in order
+    struct waiting **items; // in order
     size_t n, size;
     struct map by_uid;
-    int64_t seen_ms; // the clock, when it was last told something
+    int64_t seen_ms; // the time when the line was last told something
 };
 
 struct line *line_new(void)
@@ -31,7 +31,7 @@ struct line *line_new(void)
     return xcalloc(1, sizeof(struct line));
 }
 
-static void drop_nodes(struct waiter *w)
+static void drop_nodes(struct waiting *w)
 {
     for (size_t i = 0; i < w->n_nodes; i++)
         free(w->nodes[i]);
@@ -39,7 +39,7 @@ static void drop_nodes(struct waiter *w)
     w->n_nodes = 0;
 }
 
-static void waiter_free(struct waiter *w)
+static void waiting_free(struct waiting *w)
 {
     drop_nodes(w);
     free((char *)w->member.uid);
@@ -53,7 +53,7 @@ void line_free(struct line *l)
     if (!l)
         return;
     for (size_t i = 0; i < l->n; i++)
-        waiter_free(l->items[i]);
+        waiting_free(l->items[i]);
     map_done(&l->by_uid);
     free(l->items);
     free(l);
@@ -68,7 +68,7 @@ static int member_cmp(const struct line_member *a, const struct line_member *b)
     return strcmp(a->uid, b->uid);
 }
 
-// How many are ahead of it.
+// The number of gangs ahead of it.
 static size_t position(const struct line *l, const struct line_member *m)
 {
     size_t lo = 0, hi = l->n;
@@ -82,12 +82,12 @@ static size_t position(const struct line *l, const struct line_member *m)
     return lo;
 }
 
-static bool holding(const struct waiter *w, int64_t now_ms)
+static bool holding(const struct waiting *w, int64_t now_ms)
 {
     return w->n_nodes && now_ms < w->hold_until_ms;
 }
 
-static int64_t due_ms(const struct waiter *w)
+static int64_t due_ms(const struct waiting *w)
 {
     int64_t at = w->passes >= LINE_PASSES ? w->since_ms : w->since_ms + LINE_PATIENCE_MS;
     return MAX(at, w->rest_until_ms);
@@ -102,7 +102,7 @@ static void sooner(int64_t *at, int64_t ms)
 void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a,
               struct line_answer *ret)
 {
-    const struct waiter *self = map_get(&l->by_uid, m->uid);
+    const struct waiting *self = map_get(&l->by_uid, m->uid);
     size_t ahead = position(l, m), holders = 0, room = 0;
     *ret = (struct line_answer){.look_again_ms = -1};
     for (size_t i = 0; i < l->n; i++) {
@@ -113,7 +113,7 @@ void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms,
     }
     const char **held = arena_array(a, room, sizeof *held);
     for (size_t i = 0; i < ahead; i++) {
-        const struct waiter *w = l->items[i];
+        const struct waiting *w = l->items[i];
         if (w == self || !holding(w, now_ms))
             continue;
         for (size_t k = 0; k < w->n_nodes; k++)
@@ -135,7 +135,7 @@ void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms,
         sooner(&ret->look_again_ms, due_ms(self) - now_ms);
 }
 
-// A new leader knows only how long it has been waiting: its holds are as long as they would have become.
+// A new leader knows only how long the gang has been waiting. It makes the next hold as long as it would be by now.
 static int doublings_after(int64_t waited_ms)
 {
     int n = 0;
@@ -144,10 +144,10 @@ static int doublings_after(int64_t waited_ms)
     return n;
 }
 
-static struct waiter *join(struct line *l, const struct line_note *note, int64_t now_ms)
+static struct waiting *join(struct line *l, const struct line_note *note, int64_t now_ms)
 {
     const struct line_member *m = &note->member;
-    struct waiter *w = xcalloc(1, sizeof *w);
+    struct waiting *w = xcalloc(1, sizeof *w);
     w->member = *m;
     w->member.uid = xstrdup(m->uid);
     w->member.ns = xstrdup(m->ns);
@@ -168,22 +168,22 @@ static struct waiter *join(struct line *l, const struct line_note *note, int64_t
 
 bool line_leave(struct line *l, const char *uid)
 {
-    struct waiter *w = map_del(&l->by_uid, uid);
+    struct waiting *w = map_del(&l->by_uid, uid);
     if (!w)
         return false;
     bool held = w->n_nodes > 0;
     size_t at = position(l, &w->member);
     l->n--;
     memmove(l->items + at, l->items + at + 1, (l->n - at) * sizeof *l->items);
-    waiter_free(w);
+    waiting_free(w);
     return held;
 }
 
-static void hold(struct waiter *w, const struct line_note *note, int64_t now_ms)
+static void hold(struct waiting *w, const struct line_note *note, int64_t now_ms)
 {
     bool goes_on = holding(w, now_ms);
     char **nodes = xcalloc(MAX(note->n_hold, (size_t)1), sizeof *nodes);
-    for (size_t i = 0; i < note->n_hold; i++) // which may be those that it has
+    for (size_t i = 0; i < note->n_hold; i++) // these may be the nodes that it has already
         nodes[i] = xstrdup(note->hold[i]);
     drop_nodes(w);
     w->nodes = nodes;
@@ -201,18 +201,18 @@ static void pass(struct line *l, const struct line_note *note)
 {
     size_t ahead = position(l, &note->member);
     for (size_t i = 0; i < ahead; i++) {
-        struct waiter *w = l->items[i];
+        struct waiting *w = l->items[i];
         if (w->short_of < 0 || resources_get(note->requests, w->short_of) > 0)
             w->passes++;
     }
 }
 
-// A clock that was set back takes the times with it, or a hold of minutes would last for hours.
+// If the clock was set back, the times move back too. Otherwise a hold of minutes would last for hours.
 static void see(struct line *l, int64_t now_ms)
 {
     int64_t back = l->seen_ms - now_ms;
     for (size_t i = 0; i < l->n && back > 0; i++) {
-        struct waiter *w = l->items[i];
+        struct waiting *w = l->items[i];
         w->since_ms -= back;
         w->hold_until_ms -= back;
         w->rest_until_ms -= back;
@@ -223,13 +223,13 @@ static void see(struct line *l, int64_t now_ms)
 bool line_tell(struct line *l, const struct line_note *note, int64_t now_ms)
 {
     see(l, now_ms);
-    struct waiter *w = map_get(&l->by_uid, note->member.uid);
+    struct waiting *w = map_get(&l->by_uid, note->member.uid);
     if (note->outcome == LINE_TAKES) {
         bool held = line_leave(l, note->member.uid);
         pass(l, note);
         return held;
     }
-    if (w && w->member.priority != note->member.priority) { // its template was changed
+    if (w && w->member.priority != note->member.priority) { // its template has changed
         int64_t since = w->since_ms;
         line_leave(l, note->member.uid);
         struct line_note again = *note;
@@ -249,7 +249,7 @@ const char *line_ahead(const struct line *l, const struct line_member *m, int sh
     size_t ahead = position(l, m), n = 0;
     const char *text = NULL;
     for (size_t i = 0; i < ahead; i++) {
-        const struct waiter *w = l->items[i];
+        const struct waiting *w = l->items[i];
         char since[RFC3339_SIZE];
         if (short_of >= 0 && w->short_of >= 0 && w->short_of != short_of)
             continue;

@@ -21,8 +21,8 @@ enum {
     LINE_PATIENCE_MS = 5 * 60 * 1000,
     LINE_PASSES = 20,
     LINE_HOLD_MS = 5 * 60 * 1000, // the first hold; each one is twice as long as the one before
-    LINE_DOUBLINGS = 8,           // at most: then 21 hours
-    LINE_HOLDERS = 4,             // for so many at once nodes are held
+    LINE_DOUBLINGS = 8,           // the hold grows this often at most: then it lasts 21 hours
+    LINE_HOLDERS = 4,             // nodes are held for this many gangs at once
 };
 
 struct line;
@@ -37,43 +37,43 @@ struct line_member {
     int64_t created_ms;
 };
 
-// What a gang has to know when it is planned, whether it waits already or not.
+// The line's answer to a gang that is planned, whether the gang waits already or not.
 struct line_answer {
-    const char *const *held; // nodes held for those ahead of it
+    const char *const *held; // nodes that are held for the gangs ahead of it
     size_t n_held;
     int64_t waits_since_ms;  // 0 = it does not wait yet
-    bool holds;              // nodes are to be held for it from now on, or are already
-    const char *const *hold; // those that are
+    bool holds;              // nodes are held for it already, or from now on
+    const char *const *hold; // the nodes that are held for it
     size_t n_hold;
-    int64_t look_again_ms; // when any of that changes, from now; -1 = only when something happens
+    int64_t look_again_ms; // time until any of that changes; -1 = only when something happens
 };
 void line_ask(const struct line *l, const struct line_member *m, int64_t now_ms, struct arena *a,
               struct line_answer *ret);
 
-// What has come of it.
+// The result of planning it.
 enum line_outcome {
     LINE_WAITS, // it does not fit
-    LINE_TAKES, // it is given room: leaves the line, and passes those ahead of it that it could have been in the way of
+    LINE_TAKES, // it gets room: it leaves the line, and passes the gangs ahead whose way it may have blocked
 };
 struct line_note {
     enum line_outcome outcome;
     struct line_member member;
-    // WAITS
-    int64_t since_ms;        // when it began to, used for one that is new in the line
+    // With LINE_WAITS
+    int64_t since_ms;        // when it began to wait; only used if it is new in the line
     int short_of;            // the resource that is short, -1 = not just one
     const char *const *hold; // nodes to hold for it
     size_t n_hold;
-    // TAKES
+    // With LINE_TAKES
     const struct resources *requests; // of one of its bundles
 };
-// Both: true if nodes were held for it that are not any more: those behind it should look again.
+// Both functions return true if nodes were held for it and now are not: the gangs behind it should look again.
 bool line_tell(struct line *l, const struct line_note *note, int64_t now_ms);
 bool line_leave(struct line *l, const char *uid); // it does not wait (any more)
 
-// "WorkerGroup ml/big since 2026-01-31T12:00:00Z, PlacementGroup ml/pool since ...; 3 more": those ahead of it that are
-// short of the same resource. NULL if there are none.
+// The gangs ahead of it that are short of the same resource, for example "WorkerGroup ml/big since
+// 2026-01-31T12:00:00Z, PlacementGroup ml/pool since ...; 3 more". NULL if there are none.
 const char *line_ahead(const struct line *l, const struct line_member *m, int short_of, struct arena *a);
 
 size_t line_length(const struct line *l);
-// The i-th that waits. Borrowed; valid until the next change.
+// Gang i of those that wait. Borrowed; valid until the next change.
 const struct line_member *line_at(const struct line *l, size_t i);

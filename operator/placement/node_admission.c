@@ -45,8 +45,8 @@ static bool is_among(const char *value, const struct match *m)
     return false;
 }
 
-// Gt and Lt compare integers; a value that is none compares with nothing. A bound below 0 compares with nothing, too:
-// kube-scheduler takes it for no value of a label, and it spoils the term.
+// Gt and Lt compare integers. A value that is no integer matches nothing. A bound below 0 matches nothing either:
+// kube-scheduler rejects it as the value of a label, and it spoils the term.
 static bool compares(const char *value, const struct match *m)
 {
     int64_t have, bound;

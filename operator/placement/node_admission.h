@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// May a pod run on a node at all, regardless of the other pods there? The same predicates as kube-scheduler's filters,
-// with two exceptions: a cordoned node, and one that is not Ready, takes nothing new, whatever the pod tolerates.
+// Decides whether a pod may run on a node at all, regardless of the other pods there. These are the predicates of
+// kube-scheduler's filters, with two exceptions: a cordoned node and a node that is not Ready take nothing new,
+// whatever the pod tolerates.
 #pragma once
 
 #include "operator/api/node.h"
@@ -9,11 +10,11 @@
 
 #define TOPOLOGY_HOSTNAME "kubernetes.io/hostname"
 
-// The domain of a node: its own name for TOPOLOGY_HOSTNAME, else the value of that label; NULL if it has none.
+// The domain of a node: its own name for TOPOLOGY_HOSTNAME, otherwise the value of this label; NULL if it has none.
 // Borrowed.
 const char *node_domain(const struct node *n, const char *topology_key);
 
-// The first cause that holds, in this order: what the gang asks for comes before the state that the node is in.
+// The first cause that applies, in this order: the requests of the gang come before the state of the node.
 enum node_verdict {
     NODE_OK,
     NODE_UNMATCHED, // nodeSelector or required affinity

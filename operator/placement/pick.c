@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-// Negative if a is the better one, here and in cmp_tight.
+// Negative if a is better. The same is true for cmp_tight.
 static int cmp_kept(const struct choice *a, const struct choice *b)
 {
     return a->spare != b->spare ? a->spare - b->spare : a->whole - b->whole;
@@ -36,7 +36,7 @@ struct choice *pick_tightest(struct choice *c, size_t n_choices, int64_t n)
     return best;
 }
 
-// For qsort of pointers into one array: what compares equal keeps its order.
+// For qsort of pointers into one array: equal elements keep their order.
 static int by_most_room(const void *x, const void *y)
 {
     const struct choice *a = *(struct choice *const *)x, *b = *(struct choice *const *)y;
@@ -65,8 +65,9 @@ static struct choice *tightest_of(struct choice *const *list, size_t n_list, int
     return best;
 }
 
-// Takes the largest ones full until one can hold the rest: no answer has fewer. That one is chosen tight, and what room
-// it leaves is used up by exchanging full ones for smaller ones.
+// Takes the largest choices and fills them until one choice can hold the rest: no answer has fewer choices. This last
+// choice is the one with the tightest fit. The room that it leaves is used up by exchanging full choices for smaller
+// ones.
 static void fill_fewest(struct choice **list, size_t n_list, int64_t n)
 {
     size_t n_full = 0;
@@ -79,7 +80,7 @@ static void fill_fewest(struct choice **list, size_t n_list, int64_t n)
     }
     last->take = n;
 
-    // The larger a full one is, the larger must be what replaces it: one walk from the smallest up serves them all.
+    // A larger full choice needs a larger replacement. So one walk from the smallest choice upwards serves all of them.
     size_t end = n_list;
     for (size_t i = n_full; i-- > 0;) {
         int64_t need = list[i]->room - (last->room - last->take);
@@ -120,7 +121,7 @@ void pick_evenly(struct choice *c, size_t n_choices, int64_t n, struct arena *a)
         if (c[i].room > 0)
             open[n_open++] = &c[i];
     qsort(open, n_open, sizeof(struct choice *), by_least_harm);
-    // Raises the lowest level by one, again and again; what is full drops out.
+    // Raises the lowest level by one, again and again. A choice that is full drops out.
     for (int64_t level = 0, next; n > 0 && n_open; level = next) {
         size_t kept = 0;
         next = INT64_MAX;

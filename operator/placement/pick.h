@@ -10,20 +10,21 @@
 #include <stdint.h>
 
 struct choice {
-    int64_t room; // bundles that it can take
-    int64_t have; // bundles of the same gang that it has already
+    int64_t room; // how many bundles it can take
+    int64_t have; // how many bundles of the same gang it has already
     bool spare;   // better left alone: taken after the others
     bool whole;   // nothing on it is in use yet
     int64_t take; // the answer; 0 at first
 };
 
-// The one choice that n bundles go into best: it is filled exactly, or is in use already, or leaves the least. NULL if
-// none has the room.
+// The one choice that is best for n bundles: they fill it exactly, or it is in use already, or it has the least room
+// left. NULL if no choice has enough room.
 struct choice *pick_tightest(struct choice *c, size_t n_choices, int64_t n);
 
-// All n bundles into as few choices as possible, where those that have some already come first and cost nothing; of
-// such answers one with a tight fit. There must be room for n in total.
+// Puts all n bundles into as few choices as possible. Choices that have some already come first and cost nothing. Among
+// such answers it takes one with a tight fit. There must be room for n in total.
 void pick_fewest(struct choice *c, size_t n_choices, int64_t n, struct arena *a);
 
-// All n bundles over as many choices as possible, evenly, counting what they have. There must be room for n in total.
+// Puts all n bundles over as many choices as possible, evenly, counting the bundles that they have already. There must
+// be room for n in total.
 void pick_evenly(struct choice *c, size_t n_choices, int64_t n, struct arena *a);

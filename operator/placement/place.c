@@ -24,7 +24,7 @@ static bool place_shape(struct search *s, struct shape *shape)
     return true;
 }
 
-// Places as much of every shape as goes into one domain, starting afresh; returns how many bundles that is. *ret_place
+// Places as much of every shape as fits into one domain, starting afresh. Returns how many bundles that is. *ret_place
 // is the domain as the first shape found it.
 static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_place)
 {
@@ -43,7 +43,7 @@ static int64_t fill_domain(struct search *s, size_t domain, struct choice *ret_p
     return placed;
 }
 
-// Several shapes: whether they fit together is known only by trying. Of the domains that pass, the tightest.
+// If there are several shapes, only a try shows whether they fit together. Takes the tightest of the domains that pass.
 static bool place_in_one_domain(struct search *s)
 {
     struct choice *passed = arena_array(s->arena, s->n_domains, sizeof *passed), place = {0};
@@ -78,7 +78,8 @@ static void sort_shapes(struct search *s)
     shapes_sort(s->shapes, s->n_shapes);
 }
 
-// One after the other. On failure leaves the search as the shape that did not fit found it.
+// Places one shape after the other. On failure, the search is in the state in which the shape that did not fit found
+// it.
 static bool place_in_turn(struct search *s)
 {
     search_reset(s);
@@ -90,7 +91,7 @@ static bool place_in_turn(struct search *s)
     return true;
 }
 
-// A shape that finds its room taken by those before it goes first in the next try.
+// If the shapes before it took the room of a shape, that shape goes first in the next try.
 static bool put_failed_first(struct search *s)
 {
     if (s->failed == 0)

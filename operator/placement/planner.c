@@ -29,7 +29,7 @@ static void refused(struct search *s, const struct cluster *c, struct arena *a, 
     s->empty = true;
     s->exclude = 0;
     bool fits_when_empty = place_all(s);
-    if (fits_when_empty) { // then it is the present state that is to be explained
+    if (fits_when_empty) { // then the present state has to be explained
         s->empty = false;
         s->exclude = SITE_HELD;
         place_all(s);
@@ -44,7 +44,7 @@ static void refused(struct search *s, const struct cluster *c, struct arena *a, 
     };
 }
 
-// The search itself takes some hundred bytes a node, which nobody needs afterwards.
+// The search itself takes some hundred bytes per node, which nobody needs afterwards.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret)
 {
     struct arena scratch = ARENA_INIT;

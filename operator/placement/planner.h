@@ -8,8 +8,8 @@
 //   StrictPack    all in one domain, or wait
 //   StrictSpread  all domains distinct, or wait
 //
-// If free room is short and the gang's pods may preempt, pods of lower priority count as gone: those of the lowest
-// priority, and as few as possible.
+// If free room is short and the gang's pods may preempt, pods of lower priority count as gone: pods of the lowest
+// priority first, and as few as possible.
 //
 // A domain is the set of nodes with one value of the topology key. A node without that label is in no domain and takes
 // nothing. With kubernetes.io/hostname, each node is its own domain (by its name, even if the label is missing).
@@ -18,10 +18,10 @@
 #include "operator/placement/cluster.h"
 #include "operator/placement/placement.h"
 
-// Never fails. All memory from the arena, the names of nodes too.
+// Never fails. All memory comes from the arena, including the names of nodes.
 void planner_place(const struct cluster *c, const struct gang *g, struct arena *a, struct placement *ret);
 
-// Where a gang that does not fit will fit with the fewest pods gone: a node for each bundle. Those are the nodes to
-// hold for it, so that what is gone is not taken by others. The pods of gangs go before those of other people. False if
-// there is no way.
+// The nodes where a gang that does not fit will fit after the fewest pods have gone: one for each bundle. The line
+// holds these nodes for it, so that others do not take the room of the pods that go. Pods of gangs are chosen to go
+// before pods of other people. Returns false if there is no way.
 bool planner_target(const struct cluster *c, const struct gang *g, struct arena *a, const char ***ret_nodes);

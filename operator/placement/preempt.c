@@ -9,7 +9,7 @@
 
 struct preemption {
     struct search *s;
-    struct opening **items; // one a node where something may go
+    struct opening **items; // one per node where a pod may go
     size_t n;
     size_t n_victims;
 };
@@ -53,7 +53,7 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-// The priorities of those that may go, ascending.
+// The priorities of the pods that may go, ascending.
 static size_t levels_of(const struct preemption *p, int32_t **ret)
 {
     int32_t *levels = arena_array(p->s->arena, p->n_victims, sizeof *levels);
@@ -72,7 +72,7 @@ static size_t levels_of(const struct preemption *p, int32_t **ret)
     return distinct;
 }
 
-// Counts as gone what is at most of that priority.
+// From here on, the pods with at most this priority count as gone.
 static void set_level(struct preemption *p, int32_t level)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -82,7 +82,7 @@ static void set_level(struct preemption *p, int32_t level)
     }
 }
 
-// With the first n nodes open.
+// Tries with the first n nodes open.
 static bool fits(struct preemption *p, size_t n)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -92,7 +92,7 @@ static bool fits(struct preemption *p, size_t n)
     return place_all(p->s);
 }
 
-// The least of lo to hi that will do, where hi does and more is never less.
+// The lowest level up to hi that is enough. hi is enough, and a higher level is never worse.
 static size_t find_level(struct preemption *p, const int32_t *levels, size_t hi)
 {
     size_t lo = 0;
@@ -121,12 +121,12 @@ static size_t find_count(struct preemption *p)
     return hi;
 }
 
-// What opening each of the nodes would bring for that shape, and what it would cost.
+// The gain for this shape if each of the nodes were opened, and the cost.
 static void weigh(struct preemption *p, const struct shape *shape)
 {
     struct search *s = p->s;
     const struct pod_constraints *c = shape->constraints;
-    bool one = s->strategy->distinct; // more than one in a domain is of no use
+    bool one = s->strategy->distinct; // a second bundle in a domain is useless
     for (size_t i = 0; i < p->n; i++)
         p->items[i]->open = false;
     search_reset(s);
@@ -150,7 +150,7 @@ static void weigh(struct preemption *p, const struct shape *shape)
     }
 }
 
-// The least harm first: of the lowest priority, then the fewest pods a bundle, then the most bundles.
+// The least harm comes first: the lowest priority, then the fewest pods per bundle, then the most bundles.
 static int by_harm(const void *x, const void *y)
 {
     const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
@@ -171,12 +171,12 @@ static int by_domain_toll(const void *x, const void *y)
     const struct opening *a = *(struct opening *const *)x, *b = *(struct opening *const *)y;
     if (a->domain_toll != b->domain_toll)
         return a->domain_toll < b->domain_toll ? -1 : 1;
-    if (a->gain != b->gain) // the one that is nearest
+    if (a->gain != b->gain) // the one with the nearest number
         return a->gain < b->gain ? -1 : 1;
     return by_harm(x, y);
 }
 
-// StrictPack: a node counts with what it takes to get all n bundles into its domain.
+// StrictPack: the cost of a node is the cost of getting all n bundles into its domain.
 static void weigh_domains(struct preemption *p, int64_t n)
 {
     struct search *s = p->s;
@@ -199,7 +199,7 @@ static void weigh_domains(struct preemption *p, int64_t n)
     qsort(p->items, p->n, sizeof(struct opening *), by_domain_toll);
 }
 
-// Where all that is open together has more room than it takes, the costliest node gives no more than is needed.
+// If all open nodes together have more room than needed, the costliest node gives only the room that is needed.
 static void trim(struct preemption *p, size_t n_open)
 {
     struct search *s = p->s;
@@ -219,7 +219,7 @@ static bool open_least(struct preemption *p, const int32_t *levels, size_t n_lev
     if (!fits(p, p->n))
         return false;
     find_level(p, levels, n_levels - 1);
-    fits(p, 0); // s->failed is the shape that wants it
+    fits(p, 0); // s->failed is the shape that needs it
     const struct shape shape = s->shapes[s->failed];
     weigh(p, &shape);
     if (s->strategy->together)
@@ -244,7 +244,7 @@ bool preempt_place(struct search *s, const struct cluster *c, enum leave who)
     if (!p.n)
         return false;
     size_t n_levels = levels_of(&p, &levels), n_cares = place_cares(s, cares);
-    if (who != LEAVE_LOWER) { // priorities are of no account
+    if (who != LEAVE_LOWER) { // priorities do not matter
         levels[0] = INT32_MAX;
         n_levels = 1;
     }

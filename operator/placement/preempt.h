@@ -5,8 +5,9 @@
 
 #include "operator/placement/search.h"
 
-// After a try that failed. With LEAVE_LOWER only if the gang may preempt. False: nothing is opened any more.
+// Call this after a failed try. LEAVE_LOWER requires that the gang may preempt. If it returns false, all pods count
+// again.
 bool preempt_place(struct search *s, const struct cluster *c, enum leave who);
 
-// What the placement costs, as far as can be foretold.
+// The cost of the placement, as far as it can be foretold.
 struct toll preempt_toll(const struct search *s);

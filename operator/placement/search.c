@@ -15,7 +15,7 @@ static const struct strategy_traits strategies[] = {
     [STRATEGY_STRICT_SPREAD] = {.distinct = true, .even = true},
 };
 
-// As long as the sites stand in the order of the cluster's rooms.
+// Works only while the sites are in the order of the cluster's rooms.
 static struct site *site_find(struct search *s, const struct cluster *c, const char *node)
 {
     const struct room *r = cluster_room(c, node);
@@ -52,7 +52,7 @@ static void mark_sites(struct search *s, const struct cluster *c)
     }
 }
 
-// The domain of that name, new if there is none yet, by a hash table of domain numbers + 1.
+// The number of the domain with this name. Adds the domain if it is new. `table` is a hash table of domain numbers + 1.
 static size_t domain_number(struct search *s, uint32_t *table, size_t mask, const char *name)
 {
     size_t i = str_hash(name, strlen(name)) & mask;
@@ -78,13 +78,13 @@ static void group_by_label(struct search *s)
     while (slots < 2 * s->n_sites)
         slots *= 2;
     uint32_t *table = arena_array(s->arena, slots, sizeof *table);
-    size_t nowhere = s->n_sites; // no domain has this number
+    size_t nowhere = s->n_sites; // not the number of any domain
     for (size_t i = 0; i < s->n_sites; i++) {
         const char *name = node_domain(s->sites[i].room->node, s->topology_key);
         size_t d = name ? domain_number(s, table, slots - 1, name) : nowhere;
         s->sites[i].domain = d;
         if (name) {
-            s->domains[d].first = d; // its number until it is sorted
+            s->domains[d].first = d; // its number until the domains are sorted
             s->domains[d].n++;
         }
     }
@@ -145,7 +145,7 @@ void search_reset_domain(struct search *s, size_t domain)
     d->n_fixed = 0;
     for (size_t i = d->first; i < d->first + d->n; i++) {
         struct site *site = &s->sites[i];
-        // What is fixed there is part of the used room already, but not of an empty node's.
+        // The fixed bundles are already part of the used room, but not of an empty node's.
         site->taken = (struct resources){0};
         if (s->empty)
             resources_add(&site->taken, &site->fixed, s->arena);
@@ -178,15 +178,15 @@ static void survey_site(const struct search *s, size_t i, const struct pod_const
     s->nodes[i].room = room;
     s->nodes[i].take = 0;
     s->nodes[i].spare = (site->marks & SITE_AVOID) || (!gpus && (site->marks & SITE_GPU));
-    // To what wants GPUs a node is whole while no GPU is in use: the CPU that every node's daemons take is nothing to
-    // it.
+    // For pods that need GPUs, a node is whole while no GPU is in use. The CPU of the daemons that run on every node
+    // does not matter to them.
     s->nodes[i].whole =
         room && !open && !site->taken.n && room_used(site->room, gpus ? RESOURCE_GPU : RESOURCE_CPU) == 0;
 }
 
 bool search_allows(const struct search *s, size_t domain)
 {
-    if (s->strategy->together) // with the bundles that have their place, wherever that is
+    if (s->strategy->together) // only together with the bundles that already have a node
         return s->domains[domain].n_fixed == s->n_fixed;
     return !s->strategy->distinct || s->places[domain].have == 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state while one gang is planned: the nodes grouped into domains, what the gang has on them, and what is free for
-// the present shape. It lives in the arena of one planner_place().
+// The state while one gang is planned: the nodes grouped into domains, the bundles that the gang has on them, and the
+// free room for the present shape. It lives in the arena of one planner_place().
 #pragma once
 
 #include "operator/api/pod_constraints.h"
@@ -10,22 +10,22 @@
 #include "operator/placement/shape.h"
 #include "operator/placement/victims.h"
 
-// What a strategy requires of the domains of a gang. The planner knows nothing else about strategies. To add one, add a
-// row to the table in search.c, and its name to operator/api/workergroup.h.
+// The requirements of a strategy on the domains of a gang. The planner knows nothing else about strategies. To add one,
+// add a row to the table in search.c, and its name to operator/api/workergroup.h.
 struct strategy_traits {
     bool together; // all bundles in one domain, or wait
     bool distinct; // no two bundles in one domain, or wait
-    bool even;     // over as many domains as there are; else over as few as will do
+    bool even;     // over as many domains as possible; otherwise over as few as will do
 };
 
-// Why a node may be left out of a try.
+// Why a try may leave out a node.
 enum site_mark {
-    SITE_AVOID = 1, // the gang asks to keep off it
+    SITE_AVOID = 1, // the gang asks to avoid it
     SITE_GPU = 2,   // it has GPUs
     SITE_HELD = 32, // it is held for others
     // For the explanation:
-    SITE_OUT = 4,       // could not take a bundle of this shape, whatever ran there
-    SITE_SMALL = 8,     // likewise, because it is too small
+    SITE_OUT = 4,       // it could not take a bundle of this shape, whatever ran there
+    SITE_SMALL = 8,     // the same, because it is too small
     SITE_RULED_OUT = 16 // the strategy allows nothing there
 };
 
@@ -33,12 +33,12 @@ enum site_mark {
 struct opening {
     size_t site;
     struct victims victims;
-    size_t first;           // of the victims that are allowed for
-    struct resources minus; // what those hold, with a minus
-    bool open;              // they are counted as gone
+    size_t first;           // the first victim that may go
+    struct resources minus; // the requests of the victims that may go, as negative amounts
+    bool open;              // they count as gone
     int64_t room_max;       // bundles, at most
-    int64_t gain;           // bundles that go there only if it is open
-    struct toll toll;       // for those
+    int64_t gain;           // bundles that only go there if the pods count as gone
+    struct toll toll;       // for these bundles
     size_t domain_toll;     // StrictPack: for the whole gang in that domain
 };
 
@@ -46,10 +46,10 @@ struct site { // a node
     const struct room *room;
     unsigned marks;
     size_t domain;           // only while the sites are being sorted
-    int64_t n_fixed;         // bundles of the gang that are there already
-    struct resources fixed;  // their requests: part of what the room counts as used
-    struct resources taken;  // by this search, beyond what the room counts; less what has gone
-    struct opening *opening; // NULL: nothing may go
+    int64_t n_fixed;         // bundles of the gang that are already there
+    struct resources fixed;  // their requests, which the room counts as used
+    struct resources taken;  // taken by this search beyond what the room counts, minus the pods that count as gone
+    struct opening *opening; // NULL: no pod may go
 };
 
 struct domain {
@@ -58,30 +58,30 @@ struct domain {
     int64_t n_fixed;
 };
 
-struct nearest {    // to holding a whole gang of several shapes
-    int64_t placed; // bundles of it
+struct nearest {    // the nearest try to a whole gang of several shapes
+    int64_t placed; // bundles of the gang
     size_t domain;
 };
 
 struct search {
     const struct gang *gang;
-    const struct strategy_traits *strategy; // its
+    const struct strategy_traits *strategy; // of the gang
     const char *topology_key;
     struct arena *arena;
 
-    struct site *sites;   // sorted by domain, then node, in natural order; behind them those that are in no domain
-    struct choice *nodes; // one a site that is in a domain
+    struct site *sites;   // sorted by domain, then node, in natural order; sites in no domain come last
+    struct choice *nodes; // one per site that is in a domain
     size_t n_sites;
     struct domain *domains;
-    struct choice *places; // one a domain. Its room is what the strategy lets it take
+    struct choice *places; // one per domain. Its room is the number of bundles that the strategy allows there
     size_t n_domains;
 
     struct shape *shapes;
     size_t n_shapes;
-    int64_t n_wanted, n_fixed; // bundles to place; bundles of the gang that have their place
+    int64_t n_wanted, n_fixed; // bundles to place; bundles of the gang that already have a node
     const char **answer;       // a node for each bundle
 
-    bool empty;       // plan as if no pod were there but those of the gang
+    bool empty;       // plan as if there were no pods except the gang's own
     unsigned exclude; // sites with one of these marks take nothing
 
     size_t failed;          // the shape that could not be placed
@@ -90,19 +90,20 @@ struct search {
 
 void search_init(struct search *s, const struct cluster *c, const struct gang *g, struct arena *a);
 
-// Forgets what was placed. To be called after `empty` was changed.
+// Forgets what was placed. Call this after a change of `empty`.
 void search_reset(struct search *s);
 void search_reset_domain(struct search *s, size_t domain);
 
-// May the strategy put anything in that domain, given what the gang has already?
+// Returns true if the strategy may put something into this domain, given what the gang has already.
 bool search_allows(const struct search *s, size_t domain);
 
-// Works out the room of a domain, or of all of them, and of their nodes for bundles of one shape.
+// Computes the room of one domain or all domains, and of their nodes, for bundles of one shape.
 void search_survey_domain(struct search *s, size_t domain, const struct pod_constraints *p);
 void search_survey(struct search *s, const struct pod_constraints *p);
 
-// How many bundles of the surveyed shape the strategy could place. With StrictPack in the domain *ret_domain.
+// The number of bundles of the surveyed shape that the strategy could place. With StrictPack, all of them in domain
+// *ret_domain.
 int64_t search_reach(const struct search *s, size_t *ret_domain);
 
-// Places the next n bundles of the shape that the domain was surveyed for, on as few of its nodes as possible.
+// Places the next n bundles of the shape for which the domain was surveyed, on as few of its nodes as possible.
 void search_fill(struct search *s, size_t domain, struct shape *shape, int64_t n);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-// Bundles of one shape mostly stand together, so the last bundle's shape is tried first.
+// Neighbouring bundles mostly have the same shape, so the last bundle's shape is tried first.
 static size_t find(const struct shape *shapes, size_t n, size_t last, const struct pod_constraints *c)
 {
     if (last < n && shapes[last].constraints == c)

@@ -12,7 +12,7 @@ static bool is_of(const struct occupant *t, const struct gang *g)
     return g->uid && t->pod && str_eq(t->pod->obj.meta.owner.uid, g->uid) && str_eq(t->pod->obj.meta.ns, g->ns);
 }
 
-// What we are about to create ourselves (no pod yet) goes for nobody.
+// An assumed pod (no pod object yet) never goes.
 static bool may_go(const struct occupant *t, enum leave who, int32_t priority)
 {
     if (!t->pod)
@@ -21,7 +21,7 @@ static bool may_go(const struct occupant *t, enum leave who, int32_t priority)
     case LEAVE_LOWER:
         return t->pod->priority < priority;
     case LEAVE_GANGS:
-        return t->pod->obj.meta.owner.uid; // kept for pods of ours only
+        return t->pod->obj.meta.owner.uid; // kept only for pods of ours
     case LEAVE_ALL:
         break;
     }
@@ -99,7 +99,7 @@ struct toll victims_toll(const struct room *r, const struct victims *v, size_t f
 {
     static const struct resources nothing;
     struct toll toll = {.priority = INT32_MIN};
-    __int128 slack[RESOURCE_MAX]; // if all went, of each resource that is asked for
+    __int128 slack[RESOURCE_MAX]; // the rest of each requested resource if all victims went
     for (size_t i = 0; i < requests->n; i++) {
         slack[i] = room_left(r, false, &nothing, requests->items[i].id) - (__int128)requests->items[i].milli * times;
         for (size_t k = first; k < v->n; k++)

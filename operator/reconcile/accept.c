@@ -7,7 +7,7 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
-// A field that means something in the API but nothing to this version is refused, never ignored.
+// A field that the API defines but this version does not implement is refused, never ignored.
 static const char *unsupported(const struct workergroup_spec *s)
 {
     if (s->runtime == RUNTIME_PLAIN && s->has_worker)
@@ -40,7 +40,8 @@ static bool judge_meshes(const struct workergroup *wg, struct arena *a, struct r
         int64_t product = 1;
         const char *text = "";
         for (size_t k = 0; k < m->n_dims; k++) {
-            product = MIN(product * m->dims[k].size, INT64_C(1) << 40); // enough to be wrong, and it cannot overflow
+            product =
+                MIN(product * m->dims[k].size, INT64_C(1) << 40); // large enough to be wrong, and it cannot overflow
             text = arena_printf(a, "%s%s%s %d", text, k ? " x " : "", m->dims[k].name, m->dims[k].size);
         }
         if (product != world)
@@ -60,7 +61,7 @@ static bool judge_taken(const struct template_facts *facts, struct arena *a, str
                   arena_printf(a, "%s belongs to cadre-agent, which runs in the pod: use another name", facts->taken));
 }
 
-// Every process would say so again and end, until the restarts are used up.
+// Otherwise every process would report the mistake and end, until the restarts are used up.
 static bool judge_gpus(const struct workergroup *wg, const struct template_facts *facts, struct arena *a,
                        struct refusal *ret)
 {
@@ -102,7 +103,7 @@ static bool judge_template(const char *template_json, struct arena *scratch, str
     return true;
 }
 
-// On bundles the pods are there before the group: nothing of it can be in their text.
+// On bundles, the pods exist before the group, so their text cannot contain anything of the group.
 static bool judge_bundled(const struct workergroup *wg, struct arena *a, struct refusal *ret)
 {
     const struct worker_spec *s = &wg->spec.worker;

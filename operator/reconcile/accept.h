@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the operator can run an object, judged by its spec alone.
+// Decides whether the operator can run an object, from its spec alone.
 #pragma once
 
 #include "operator/api/placementgroup.h"
@@ -10,10 +10,10 @@ struct refusal {
     const char *message; // names the field and what to do
 };
 
-// false: *ret says why. true: *ret_facts tells of the template.
+// Returns false with the reason in *ret. Returns true with facts about the template in *ret_facts.
 bool group_accept(const struct workergroup *wg, struct arena *a, struct refusal *ret, struct template_facts *ret_facts);
-// Likewise, of processes that run on this machine without pods: no template is needed.
+// The same for processes that run on this machine without pods: no template is needed.
 bool group_accept_local(const struct workergroup *wg, struct arena *a, struct refusal *ret);
-// Likewise.
+// The same for a PlacementGroup.
 bool placementgroup_accept(const struct placementgroup *plg, struct arena *a, struct refusal *ret,
                            struct template_facts *ret_facts);

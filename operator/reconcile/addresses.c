@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-    SLICE_PODS = 100,   // as many as Kubernetes' own controller puts into one: what a change costs to write
-    PART_MAX_MS = 1000, // rank 0 may be looked for
+    SLICE_PODS = 100,   // as many as Kubernetes' own controller puts into one slice: the cost of a change grows with it
+    PART_MAX_MS = 1000, // a client may be looking for rank 0
 };
 
-// The pods from `first` on that have addresses of this family; false: some have none of any.
+// The pods from `first` on that have an address of this family. Returns false if some have no address at all.
 static bool collect(struct work *w, int32_t first, bool ipv6, struct endpoint *endpoints, size_t *ret_n)
 {
     const struct group_pods *c = &w->pods;
@@ -46,8 +46,8 @@ static const struct endpointslice *find(const struct work *w, const char *name)
     return NULL;
 }
 
-// What is there of the slice is out of date in part: true as long as the rest may come, which is no longer than a
-// status would wait in a crowd.
+// Only a part of the slice is out of date. Returns true while the rest may still come, but not for longer than a status
+// waits in a crowd.
 static bool rest_may_come(struct work *w, bool first)
 {
     int64_t patience = MIN(conditions_settle_ms(first, false, w->v->gang.moving), PART_MAX_MS);
@@ -56,7 +56,7 @@ static bool rest_may_come(struct work *w, bool first)
     if (left > 0)
         plan_requeue(w->plan, left);
     else
-        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // what changes after this waits again
+        w->plan->waits[PATIENCE_ADDRESSES] = (struct patience){0}; // the next change waits anew
     return left > 0;
 }
 
@@ -73,7 +73,7 @@ static void write_slice(struct work *w, const char *name, bool ipv6, const struc
         .ns = w->wg->obj.meta.ns,
         .name = name,
         .labels = {labels, ARRAY_LEN(labels)},
-        .owner = group_owner(w->wg),
+        .owner = gang_manifest_owner(&w->wg->obj),
         .ipv6 = ipv6,
         .endpoints = endpoints,
         .n_endpoints = n,
@@ -92,7 +92,7 @@ static void publish(struct work *w, int32_t number, bool ipv6, struct endpoint *
     bool whole = collect(w, number * SLICE_PODS, ipv6, endpoints, &n);
     if (old ? old->hash == endpointslice_hash(endpoints, n, w->wg->spec.rendezvous_port) : n == 0)
         return;
-    // All of it is out of date: a name would lead to an address where nobody listens any more.
+    // The whole slice is out of date: a name would lead to an address where nobody listens any more.
     if (whole || n == 0 || !rest_may_come(w, !old || !old->n_endpoints))
         write_slice(w, name, ipv6, arena_memdup(w->a, endpoints, n * sizeof *endpoints), n, old);
 }
@@ -104,7 +104,8 @@ void addresses_publish(struct work *w)
         return;
     int32_t slices = (w->pods.replicas + SLICE_PODS - 1) / SLICE_PODS;
     struct endpoint endpoints[SLICE_PODS];
-    for (int32_t i = 0; i < MAX(slices, (int32_t)w->v->n_slices); i++) // those of replicas that are no more, too
+    for (int32_t i = 0; i < MAX(slices, (int32_t)w->v->n_slices);
+         i++) // including the slices of replicas that no longer exist
         for (int ipv6 = 0; ipv6 < 2; ipv6++)
             publish(w, i, ipv6, endpoints);
 }

@@ -14,24 +14,22 @@ void attempt_delete_pods(struct work *w, int stage)
         commands_stop_all(w, stage);
     w->pods_leave = !w->pods.bundles;
     for (size_t i = 0; i < w->v->gang.n_pods && w->pods_leave; i++)
-        work_delete(w, w->v->gang.pods[i], stage);
+        gang_delete_pod(&w->gang, w->v->gang.pods[i], stage);
 }
 
-// The pods of the next incarnation have other names and are created when these are gone. The status goes first: a crash
-// between the two leaves pods that count as stale, which the next decision deletes.
-static void begin_incarnation(struct work *w)
+// The pods of the next incarnation have other names. They are created when the old ones are gone. The status is written
+// first: after a crash in between, the old pods count as stale, and the next decision deletes them.
+static void replace_pods(struct work *w, const char *reason, const char *message)
 {
-    w->progress.incarnation = work_next(w->progress.incarnation);
-    gang_commit(&w->gang, true);
+    gang_begin_incarnation(&w->gang, reason, message);
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
 void attempt_begin(struct work *w, const char *reason, const char *message)
 {
-    w->progress.attempt = work_next(w->progress.attempt);
+    w->progress.attempt = gang_next(w->progress.attempt);
     conditions_alive(&w->gang.conditions);
-    conditions_wait(&w->gang.conditions, reason, message);
-    begin_incarnation(w);
+    replace_pods(w, reason, message);
 }
 
 void attempt_roll_back(struct work *w, const char *reason, const char *message)
@@ -39,20 +37,19 @@ void attempt_roll_back(struct work *w, const char *reason, const char *message)
     w->plan->rolls_back = true;
     w->progress.of_before = false;
     if (workergroup_has_agent(w->wg) &&
-        work_was_whole(w)) // tickets of an attempt are good for one life of its processes
-        w->progress.attempt = work_next(w->progress.attempt);
-    conditions_wait(&w->gang.conditions, reason, message);
-    begin_incarnation(w);
+        work_was_whole(w)) // tickets of an attempt are valid for one start of its processes
+        w->progress.attempt = gang_next(w->progress.attempt);
+    replace_pods(w, reason, message);
 }
 
-// The pods stay, but for those that are lost themselves: each of these gets a new one.
+// The pods stay, except the lost ones: each of these gets a new one.
 void attempt_begin_in_place(struct work *w, const char *message)
 {
     const struct group_pods *c = &w->pods;
     bool pods_missing = c->n_failed || c->gang.existing < c->replicas;
-    w->progress.attempt = work_next(w->progress.attempt);
+    w->progress.attempt = gang_next(w->progress.attempt);
     if (pods_missing) {
-        w->progress.incarnation = work_next(w->progress.incarnation);
+        w->gang.incarnation = gang_next(w->gang.incarnation);
         conditions_wait(&w->gang.conditions, REASON_RESTARTING, message);
     } else {
         work_bound(w);
@@ -61,7 +58,7 @@ void attempt_begin_in_place(struct work *w, const char *message)
     gang_commit(&w->gang, true);
     for (int32_t i = 0; i < c->replicas; i++)
         if (c->failed[i])
-            work_delete(w, c->current[i], STAGE_SECOND);
+            gang_delete_pod(&w->gang, c->current[i], STAGE_SECOND);
     commands_stop_older(w, STAGE_SECOND);
 }
 

@@ -10,7 +10,7 @@
 enum {
     BEFORE_REPLICAS_MAX = 10000,
     BEFORE_WORKERS_MAX = 64
-}; // of the schema; a status may have been written by anybody
+}; // limits of the schema; anybody may have written the status
 
 static bool same_pools(const struct workergroup_spec *s, const struct group_revision *r)
 {
@@ -21,7 +21,7 @@ static bool same_pools(const struct workergroup_spec *s, const struct group_revi
     return same;
 }
 
-// The port that the processes on bundles were told, where the spec asks for another one; 0 = none.
+// The port that the processes on bundles were given, if the spec now asks for another one; 0 = none.
 static int32_t port_before(const struct workergroup *wg)
 {
     const char *master = wg->status.master_addr, *colon = master ? strrchr(master, ':') : NULL;

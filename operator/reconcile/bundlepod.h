@@ -5,24 +5,21 @@
 
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundles.h"
-
-struct agent_setup; // group_reconcile.h
+#include "operator/reconcile/gang_manifest.h"
 
 const char *bundlepod_gang(const struct placementgroup *plg, struct arena *a); // <name>-plg: Service, label, subdomain
 const char *bundlepod_name(const struct placementgroup *plg, int32_t index, int32_t incarnation, struct arena *a);
 const char *bundlepod_service(const struct placementgroup *plg, struct arena *a); // as JSON
 
 struct bundlepod {
-    const char *name, *pin; // pin NULL = for a dry run
-    int32_t index, incarnation;
-    uint64_t template_hash;
-    const int32_t *items; // the bundles that it has, ascending
+    struct gang_pod pod;
+    const int32_t *items; // its bundles, ascending
     size_t n;
-    const struct agent_setup *setup;
 };
 int bundlepod_render(const struct placementgroup *plg, const struct bundles *b, const struct bundlepod *p,
                      struct arena *a, const char **ret_json, struct err *err);
 
-// What a pod with these bundles asks for, by what the API server made of one with bundle 0 alone.
+// The requests of a pod with these bundles. tried_pod is the API server's answer to the dry run of a pod with bundle 0
+// alone.
 int bundlepod_needs(const struct bundles *b, const char *tried_pod, const int32_t *items, size_t n, struct arena *a,
                     struct pod_constraints *ret, struct err *err);

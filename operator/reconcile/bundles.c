@@ -86,7 +86,7 @@ static int check_amount(const struct amount *x, int32_t bundle, struct err *err)
 int bundles_check(const struct bundles *b, struct err *err)
 {
     int r = 0;
-    size_t seen = 0; // shapes are numbered as they first come
+    size_t seen = 0; // shapes are numbered in the order in which they first appear
     for (int32_t i = 0; i < b->n && seen < b->n_shapes && r == 0; i++) {
         if (b->shape[i] != seen)
             continue;
@@ -97,7 +97,7 @@ int bundles_check(const struct bundles *b, struct err *err)
     return r;
 }
 
-// Names of Kubernetes' own domains are no devices.
+// Names with a domain of Kubernetes itself are not devices.
 static bool is_device(const struct amount *x)
 {
     static const char own[] = "kubernetes.io";
@@ -126,7 +126,7 @@ static void add_labels(struct labels *to, const struct labels *from, struct aren
         if (!labels_get(to, from->items[i].key))
             items[n++] = from->items[i];
     struct labels sum = {items, n};
-    for (size_t i = 1; i < sum.n; i++) // few, and nearly sorted
+    for (size_t i = 1; i < sum.n; i++) // there are few, and they are nearly sorted
         for (size_t k = i; k && strcmp(items[k - 1].key, items[k].key) > 0; k--) {
             struct label swapped = items[k];
             items[k] = items[k - 1];
@@ -168,7 +168,7 @@ const char *bundles_shapes_text(const struct bundles *b, const int32_t *items, s
     return s;
 }
 
-// One hash after the other, each as often as it counts.
+// Reads one hash after the other, each as often as its count says.
 struct shape_reader {
     const char *text;
     uint64_t hash;
@@ -192,7 +192,7 @@ static bool next_shape(struct shape_reader *r, uint64_t *ret)
     return true;
 }
 
-// How many of them are some of the group; -1: not to be read.
+// Returns how many of these bundles exist in the PlacementGroup; -1: the text cannot be read.
 static int64_t count_items(const char *text, int32_t n)
 {
     int32_t first, last, before = -1;

@@ -20,7 +20,7 @@ static const char *text_of(const struct condition *c, struct arena *a)
     return arena_printf(a, "%s: %s", c->reason ? c->reason : "", c->message ? c->message : "");
 }
 
-// The present spec is refused, and nothing runs of an earlier one, whose pods would still be Scheduled.
+// The present spec is refused, and nothing of an earlier spec runs: its pods would still be Scheduled.
 static const char *not_accepted(const struct workergroup *wg, struct arena *a)
 {
     const struct condition *c = condition_of(wg, COND_ACCEPTED), *scheduled = condition_of(wg, COND_SCHEDULED);

@@ -6,9 +6,8 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/orders.h"
 
-enum { RETRY_MS = 2000 }; // after an agent has refused, or could not do what it was told
+enum { RETRY_MS = 2000 }; // after an agent has refused a command, or could not carry it out
 
-// Whether the agent can be told that now: once, and after a refusal not at once again.
 bool commands_may_tell(struct work *w, int32_t index, uint8_t type, int32_t attempt)
 {
     const struct agent_facts *f = w->pods.ranks.facts[index];
@@ -61,7 +60,7 @@ static bool is_stale(const struct group_bundles *p, const struct pod *pod)
     return false;
 }
 
-// The pods of a group on bundles that waits are not known by index.
+// While a group on bundles waits, the indexes of its pods are not known.
 static void hold_bundles(struct work *w, int stage)
 {
     for (size_t i = 0; w->v->agents && i < w->v->gang.n_pods; i++) {
@@ -88,8 +87,8 @@ void commands_stop_older(struct work *w, int stage)
     }
 }
 
-// How long the agent of a pod that is to end can still be told so. Where nobody can reach the operator it gets longer,
-// but what the group has must be given back in the end.
+// The time for which the agent of a pod that has to end can still receive the command. If nobody can reach the
+// operator, it gets more time, but in the end the group's resources must be given back.
 static int64_t end_left_ms(const struct work *w, const struct agent_facts *f)
 {
     const struct group_view *v = w->v;
@@ -121,9 +120,9 @@ void commands_end(struct work *w, int stage)
             if (commands_may_tell(w, index, RECORD_STOP, attempt))
                 commands_tell(w, index, RECORD_STOP, attempt, order_stop(w, attempt, true), stage);
         } else if (left > 0 && !p->obj.meta.deleted_ms) {
-            plan_requeue(w->plan, left); // it may be about to end, or to come back
+            plan_requeue(w->plan, left); // the pod may be about to end, or the agent to come back
         } else {
-            work_delete(w, p, stage);
+            gang_delete_pod(&w->gang, p, stage);
         }
     }
 }

@@ -6,11 +6,11 @@
 #include "operator/reconcile/reason.h"
 
 enum {
-    FIRST_SETTLE_MS = 250, // nothing is shown yet
+    FIRST_SETTLE_MS = 250, // the object has no status yet
     SETTLE_MS = 1000,
-    SETTLE_WORDS_MS = 10 * 1000, // only the words of a message are new
+    SETTLE_WORDS_MS = 10 * 1000, // only the text of a message is new
     SETTLE_MAX_MS = 60 * 1000,
-    SETTLE_CROWD = 2, // so many objects that move at once are written at that pace, more of them share it
+    SETTLE_CROWD = 2, // this many objects keep the normal pace; more objects share it
 };
 
 static const char *const types[CONDITION_KINDS] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,   COND_SUCCEEDED,
@@ -38,7 +38,7 @@ bool conditions_was(const struct conditions *c, enum condition_kind which)
     return old && old->status == CONDITION_TRUE;
 }
 
-// The status knows no such condition, or another status or reason of it.
+// The status has no such condition, or one with another status or reason.
 static bool became(const struct conditions *c, enum condition_kind which)
 {
     const struct condition *old = conditions_old(c, which), *now = &c->now[which];
@@ -55,6 +55,11 @@ void conditions_set(struct conditions *c, enum condition_kind which, enum condit
         .message = message,
         .observed_generation = c->generation,
     };
+}
+
+void conditions_date(struct conditions *c, enum condition_kind which, int64_t generation)
+{
+    c->now[which].observed_generation = generation;
 }
 
 void conditions_init(struct conditions *c, const char *const *of_object, int64_t generation,
@@ -115,8 +120,8 @@ int64_t conditions_settle_ms(bool first, bool only_words, int32_t moving)
     return MIN(ms * (1 + moving / SETTLE_CROWD), SETTLE_MAX_MS);
 }
 
-// As they are written. old_words: with the messages that the object has, but for one that sends the user to another
-// group: that group may have gone.
+// The conditions as they are written. With old_words, they have the messages of the present status. The exception is a
+// message that sends the user to another group, because that group may have gone.
 static struct condition *written(const struct conditions *c, bool old_words, int64_t now_ms, struct arena *a,
                                  size_t *ret_n)
 {
@@ -150,8 +155,8 @@ static void add_event(const struct conditions *c, enum condition_kind which, boo
     plan_add_event(plan, stage, warning, c->now[which].reason, c->now[which].message);
 }
 
-// One Event for each change that a person would want to see later; all derive from the change of the status, so that
-// repeating a decision repeats no Event.
+// One Event for each change that a person may want to see later. All Events follow from changes of the status, so a
+// repeated decision repeats no Event.
 static void add_events(const struct conditions *c, const struct status_draft *d, int stage, struct plan *plan)
 {
     static const char *const waiting[] = {REASON_INFEASIBLE,          REASON_INSUFFICIENT,  REASON_QUOTA_EXCEEDED,
@@ -189,7 +194,7 @@ static void add_events(const struct conditions *c, const struct status_draft *d,
     }
 }
 
-// A Ready that will stay for a while.
+// Ready has changed, and will stay like this for a while.
 static bool lasts(const struct conditions *c)
 {
     static const char *const passing[] = {REASON_PENDING,  REASON_CHECKING,    REASON_CREATING,   REASON_BINDING,
@@ -214,8 +219,9 @@ void conditions_commit(const struct conditions *c, const struct status_writer *w
         return;
     if (!at_once && !d.urgent && !lasts(c) && plan_defers_status(plan, w->wanted_ms, settle_ms(c, w, a), w->now_ms))
         return;
-    // First where it has to be; else with the creations, which must not wait for it. Events follow what they tell of,
-    // so that a write that fails and is decided again does not repeat them.
+    // The status is written first if it must be. Otherwise it is written together with the creations, which must not
+    // wait for it. Events follow the change that they report, so a failed write that is decided again does not repeat
+    // them.
     int stage = at_once ? STAGE_FIRST : STAGE_SECOND;
     plan_add_status(plan, stage, d.patch, w->resource_version);
     add_events(c, &d, stage + 1, plan);

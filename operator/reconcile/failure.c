@@ -8,7 +8,8 @@
 #include "operator/reconcile/reason.h"
 
 enum {
-    HEALTHY_MAX_MS = 10 * 60 * 1000, // Ready for so long, or ten times the last pause: the pauses begin again
+    HEALTHY_MAX_MS =
+        10 * 60 * 1000, // after so long Ready, or ten times the last pause, the pauses start again from the shortest
     HEALTHY_TIMES = 10,
 };
 
@@ -22,7 +23,7 @@ const char *failure_text(struct work *w)
     return arena_printf(w->a, "rank %d%s failed%s: %s%s%s", f->rank, pod, code, f->reason, *words ? ": " : "", words);
 }
 
-// The rule that has the exit code. What is not the workers' fault has none to speak of.
+// The rule for the exit code. A failure of the infrastructure has no exit code of a worker.
 static const struct failure_rule *rule_of(const struct work *w)
 {
     const struct workergroup_spec *s = &w->wg->spec;
@@ -59,13 +60,6 @@ static bool was_healthy(const struct work *w)
     return ready && ready->status == CONDITION_TRUE && w->v->gang.now_ms - ready->changed_ms >= enough;
 }
 
-// Its plugin of devices may not have noticed yet.
-static void avoid(struct work *w, const char *node)
-{
-    w->plan->contended = arena_array(w->a, 1, sizeof *w->plan->contended);
-    w->plan->contended[w->plan->n_contended++] = node;
-}
-
 void failure_answer(struct work *w)
 {
     struct group_progress *o = &w->progress;
@@ -79,9 +73,9 @@ void failure_answer(struct work *w)
         finish_fail(w, reason, why);
         return;
     }
-    o->restarts_in_a_row = was_healthy(w) ? 1 : work_next(o->restarts_in_a_row);
-    o->restarts = work_next(o->restarts);
-    o->restarts_counted = counts ? work_next(o->restarts_counted) : o->restarts_counted;
+    o->restarts_in_a_row = was_healthy(w) ? 1 : gang_next(o->restarts_in_a_row);
+    o->restarts = gang_next(o->restarts);
+    o->restarts_counted = counts ? gang_next(o->restarts_counted) : o->restarts_counted;
     bool agent = workergroup_has_agent(w->wg);
     const char *who = agent && w->wg->spec.restart_policy == RESTART_WORKER ? "its process is" : "all ranks are";
     const char *message = arena_printf(w->a, "%s; %s restarted (restart %d)", failure_text(w), who, o->restarts);
@@ -89,6 +83,7 @@ void failure_answer(struct work *w)
         attempt_begin_in_place(w, message);
     else
         attempt_begin(w, REASON_RESTARTING, message);
-    if (w->pods.gpu_lost_on && !w->pods.bundles) // else its PlacementGroup does
-        avoid(w, w->pods.gpu_lost_on);
+    // The device plugin of the node may not have noticed the lost GPU yet. On bundles, the PlacementGroup does this.
+    if (w->pods.gpu_lost_on && !w->pods.bundles)
+        plan_avoid(w->plan, w->pods.gpu_lost_on);
 }

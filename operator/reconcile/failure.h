@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the failure of a rank or the loss of a pod. The rules of failurePolicy, the restart policy and the
-// remaining restarts decide whether and how the group starts again, and what it waits for first.
+// The answer to the failure of a rank or the loss of a pod. The rules of failurePolicy, the restart policy and the
+// remaining restarts decide whether and how the group starts again, and how long it waits before.
 #pragma once
 
 #include "operator/reconcile/work.h"
 
-// A rank has failed, or a pod is lost.
+// Answers the failure of a rank or the loss of a pod.
 void failure_answer(struct work *w);
 const char *failure_text(struct work *w); // "rank 1 (pod x-1-0 on n1) failed with exit code 3: Error: its last line"

@@ -14,7 +14,7 @@ bool finish_over(const struct work *w)
     return conditions_was(&w->gang.conditions, FAILED) || conditions_was(&w->gang.conditions, SUCCEEDED);
 }
 
-// What still runs is stopped; pods that ended are kept, so that their logs can be read.
+// Stops the processes that still run. Pods that have ended are kept, so that their logs can be read.
 static void keep_terminal_only(struct work *w)
 {
     if (workergroup_has_agent(w->wg)) {
@@ -23,7 +23,7 @@ static void keep_terminal_only(struct work *w)
     }
     for (size_t i = 0; i < w->v->gang.n_pods; i++)
         if (!pod_terminal(w->v->gang.pods[i]) || w->v->gang.pods[i]->obj.meta.deleted_ms)
-            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
+            gang_delete_pod(&w->gang, w->v->gang.pods[i], STAGE_SECOND);
 }
 
 static void fail(struct work *w, const char *reason, const char *message, int64_t generation)
@@ -32,7 +32,7 @@ static void fail(struct work *w, const char *reason, const char *message, int64_
     conditions_set(&w->gang.conditions, FAILED, CONDITION_TRUE, reason, message);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, COND_FAILED, message);
     for (size_t i = 0; i < ARRAY_LEN(speak_of_it); i++)
-        w->gang.conditions.now[speak_of_it[i]].observed_generation = generation;
+        conditions_date(&w->gang.conditions, speak_of_it[i], generation);
     gang_commit(&w->gang, true);
     keep_terminal_only(w);
 }
@@ -55,7 +55,7 @@ bool finish_succeeded(const struct work *w)
     return rank_zero_decides(w) ? c->current[0] && c->current[0]->phase == POD_SUCCEEDED : c->succeeded == c->replicas;
 }
 
-// The others are stopped once this is written: a rank 0 that is gone by then could not be asked again.
+// The other ranks are stopped only after this is written. If rank 0 were gone before, it could not be asked again.
 void finish_succeed(struct work *w)
 {
     const char *text = rank_zero_decides(w)
@@ -67,12 +67,13 @@ void finish_succeed(struct work *w)
     if (w->pods.gang.bound == w->pods.replicas)
         work_bound(w);
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_COMPLETED, text);
-    for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has
-        w->gang.conditions.now[speak_of_it[i]].observed_generation = before->observed_generation;
+    for (size_t i = 0; before && i < ARRAY_LEN(speak_of_it); i++) // it is the earlier spec that has succeeded
+        conditions_date(&w->gang.conditions, speak_of_it[i], before->observed_generation);
     gang_settle(&w->gang);
 }
 
-// What was set last of the conditions that say that the group has neither ended nor is suspended; 0 = none was yet.
+// The latest change of the conditions that say that the group has neither ended nor is suspended; 0 = no such
+// condition.
 static int64_t alive_since_ms(const struct work *w)
 {
     static const enum condition_kind ends[] = {SUCCEEDED, FAILED, SUSPENDED};
@@ -98,8 +99,8 @@ bool finish_out_of_time(struct work *w)
     return left <= 0;
 }
 
-// The time was the former spec's, if the present one asks for more and nothing was done about it yet: it has a
-// time of its own.
+// If the present spec asks for more and nothing was done about that yet, the time that ended belongs to the earlier
+// spec. The present spec gets its own time.
 void finish_late(struct work *w)
 {
     const struct condition *before = conditions_old(&w->gang.conditions, FAILED);
@@ -121,7 +122,7 @@ bool finish_stays(const struct work *w)
            (end_of(w)->observed_generation == w->gang.conditions.generation || !work_asks_for_more(w));
 }
 
-// ttlSecondsAfterFinished are over, and the plan deletes the object; if not yet, it looks again then.
+// If ttlSecondsAfterFinished are over, the plan deletes the object. If not, it looks again when they are.
 static bool expired(struct work *w)
 {
     int64_t ttl = w->wg->spec.ttl_s * 1000, ended = end_of(w)->changed_ms;
@@ -144,9 +145,9 @@ void finish_stay(struct work *w)
 {
     if (expired(w))
         return;
-    if (!work_asks_for_more(w)) { // then it has ended as the present spec asks, too
+    if (!work_asks_for_more(w)) { // then it has also ended as the present spec asks
         for (int i = 0; i < CONDITION_KINDS; i++)
-            w->gang.conditions.now[i].observed_generation = w->gang.conditions.generation;
+            conditions_date(&w->gang.conditions, (enum condition_kind)i, w->gang.conditions.generation);
         if (w->pods.gang.existing)
             conditions_accept(&w->gang.conditions);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ends of a group: it succeeds, fails, or runs out of time. What is kept of it then, and for how long.
+// The ends of a group: it succeeds, fails, or runs out of time. Also what is kept of it then, and for how long.
 #pragma once
 
 #include "operator/reconcile/work.h"
@@ -8,11 +8,11 @@ bool finish_over(const struct work *w); // the status says that it has succeeded
 bool finish_succeeded(const struct work *w);
 void finish_succeed(struct work *w);
 void finish_fail(struct work *w, const char *reason, const char *message);
-// activeDeadlineSeconds are over; if not yet, the plan looks again then.
+// activeDeadlineSeconds are over. If not, the plan looks again when they are.
 bool finish_out_of_time(struct work *w);
 void finish_late(struct work *w);
-// Of a group that is over: nothing in the spec asks for another life.
+// The group is over, and nothing in the spec asks for another attempt.
 bool finish_stays(const struct work *w);
 void finish_stay(struct work *w);
-// It stays so because its present spec cannot be run; Accepted says why.
+// The group stays over because its present spec cannot run. Accepted says why.
 void finish_refused(struct work *w);

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000 };
+enum { NAME_CONFLICT_RETRY_MS = 10 * 1000, SETUP_RETRY_MS = 1000, STALE_CACHE_MS = 1000 };
 
 void gang_commit(struct gang_decision *g, bool at_once)
 {
@@ -36,6 +36,53 @@ void gang_wait(struct gang_decision *g, const char *reason, const char *message)
     gang_settle(g);
 }
 
+void gang_postpone(struct gang_decision *g)
+{
+    patience_keep(g->v->memory, g->plan);
+    plan_requeue(g->plan, STALE_CACHE_MS);
+}
+
+int32_t gang_next(int32_t n)
+{
+    return n < INT32_MAX ? n + 1 : n;
+}
+
+void gang_begin_incarnation(struct gang_decision *g, const char *reason, const char *message)
+{
+    conditions_wait(&g->conditions, reason, message);
+    g->incarnation = gang_next(g->incarnation);
+    gang_commit(g, true);
+}
+
+bool gang_invalid(struct gang_decision *g, const char *message)
+{
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE, arena_strdup(g->a, message));
+    return false;
+}
+
+void gang_add_pod(struct gang_decision *g, const char *name, const char *body, const char *node,
+                  const struct resources *requests)
+{
+    struct action *x = plan_add(g->plan, ACTION_CREATE_POD, STAGE_SECOND);
+    x->name = name;
+    x->body = body;
+    x->node = arena_strdup(g->a, node);
+    x->requests = requests;
+}
+
+void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage)
+{
+    bool lost = pod_node_gone(g->v->cluster, p, g->node_lost_s, g->v->now_ms, NULL);
+    if (!g->borrowed || !(lost || pod_terminal(p)))
+        plan_delete_pod(g->plan, p, lost, stage);
+}
+
+void gang_delete_gone(struct gang_decision *g, int stage)
+{
+    for (size_t i = 0; i < g->pods->n_gone; i++)
+        gang_delete_pod(g, g->pods->gone[i], stage);
+}
+
 static void wait_on(struct gang_decision *g, const char *reason, const char *message)
 {
     const struct condition *ready = conditions_old(&g->conditions, READY);
@@ -49,9 +96,8 @@ static bool old_pods_go(struct gang_decision *g)
 {
     if (!g->pods->n_gone)
         return false;
-    for (size_t i = 0; i < g->pods->n_gone; i++)
-        g->owner->delete_pod(g, g->pods->gone[i], STAGE_FIRST);
-    if (g->pods->own_failure) // what fails again and again is made again ever more slowly
+    gang_delete_gone(g, STAGE_FIRST);
+    if (g->pods->own_failure) // a gang whose pods fail again and again is created again ever more slowly
         g->plan->rolls_back = true;
     wait_on(g, REASON_TERMINATING, g->gone_text);
     return true;
@@ -61,7 +107,7 @@ static bool backing_off(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
     if (g->begun)
-        return false; // a creation that was interrupted goes on
+        return false; // an interrupted creation continues
     if (m->retry_at_ms > g->v->now_ms && !g->edited) {
         plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
         wait_on(g, REASON_BACKOFF, "all pods were deleted; the group is planned again after a backoff");
@@ -74,15 +120,20 @@ static bool backing_off(struct gang_decision *g)
     return true;
 }
 
+static const char *missing_service(struct gang_decision *g)
+{
+    return g->v->service ? NULL : g->owner->service(g);
+}
+
 static void add_service(struct gang_decision *g, int stage)
 {
-    const char *body = g->owner->service(g);
+    const char *body = missing_service(g);
     if (!body)
         return;
     struct action *x = plan_add(g->plan, ACTION_CREATE_SERVICE, stage);
     x->name = g->name;
     x->body = body;
-    plan_requeue(g->plan, 0); // that the name is taken changes no object that would wake us
+    plan_requeue(g->plan, 0); // a name that is taken changes no object that would wake us
 }
 
 static bool service_is_taken(struct gang_decision *g)
@@ -95,22 +146,24 @@ static bool service_is_taken(struct gang_decision *g)
                                 "a Service %s exists that does not belong to this %s: delete it, or give the group "
                                 "another name",
                                 s->obj.meta.name, kind_info(g->object->kind)->kind));
-    plan_requeue(g->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service that is not ours goes
+    plan_requeue(g->plan, NAME_CONFLICT_RETRY_MS); // nobody tells us when a Service of another owner goes
     return true;
 }
 
-// The name is another's, or there may be no more Services: said, and tried again later.
+// The API server refused the Service: another owner has the name, or a quota allows no more Services. Accepted says so,
+// and the plan tries later.
 static bool service_is_refused(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
-    if (!gang_refused_lately(g) || !g->owner->service(g))
+    if (!gang_refused_lately(g) || !missing_service(g))
         return false;
     conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, m->refusal_reason, m->refusal_message);
     plan_requeue(g->plan, m->retry_at_ms - g->v->now_ms);
     return true;
 }
 
-void gang_keep_service(struct gang_decision *g)
+// If the Service has gone although the gang has its pods, it is created again.
+static void keep_service(struct gang_decision *g)
 {
     if (!service_is_taken(g) && !service_is_refused(g))
         add_service(g, STAGE_SECOND);
@@ -127,7 +180,7 @@ static bool passed(const struct gang_decision *g, size_t i)
     return false;
 }
 
-// The trial that was made last, NULL = it was of another spec.
+// The latest trial that was made, NULL = it was of another spec.
 static const struct gang_trial *last_trial(const struct gang_decision *g)
 {
     for (size_t i = 0; i < g->n_trials; i++)
@@ -136,7 +189,7 @@ static const struct gang_trial *last_trial(const struct gang_decision *g)
     return NULL;
 }
 
-// It was one of the present spec, and refused for what may change without the spec.
+// The latest trial was of the present spec, and was refused for a reason that may pass without a change of the spec.
 static bool forbidden(const struct gang_decision *g)
 {
     return g->v->memory->dry_run == DRY_RUN_NONE && last_trial(g);
@@ -165,7 +218,7 @@ static enum gang_verdict refused(struct gang_decision *g, const char *message)
     return GANG_REFUSED;
 }
 
-// The quota is looked at last, when the template has passed; and it may be the pods before that fill it.
+// The API server checks the quota last, so the template has passed. And it may be the present pods that fill the quota.
 static enum gang_verdict judge_forbidden(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -177,7 +230,7 @@ static enum gang_verdict judge_forbidden(struct gang_decision *g)
 static bool add_trial(struct gang_decision *g, size_t i)
 {
     const struct gang_trial *t = &g->trials[i];
-    // No pod of the namespace may have the name.
+    // No pod of the namespace may have this name.
     const char *name = arena_printf(g->a, "%s-dry-run-%016" PRIx64, g->name, t->hash), *body;
     if (!g->owner->trial(g, t, name, &body))
         return false;
@@ -189,7 +242,7 @@ static bool add_trial(struct gang_decision *g, size_t i)
     return true;
 }
 
-// About all that is not known yet, at once.
+// Asks about all pods that are not known yet, at once.
 static enum gang_verdict ask(struct gang_decision *g)
 {
     for (size_t i = 0; i < g->n_trials; i++)
@@ -205,7 +258,7 @@ static enum gang_verdict ask(struct gang_decision *g)
     return GANG_UNKNOWN;
 }
 
-// The verdict comes with the API server's defaults, limit ranges and injected containers.
+// The answer also contains the API server's defaults, limit ranges and injected containers.
 enum gang_verdict gang_judge(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -228,7 +281,7 @@ enum gang_verdict gang_judge(struct gang_decision *g)
 }
 
 // Accepted says why there can be no pods.
-static void invalid(struct gang_decision *g)
+static void give_back_refused(struct gang_decision *g)
 {
     const struct condition *c = &g->conditions.now[ACCEPTED];
     g->owner->give_back(g, c->reason, c->message);
@@ -260,8 +313,9 @@ static struct gang_place_request request_of(const struct gang_decision *g)
     };
 }
 
-// Those in the line are asked again when nodes change.
-const char *gang_hopeless(struct gang_decision *g)
+// Why no nodes that exist could ever take the present spec. NULL: it is worth a try, or not known yet. A gang in the
+// line is asked again when nodes change.
+static const char *hopeless(struct gang_decision *g)
 {
     struct gang gang;
     struct placement placed;
@@ -276,13 +330,23 @@ const char *gang_hopeless(struct gang_decision *g)
     return gang_place_message(&request, &gang, &placed, g->a);
 }
 
+enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs)
+{
+    enum gang_verdict verdict = gang_judge(g);
+    const char *why = verdict == GANG_OK && runs ? hopeless(g) : NULL;
+    if (!why)
+        return verdict;
+    conditions_set(&g->conditions, ACCEPTED, CONDITION_FALSE, REASON_INFEASIBLE, why);
+    return GANG_REFUSED;
+}
+
 static void create(struct gang_decision *g, const struct placement *placed)
 {
     size_t n = 0;
     add_service(g, g->service_first ? STAGE_FIRST : STAGE_SECOND);
     if (!g->owner->create(g, placed, &n)) {
         plan_init(g->plan, g->a); // all or none
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     plan_requeue(g->plan, 0); // a refusal changes no object that would wake us
@@ -297,7 +361,7 @@ static void place(struct gang_decision *g)
     struct placement placed;
     struct gang_place_request request = request_of(g);
     if (!gang_of(g, true, &gang)) {
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     gang_place(&request, &gang, g->a, g->plan, &placed);
@@ -305,7 +369,7 @@ static void place(struct gang_decision *g)
         create(g, &placed);
         return;
     }
-    // What is there is from before a crash: where that is, the others cannot be.
+    // The pods that exist were created before a crash. Next to them, the others have no room.
     bool all_go = g->pods->existing && !g->pods->older;
     const char *reason = placed.verdict == VERDICT_INFEASIBLE && !all_go ? REASON_INFEASIBLE : REASON_INSUFFICIENT;
     g->owner->give_back(g, reason, gang_place_message(&request, &gang, &placed, g->a));
@@ -324,7 +388,7 @@ static void wait_for_verdict(struct gang_decision *g)
     gang_settle(g);
 }
 
-// The API server refused a pod, which costs all that were made with it.
+// The API server refused a pod, so all pods that were created with it are given back.
 static bool refusal_costs_the_gang(struct gang_decision *g)
 {
     const struct gang_memory *m = g->v->memory;
@@ -345,7 +409,7 @@ void gang_create(struct gang_decision *g)
     if (refusal_costs_the_gang(g) || old_pods_go(g))
         return;
     if (service_is_taken(g)) {
-        invalid(g);
+        give_back_refused(g);
         return;
     }
     if (backing_off(g))
@@ -355,7 +419,7 @@ void gang_create(struct gang_decision *g)
         place(g);
         break;
     case GANG_REFUSED:
-        invalid(g);
+        give_back_refused(g);
         break;
     case GANG_UNKNOWN:
         wait_for_verdict(g);
@@ -363,7 +427,7 @@ void gang_create(struct gang_decision *g)
     }
 }
 
-// kube-scheduler would wait for that node for ever.
+// kube-scheduler would wait for this node for ever.
 static const struct pod *pinned_astray(const struct gang_decision *g)
 {
     for (size_t i = 0; i < g->pods->n_live; i++)
@@ -375,17 +439,15 @@ static const struct pod *pinned_astray(const struct gang_decision *g)
 static void not_bound_in_time(struct gang_decision *g, const char *given_back, const char *why)
 {
     const struct gang_pods *pods = g->pods;
-    struct plan *p = g->plan;
-    p->contended = arena_array(g->a, pods->n_live, sizeof *p->contended);
     for (size_t i = 0; i < pods->n_live; i++)
         if (pods->live[i] && !pods->live[i]->node && pods->live[i]->pin)
-            p->contended[p->n_contended++] = arena_strdup(g->a, pods->live[i]->pin);
+            plan_avoid(g->plan, pods->live[i]->pin);
     g->owner->give_back(g, REASON_BIND_TIMEOUT,
                         arena_printf(g->a, "%d of %zu pods were bound within %d s: %s deleted and planned again%s",
                                      pods->bound, pods->n_live, g->timeout_s, given_back, why));
 }
 
-void gang_bind(struct gang_decision *g)
+static void wait_until_bound(struct gang_decision *g)
 {
     const struct gang_pods *pods = g->pods;
     const struct pod *p = pods->unschedulable, *astray = pinned_astray(g);
@@ -409,8 +471,22 @@ void gang_bind(struct gang_decision *g)
     gang_wait(g, REASON_BINDING, arena_printf(g->a, "%d of %zu pods are bound%s", pods->bound, pods->n_live, why));
 }
 
-// An image that cannot be pulled alternates between the error and the wait for the next try; the error says more.
-const char *gang_stuck_text(struct gang_decision *g)
+// A creation that was given up as timed out may still have succeeded, so there can be superfluous pods.
+bool gang_whole(struct gang_decision *g)
+{
+    gang_delete_gone(g, STAGE_SECOND);
+    conditions_accept(&g->conditions);
+    if (!g->borrowed)
+        keep_service(g);
+    if ((size_t)g->pods->bound == g->pods->n_live)
+        return true;
+    wait_until_bound(g);
+    return false;
+}
+
+// If an image cannot be pulled, the reason alternates between the error and the wait for the next try. The error says
+// more.
+static const char *stuck_text(struct gang_decision *g)
 {
     const struct container_status *s = g->pods->stuck_container;
     const struct condition *old = conditions_old(&g->conditions, READY);
@@ -418,4 +494,11 @@ const char *gang_stuck_text(struct gang_decision *g)
         return old->message;
     return arena_printf(g->a, "pod %s, container %s: %s: %s", g->pods->stuck->obj.meta.name, s->name, s->reason,
                         s->message ? s->message : "see kubectl describe pod");
+}
+
+bool gang_show_stuck(struct gang_decision *g)
+{
+    if (g->pods->stuck)
+        conditions_set(&g->conditions, READY, CONDITION_FALSE, g->pods->stuck_reason, stuck_text(g));
+    return g->pods->stuck;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One decision about a gang, until all of its pods are bound: the pods of a WorkerGroup, or the pods with the bundles
-// of a PlacementGroup. struct gang_owner has the differences between the two. Private to operator/reconcile.
+// One decision about a gang, until all of its pods are bound. The gang is the pods of a WorkerGroup, or the pods with
+// the bundles of a PlacementGroup. struct gang_owner contains the differences between the two. Private to
+// operator/reconcile.
 //
-// The checks run in the order in which a person would want to know of them: dry runs, the name of the Service, backoff,
-// room. After all of them, the pods are created, all or none. Pods that are not all bound in time are given back.
+// The checks run in the order in which a person wants to know about them: dry runs, the name of the Service, backoff,
+// room. If all of them pass, the plan creates the pods, all or none. If the pods are not all bound in time, the gang is
+// given back.
 #pragma once
 
 #include "operator/placement/planner.h"
@@ -11,74 +13,96 @@
 #include "operator/reconcile/gang_pods.h"
 #include "operator/reconcile/view.h"
 
-struct gang_trial { // a pod that the API server is asked about by a dry run
-    uint64_t hash;  // of what its verdict depends on
-    int32_t bundle; // that it has
+struct gang_trial { // a pod that the API server checks in a dry run
+    uint64_t hash;  // covers everything that the verdict depends on
+    int32_t bundle; // the pod has this bundle
 };
 
 struct gang_decision {
     const struct gang_owner *owner;
     const struct gang_view *v;
-    const struct object *object; // whose gang it is
+    const struct object *object; // the owner of the gang
     struct arena *a;
     struct plan *plan;
     struct conditions conditions;
-    const char *name; // of the Service; names of pods begin with it
+    const char *name; // of the Service; the names of dry run pods begin with it
     enum strategy strategy;
     const char *topology_key;
-    int32_t timeout_s;  // to bind all pods
-    int32_t size;       // replicas or bundles
-    bool needs_setup;   // its pods have an agent
-    bool edited;        // the status does not know the present spec
-    bool begun;         // some of the pods were created: no backoff holds up the others
-    bool refused;       // a creation or a dry run was refused, which costs the gang
-    bool service_first; // where the name of the Service is taken, no pod is made
-    bool status_first;  // what follows must not happen before the status is written
-    int64_t pause_ms;   // before the next attempt: what is left; 0 = none
+    int32_t timeout_s;   // for kube-scheduler to bind all pods
+    int32_t node_lost_s; // a node that is silent for longer is lost
+    int32_t size;        // replicas or bundles
+    int32_t incarnation; // of the status that the decision leads to
+    bool borrowed;       // the pods belong to PlacementGroups, which replace them
+    bool needs_setup;    // its pods have an agent
+    bool edited;         // the status was written for an earlier spec
+    bool begun;          // some of the pods were created already: no backoff delays the others
+    bool refused;        // the API server refused a creation or a dry run, so the gang is given back
+    bool service_first;  // no pod is created before the Service exists
+    bool status_first;   // the status is written before everything else
+    int64_t pause_ms;    // until the next attempt; 0 = none
     const char *pause_text;
-    const char *gone_text; // while pods go that have to go first
+    const char *gone_text; // the message while old pods have to go first
     struct gang_trial *trials;
-    size_t n_trials; // 0: others make the pods
+    size_t n_trials; // 0: the gang does not create its pods
     struct gang_pods *pods;
 };
 
 struct gang_owner {
-    // The status with these conditions. ctx: the decision.
-    void (*draft)(void *ctx, const struct condition *items, size_t n, struct status_draft *ret);
-    // The pod that is tried, under this name. false, as in all of these: Accepted says why there can be none.
+    // The status with these conditions, which are in the arena. ctx is the decision.
+    void (*draft)(void *ctx, struct condition *items, size_t n, struct status_draft *ret);
+    // The pod of this trial, with this name. If this or a function below returns false, Accepted says why there can be
+    // no pods.
     bool (*trial)(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body);
-    // The Service that is missing, NULL if none is (yet).
+    // The Service to create, or NULL if none is needed (yet). Called only if there is no Service.
     const char *(*service)(struct gang_decision *g);
-    // What each replica or bundle asks for. beside: those that are there stay where they are.
+    // The requests of each replica or bundle. `beside`: the pods that exist stay where they are.
     bool (*bundles)(struct gang_decision *g, bool beside, struct bundle *ret);
-    // Adds the creations of the missing pods to the plan. *ret_n: how many, for a message.
+    // Adds the creations of the missing pods to the plan. *ret_n is their number, for a message.
     bool (*create)(struct gang_decision *g, const struct placement *placed, size_t *ret_n);
-    // The pods that were never bound all together go, if there are some; the conditions say why, and are written.
+    // Deletes the pods that were never all bound together, if there are any. The conditions and the status say why.
     void (*give_back)(struct gang_decision *g, const char *reason, const char *message);
-    // Unless that is under way; by force if its node will never confirm.
-    void (*delete_pod)(struct gang_decision *g, const struct pod *p, int stage);
 };
 
-// Writes the conditions and what else is in the status, if anything has changed; looks again when a node may be lost.
+// Writes the status if anything in it has changed. Looks again when a silent node may be lost.
 void gang_settle(struct gang_decision *g);
-void gang_commit(struct gang_decision *g, bool at_once); // only the former
-// Nothing may be created yet: says why, and settles.
+// Writes the status if anything in it has changed. at_once: before everything else in the plan.
+void gang_commit(struct gang_decision *g, bool at_once);
+// Sets Scheduled and Ready to False with this reason, and settles.
 void gang_wait(struct gang_decision *g, const char *reason, const char *message);
+// The view is older than the pods in it: does nothing, keeps all waits, and looks again soon.
+void gang_postpone(struct gang_decision *g);
 
-// Some pods are missing.
+// Call this if some pods are missing.
 void gang_create(struct gang_decision *g);
-// All pods are there, but kube-scheduler has not bound them all.
-void gang_bind(struct gang_decision *g);
-// The API server's verdict on the pods of the present spec, also said in Accepted. UNKNOWN: the plan asks, or asks
-// again later.
+// Call this if all pods exist. It deletes superfluous pods, keeps the Service, and waits until kube-scheduler has bound
+// all pods. Returns false if they are not all bound yet: the decision is then complete.
+bool gang_whole(struct gang_decision *g);
+// If a container is stuck, sets Ready to False with the cause and returns true.
+bool gang_show_stuck(struct gang_decision *g);
+
+// The API server's verdict on the pods of the present spec. It is also in Accepted. UNKNOWN: the plan asks the API
+// server, or tries later.
 enum gang_verdict { GANG_OK, GANG_REFUSED, GANG_UNKNOWN };
 enum gang_verdict gang_judge(struct gang_decision *g);
-// No nodes that exist could ever take the present spec: why not, and the plan looks again when they change. NULL: it is
-// worth a try, or not known yet.
-const char *gang_hopeless(struct gang_decision *g);
-// The Service of a gang that has its pods is there, or is made again.
-void gang_keep_service(struct gang_decision *g);
-// A creation was refused a short time ago, and not a dry run of another spec, which somebody has taken back.
+// The same for a spec that would replace running pods. If `runs`, a spec that no existing nodes could ever take counts
+// as refused: the owner keeps its pods, and the plan looks again when nodes change.
+enum gang_verdict gang_judge_change(struct gang_decision *g, bool runs);
+// The API server refused a creation a short time ago. A dry run of another spec does not count.
 bool gang_refused_lately(const struct gang_decision *g);
-// Of the pod that is stuck.
-const char *gang_stuck_text(struct gang_decision *g);
+
+// The number after n: of an incarnation, an attempt or a restart. These come from the status, where others can write
+// too, so a number at the end of its range stays there.
+int32_t gang_next(int32_t n);
+// The status goes to the next incarnation, and is written before anything else. Scheduled and Ready become False with
+// this reason. A crash after that write leaves pods of an earlier incarnation, which the next decision handles.
+void gang_begin_incarnation(struct gang_decision *g, const char *reason, const char *message);
+// Sets Accepted to False because the template cannot be used. Copies the message. Returns false.
+bool gang_invalid(struct gang_decision *g, const char *message);
+// Adds the creation of a pod to the plan. The cluster counts `requests` on this node from then on.
+void gang_add_pod(struct gang_decision *g, const char *name, const char *body, const char *node,
+                  const struct resources *requests);
+// Deletes a pod unless its deletion is under way. If its node is lost, it is deleted by force. Lost or ended pods that
+// are borrowed are left to their PlacementGroup.
+void gang_delete_pod(struct gang_decision *g, const struct pod *p, int stage);
+// Deletes all pods that do not count.
+void gang_delete_gone(struct gang_decision *g, int stage);

@@ -37,7 +37,8 @@ static int64_t since_ms(const struct gang_place_request *r, const struct line_an
     return waits_for_room(r->scheduled) && r->scheduled->changed_ms ? r->scheduled->changed_ms : r->now_ms;
 }
 
-// The nodes that are held already are kept, so that what goes there adds up, unless one of them is of no use any more.
+// Nodes that are already held are kept, so that their free room adds up. But if one of them has become useless, all are
+// chosen anew.
 static bool still_good(const struct cluster *c, const struct line_answer *t)
 {
     for (size_t i = 0; i < t->n_hold; i++) {
@@ -62,7 +63,7 @@ static void choose_hold(const struct gang_place_request *r, const struct line_an
     if (!planner_target(r->cluster, g, a, &nodes))
         return;
     const char **distinct = arena_array(a, g->n_bundles, sizeof *distinct);
-    for (size_t i = 0; i < g->n_bundles; i++) // bundles of one node stand together, but for several shapes
+    for (size_t i = 0; i < g->n_bundles; i++) // bundles on one node are neighbours, except with several shapes
         if (note->n_hold == 0 || !str_eq(distinct[note->n_hold - 1], nodes[i]))
             distinct[note->n_hold++] = nodes[i];
     note->hold = distinct;
@@ -91,7 +92,7 @@ void gang_place(const struct gang_place_request *r, struct gang *g, struct arena
     note->outcome = LINE_WAITS;
     note->since_ms = since_ms(r, &t);
     note->short_of = ret->short_of;
-    if (ret->verdict == VERDICT_INSUFFICIENT) // what the nodes can never take is held for in vain
+    if (ret->verdict == VERDICT_INSUFFICIENT) // it is no use to hold nodes that can never take the gang
         choose_hold(r, &t, g, a, note);
     if (r->line && !t.waits_since_ms)
         plan_requeue(plan, MAX(note->since_ms + LINE_PATIENCE_MS - r->now_ms, 0));

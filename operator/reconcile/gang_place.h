@@ -8,21 +8,20 @@
 
 struct gang_place_request {
     const struct cluster *cluster;
-    const struct line *line;           // NULL = nobody else is there
+    const struct line *line;           // NULL = no other gang waits
     const struct object *owner;        // of the gang
-    const struct condition *scheduled; // of the owner as it stands, NULL = never set
-    // Some of the gang is there already: that it is made whole goes before whatever waits.
+    const struct condition *scheduled; // in the status of the owner, NULL = never set
+    // Some pods of the gang exist already. Its completion comes before all gangs that wait.
     bool resumes;
     int64_t now_ms;
 };
 
-// Plans with regard to those that have waited longer, and notes in the plan what is to be told to the line, and when to
-// look again. `gang` needs no held nodes, no uid and no namespace.
+// Plans with regard to the gangs that have waited longer. Adds the news for the line to the plan, and the time of the
+// next look. `gang` needs no held nodes, no uid and no namespace.
 void gang_place(const struct gang_place_request *r, struct gang *gang, struct arena *a, struct plan *plan,
                 struct placement *ret);
 
-// What a condition says of a gang that has not been placed: the planner's line, what else it has to say, and who is
-// ahead.
+// The message of a condition for a gang that was not placed: the planner's line, its details, and the gangs ahead.
 const char *gang_place_message(const struct gang_place_request *r, const struct gang *gang, const struct placement *p,
                                struct arena *a);
 

@@ -4,12 +4,13 @@
 #include "common/base/map.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/ranges.h"
 #include "operator/reconcile/reason.h"
 
 #include <string.h>
 
-enum { TEXT_ENOUGH = 1000 };
+enum { TEXT_ENOUGH = 1000, STATUS_LOST_MS = 60 * 1000 };
 
 const char *pod_place(const struct pod *p)
 {
@@ -29,7 +30,7 @@ bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t n
     int64_t patience = (int64_t)node_lost_s * 1000;
     int64_t left = cluster_silent_ms(cluster, p->node) + patience - now_ms;
     if (left > 0 && ret_ms)
-        *ret_ms = MIN(left, patience); // a clock that was put back must not keep us waiting
+        *ret_ms = MIN(left, patience); // if the clock was put back, the wait must not become longer
     return left <= 0;
 }
 
@@ -58,8 +59,8 @@ static const char *stuck_reason(const char *waiting)
     return NULL;
 }
 
-// The first container of the pod that waits for something that will not come by itself, and the reason of reason.h for
-// it; NULL if none does.
+// The first container of the pod that waits for something that will not come by itself, and the reason (reason.h) for
+// that; NULL if there is none.
 static const struct container_status *find_stuck(const struct pod *p, const char **ret_reason)
 {
     for (size_t i = 0; i < p->n_containers; i++) {
@@ -78,22 +79,44 @@ void gang_pods_look_again(struct gang_pods *pods, int64_t ms)
     pods->look_again_ms = pods->look_again_ms < 0 ? ms : MIN(pods->look_again_ms, ms);
 }
 
-static bool is_ready(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms)
+static bool is_ready(struct gang_pods *pods, const struct gang_view *v, const struct pod *p)
 {
     int64_t left = 0;
     if (!p->ready || p->phase != POD_RUNNING)
         return false;
-    bool silent = p->node && cluster_silent(cluster, p->node, now_ms, &left);
+    bool silent = p->node && cluster_silent(v->cluster, p->node, v->now_ms, &left);
     if (left > 0)
         gang_pods_look_again(pods, left);
     return !silent;
 }
 
-void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms)
+void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v)
+{
+    int32_t attempt = pods->attempt, incarnation = pods->incarnation;
+    int64_t newest_ms = 0;
+    bool found = false;
+    for (size_t i = 0; i < v->n_pods; i++) {
+        int32_t its_attempt = pod_label_number(v->pods[i], LABEL_ATTEMPT);
+        int32_t its_incarnation = pod_label_number(v->pods[i], LABEL_INCARNATION);
+        if (its_attempt <= pods->attempt && its_incarnation <= pods->incarnation)
+            continue;
+        found = true;
+        attempt = MAX(attempt, its_attempt);
+        incarnation = MAX(incarnation, its_incarnation);
+        newest_ms = MAX(newest_ms, v->pods[i]->obj.meta.created_ms);
+    }
+    pods->from_the_future = found && v->now_ms - newest_ms < STATUS_LOST_MS;
+    if (pods->from_the_future)
+        return;
+    pods->attempt = attempt;
+    pods->incarnation = incarnation;
+}
+
+void gang_pods_count(struct gang_pods *pods, const struct gang_view *v, const struct pod *p)
 {
     pods->existing++;
     pods->bound += p->node != NULL;
-    pods->ready += is_ready(pods, p, cluster, now_ms);
+    pods->ready += is_ready(pods, v, p);
     pods->newest_ms = MAX(pods->newest_ms, p->obj.meta.created_ms);
     if (!p->node && p->unschedulable && !pods->unschedulable)
         pods->unschedulable = p;

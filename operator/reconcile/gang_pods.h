@@ -1,42 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a gang say about it, for both kinds of owner: counted once, then only read.
+// The state of a gang as its pods show it, for both kinds of owner: counted once, then only read.
 #pragma once
 
 #include "operator/api/pod.h"
 #include "operator/api/workergroup.h"
-#include "operator/placement/cluster.h"
+#include "operator/reconcile/view.h"
 
-struct gang_pods {                 // what the pods of the owner say about the gang
-    const struct pod *const *live; // those that count; NULL = missing
+struct gang_pods { // the state of the gang
+    // The present ones, from the status. If somebody has deleted the status, they come from the pods. Pods of a
+    // PlacementGroup have no attempt.
+    int32_t attempt, incarnation;
+    const struct pod *const *live; // the pods that count; NULL = missing
     size_t n_live;
     int32_t existing, bound, ready; // of these
-    const struct pod **gone;        // all others: of earlier attempts or incarnations, or lost
+    const struct pod **gone;        // all other pods: of earlier attempts or incarnations, or lost
     size_t n_gone;
-    bool own_failure;                // one of those has failed by itself, and is not being deleted yet
-    bool older;                      // some of the live ones are of an earlier incarnation, and stay
-    bool from_the_future;            // a young pod of a later incarnation: our status is old, so do nothing yet
-    int64_t newest_ms;               // creation of the youngest live pod: all are there since then
-    const struct pod *unschedulable; // the first that kube-scheduler could not bind
-    const struct pod *stuck;         // the first that waits for what will not come by itself, such as an image
+    bool own_failure;     // one of them has failed by itself, and is not being deleted yet
+    bool older;           // some live pods belong to an earlier incarnation, and stay
+    bool from_the_future; // a young pod of a later incarnation exists: our view of the status is old, so do nothing yet
+    int64_t newest_ms;    // creation of the youngest live pod: all of them exist since then
+    const struct pod *unschedulable; // the first pod that kube-scheduler could not bind
+    const struct pod *stuck; // the first pod that waits for something that will not come by itself, such as an image
     const struct container_status *stuck_container;
     const char *stuck_reason; // REASON_IMAGE or REASON_CONTAINER_CONFIG
-    int64_t look_again_ms;    // when a silent node will count as lost, from now; -1 = none is silent
+    int64_t look_again_ms;    // time until a silent node counts as lost; -1 = none is silent
 };
 
-// A live pod is there: tells existing, bound, ready, newest_ms, unschedulable and stuck. Nobody knows how a pod is
-// whose node is silent: it is not ready.
-void gang_pods_count(struct gang_pods *pods, const struct pod *p, const struct cluster *cluster, int64_t now_ms);
+// Looks for pods of an attempt or an incarnation that `pods` does not know yet. Such pods mean that our view of the
+// status is older than they are. While they are young, `from_the_future` is set. Later the status counts as lost, and
+// the attempt and incarnation of the pods are taken.
+void gang_pods_look_ahead(struct gang_pods *pods, const struct gang_view *v);
+// Counts a live pod: sets existing, bound, ready, newest_ms, unschedulable and stuck. A pod on a silent node is not
+// ready, because nobody knows its state.
+void gang_pods_count(struct gang_pods *pods, const struct gang_view *v, const struct pod *p);
 void gang_pods_look_again(struct gang_pods *pods, int64_t ms);
 
-// The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not yet for so
-// long, *ret_ms (if not NULL) is when it will count as lost, from now.
+// The node of this pod has been silent for longer than node_lost_s, or is gone. If it is silent but not lost yet,
+// *ret_ms (if not NULL) is the time until it counts as lost.
 bool pod_node_gone(const struct cluster *cluster, const struct pod *p, int32_t node_lost_s, int64_t now_ms,
                    int64_t *ret_ms);
-// It is not bound, and the node that it is to go to does not exist (any more).
+// The pod is not bound, and the node that it is pinned to does not exist.
 bool pod_pinned_astray(const struct cluster *cluster, const struct pod *p);
-const char *pod_place(const struct pod *p); // the node where it is or is to be
+const char *pod_place(const struct pod *p); // the node where the pod is or will be
 
-// Which replicas or bundles (by index, NULL = none) are on which node or are to be, in the order of their first index.
+// The replicas or bundles on each node, or those that will be there, in the order of their first index. of: their pods
+// by index, NULL = none.
 size_t gang_pods_placements(const struct pod *const *of, int32_t n, struct arena *a, struct node_ranges **ret);
-// "bundles 0-3 on n1, 4-7 on n2", as much as an Event takes.
+// For example "bundles 0-3 on n1, 4-7 on n2", cut to what an Event takes.
 const char *gang_pods_placements_text(const char *word, const struct node_ranges *items, size_t n, struct arena *a);

@@ -14,11 +14,11 @@
 
 enum { PORT_FIRST = 29500, PORTS = 4096, GRACE_DEFAULT_S = 30 };
 
-struct bundle_pod { // of one bundle
+struct bundle_pod { // the pod of one bundle
     const struct pod *pod;
     size_t at;
     int32_t gpu;
-    bool live, named; // named: by spec.placement.groups, already
+    bool live, named; // named: spec.placement.groups has named the bundle already
 };
 
 struct bundle_owner { // a PlacementGroup
@@ -36,7 +36,7 @@ struct taking {
     bool bound;
     struct bundle_owner *owners;
     size_t n_owners;
-    int64_t named; // bundles
+    int64_t named; // number of bundles named so far
 };
 
 static bool refuse(struct taking *t, const char *message)
@@ -54,7 +54,7 @@ static void wait_for(struct taking *t, const char *reason, const char *message)
     t->ret->wait_message = message;
 }
 
-// Which pod has which bundle
+// The pod of each bundle.
 
 static bool is_live(const struct taking *t, const struct pod *p)
 {
@@ -95,7 +95,7 @@ static void take_pod(struct taking *t, struct bundle_owner *s, size_t at)
     }
 }
 
-// Of no template, or one that cannot be read: what Kubernetes gives by itself.
+// If there is no template, or it cannot be read, returns the defaults of Kubernetes.
 static struct template_facts template_of(const struct placementgroup *plg)
 {
     struct arena scratch = ARENA_INIT;
@@ -108,7 +108,7 @@ static struct template_facts template_of(const struct placementgroup *plg)
     return ret;
 }
 
-// NULL: its bundles cannot be read, which its own conditions say.
+// NULL: the bundles cannot be read. The conditions of the PlacementGroup say so.
 static struct bundle_owner *owner_of(struct taking *t, const struct placementgroup *plg)
 {
     struct err err = ERR_INIT;
@@ -128,9 +128,9 @@ static struct bundle_owner *owner_of(struct taking *t, const struct placementgro
     return s;
 }
 
-// The replicas, one bundle after the other
+// The replicas, one bundle after the other.
 
-// worker.gpus counts nvidia.com/gpu, and there are too few.
+// worker.gpus counts nvidia.com/gpu, and the bundle has too few.
 static bool refuse_gpus(struct taking *t, const struct bundle_owner *s, int32_t i, int32_t gpus)
 {
     const struct amount *other = bundle_other_device(bundle_shape(&s->bundles, i));
@@ -166,7 +166,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     h->named = true;
     int32_t gpus = bundle_gpus(&s->bundles, i);
     if (t->named++ >= t->wg->spec.replicas)
-        return true; // there are more than are wanted
+        return true; // the group needs no more bundles
     if (worker->gpus > gpus)
         return refuse_gpus(t, s, i, gpus);
     struct replica_bundle *b = &t->ret->replicas[t->named - 1];
@@ -180,7 +180,7 @@ static bool take_bundle(struct taking *t, size_t group, struct bundle_owner *s, 
     b->pod = h->pod;
     b->at = h->at;
     b->gpu = h->gpu;
-    // Beside bundles with nvidia.com/gpu it is known whose each of the pod's GPUs is.
+    // If the bundles in the pod have nvidia.com/gpu, the owner of each of the pod's GPUs is known.
     b->uncounted = !gpus && !resources_get(&h->pod->requests, RESOURCE_GPU) &&
                    (s->claims || bundle_other_device(bundle_shape(&s->bundles, i)));
     return true;
@@ -213,7 +213,7 @@ static void look_ready(struct taking *t, const struct placementgroup *plg)
     if (plg->obj.meta.deleted_ms)
         wait_for(t, REASON_PLACEMENT_NOT_FOUND, arena_printf(t->a, "PlacementGroup %s is being deleted", name));
     else if (!ready || !scheduled)
-        // Of words alone the next ones may be long in coming, so these have to stay true.
+        // A change of the text alone may be written much later, so this text has to stay true.
         wait_for(
             t, REASON_PLACEMENT_NOT_READY,
             arena_printf(t->a, "PlacementGroup %s is not ready: 'kubectl get plg %s -o wide' says why", name, name));
@@ -247,12 +247,12 @@ static bool take_placementgroup(struct taking *t, size_t i)
     return true;
 }
 
-// Replicas in one pod
+// Replicas in one pod.
 
 static void join_pods(struct taking *t)
 {
     struct group_bundles *p = t->ret;
-    int32_t *last = arena_array(t->a, t->v->gang.n_pods, sizeof *last); // plus 1, by pod
+    int32_t *last = arena_array(t->a, t->v->gang.n_pods, sizeof *last); // index + 1 of the last replica, by pod
     for (int32_t i = 0; i < t->wg->spec.replicas; i++) {
         struct replica_bundle *b = &p->replicas[i];
         if (!b->pod)
@@ -275,8 +275,8 @@ static void join_pods(struct taking *t)
         p->replicas[i].pod_replicas = p->replicas[p->replicas[i].first].pod_replicas;
 }
 
-// Processes of the group in pods where it has no bundle (any more): of its PlacementGroups, which the plan stops, or of
-// others that it was moved away from.
+// Finds processes of the group in pods where it has no bundle (any more). In pods of its own PlacementGroups, the plan
+// stops them. The others are in pods of PlacementGroups from which the group was moved away.
 static void find_stale(struct taking *t)
 {
     const struct group_view *v = t->v;
@@ -304,7 +304,7 @@ static void find_stale(struct taking *t)
                               v->running - here, v->running - here == 1 ? "" : "s"));
 }
 
-// The rendezvous
+// The rendezvous.
 
 static const struct neighbour *neighbour_with(const struct taking *t, int32_t port)
 {
@@ -315,7 +315,7 @@ static const struct neighbour *neighbour_with(const struct taking *t, int32_t po
     return NULL;
 }
 
-// The port that the group has there, 0 = none: of what it was told before, or of the status.
+// The port that the group has in this pod, 0 = none. It comes from the last decision, or from the status.
 static int32_t present_port(const struct taking *t)
 {
     const char *master = t->v->gang.memory->master ? t->v->gang.memory->master : t->wg->status.master_addr;
@@ -326,7 +326,7 @@ static int32_t present_port(const struct taking *t)
     return port > 0 && port <= UINT16_MAX ? (int32_t)port : 0;
 }
 
-// The first one from there that no other group of this pod has.
+// The first port from `from` on that no other group in this pod has.
 static int32_t free_port(const struct taking *t, int32_t from)
 {
     for (int32_t i = 0; i < PORTS; i++) {
@@ -361,8 +361,8 @@ static void take_port(struct taking *t)
     t->ret->master_port = port;
 }
 
-// A PlacementGroup gets its Service when the first group comes. What looked for the name of rank 0 before would be told
-// for a while, by caches, that it does not exist.
+// A PlacementGroup gets its Service when the first group comes. If a process looked up the name of rank 0 before that,
+// caches would answer for a while that the name does not exist.
 static void look_named(struct taking *t, size_t group, const char *gang)
 {
     const struct service *s = t->v->placementgroup_services[group];
@@ -402,7 +402,7 @@ void group_bundles_take(const struct group_view *v, bool bound, struct arena *a,
     join_pods(&t);
     take_master(&t);
     find_stale(&t);
-    // None of them counts before all can be had.
+    // No pod counts before all of them are available.
     if (!ret->refusal.reason && (!ret->wait_reason || bound))
         return;
     for (int32_t k = 0; k < s->replicas; k++)
@@ -417,7 +417,7 @@ bool group_bundles_wait(const struct group_bundles *p)
 
 bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_bundle *b)
 {
-    return b->uncounted && wg->spec.worker.gpus != 0; // 0 hides them all
+    return b->uncounted && wg->spec.worker.gpus != 0; // 0 hides all devices
 }
 
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,
@@ -441,7 +441,7 @@ int64_t group_bundles_grace_s(const struct group_view *v)
 {
     const struct placementgroup *const *groups = v->before ? v->placementgroups_before : v->placementgroups;
     size_t n = (v->before ? v->before : v->wg)->spec.n_placement_groups;
-    int64_t least = INT64_MAX; // a pod that is deleted gives no more
+    int64_t least = INT64_MAX; // a pod that is being deleted gets no more time
     for (size_t i = 0; i < n; i++)
         least = MIN(least, group_bundles_template_grace_s(groups[i]));
     return least;

@@ -41,7 +41,7 @@ static const char *master_addr(const struct work *w)
     return p->master_host ? arena_printf(w->a, "%s:%d", p->master_host, p->master_port) : NULL;
 }
 
-// On bundles it is the strategy of the PlacementGroups that are there.
+// On bundles, it is the strategy of the existing PlacementGroups.
 static const char *strategy_of(const struct group_view *v)
 {
     const struct placementgroup *first = NULL;
@@ -68,7 +68,7 @@ static struct workergroup_status status_of(const struct work *w)
         .scheduled_replicas = c->gang.bound,
         .gpus = gpus_of(w),
         .attempt = o->attempt,
-        .incarnation = o->incarnation,
+        .incarnation = w->gang.incarnation,
         .restarts = o->restarts,
         .restarts_counted = o->restarts_counted,
         .restarts_in_a_row = o->restarts_in_a_row,
@@ -88,7 +88,7 @@ static struct workergroup_status status_of(const struct work *w)
     return s;
 }
 
-// Who can read Events shall see whose code that is. The object itself does not say who wrote it by hand.
+// A reader of Events should see whose code runs. The object itself does not say who wrote it by hand.
 static const char *code_of(const struct workergroup *wg, struct arena *a)
 {
     const struct worker_spec *s = &wg->spec.worker;
@@ -109,14 +109,14 @@ static const char *slow_of(const struct work *w)
     return NULL;
 }
 
-static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
+static void draft(void *ctx, struct condition *items, size_t n, struct status_draft *ret)
 {
     struct work *w = work_of(ctx);
     const struct workergroup_status *was = &w->wg->status;
     struct workergroup_status s = status_of(w);
     bool suspended = w->gang.conditions.now[SUSPENDED].status == CONDITION_TRUE;
     s.n_placements = gang_pods_placements(w->pods.current, w->pods.replicas, w->a, &s.placements);
-    s.conditions = arena_memdup(w->a, items, n * sizeof *items);
+    s.conditions = items;
     s.n_conditions = n;
     if (workergroup_status_equal(&s, was))
         return;
@@ -130,33 +130,30 @@ static void draft(void *ctx, const struct condition *items, size_t n, struct sta
     ret->placements = gang_pods_placements_text("replicas", s.placements, s.n_placements, w->a);
 }
 
-static bool render(struct work *w, struct group_pod *p, const char **ret_json)
+static bool render(struct work *w, struct gang_pod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
     p->attempt = w->progress.attempt;
-    p->incarnation = w->progress.incarnation;
-    p->spec_hash = w->spec_hash;
+    p->incarnation = w->gang.incarnation;
+    p->hash = w->spec_hash;
     p->setup = workergroup_has_agent(w->wg) ? w->v->gang.setup : NULL;
-    if (group_pod_render(w->wg, p, w->a, ret_json, &err) == 0)
-        return true;
-    conditions_set(&w->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-                   arena_strdup(w->a, err.msg));
-    return false;
+    return group_pod_render(w->wg, p, w->a, ret_json, &err) == 0 || gang_invalid(&w->gang, err.msg);
 }
 
 static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
 {
     (void)t;
-    struct group_pod pod = {.name = name};
+    struct gang_pod pod = {.name = name};
     return render(work_of(g), &pod, ret_body);
 }
 
 static const char *service(struct gang_decision *g)
 {
-    return g->v->service ? NULL : group_service(work_of(g)->wg, g->a);
+    return group_service(work_of(g)->wg, g->a);
 }
 
-// A pod that is lost alone comes back to its node, where its room has just become free. NULL: it may go anywhere.
+// If only one pod is lost, its replacement returns to the same node, where its room has just become free. NULL: it may
+// go anywhere.
 static const char *old_place(struct work *w, int32_t index)
 {
     static const struct resources nothing;
@@ -192,19 +189,15 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     for (int32_t i = 0; i < c->replicas; i++) {
         if (c->current[i])
             continue;
-        struct group_pod pod = {
+        struct gang_pod pod = {
             .index = i,
-            .name = group_pod_name(w->wg, i, w->progress.incarnation, w->a),
+            .name = group_pod_name(w->wg, i, w->gang.incarnation, w->a),
             .pin = placed->nodes[i],
         };
         const char *body;
         if (!render(w, &pod, &body))
             return false;
-        struct action *x = plan_add(w->plan, ACTION_CREATE_POD, STAGE_SECOND);
-        x->name = pod.name;
-        x->body = body;
-        x->node = arena_strdup(w->a, placed->nodes[i]);
-        x->requests = requests;
+        gang_add_pod(g, pod.name, body, pod.pin, requests);
     }
     return true;
 }
@@ -218,20 +211,15 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
         gang_wait(g, reason, message);
 }
 
-static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
-{
-    work_delete(work_of(g), p, stage);
-}
-
 static bool refused_now(const struct work *w)
 {
     const struct gang_memory *m = w->v->gang.memory;
-    return m->refusal_reason && m->refusal_incarnation == w->pods.incarnation;
+    return m->refusal_reason && m->refusal_incarnation == w->pods.gang.incarnation;
 }
 
 void group_gang_init(struct work *w)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
+    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY,    COND_SUCCEEDED,
                                         COND_FAILED,   COND_SUSPENDED, COND_GPU_LOST, NULL};
     const struct workergroup *wg = w->wg;
@@ -247,7 +235,10 @@ void group_gang_init(struct work *w)
         .strategy = wg->spec.strategy,
         .topology_key = wg->spec.topology_key,
         .timeout_s = wg->spec.timeout_s,
+        .node_lost_s = wg->spec.node_lost_s,
         .size = wg->spec.replicas,
+        .incarnation = w->pods.gang.incarnation,
+        .borrowed = w->pods.bundles,
         .needs_setup = workergroup_has_agent(w->wg) && !w->pods.bundles,
         .edited = wg->status.observed_generation != wg->obj.meta.generation,
         .begun = w->pods.begun,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a WorkerGroup requires of its gang, and the WorkerGroup's status.
+// The WorkerGroup as the owner of a gang, and its status.
 #pragma once
 
 #include "operator/reconcile/work.h"
 
-// From what the work knows already.
+// Call this when the other parts of the work are known.
 void group_gang_init(struct work *w);
-// Some pods of the present incarnation are missing.
+// Call this if some pods of the present incarnation are missing.
 void group_gang_create(struct work *w);

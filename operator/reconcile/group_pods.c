@@ -10,18 +10,17 @@
 #include <inttypes.h>
 
 enum {
-    STATUS_LOST_MS = 60 * 1000,
-    KILLED_MS = 60 * 1000, // for a kubelet that ends a pod to say so
+    KILLED_MS = 60 * 1000, // time for a kubelet to explain why it ends a pod
     EXIT_SIGKILL = 137,
     EXIT_SIGTERM = 143,
 };
 
-bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
+static bool node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms)
 {
     return pod_node_gone(v->gang.cluster, p, v->wg->spec.node_lost_s, v->gang.now_ms, ret_ms);
 }
 
-// The container that made the pod fail: the one that ended first with an exit code of its own.
+// The container that made the pod fail: the first one that ended with an exit code other than 0.
 static const struct container_status *culprit(const struct pod *p)
 {
     const struct container_status *first = NULL;
@@ -47,8 +46,9 @@ static bool was_killed(const struct container_status *s)
            str_eq(s->reason, FAILURE_ERROR);
 }
 
-// The kubelet ends the containers of a pod that it evicts one by one, and says only then why; so what may have been
-// killed by it counts after a while. How long that still is, for the container that was killed first.
+// The kubelet ends the containers of a pod that it evicts one by one, and gives the reason only then. So a container
+// that the kubelet may have killed counts as failed only after a while. Returns the rest of that time, for the
+// container that was killed first.
 static int64_t await_reason(struct group_pods *c, const struct group_view *v)
 {
     int64_t first_ms = 0;
@@ -63,7 +63,7 @@ static int64_t await_reason(struct group_pods *c, const struct group_view *v)
     return patience_of(v->gang.memory, PATIENCE_KILLED, first_ms, first_ms, KILLED_MS, v->gang.now_ms, &c->killed);
 }
 
-// One of several containers has failed, while the others keep the pod going: nobody else would notice.
+// One of several containers has failed, but the others keep the pod running, so nobody else would notice.
 static const struct container_status *failed_sidecar(const struct pod *p, int64_t killed_left_ms, int64_t *ret_ms)
 {
     for (size_t i = 0; has_sidecars(p) && i < p->n_containers; i++) {
@@ -122,7 +122,7 @@ static void note_silence(struct group_pods *c, const struct group_view *v, const
 {
     int64_t left = -1;
     bool awaited = !pod_terminal(p) || p->obj.meta.deleted_ms;
-    if (!awaited || group_pods_node_lost(v, p, &left) || left < 0)
+    if (!awaited || node_lost(v, p, &left) || left < 0)
         return;
     gang_pods_look_again(&c->gang, left);
     int64_t since = cluster_node(v->gang.cluster, p->node)->ready_changed_ms;
@@ -139,8 +139,8 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     failed = failed || failed_sidecar(p, killed_left_ms, &left);
     if (left > 0 && !failed)
         gang_pods_look_again(&c->gang, left);
-    bool lost = !pod_terminal(p) && group_pods_node_lost(v, p, NULL);
-    // Killed by the deletion, if it ended after that.
+    bool lost = !pod_terminal(p) && node_lost(v, p, NULL);
+    // If the pod ended after the deletion, the deletion killed it.
     bool deleted =
         p->obj.meta.deleted_ms && p->phase != POD_SUCCEEDED && (!failed || ended_ms(v, p) >= deletion_asked_ms(p));
     if (!failed && !lost && !deleted)
@@ -156,8 +156,8 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     } else if (deleted) {
         began = deletion_asked_ms(p);
     }
-    // The first failure explains those that it caused; within the same second (Kubernetes' clock) it is rather the
-    // infrastructure's.
+    // The first failure explains the later ones. Kubernetes' clock counts whole seconds: within one second, a failure
+    // of the infrastructure is the likelier cause.
     bool first = !c->failure.time_ms || began < c->failure_began_ms ||
                  (began == c->failure_began_ms && infrastructure && !c->infrastructure);
     if (!first)
@@ -167,7 +167,7 @@ static void note_failure(struct group_pods *c, const struct group_view *v, const
     c->infrastructure = infrastructure;
 }
 
-// The first failure explains those that it caused.
+// The first failure explains the later ones.
 static void note_process(struct group_pods *c, const struct group_view *v, struct arena *a)
 {
     const struct agent_process *p = c->ranks.culprit;
@@ -181,8 +181,8 @@ static void note_process(struct group_pods *c, const struct group_view *v, struc
     c->infrastructure = false;
 }
 
-// Since when an agent that is not there could be: since it was lost, or since all containers of its pod run; 0 = it
-// cannot be there yet.
+// Since when an absent agent could be connected: since its connection was lost, or since all containers of its pod run.
+// 0 = it cannot be connected yet.
 static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f)
 {
     int64_t since = f->changed_ms;
@@ -197,7 +197,7 @@ static int64_t agent_awaited_ms(const struct pod *p, const struct agent_facts *f
     return since;
 }
 
-// All pods of the view have one.
+// All pods of the view have an agent.
 static size_t silent_agents(const struct group_view *v)
 {
     size_t n = 0;
@@ -212,7 +212,7 @@ enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_
     return reach_verdict(&v->reach, silent_agents(v), since_ms, limit_ms, v->gang.now_ms, ret_ms);
 }
 
-// The infrastructure's, with no exit code.
+// Sets a failure of the infrastructure, which has no exit code.
 static void set_failure(struct group_pods *c, const struct group_view *v, int32_t index, int32_t rank,
                         const char *reason, const char *message, int64_t began_ms)
 {
@@ -229,8 +229,9 @@ static void set_failure(struct group_pods *c, const struct group_view *v, int32_
     c->infrastructure = true;
 }
 
-// An agent that is away for so long, or has not come for so long after its start, is lost with its pod. Not so if its
-// node is silent itself: then that decides; nor if the operator may be at fault.
+// If an agent is absent for nodeLostSeconds, or has not connected within nodeLostSeconds of its start, it is lost with
+// its pod. There are two exceptions. If its node is silent too, the state of the node decides. If the operator may be
+// at fault, nothing is lost.
 static void note_lost_agent(struct group_pods *c, const struct group_view *v, int32_t index)
 {
     const struct pod *p = c->current[index];
@@ -257,8 +258,8 @@ static void note_lost_agent(struct group_pods *c, const struct group_view *v, in
                     since);
 }
 
-// The processes cannot go on with it, and only a reset of the node brings it back. On bundles only its pod goes: the
-// PlacementGroup plans it again, elsewhere if it can, and other pods stay as they are.
+// The processes cannot go on with a lost GPU, and only a reset of the node brings it back. On bundles, only the pod of
+// the GPU goes: the PlacementGroup plans it again, elsewhere if it can, and the other pods stay.
 static void note_lost_gpu(struct group_pods *c, const struct group_view *v, int32_t index, struct arena *a)
 {
     const struct pod *p = c->current[index];
@@ -294,60 +295,37 @@ static void ask_agents(struct group_pods *c, const struct group_view *v, struct 
         if (index >= 0 && index < c->replicas && c->current[index] == v->gang.pods[i])
             facts[index] = v->agents ? &v->agents[i] : &nothing;
     }
-    ranks_take(v, c->attempt, facts, &c->ranks);
+    ranks_take(v, c->gang.attempt, facts, &c->ranks);
     for (int32_t i = 0; i < c->replicas; i++)
         if (facts[i])
             note_lost_agent(c, v, i);
     note_process(c, v, a);
     for (int32_t i = 0; i < c->replicas; i++)
         if (facts[i])
-            note_lost_gpu(c, v, i, a); // explains what its processes exited with
+            note_lost_gpu(c, v, i, a); // a lost GPU explains the exit codes of its processes
     c->ready = c->ranks.ready_replicas;
     c->ready_workers = c->ranks.ready_workers;
 }
 
-static void count(struct group_pods *c, const struct group_view *v, const struct pod *p)
+// If an agent knows a later attempt, it heard of it from a leader whose status we have not seen yet, or whose status
+// was lost.
+static void look_ahead(struct group_pods *c, const struct group_view *v)
 {
-    gang_pods_count(&c->gang, p, v->gang.cluster, v->gang.now_ms);
-    c->succeeded += p->phase == POD_SUCCEEDED;
-}
-
-// Pods of an attempt or incarnation that the status does not know yet: our view of the status is older than they are.
-// If it stays so, somebody has taken the status away, and then the pods' word counts.
-static void note_future(struct group_pods *c, const struct group_view *v)
-{
-    int32_t attempt = c->attempt, incarnation = c->incarnation;
-    int64_t newest = 0;
-    bool found = false;
-    for (size_t i = 0; i < v->gang.n_pods && !c->bundles; i++) {
-        int32_t its_attempt = pod_label_number(v->gang.pods[i], LABEL_ATTEMPT);
-        int32_t its_incarnation = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
-        if (its_attempt <= c->attempt && its_incarnation <= c->incarnation)
-            continue;
-        found = true;
-        attempt = MAX(attempt, its_attempt);
-        incarnation = MAX(incarnation, its_incarnation);
-        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
-    }
-    // Agents that know of a later attempt were told so by a leader whose status we have not seen yet, or that was lost.
+    if (!c->bundles) // otherwise the pods belong to PlacementGroups
+        gang_pods_look_ahead(&c->gang, &v->gang);
     for (size_t i = 0; v->agents && i < v->gang.n_pods; i++)
-        c->attempt = MAX(c->attempt, v->agents[i].attempt);
-    c->gang.from_the_future = found && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!c->gang.from_the_future) {
-        c->attempt = MAX(attempt, c->attempt);
-        c->incarnation = incarnation;
-    }
+        c->gang.attempt = MAX(c->gang.attempt, v->agents[i].attempt);
 }
 
-// Where a pod of ours belongs, NULL if it does not belong to the present set. A copy that somebody made of a pod has
-// its labels, but not its name.
+// The entry of `current` for a pod of ours, NULL if the pod does not belong to the present set. If somebody has made a
+// copy of a pod, the copy has the labels, but not the name.
 static const struct pod **entry_of(struct group_pods *c, const struct group_view *v, const struct pod *p, int32_t index,
                                    struct arena *a)
 {
     if (index < 0 || index >= c->replicas)
         return NULL;
     const struct pod **entry = &c->current[index];
-    if (*entry && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->incarnation, a)))
+    if (*entry && !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, c->gang.incarnation, a)))
         return NULL;
     if (*entry)
         c->gang.gone[c->gang.n_gone++] = *entry;
@@ -356,7 +334,7 @@ static const struct pod **entry_of(struct group_pods *c, const struct group_view
 
 static bool alive(const struct group_view *v, const struct pod *p)
 {
-    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !group_pods_node_lost(v, p, NULL);
+    return !p->obj.meta.deleted_ms && !pod_terminal(p) && !node_lost(v, p, NULL);
 }
 
 static bool is_copy(const struct group_view *v, const struct pod *p, int32_t index, int32_t incarnation,
@@ -365,11 +343,11 @@ static bool is_copy(const struct group_view *v, const struct pod *p, int32_t ind
     return !str_eq(p->obj.meta.name, group_pod_name(v->wg, index, incarnation, a));
 }
 
-// See the head of group_pods.h.
+// The head of group_pods.h explains the rules.
 static void sort_agent_pods(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     for (size_t i = 0; i < v->gang.n_pods; i++)
-        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->incarnation)
+        if (pod_label_number(v->gang.pods[i], LABEL_INCARNATION) == c->gang.incarnation)
             c->begun = true;
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         const struct pod *p = v->gang.pods[i];
@@ -394,8 +372,8 @@ static void sort_pods(struct group_pods *c, const struct group_view *v, uint64_t
 {
     for (size_t i = 0; i < v->gang.n_pods; i++) {
         const struct pod *p = v->gang.pods[i];
-        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->attempt &&
-                    pod_label_number(p, LABEL_INCARNATION) == c->incarnation;
+        bool mine = pod_label_number(p, LABEL_ATTEMPT) == c->gang.attempt &&
+                    pod_label_number(p, LABEL_INCARNATION) == c->gang.incarnation;
         c->mine += mine;
         c->begun = c->begun || mine;
         if (mine && pod_spec_hash(p) != spec_hash)
@@ -417,10 +395,11 @@ static bool was_bound(const struct workergroup *wg)
 static bool is_revised(const struct workergroup *wg, uint64_t spec_hash, struct arena *a)
 {
     const char *was = wg->status.revision.pods;
-    return was && was_bound(wg) && !str_eq(was, arena_printf(a, "%016" PRIx64, spec_hash));
+    return was && was_bound(wg) && !str_eq(was, group_hash_text(spec_hash, a));
 }
 
-// The pods are others', and say nothing of the group: what its processes were started from is in its status.
+// The pods belong to PlacementGroups, and say nothing about the group. Its status says what its processes were started
+// from.
 static void take_from_bundles(struct group_pods *c, const struct group_view *v, uint64_t spec_hash, struct arena *a)
 {
     for (int32_t i = 0; i < c->replicas; i++) {
@@ -458,13 +437,13 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
 {
     const struct workergroup *wg = v->wg;
     *ret = (struct group_pods){
-        .attempt = MAX(wg->status.attempt, 1),
-        .incarnation = MAX(wg->status.incarnation, 0),
         .replicas = wg->spec.replicas,
+        .gang.attempt = MAX(wg->status.attempt, 1),
+        .gang.incarnation = MAX(wg->status.incarnation, 0),
         .gang.look_again_ms = -1,
     };
     find_bundles(ret, v, spec_hash, a);
-    note_future(ret, v);
+    look_ahead(ret, v);
     find_pods(ret, v, spec_hash, a);
     for (size_t i = 0; i < ret->gang.n_gone; i++)
         note_silence(ret, v, ret->gang.gone[i], false);
@@ -472,7 +451,8 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     for (int32_t i = 0; i < ret->replicas; i++) {
         if (!ret->current[i])
             continue;
-        count(ret, v, ret->current[i]);
+        gang_pods_count(&ret->gang, &v->gang, ret->current[i]);
+        ret->succeeded += ret->current[i]->phase == POD_SUCCEEDED;
         note_silence(ret, v, ret->current[i], true);
         note_failure(ret, v, ret->current[i], i, killed_left_ms, a);
     }
@@ -480,10 +460,10 @@ void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct aren
     ret->ready_workers = ret->ready * wg->spec.workers_per_replica;
     if (workergroup_has_agent(v->wg))
         ask_agents(ret, v, a);
-    // A rank that fails while the node of another rank is silent has most likely lost its peer.
+    // If a rank fails while the node of another rank is silent, it has most likely lost its peer.
     if (ret->failure.time_ms && ret->silent_since_ms && ret->failure_began_ms >= ret->silent_since_ms)
         ret->infrastructure = true;
-    // The same is true if the kubelet is ending the pod of another rank: it evicts before it says so.
+    // The same is true while the kubelet ends the pod of another rank: it evicts first, and gives the reason later.
     if (ret->failure.time_ms && ret->ranks.ending_ms && ret->failure_began_ms >= ret->ranks.ending_ms)
         ret->infrastructure = true;
 }

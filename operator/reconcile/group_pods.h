@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a WorkerGroup say about it: counted once, then only read.
+// The state of a WorkerGroup as its pods show it: counted once, then only read.
 //
 // The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. Under
-// an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. The newest pod of each
-// index is therefore current, once a pod of the present incarnation exists. Before that, the current pods are those
-// that can stay: alive, and made from the present spec.
+// an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. So once a pod of the
+// present incarnation exists, the newest pod of each index is current. Before that, the current pods are those that can
+// stay: they are alive, and made from the present spec.
 #pragma once
 
 #include "operator/reconcile/gang_pods.h"
@@ -12,8 +12,7 @@
 #include "operator/reconcile/ranks.h"
 
 struct group_pods {
-    int32_t attempt, incarnation;        // present ones, from the status (attempt starts at 1, incarnation at 0)
-    const struct pod **current;          // by index; NULL = missing. On bundles several replicas have one pod
+    const struct pod **current;          // by index; NULL = missing. On bundles, several replicas share one pod
     const struct group_bundles *bundles; // NULL = the group has pods of its own
     int32_t replicas;                    // length of `current`
     struct gang_pods gang;               // `live` is `current`
@@ -23,21 +22,21 @@ struct group_pods {
     struct ranks ranks; // runtime Agent
     bool *failed;       // by index: the pod itself is lost, and a new one is needed
     int32_t n_failed;
-    bool unreachable;             // agents are away, and nobody bears witness that they could reach this replica
-    bool displaced;               // one of them cannot come back to its node
-    const char *gpu_lost_on;      // the node of the first one with a lost GPU; NULL = none is lost
+    bool unreachable;             // agents are away, and no other connection proves that they could reach this replica
+    bool displaced;               // one of the failed pods cannot come back to its node
+    const char *gpu_lost_on;      // the same in words
     const char *gpu_lost;         // which one, in words
-    int32_t mine;                 // of the present attempt and incarnation, whatever their index
+    int32_t mine;                 // pods of the present attempt and incarnation, whatever their index
     bool changed;                 // a pod of the present attempt and incarnation was made from another spec
     struct group_failure failure; // time_ms 0 = no current pod has failed
-    int64_t failure_began_ms;     // for telling the cause from what it caused
+    int64_t failure_began_ms;     // distinguishes the cause from its consequences
     bool infrastructure;          // the failure is not the user's: eviction, lost node, deleted pod
-    struct patience killed;       // what is waited for where a container was killed
-    int64_t silent_since_ms;      // of the node of a current pod that is silent but not lost yet; 0 = none
+    struct patience killed;       // the wait for the kubelet to explain a killed container
+    int64_t silent_since_ms;      // since when the node of a current pod has been silent but not lost; 0 = none is
 };
 
-// Of the replicas that share a pod the first one stands for all where its agent is told something; and the next one
-// there, -1 = none.
+// If replicas share a pod, the first one receives the commands to the agent for all of them. group_pods_next() is the
+// next replica in the same pod, -1 = none.
 static inline bool group_pods_leads(const struct group_pods *c, int32_t index)
 {
     return !c->bundles || c->bundles->replicas[index].first == index;
@@ -49,9 +48,6 @@ static inline int32_t group_pods_next(const struct group_pods *c, int32_t index)
 
 void group_pods_take(const struct group_view *v, uint64_t spec_hash, struct arena *a, struct group_pods *ret);
 
-// May the silence of one of the view's agents since then, or since this replica leads, count: reach.h.
+// Decides whether the silence of an agent counts as loss (reach.h). The silence begins at since_ms, or when this
+// replica began to lead.
 enum reach_verdict group_pods_silence(const struct group_view *v, int64_t since_ms, int64_t limit_ms, int64_t *ret_ms);
-
-// The node of this pod has been silent for longer than the group's nodeLostSeconds, or is gone. If it is silent but not
-// yet for so long, *ret_ms (if not NULL) is when it will count as lost, from now.
-bool group_pods_node_lost(const struct group_view *v, const struct pod *p, int64_t *ret_ms);

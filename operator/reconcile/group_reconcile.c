@@ -12,13 +12,10 @@
 #include "operator/reconcile/finish.h"
 #include "operator/reconcile/group_gang.h"
 #include "operator/reconcile/names.h"
-#include "operator/reconcile/patience.h"
 #include "operator/reconcile/processes.h"
 #include "operator/reconcile/reason.h"
 
-enum { STALE_CACHE_MS = 1000 };
-
-// A new spec has a budget of its own, and does not wait for what failed before it.
+// A new spec has its own budget of restarts, and does not wait because of earlier failures.
 static void forget_failures(struct work *w)
 {
     w->progress.restarts = w->progress.restarts_counted = w->progress.restarts_in_a_row = 0;
@@ -39,7 +36,7 @@ static void adopt(struct work *w, int32_t attempt)
     r->n_groups = w->wg->spec.n_placement_groups;
 }
 
-// A pod that was there is gone without a trace: somebody deleted it by force, or its node was removed.
+// A pod has gone without a trace: somebody deleted it by force, or its node was removed.
 static bool vanished(struct work *w)
 {
     const struct group_pods *c = &w->pods;
@@ -49,7 +46,7 @@ static bool vanished(struct work *w)
     while (i < c->replicas && c->current[i])
         i++;
     const char *message = "the pod is gone";
-    if (c->bundles) // which pod it was is not known any more
+    if (c->bundles) // nobody knows any more which pod it was
         message = c->bundles->wait_message
                       ? c->bundles->wait_message
                       : arena_printf(w->a, "the pod of its bundle of PlacementGroup %s is gone",
@@ -57,7 +54,7 @@ static bool vanished(struct work *w)
     w->pods.infrastructure = true;
     w->pods.failure = (struct group_failure){
         .rank = i * w->wg->spec.workers_per_replica,
-        .pod = c->bundles ? NULL : group_pod_name(w->wg, i, c->incarnation, w->a),
+        .pod = c->bundles ? NULL : group_pod_name(w->wg, i, c->gang.incarnation, w->a),
         .exit_code = -1,
         .reason = FAILURE_POD_DELETED,
         .message = message,
@@ -66,9 +63,9 @@ static bool vanished(struct work *w)
     return true;
 }
 
-// No pods, no room. The template is judged all the same, so that what is wrong with it is known before the group is
-// resumed; a verdict for this spec is not asked for twice. What ran is over with that: a resumed group begins with the
-// attempt that is counted here, and one that was never there before with the first.
+// A suspended group has no pods and no room. The template is still checked, so that its mistakes are known before the
+// group is resumed. There is one check per spec. The present attempt is over. A resumed group begins with the next
+// attempt, which is counted here. A group that never ran begins with attempt 1.
 static void suspended(struct work *w, const struct refusal *refusal)
 {
     const struct condition *old = conditions_old(&w->gang.conditions, ACCEPTED);
@@ -80,27 +77,24 @@ static void suspended(struct work *w, const struct refusal *refusal)
         gang_judge(&w->gang);
     bool began = w->pods.begun || (!said && (work_was_whole(w) || finish_over(w)));
     if (began) {
-        w->progress.attempt = work_next(w->progress.attempt);
-        w->progress.incarnation = work_next(w->progress.incarnation);
+        w->progress.attempt = gang_next(w->progress.attempt);
+        w->gang.incarnation = gang_next(w->gang.incarnation);
     }
     conditions_alive(&w->gang.conditions);
-    conditions_wait(&w->gang.conditions, REASON_SUSPENDED, "spec.suspend is true");
     conditions_set(&w->gang.conditions, SUSPENDED, CONDITION_TRUE, REASON_SUSPENDED, "spec.suspend is true");
-    if (w->pods.gang.look_again_ms >= 0)
-        plan_requeue(w->plan, w->pods.gang.look_again_ms);
-    gang_commit(&w->gang, began || !said);
+    w->gang.status_first = began || !said;
+    gang_wait(&w->gang, REASON_SUSPENDED, "spec.suspend is true");
     attempt_delete_pods(w, STAGE_SECOND);
 }
 
-// What runs is of an earlier spec, and that is what Ready goes on speaking of.
+// Processes of an earlier spec run, and Ready continues to speak of them.
 static void ready_as_before(struct work *w, const char *reason, const char *message)
 {
     const struct group_pods *c = &w->pods;
-    struct condition *ready = &w->gang.conditions.now[READY];
-    int64_t generation = ready->observed_generation;
+    int64_t generation = w->gang.conditions.now[READY].observed_generation;
     for (size_t i = 0; i < w->v->gang.n_pods; i++)
         if (w->v->gang.pods[i]->obj.meta.deleted_ms) // on a lost node it would stay for ever
-            work_delete(w, w->v->gang.pods[i], STAGE_SECOND);
+            gang_delete_pod(&w->gang, w->v->gang.pods[i], STAGE_SECOND);
     if (c->failure.time_ms)
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, reason,
                        arena_printf(w->a, "%s; it is not restarted: %s", failure_text(w), message));
@@ -113,10 +107,10 @@ static void ready_as_before(struct work *w, const char *reason, const char *mess
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
                        arena_printf(w->a, "all %d replicas of the earlier spec are ready; the new spec is refused: %s",
                                     c->gang.existing, message));
-    ready->observed_generation = generation;
+    conditions_date(&w->gang.conditions, READY, generation);
 }
 
-// A spec that cannot run. Processes of an earlier spec continue, as long as they can.
+// The spec cannot run. Processes of an earlier spec continue as long as they can.
 static void keep_earlier(struct work *w, const char *reason, const char *message)
 {
     const struct group_pods *c = &w->pods;
@@ -144,13 +138,13 @@ static void keep_earlier(struct work *w, const char *reason, const char *message
     gang_settle(&w->gang);
 }
 
-// What runs on other bundles goes on there until the new ones can be had.
+// Processes on other bundles continue there until the new bundles are available.
 static bool bundles_wait(struct work *w)
 {
     const struct group_bundles *p = w->pods.bundles;
     if (!p || !work_was_whole(w) || !group_bundles_wait(p))
         return false;
-    if (str_eq(p->wait_reason, REASON_PENDING)) { // it passes by itself
+    if (str_eq(p->wait_reason, REASON_PENDING)) { // this passes by itself
         work_look_back(w);
         gang_settle(&w->gang);
     } else {
@@ -159,24 +153,19 @@ static bool bundles_wait(struct work *w)
     return true;
 }
 
-// The pods were made from an earlier spec, or have ended with it. A template that the API server would refuse, or that
-// no node could ever take, or bundles that are not there, must not cost the group that runs, so it is tried first.
+// The pods were made from an earlier spec, or have ended with it. The new spec may be impossible: the API server
+// refuses the template, no node could ever take it, or its bundles do not exist. That must not cost the running group,
+// so the new spec is tried first.
 static void spec_changed(struct work *w)
 {
-    enum gang_verdict verdict = gang_judge(&w->gang);
-    const char *hopeless = verdict == GANG_OK && conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w)
-                               ? gang_hopeless(&w->gang)
-                               : NULL;
-    if (hopeless) {
-        keep_earlier(w, REASON_INFEASIBLE, hopeless);
-        return;
-    }
+    bool runs = conditions_was(&w->gang.conditions, SCHEDULED) && !finish_over(w);
+    enum gang_verdict verdict = gang_judge_change(&w->gang, runs);
     if (!finish_over(w) && bundles_wait(w))
         return;
     switch (verdict) {
     case GANG_OK:
         forget_failures(w);
-        adopt(w, work_next(w->progress.attempt));
+        adopt(w, gang_next(w->progress.attempt));
         attempt_begin(w, REASON_TERMINATING,
                       w->pods.bundles ? "the spec has changed: all processes restart"
                                       : "the spec has changed: new pods replace the pods of the previous attempt");
@@ -191,26 +180,23 @@ static void spec_changed(struct work *w)
     }
 }
 
-// The pods are as the spec wants them, but not what runs in them.
+// The pods match the spec, but the processes in them do not.
 static void worker_changed(struct work *w)
 {
     const char *message = "spec.worker has changed: all ranks are restarted";
     forget_failures(w);
     conditions_accept(&w->gang.conditions);
-    adopt(w, work_next(w->progress.attempt));
+    adopt(w, gang_next(w->progress.attempt));
     if (w->pods.displaced)
         attempt_begin(w, REASON_RESTARTING, message);
     else
         attempt_begin_in_place(w, message);
 }
 
-static void running(struct work *w)
+static void show(struct work *w)
 {
     const struct group_pods *c = &w->pods;
-    work_bound(w);
-    if (c->gang.stuck)
-        conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, c->gang.stuck_reason, gang_stuck_text(&w->gang));
-    else if (workergroup_has_agent(w->wg))
+    if (workergroup_has_agent(w->wg))
         processes_run(w);
     else if (c->ready == c->replicas)
         conditions_set(&w->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
@@ -221,24 +207,21 @@ static void running(struct work *w)
     else
         conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
                        arena_printf(w->a, "%d of %d replicas are ready", c->ready, c->replicas));
-    gang_settle(&w->gang);
 }
 
-// All pods are there and none has failed.
+// All pods exist, and none has failed.
 static void whole(struct work *w)
 {
-    const struct group_pods *c = &w->pods;
-    // A creation that was given up as timed out may still have come through.
-    for (size_t i = 0; i < c->gang.n_gone; i++)
-        work_delete(w, c->gang.gone[i], STAGE_SECOND);
-    if (!c->bundles)
-        gang_keep_service(&w->gang);
-    if (c->gang.bound < c->replicas)
-        gang_bind(&w->gang);
-    else if (workergroup_has_agent(w->wg) && processes_mixed(w))
+    if (!gang_whole(&w->gang))
+        return;
+    if (workergroup_has_agent(w->wg) && processes_mixed(w)) {
         attempt_begin_in_place(w, "only some of the processes run in this attempt: all ranks are restarted");
-    else
-        running(w);
+        return;
+    }
+    work_bound(w);
+    if (!gang_show_stuck(&w->gang))
+        show(w);
+    gang_settle(&w->gang);
 }
 
 static void decide(struct work *w)
@@ -265,12 +248,12 @@ static void decide(struct work *w)
         if (workergroup_has_agent(w->wg))
             commands_stop_older(w, STAGE_FIRST);
     } else {
-        conditions_accept(&w->gang.conditions);
         whole(w);
     }
 }
 
-// What was chosen is kept off by others; false: the spec asks for bundles that there are not.
+// Publishes the chosen rendezvous, so that other groups avoid it. Returns false if the spec asks for bundles that do
+// not exist.
 static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
 {
     const struct group_bundles *p = w->pods.bundles;
@@ -283,14 +266,13 @@ static bool take_bundles(struct work *w, bool ok, struct refusal *ret)
     return ok && !p->refusal.reason;
 }
 
-// From how the object stands.
+// Starts from the status of the object.
 static void begin(struct work *w)
 {
     const struct workergroup_status *s = &w->wg->status;
     group_gang_init(w);
     w->progress = (struct group_progress){
-        .attempt = w->pods.attempt,
-        .incarnation = w->pods.incarnation,
+        .attempt = w->pods.gang.attempt,
         .restarts = MAX(s->restarts, 0),
         .restarts_counted = MAX(s->restarts_counted, 0),
         .restarts_in_a_row = MAX(s->restarts_in_a_row, 0),
@@ -321,7 +303,7 @@ static void choose(struct work *w, const struct refusal *refusal)
         keep_earlier(w, refusal->reason, refusal->message);
     else
         decide(w);
-    attempt_pause_left_ms(w, NULL); // it passes whatever else is waited for
+    attempt_pause_left_ms(w, NULL); // the pause passes, whatever else the group waits for
 }
 
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret)
@@ -342,8 +324,7 @@ void group_reconcile(const struct group_view *v, struct arena *a, struct plan *r
         ok = take_bundles(&w, ok, &refusal);
     begin(&w);
     if (w.pods.gang.from_the_future) {
-        patience_keep(v->gang.memory, ret);
-        plan_requeue(ret, STALE_CACHE_MS);
+        gang_postpone(&w.gang);
         return;
     }
     choose(&w, ok ? NULL : &refusal);

@@ -4,5 +4,5 @@
 
 #include "operator/reconcile/group_view.h"
 
-// Never fails: what is wrong with the object is said in its conditions.
+// Never fails: the conditions say what is wrong with the object.
 void group_reconcile(const struct group_view *v, struct arena *a, struct plan *ret);

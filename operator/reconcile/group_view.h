@@ -9,33 +9,33 @@
 #include "operator/reconcile/reach.h"
 #include "operator/reconcile/view.h"
 
-struct neighbour { // another group on the same PlacementGroups, not over, nor suspended
+struct neighbour { // another group on the same PlacementGroups that has not ended and is not suspended
     const char *name;
-    const char *master; // as in struct gang_memory, or as its status has it
+    const char *master; // as in struct gang_memory, or as in its status
 };
 
 struct group_view {
     const struct workergroup *wg;
-    // Where the spec asks for something else by now, what runs: group_before(). NULL = as the spec says.
+    // The group as it runs, if its spec has changed since: group_before(). NULL = it runs as the spec says.
     const struct workergroup *before;
-    // Its pods are all that this object owns (by UID); of a group on bundles those of its PlacementGroups, present ones
-    // and those of `before`.
+    // The pods in it are all that this object owns (by UID). A group on bundles has the pods of its PlacementGroups
+    // instead: the present ones and those of `before`.
     struct gang_view gang;
-    // On bundles
-    const struct placementgroup *const
-        *placementgroups; // those of spec.placement.groups, in that order; NULL = not there
-    const struct service *const *placementgroup_services;       // of each, likewise
-    const struct placementgroup *const *placementgroups_before; // those of `before`
+    // On bundles: one per entry of spec.placement.groups, in that order; NULL = it does not exist
+    const struct placementgroup *const *placementgroups;
+    const struct service *const *placementgroup_services; // their Services, in the same order; NULL = it does not exist
+    const struct placementgroup *const *placementgroups_before; // the PlacementGroups of `before`
     const struct service *const *placementgroup_services_before;
     const struct neighbour *neighbours;
     size_t n_neighbours;
     // Agent runtime
-    const struct agent_facts *agents; // of each pod, in the order of `pods`
-    size_t running;                   // pods of the cluster in which processes of it may run (on bundles)
-    int64_t leading_ms; // Unix time since which this replica decides: agents and workers need a moment to dial in
-    struct reach reach; // whether they could
-    // By rank: attempt of the worker process that takes calls now, 0 = none; as many as the spec or `before` has.
+    const struct agent_facts *agents; // one per pod, in the order of `pods`
+    size_t running;                   // pods of the cluster in which processes of the group may run (on bundles)
+    int64_t leading_ms; // Unix time since which this replica decides: agents and workers need a moment to connect
+    struct reach reach; // whether they could connect
+    // By rank: the attempt of the worker process that takes calls now, 0 = none. As many as the spec or `before` has
+    // ranks.
     const int32_t *members;
-    const struct endpointslice *const *slices; // all that are owned by this object
+    const struct endpointslice *const *slices; // all that this object owns
     size_t n_slices;
 };

@@ -5,14 +5,12 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/podagent.h"
-#include "operator/api/service.h"
-#include "operator/reconcile/group_view.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Some of the workers are for the user to set.
+// The user may set some of the workers' variables.
 const char *const reserved_env[] = {
     "!CADRE_ARCHIVES",
     "!CADRE_ARCHIVE_WAIT",
@@ -62,36 +60,17 @@ const char *group_selector(const struct workergroup *wg, struct arena *a)
     return arena_printf(a, LABEL_GROUP "=%s", wg->obj.meta.name);
 }
 
-struct owner group_owner(const struct workergroup *wg)
-{
-    const struct kind_info *k = kind_info(KIND_WORKERGROUP);
-    return (struct owner){k->api_version, k->kind, wg->obj.meta.name, wg->obj.meta.uid};
-}
-
 const char *group_pod_name(const struct workergroup *wg, int32_t index, int32_t incarnation, struct arena *a)
 {
-    return arena_printf(a, "%s-%" PRId32 "-%" PRId32, wg->obj.meta.name, index, incarnation);
+    return gang_manifest_pod_name(wg->obj.meta.name, index, incarnation, a);
 }
 
 const char *group_service(const struct workergroup *wg, struct arena *a)
 {
-    const char *name = wg->obj.meta.name;
-    struct label labels[] = {
-        {"app.kubernetes.io/instance", name},
-        {LABEL_MANAGED_BY, MANAGED_BY},
-        {LABEL_GROUP, name},
-    };
-    struct service_spec s = {
-        .ns = wg->obj.meta.ns,
-        .name = name,
-        .labels = {labels, ARRAY_LEN(labels)},
-        .owner = group_owner(wg),
-        .port = wg->spec.rendezvous_port,
-    };
-    return service_encode(&s, a);
+    return gang_manifest_service(&wg->obj, wg->obj.meta.name, false, wg->spec.rendezvous_port, a);
 }
 
-// What the processes are made from, as text to compare.
+// Everything that the processes are made from, as a text to compare.
 static const char *worker_text(const struct worker_spec *s, struct arena *a)
 {
     struct json_writer w;
@@ -132,8 +111,8 @@ static const char *worker_text(const struct worker_spec *s, struct arena *a)
     return writer_finish(&w, a);
 }
 
-// What the pod itself has of the worker (podagent.c): whether its command is the container's, and the variables whose
-// values the kubelet looks up.
+// The part of the worker that is in the pod itself (podagent.c): whether its command is the container's, and the
+// variables whose values the kubelet looks up.
 static const char *container_text(const struct worker_spec *s, struct arena *a)
 {
     struct json_writer w;
@@ -184,9 +163,9 @@ uint64_t group_spec_hash(const struct workergroup *wg, uint64_t template_hash)
     return hash;
 }
 
-// The rendezvous as torchrun and plain launchers expect it. With the Plain runtime a pod is one "node" of torchrun and
+// The rendezvous as torchrun and plain launchers expect it. With the Plain runtime a pod is one "node" of torchrun, and
 // RANK is the first global rank in it.
-static size_t group_env(const struct workergroup *wg, const struct group_pod *p, struct arena *a,
+static size_t group_env(const struct workergroup *wg, const struct gang_pod *p, struct arena *a,
                         const struct env_var **ret)
 {
     const char *host = group_master_host(wg, a);
@@ -220,88 +199,34 @@ static size_t group_env(const struct workergroup *wg, const struct group_pod *p,
     return ARRAY_LEN(env);
 }
 
-static int render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+static int render(const struct workergroup *wg, const struct gang_pod *p, struct arena *a, const char **ret_json,
                   struct err *err)
 {
-    const char *name = wg->obj.meta.name;
-    struct label labels[] = {
-        {"app.kubernetes.io/instance", name},
-        {LABEL_MANAGED_BY, MANAGED_BY},
-        {LABEL_ATTEMPT, arena_printf(a, "%d", p->attempt)},
-        {LABEL_GROUP, name},
-        {LABEL_INCARNATION, arena_printf(a, "%d", p->incarnation)},
-        {LABEL_INDEX, arena_printf(a, "%d", p->index)},
-    };
-    struct label annotations[] = {{ANNOTATION_SPEC_HASH, arena_printf(a, "%016" PRIx64, p->spec_hash)}};
-    struct pod_render r = {
-        .ns = wg->obj.meta.ns,
-        .name = p->name,
-        .hostname = arena_printf(a, "%s-%d", name, p->index),
-        .subdomain = name,
-        .labels = {labels, ARRAY_LEN(labels)},
-        .annotations = {annotations, ARRAY_LEN(annotations)},
-        .owner = group_owner(wg),
-        .pin = p->pin,
-    };
     const struct worker_spec *worker = &wg->spec.worker;
+    struct label annotations[] = {{ANNOTATION_SPEC_HASH, group_hash_text(p->hash, a)}};
+    struct pod_render r = gang_manifest_pod(&wg->obj, wg->obj.meta.name, p, a);
     struct pod_agent agent = {
         .brings_command = worker->module || worker->python || worker->n_command,
         .env = worker->env,
         .n_env = worker->n_env,
     };
+    r.annotations = (struct labels){annotations, ARRAY_LEN(annotations)};
     if (p->setup) {
-        agent.image = p->setup->image;
-        agent.pull_policy = p->setup->pull_policy;
-        agent.url = p->setup->url;
-        agent.ca_pem = p->setup->ca_pem;
-        agent.keys_id = p->setup->keys_id;
+        gang_manifest_agent(p->setup, &agent);
         r.agent = &agent;
     }
     r.n_env = group_env(wg, p, a, &r.env);
     return pod_render(wg->spec.template_json, &r, a, ret_json, err);
 }
 
-int group_pod_render(const struct workergroup *wg, const struct group_pod *p, struct arena *a, const char **ret_json,
+int group_pod_render(const struct workergroup *wg, const struct gang_pod *p, struct arena *a, const char **ret_json,
                      struct err *err)
 {
-    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and is parsed for each
+    struct arena scratch = ARENA_INIT; // the parsed template is larger than the pod, and each pod parses it anew
     const char *json;
     int r = render(wg, p, &scratch, &json, err);
     if (r == 0)
         *ret_json = arena_strdup(a, json);
     arena_done(&scratch);
     return r;
-}
-
-int32_t pod_label_number(const struct pod *p, const char *key)
-{
-    int64_t v;
-    if (!str_to_i64(labels_get(&p->obj.meta.labels, key), &v) || v < 0 || v > INT32_MAX)
-        return -1;
-    return (int32_t)v;
-}
-
-bool pod_has_agent(const struct pod *p)
-{
-    if (labels_get(&p->obj.meta.annotations, ANNOTATION_KEYS))
-        return true;
-    for (size_t i = 0; i < p->n_containers; i++)
-        if (p->containers[i].init && str_eq(p->containers[i].name, PODAGENT_NAME))
-            return true;
-    return false;
-}
-
-bool pod_trusts_others(const struct pod *p, const char *keys_id)
-{
-    const char *trusted = labels_get(&p->obj.meta.annotations, ANNOTATION_KEYS);
-    if (!trusted || !keys_id)
-        return false;
-    size_t n = strcspn(keys_id, "-");
-    return strcspn(trusted, "-") != n || strncmp(trusted, keys_id, n) != 0;
-}
-
-uint64_t pod_spec_hash(const struct pod *p)
-{
-    const char *s = labels_get(&p->obj.meta.annotations, ANNOTATION_SPEC_HASH);
-    return s ? strtoull(s, NULL, 16) : 0;
 }

@@ -39,7 +39,7 @@ const char *order_prepare(struct work *w, int32_t index)
     write_group(w, &b);
     writer_str(&b, "masterAddr", master_host(w));
     writer_str(&b, "masterIP", w->pods.current[0]->ip);
-    if (w->pods.bundles && index == 0) // others in the pod may listen where they like
+    if (w->pods.bundles && index == 0) // the other ranks in the pod may listen at any port
         writer_i64(&b, "masterPort", w->pods.bundles->master_port);
     writer_i64(&b, "graceMs", grace_ms(w));
     writer_object_end(&b);
@@ -78,7 +78,7 @@ bool order_restarts(struct work *w, int32_t index, int32_t local)
     return ranks_state(w->v, w->progress.attempt, w->pods.ranks.facts[index], rank) == RANK_TO_RESTART;
 }
 
-// Of all replicas in the pod.
+// The processes of all replicas in the pod.
 static void write_processes(struct work *w, struct json_writer *b, int32_t index, bool failed_only)
 {
     writer_list(b, "processes");
@@ -99,7 +99,8 @@ static void write_launch(const struct launch *l, struct json_writer *b)
         writer_strs(b, "command", l->command, l->n_command);
 }
 
-// Of all of the group's bundles in the pod. None are named where those of one cannot be told: it may have any.
+// The GPUs of all bundles of the group in the pod. If the GPUs of one bundle are not known, no GPUs are named, because
+// the bundle may have any of them.
 static void write_bundle_gpus(struct work *w, struct json_writer *b, int32_t index)
 {
     for (int32_t i = index; i >= 0; i = group_pods_next(&w->pods, i))

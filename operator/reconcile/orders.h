@@ -6,5 +6,5 @@
 
 const char *order_stop(struct work *w, int32_t attempt, bool end);
 const char *order_prepare(struct work *w, int32_t index);
-const char *order_start(struct work *w, int32_t index, bool restart); // RESTART has only those processes that failed
-bool order_restarts(struct work *w, int32_t index, int32_t local);    // that is one of them
+const char *order_start(struct work *w, int32_t index, bool restart); // RESTART contains only the failed processes
+bool order_restarts(struct work *w, int32_t index, int32_t local);    // RESTART contains this process

@@ -6,7 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/pod_constraints.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/reason.h"
 
 #include <inttypes.h>
@@ -27,11 +27,11 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
         .bundles = d->bundles.n,
         .bound_bundles = d->pods.bound,
         .gpus = d->bundles.gpus,
-        .incarnation = d->incarnation,
+        .incarnation = d->gang.incarnation,
     };
     s.n_placements = gang_pods_placements(d->pods.pod_of, d->bundles.n, d->a, &s.placements);
     s.nodes = (int32_t)s.n_placements;
-    if (!d->bundles.n) { // nobody knows what the spec asks for; the pods of an earlier one are still there
+    if (!d->bundles.n) { // nobody knows what the spec asks for, and the pods of an earlier spec still exist
         s.bundles = old->bundles;
         s.bound_bundles = old->bound_bundles;
         s.gpus = old->gpus;
@@ -42,40 +42,33 @@ static struct placementgroup_status status_of(const struct placementgroup_decisi
     return s;
 }
 
-static void draft(void *ctx, const struct condition *items, size_t n, struct status_draft *ret)
+static void draft(void *ctx, struct condition *items, size_t n, struct status_draft *ret)
 {
     struct placementgroup_decision *d = decision_of(ctx);
     struct placementgroup_status s = status_of(d);
     int32_t was = d->plg->status.incarnation;
-    s.conditions = arena_memdup(d->a, items, n * sizeof *items);
+    s.conditions = items;
     s.n_conditions = n;
     if (placementgroup_status_equal(&s, &d->plg->status))
         return;
     ret->patch = placementgroup_status_patch(&s, d->a);
-    ret->urgent = d->incarnation != was;
-    ret->restarted = d->incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
+    ret->urgent = d->gang.incarnation != was;
+    ret->restarted = d->gang.incarnation > was && str_eq(d->gang.conditions.now[READY].reason, REASON_RESTARTING);
     ret->placements = gang_pods_placements_text("bundles", s.placements, s.n_placements, d->a);
-}
-
-static bool invalid(struct placementgroup_decision *d, const char *message)
-{
-    conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INVALID_TEMPLATE,
-                   arena_strdup(d->a, message));
-    return false;
 }
 
 static bool render(struct placementgroup_decision *d, struct bundlepod *p, const char **ret_json)
 {
     struct err err = ERR_INIT;
-    p->incarnation = d->incarnation;
-    p->template_hash = d->template_hash;
-    p->setup = d->v->gang.setup;
-    return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || invalid(d, err.msg);
+    p->pod.incarnation = d->gang.incarnation;
+    p->pod.hash = d->template_hash;
+    p->pod.setup = d->v->gang.setup;
+    return bundlepod_render(d->plg, &d->bundles, p, d->a, ret_json, &err) == 0 || gang_invalid(&d->gang, err.msg);
 }
 
 static bool trial(struct gang_decision *g, const struct gang_trial *t, const char *name, const char **ret_body)
 {
-    struct bundlepod pod = {.name = name, .items = &t->bundle, .n = 1};
+    struct bundlepod pod = {.pod.name = name, .items = &t->bundle, .n = 1};
     return render(decision_of(g), &pod, ret_body);
 }
 
@@ -105,15 +98,16 @@ static int64_t bound_ms(const struct placementgroup_decision *d)
     return scheduled && scheduled->status == CONDITION_TRUE ? scheduled->changed_ms : d->v->gang.now_ms;
 }
 
-// A Service and the endpoints that follow from it cost the cluster more than a pod does, and only groups on the bundles
-// need the names. So it comes with the first of them; or, where none comes at once, a while after the bundles are
-// bound: early enough for groups that come later, and not at all for what is given back soon.
+// A Service, with the endpoints that follow from it, costs the cluster more than a pod, and only groups on the bundles
+// need the names. So the Service comes with the first group. If no group comes soon, it comes a while after the bundles
+// are bound. That is early enough for groups that come later, and PlacementGroups that are given back soon never get a
+// Service.
 static const char *service(struct gang_decision *g)
 {
     struct placementgroup_decision *d = decision_of(g);
     int64_t left = bound_ms(d) + SERVICE_AFTER_MS - g->v->now_ms;
     bool late = left <= 0 || left > SERVICE_AFTER_MS; // or a clock was set back
-    if (g->v->service || (!d->v->used && d->pods.bound < d->bundles.n))
+    if (!d->v->used && d->pods.bound < d->bundles.n)
         return NULL;
     if (d->v->used || late)
         return bundlepod_service(d->plg, d->a);
@@ -121,9 +115,9 @@ static const char *service(struct gang_decision *g)
     return NULL;
 }
 
-// What one bundle asks for when it is planned. The bundles of a node share one pod: a thousandth of a pod each makes
-// sure that there is room for one, and no more. What the pod has besides (sidecars, overhead) counts with each of them,
-// which keeps on the safe side.
+// The requests of one bundle when it is planned. The bundles of a node share one pod: a thousandth of a pod slot each
+// makes sure that there is room for one pod, and no more. The other requests of the pod (sidecars, overhead) count with
+// each bundle, which is on the safe side.
 static bool find_needs(struct placementgroup_decision *d)
 {
     struct bundles *b = &d->bundles;
@@ -134,7 +128,7 @@ static bool find_needs(struct placementgroup_decision *d)
             continue;
         struct pod_constraints *needs = arena_new(d->a, struct pod_constraints);
         if (bundlepod_needs(b, d->v->gang.memory->dry_run_pod, &i, 1, d->a, needs, &err) < 0)
-            return invalid(d, err.msg);
+            return gang_invalid(&d->gang, err.msg);
         for (size_t k = 0; k < needs->requests.n && d->plg->spec.pod_per == POD_PER_NODE; k++)
             if (needs->requests.items[k].id == RESOURCE_PODS)
                 needs->requests.items[k].milli = 1;
@@ -155,7 +149,7 @@ static bool bundles(struct gang_decision *g, bool beside, struct bundle *ret)
     return true;
 }
 
-struct new_pod { // with these bundles
+struct new_pod { // a pod to create, with these bundles
     const char *node;
     int32_t *items;
     size_t n;
@@ -193,7 +187,7 @@ static size_t new_pods(struct placementgroup_decision *d, const struct placement
     return n;
 }
 
-// A pod of one bundle has its index; the others count up, and new ones take what is free.
+// A pod of one bundle has the bundle's index. Other pods count up, and new pods take the free indexes.
 static int32_t *free_indexes(struct placementgroup_decision *d, const struct new_pod *pods, size_t n)
 {
     const struct gang_pods *there = &d->pods.gang;
@@ -216,7 +210,7 @@ static int32_t *free_indexes(struct placementgroup_decision *d, const struct new
     return indexes;
 }
 
-// Pods that have the same shapes ask for the same. NULL: Accepted says why it cannot be had.
+// Pods with the same shapes request the same. NULL: Accepted says why there can be no such pod.
 static const struct pod_constraints *needs_of(struct placementgroup_decision *d, const struct new_pod *pod,
                                               struct map *known)
 {
@@ -227,7 +221,7 @@ static const struct pod_constraints *needs_of(struct placementgroup_decision *d,
         return needs;
     needs = arena_new(d->a, struct pod_constraints);
     if (bundlepod_needs(&d->bundles, d->v->gang.memory->dry_run_pod, pod->items, pod->n, d->a, needs, &err) < 0) {
-        invalid(d, err.msg);
+        gang_invalid(&d->gang, err.msg);
         return NULL;
     }
     map_set(known, shapes, needs);
@@ -237,9 +231,9 @@ static const struct pod_constraints *needs_of(struct placementgroup_decision *d,
 static bool create_pod(struct placementgroup_decision *d, const struct new_pod *new, int32_t index, struct map *known)
 {
     struct bundlepod pod = {
-        .index = index,
-        .name = bundlepod_name(d->plg, index, d->incarnation, d->a),
-        .pin = new->node,
+        .pod.index = index,
+        .pod.name = bundlepod_name(d->plg, index, d->gang.incarnation, d->a),
+        .pod.pin = new->node,
         .items = new->items,
         .n = new->n,
     };
@@ -247,11 +241,7 @@ static bool create_pod(struct placementgroup_decision *d, const struct new_pod *
     const struct pod_constraints *needs = needs_of(d, new, known);
     if (!needs || !render(d, &pod, &body))
         return false;
-    struct action *x = plan_add(d->plan, ACTION_CREATE_POD, STAGE_SECOND);
-    x->name = pod.name;
-    x->body = body;
-    x->node = arena_strdup(d->a, pod.pin);
-    x->requests = &needs->requests;
+    gang_add_pod(&d->gang, pod.pod.name, body, new->node, &needs->requests);
     return true;
 }
 
@@ -269,20 +259,13 @@ static bool create(struct gang_decision *g, const struct placement *placed, size
     return i == n;
 }
 
-static void delete_pod(struct gang_decision *g, const struct pod *p, int stage)
-{
-    struct placementgroup_decision *d = decision_of(g);
-    bool lost = pod_node_gone(g->v->cluster, p, d->plg->spec.node_lost_s, g->v->now_ms, NULL);
-    plan_delete_pod(g->plan, p, lost, stage);
-}
-
-// Those of the present incarnation; earlier ones stay.
+// Only the pods of the present incarnation go. Earlier ones stay.
 static void give_back(struct gang_decision *g, const char *reason, const char *message)
 {
     const struct placementgroup_pods *r = &decision_of(g)->pods;
     for (size_t i = 0; i < r->gang.n_live; i++)
-        if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation) {
-            delete_pod(g, r->gang.live[i], STAGE_FIRST);
+        if (pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->gang.incarnation) {
+            gang_delete_pod(g, r->gang.live[i], STAGE_FIRST);
             g->plan->rolls_back = true;
         }
     if (g->refused)
@@ -292,7 +275,7 @@ static void give_back(struct gang_decision *g, const char *reason, const char *m
 
 void placementgroup_gang_init(struct placementgroup_decision *d)
 {
-    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back, delete_pod};
+    static const struct gang_owner owner = {draft, trial, service, bundles, create, give_back};
     static const char *const types[] = {COND_ACCEPTED, COND_SCHEDULED, COND_READY, COND_FAILED, NULL};
     const struct placementgroup *plg = d->plg;
     const struct placementgroup_status *s = &plg->status;
@@ -306,7 +289,9 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
         .strategy = plg->spec.strategy,
         .topology_key = plg->spec.topology_key,
         .timeout_s = plg->spec.timeout_s,
+        .node_lost_s = plg->spec.node_lost_s,
         .size = d->bundles.n,
+        .incarnation = d->pods.gang.incarnation,
         .needs_setup = true,
         .edited = s->observed_generation != plg->obj.meta.generation,
         .gone_text = "waits until the pods that had its bundles are gone",
@@ -316,5 +301,4 @@ void placementgroup_gang_init(struct placementgroup_decision *d)
     d->gang.refused = gang_refused_lately(&d->gang);
     conditions_init(&d->gang.conditions, types, plg->obj.meta.generation, s->conditions, s->n_conditions);
     conditions_alive(&d->gang.conditions);
-    d->incarnation = d->pods.incarnation;
 }

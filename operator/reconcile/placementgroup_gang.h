@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a PlacementGroup requires of its gang, and the PlacementGroup's status. Private to operator/reconcile.
+// The PlacementGroup as the owner of a gang, and its status. Private to operator/reconcile.
 #pragma once
 
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/placementgroup_pods.h"
 
-// What the steps of one decision share.
+// The state that the steps of one decision share.
 struct placementgroup_decision {
-    struct gang_decision gang; // first: its owner finds the rest by it
+    struct gang_decision gang; // first member: decision_of() relies on it
     const struct placementgroup_view *v;
     const struct placementgroup *plg;
     struct arena *a;
     struct plan *plan;
     struct bundles bundles;
-    uint64_t template_hash; // of what the pods are made from, but for the bundles
+    uint64_t template_hash; // of everything that the pods are made from, except the bundles
     struct placementgroup_pods pods;
-    int32_t incarnation; // of the status that the decision leads to
 };
 
-// From what the decision knows already.
+// Call this when the other parts of the decision are known.
 void placementgroup_gang_init(struct placementgroup_decision *d);
-// What the API server is asked about: a pod with a bundle of each shape, because what is allowed for the one (a
-// LimitRange, a policy) may be refused for the other. Of more shapes than can be remembered the creation tells.
+// The pods that the API server checks: one pod with a bundle of each shape, because a rule (a LimitRange, a policy) may
+// allow one shape and refuse another. If there are more shapes than can be remembered, their creation shows whether
+// they are allowed.
 size_t placementgroup_gang_trials(const struct placementgroup_decision *d, struct gang_trial **ret);

@@ -4,12 +4,10 @@
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/reconcile/bundlepod.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/reason.h"
 
 #include <stdlib.h>
-
-enum { STATUS_LOST_MS = 60 * 1000 };
 
 struct candidate {
     const struct pod *pod;
@@ -24,7 +22,7 @@ static bool lost_a_gpu(const struct placementgroup_view *v, size_t i)
     return v->gpu_lost && v->gpu_lost[i];
 }
 
-// Of the i-th pod; NULL while it lives. One that has lost a GPU was deleted by a group that runs on it.
+// Why pod i of the view is dead; NULL while it lives. If a pod has lost a GPU, a group that runs on it has deleted it.
 static const char *death_of(const struct placementgroup_view *v, size_t i, int64_t *ret_left)
 {
     const struct pod *p = v->gang.pods[i];
@@ -48,7 +46,7 @@ static void note_dead(struct placementgroup_pods *r, const struct pod *p, const 
         r->gang.own_failure = true;
 }
 
-// Its plugin of devices may not have noticed yet, and would give the lost GPU again.
+// The device plugin of the node may not have noticed the loss yet, and would hand out the lost GPU again.
 static void shun(struct placementgroup_pods *r, const char *node)
 {
     size_t i = 0;
@@ -58,7 +56,7 @@ static void shun(struct placementgroup_pods *r, const char *node)
     r->n_shunned = MAX(r->n_shunned, i + 1);
 }
 
-// The newest first: where two claim a bundle, the one that was made later knew more.
+// The newest first: if two pods claim a bundle, the newer one was made with more knowledge.
 static int cmp_candidate(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
@@ -74,12 +72,6 @@ static bool may_hold(const struct placementgroup_pods *r, const struct candidate
     return c->n > 0;
 }
 
-static void count(struct placementgroup_pods *r, const struct placementgroup_view *v, const struct pod *p)
-{
-    r->gang.older = r->gang.older || pod_label_number(p, LABEL_INCARNATION) != r->incarnation;
-    gang_pods_count(&r->gang, p, v->gang.cluster, v->gang.now_ms);
-}
-
 static void assign(struct placementgroup_pods *r, const struct candidate *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -89,23 +81,8 @@ static void assign(struct placementgroup_pods *r, const struct candidate *c)
     r->changed = r->changed || !c->same;
 }
 
-static void note_future(struct placementgroup_pods *r, const struct placementgroup_view *v)
-{
-    int32_t incarnation = r->incarnation;
-    int64_t newest = 0;
-    for (size_t i = 0; i < v->gang.n_pods; i++) {
-        int32_t its = pod_label_number(v->gang.pods[i], LABEL_INCARNATION);
-        if (its <= r->incarnation)
-            continue;
-        incarnation = MAX(incarnation, its);
-        newest = MAX(newest, v->gang.pods[i]->obj.meta.created_ms);
-    }
-    r->gang.from_the_future = incarnation > r->incarnation && v->gang.now_ms - newest < STATUS_LOST_MS;
-    if (!r->gang.from_the_future)
-        r->incarnation = incarnation;
-}
-
-// False: a copy that somebody made of a pod has its labels, but not its name.
+// Returns false for a pod that is not ours: if somebody has made a copy of a pod, the copy has the labels, but not the
+// name.
 static bool read_pod(const struct placementgroup_view *v, const struct bundles *b, uint64_t template_hash,
                      const struct pod *p, struct arena *a, struct candidate *ret)
 {
@@ -147,7 +124,8 @@ static void assign_all(struct placementgroup_pods *r, const struct placementgrou
     for (size_t i = 0; i < assigned; i++) {
         r->differs[i] = !candidates[i].same;
         live[i] = candidates[i].pod;
-        count(r, v, candidates[i].pod);
+        r->gang.older = r->gang.older || candidates[i].incarnation != r->gang.incarnation;
+        gang_pods_count(&r->gang, &v->gang, candidates[i].pod);
     }
 }
 
@@ -156,8 +134,11 @@ void placementgroup_pods_take(const struct placementgroup_view *v, const struct 
 {
     size_t n = 0;
     struct candidate *candidates = arena_array(a, v->gang.n_pods, sizeof *candidates);
-    *ret = (struct placementgroup_pods){.incarnation = MAX(v->plg->status.incarnation, 0), .gang.look_again_ms = -1};
-    note_future(ret, v);
+    *ret = (struct placementgroup_pods){
+        .gang.incarnation = MAX(v->plg->status.incarnation, 0),
+        .gang.look_again_ms = -1,
+    };
+    gang_pods_look_ahead(&ret->gang, &v->gang);
     ret->pod_of = arena_array(a, (size_t)b->n, sizeof *ret->pod_of);
     ret->differs = arena_array(a, v->gang.n_pods, sizeof *ret->differs);
     ret->shunned = arena_array(a, v->gang.n_pods, sizeof *ret->shunned);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pods of a PlacementGroup say about it: counted once, then only read.
+// The state of a PlacementGroup as its pods show it: counted once, then only read.
 //
-// The annotations of a pod name its bundles, which belong to it while it lives. Pods of earlier incarnations were once
-// all bound together, and stay, whatever happens to the others. Pods of the present incarnation stay, too, once the
-// status says so (Scheduled). Before that, they are created and given back all or none.
+// The annotations of a pod name its bundles. The bundles belong to the pod while it lives. Pods of earlier incarnations
+// were once all bound together, so they stay, whatever happens to other pods. Pods of the present incarnation stay too,
+// once the status says Scheduled. Before that, they are created and given back all or none.
 #pragma once
 
 #include "operator/reconcile/bundles.h"
@@ -11,15 +11,14 @@
 #include "operator/reconcile/placementgroup_view.h"
 
 struct placementgroup_pods {
-    int32_t incarnation;       // the present one, from the status
     const struct pod **pod_of; // by bundle, NULL = none
-    struct gang_pods gang;     // `live` are those that have some, by the first of their bundles
-    bool *differs;             // of each: made from another template, or for bundles of another shape
+    struct gang_pods gang;     // `live` are the pods that have bundles, sorted by their first bundle
+    bool *differs;             // by live pod: made from another template, or for bundles of another shape
     int32_t present, bound;    // bundles
     bool changed;              // one of the live pods differs
-    const struct pod *lost;    // the first dead one whose bundles are missing, and why
+    const struct pod *lost;    // the first dead pod whose bundles are missing, and why it is dead
     const char *lost_reason;
-    const char **shunned; // nodes of dead ones that have lost a GPU, each once
+    const char **shunned; // nodes of dead pods that have lost a GPU, each once
     size_t n_shunned;
 };
 

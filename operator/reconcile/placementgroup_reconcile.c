@@ -4,31 +4,16 @@
 
 #include "common/base/mem.h"
 #include "operator/reconcile/accept.h"
-#include "operator/reconcile/names.h"
+#include "operator/reconcile/gang_manifest.h"
 #include "operator/reconcile/placementgroup_gang.h"
 #include "operator/reconcile/reason.h"
 
-enum { STALE_CACHE_MS = 1000 };
-
-static void delete_pod(struct placementgroup_decision *d, const struct pod *p, int stage)
+// Pods of the next incarnation join the pods that stay. The status is written first, so that the next operator
+// continues at the same step after a crash.
+static void plan_again(struct placementgroup_decision *d, const char *reason, const char *message)
 {
-    d->gang.owner->delete_pod(&d->gang, p, stage);
-}
-
-static void give_back(struct placementgroup_decision *d, const char *reason, const char *message)
-{
-    d->gang.owner->give_back(&d->gang, reason, message);
-}
-
-// Pods of the next incarnation join those that stay. The status goes first, so that a crash in between is picked up
-// where it happened.
-static void begin_incarnation(struct placementgroup_decision *d, const char *reason, const char *message)
-{
-    d->incarnation = d->incarnation < INT32_MAX ? d->incarnation + 1 : d->incarnation;
-    conditions_wait(&d->gang.conditions, reason, message);
-    gang_commit(&d->gang, true);
-    for (size_t i = 0; i < d->pods.gang.n_gone; i++)
-        delete_pod(d, d->pods.gang.gone[i], STAGE_SECOND);
+    gang_begin_incarnation(&d->gang, reason, message);
+    gang_delete_gone(&d->gang, STAGE_SECOND);
     d->plan->rolls_back = d->pods.gang.own_failure;
 }
 
@@ -43,7 +28,7 @@ static const char *missing_text(struct placementgroup_decision *d)
     return arena_printf(d->a, "%s %s", n == 1 ? "bundle" : "bundles", bundles_text(items, n, d->a));
 }
 
-// They were all bound: what is missing now was lost, or is new in the spec.
+// The bundles were all bound. What is missing now was lost, or is new in the spec.
 static void lost_some(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
@@ -51,80 +36,68 @@ static void lost_some(struct placementgroup_decision *d)
     conditions_accept(&d->gang.conditions);
     if (r->lost) {
         const char *node = r->lost->node ? arena_printf(d->a, " on %s", r->lost->node) : "";
-        begin_incarnation(d, REASON_RESTARTING,
-                          arena_printf(d->a, "pod %s%s is lost: %s; planned again: %s", r->lost->obj.meta.name, node,
-                                       r->lost_reason, which));
+        plan_again(d, REASON_RESTARTING,
+                   arena_printf(d->a, "pod %s%s is lost: %s; planned again: %s", r->lost->obj.meta.name, node,
+                                r->lost_reason, which));
     } else if (d->plg->status.bundles < d->bundles.n) {
-        begin_incarnation(d, REASON_PENDING, arena_printf(d->a, "to be added: %s", which));
+        plan_again(d, REASON_PENDING, arena_printf(d->a, "to be added: %s", which));
     } else {
-        begin_incarnation(d, REASON_RESTARTING, arena_printf(d->a, "without a pod, planned again: %s", which));
+        plan_again(d, REASON_RESTARTING, arena_printf(d->a, "without a pod, planned again: %s", which));
     }
 }
 
-static void show(struct placementgroup_decision *d)
+// `more` continues the message of Ready, unless a container is stuck.
+static void show(struct placementgroup_decision *d, const char *more)
 {
     const struct placementgroup_pods *r = &d->pods;
     conditions_set(&d->gang.conditions, SCHEDULED, CONDITION_TRUE, REASON_BOUND,
                    arena_printf(d->a, "all %d bundles are bound, on %zu pod%s", d->bundles.n, r->gang.n_live,
                                 r->gang.n_live == 1 ? "" : "s"));
-    if (r->gang.stuck)
-        conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, r->gang.stuck_reason, gang_stuck_text(&d->gang));
-    else if ((size_t)r->gang.ready < r->gang.n_live)
+    if (gang_show_stuck(&d->gang))
+        return;
+    if ((size_t)r->gang.ready < r->gang.n_live)
         conditions_set(&d->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING,
-                       arena_printf(d->a, "%d of %zu pods are ready", r->gang.ready, r->gang.n_live));
+                       arena_printf(d->a, "%d of %zu pods are ready%s", r->gang.ready, r->gang.n_live, more));
     else
         conditions_set(&d->gang.conditions, READY, CONDITION_TRUE, REASON_RUNNING,
-                       arena_printf(d->a, "all %d bundles are ready", d->bundles.n));
+                       arena_printf(d->a, "all %d bundles are ready%s", d->bundles.n, more));
 }
 
-// Every bundle has its pod. What is left over goes: the tail of a group that shrank, or a creation that was given up as
-// timed out and came through after all.
 static void whole(struct placementgroup_decision *d)
 {
-    const struct placementgroup_pods *r = &d->pods;
-    for (size_t i = 0; i < r->gang.n_gone; i++)
-        delete_pod(d, r->gang.gone[i], STAGE_SECOND);
-    conditions_accept(&d->gang.conditions);
-    gang_keep_service(&d->gang);
-    if (r->bound < d->bundles.n) {
-        gang_bind(&d->gang);
+    if (!gang_whole(&d->gang))
         return;
-    }
-    show(d);
+    show(d, "");
     gang_settle(&d->gang);
 }
 
-// Every bundle has a pod, but as an earlier spec asked; so that is what the conditions go on speaking of.
-static bool show_earlier(struct placementgroup_decision *d)
+// Every bundle has a pod as an earlier spec asked. The conditions continue to speak of that spec.
+static bool show_earlier(struct placementgroup_decision *d, const char *more)
 {
     static const enum condition_kind spoken_of[] = {SCHEDULED, READY};
     const struct placementgroup_pods *r = &d->pods;
     if (!r->present || r->present < d->bundles.n || r->bound < r->present)
         return false;
-    show(d);
+    show(d, more);
     for (size_t i = 0; i < ARRAY_LEN(spoken_of); i++) {
         const struct condition *old = conditions_old(&d->gang.conditions, spoken_of[i]);
         if (old)
-            d->gang.conditions.now[spoken_of[i]].observed_generation = old->observed_generation;
+            conditions_date(&d->gang.conditions, spoken_of[i], old->observed_generation);
     }
     return true;
 }
 
-// What an earlier spec has got stays where the present one is refused; what was never whole is given back.
+// The present spec is refused. Pods of an earlier spec stay if they were all bound once, and are given back otherwise.
 static void keep_earlier(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
     const struct condition *c = &d->gang.conditions.now[ACCEPTED];
-    if (show_earlier(d)) {
-        struct condition *ready = &d->gang.conditions.now[READY];
-        if (!r->gang.stuck) // which is told first, and may be told as it was before
-            ready->message =
-                arena_printf(d->a, "%s for the earlier spec; the new spec is refused: %s", ready->message, c->message);
+    if (show_earlier(d, arena_printf(d->a, " for the earlier spec; the new spec is refused: %s", c->message))) {
         gang_settle(&d->gang);
         return;
     }
     if (!conditions_was(&d->gang.conditions, SCHEDULED)) {
-        give_back(d, c->reason, c->message);
+        d->gang.owner->give_back(&d->gang, c->reason, c->message);
         return;
     }
     if (d->bundles.n)
@@ -135,42 +108,32 @@ static void keep_earlier(struct placementgroup_decision *d)
     gang_settle(&d->gang);
 }
 
-// As Accepted says then.
-static bool hopeless(struct placementgroup_decision *d)
-{
-    const char *why = gang_hopeless(&d->gang);
-    if (why)
-        conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, REASON_INFEASIBLE, why);
-    return why != NULL;
-}
-
-// Some pods were made from an earlier spec. A template that the API server would refuse, or bundles that no node could
-// ever take, must not cost those that run, so they are tried first. Then only those that differ are replaced; those of
-// a gang that never was whole are all given back.
+// Some pods were made from an earlier spec. The new spec may be impossible: the API server refuses the template, or no
+// node could ever take the bundles. That must not cost the running pods, so the new spec is tried first. Then only the
+// pods that differ are replaced. If the gang was never whole, all of its pods are given back.
 static void spec_changed(struct placementgroup_decision *d)
 {
     const struct placementgroup_pods *r = &d->pods;
     bool was_whole = conditions_was(&d->gang.conditions, SCHEDULED);
-    enum gang_verdict verdict = gang_judge(&d->gang);
-    if (verdict == GANG_REFUSED || (verdict == GANG_OK && was_whole && hopeless(d))) {
+    enum gang_verdict verdict = gang_judge_change(&d->gang, was_whole);
+    if (verdict == GANG_REFUSED) {
         keep_earlier(d);
         return;
     }
     if (verdict == GANG_UNKNOWN) {
-        show_earlier(d);
+        show_earlier(d, "");
         gang_settle(&d->gang);
         return;
     }
-    d->incarnation = d->incarnation < INT32_MAX ? d->incarnation + 1 : d->incarnation;
-    conditions_wait(&d->gang.conditions, REASON_TERMINATING,
-                    "the spec has changed: new pods replace those that differ from it");
-    gang_commit(&d->gang, true);
+    gang_begin_incarnation(&d->gang, REASON_TERMINATING,
+                           "the spec has changed: new pods replace those that differ from it");
     for (size_t i = 0; i < r->gang.n_live; i++)
-        if (r->differs[i] || (!was_whole && pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->incarnation))
-            delete_pod(d, r->gang.live[i], STAGE_SECOND);
+        if (r->differs[i] ||
+            (!was_whole && pod_label_number(r->gang.live[i], LABEL_INCARNATION) == r->gang.incarnation))
+            gang_delete_pod(&d->gang, r->gang.live[i], STAGE_SECOND);
 }
 
-// The present spec cannot be had.
+// The present spec cannot run.
 static void refuse(struct placementgroup_decision *d, const struct refusal *refusal)
 {
     conditions_set(&d->gang.conditions, ACCEPTED, CONDITION_FALSE, refusal->reason, refusal->message);
@@ -178,22 +141,7 @@ static void refuse(struct placementgroup_decision *d, const struct refusal *refu
         keep_earlier(d);
         return;
     }
-    conditions_wait(&d->gang.conditions, refusal->reason, refusal->message);
-    gang_settle(&d->gang);
-}
-
-// As long as the dead pods are there, also after a restart of the operator.
-static void shun_nodes(struct placementgroup_decision *d)
-{
-    struct plan *p = d->plan;
-    size_t n = p->n_contended + d->pods.n_shunned;
-    if (!d->pods.n_shunned)
-        return;
-    const char **all = arena_array(d->a, n, sizeof *all);
-    for (size_t i = 0; i < n; i++)
-        all[i] = i < p->n_contended ? p->contended[i] : d->pods.shunned[i - p->n_contended];
-    p->contended = all;
-    p->n_contended = n;
+    gang_wait(&d->gang, refusal->reason, refusal->message);
 }
 
 static bool expand(struct placementgroup_decision *d, struct refusal *ret)
@@ -239,7 +187,7 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
     placementgroup_pods_take(v, &d.bundles, d.template_hash, a, &d.pods);
     placementgroup_gang_init(&d);
     if (d.pods.gang.from_the_future)
-        plan_requeue(ret, STALE_CACHE_MS);
+        gang_postpone(&d.gang);
     else if (!ok)
         refuse(&d, &refusal);
     else if (d.pods.changed)
@@ -250,7 +198,8 @@ void placementgroup_reconcile(const struct placementgroup_view *v, struct arena 
         lost_some(&d);
     else
         gang_create(&d.gang);
-    shun_nodes(&d);
+    for (size_t i = 0; i < d.pods.n_shunned; i++) // while the dead pods exist, also after a restart of the operator
+        plan_avoid(ret, d.pods.shunned[i]);
     if (d.pods.gang.look_again_ms >= 0)
         plan_requeue(ret, d.pods.gang.look_again_ms);
 }

@@ -4,9 +4,9 @@
 
 #include "operator/reconcile/placementgroup_view.h"
 
-// Never fails: what is wrong with the object is said in its conditions.
+// Never fails: the conditions say what is wrong with the object.
 void placementgroup_reconcile(const struct placementgroup_view *v, struct arena *a, struct plan *ret);
 
-// Of what the dry runs of its pods depend on: struct action, and in struct gang_memory dry_run_hash, then `further`. 0
-// if it cannot be run.
+// The hashes of the dry runs of its pods (struct action): first dry_run_hash of struct gang_memory, then `further`.
+// Returns their number, 0 if the PlacementGroup cannot run.
 size_t placementgroup_hashes(const struct placementgroup *plg, uint64_t ret[DRY_RUNS_FURTHER + 1]);

@@ -8,6 +8,6 @@
 struct placementgroup_view {
     const struct placementgroup *plg;
     struct gang_view gang; // its pods are all that this object owns (by UID)
-    const bool *gpu_lost;  // of each pod that ends: its agent says that a GPU of it fell off the bus; NULL = of none
-    bool used;             // a WorkerGroup names it
+    const bool *gpu_lost;  // by pod: the pod ends, and its agent reports that a GPU fell off the bus; NULL = no pod
+    bool used;             // some WorkerGroup names this PlacementGroup
 };

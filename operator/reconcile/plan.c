@@ -39,6 +39,18 @@ void plan_requeue(struct plan *p, int64_t ms)
         p->requeue_ms = ms;
 }
 
+void plan_avoid(struct plan *p, const char *node)
+{
+    size_t n = p->n_contended;
+    if ((n & (n - 1)) == 0) { // the array is full when n is 0, 1, 2, 4, ...
+        const char **bigger = arena_array(p->arena, n ? n * 2 : 1, sizeof *bigger);
+        if (n)
+            memcpy(bigger, p->contended, n * sizeof *bigger);
+        p->contended = bigger;
+    }
+    p->contended[p->n_contended++] = arena_strdup(p->arena, node);
+}
+
 void plan_delete_pod(struct plan *p, const struct pod *pod, bool lost, int stage)
 {
     const struct meta *m = &pod->obj.meta;
@@ -77,7 +89,7 @@ bool plan_defers_status(struct plan *p, int64_t wanted_ms, int64_t settle_ms, in
     return true;
 }
 
-// Who has a ticket may be that rank: none must come into a log.
+// Somebody who has a ticket can pretend to be that rank, so no ticket may get into a log.
 static void put_body(struct buf *b, const char *body)
 {
     static const char ticket[] = "\"ticket\":\"";

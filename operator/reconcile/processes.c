@@ -37,7 +37,7 @@ static void starting(struct work *w, const char *message)
     conditions_set(&w->gang.conditions, READY, CONDITION_FALSE, REASON_STARTING, message);
 }
 
-// "ranks 0-1, 4": those of the replicas that are listed, the first few.
+// "ranks 0-1, 4": the ranks of the listed replicas, cut after the first few.
 static const char *ranks_text(struct work *w, const bool *listed)
 {
     int32_t each = w->wg->spec.workers_per_replica, n = w->pods.replicas, named = 0;
@@ -66,7 +66,7 @@ static bool is_away(const struct work *w, int32_t index)
     return !ranks_agent_there(w->pods.ranks.facts[index]);
 }
 
-// Another replica has its connection.
+// The agent is connected to another replica of the operator.
 static bool is_elsewhere(const struct work *w, int32_t index)
 {
     const struct agent_facts *f = w->pods.ranks.facts[index];
@@ -100,7 +100,7 @@ static bool is_missing(const struct work *w, int32_t index)
     return is_away(w, index) || !containers_run(w->pods.current[index]);
 }
 
-// Its agent could be there. The agent of a pod that does not run yet is not missed.
+// The agent should be connected, but is not. The agent of a pod that does not run yet is not missed.
 static bool is_silent(const struct work *w, int32_t index)
 {
     return is_away(w, index) && containers_run(w->pods.current[index]);
@@ -115,7 +115,7 @@ static bool is_unready(const struct work *w, int32_t index)
     return false;
 }
 
-// How many replicas are so, and their ranks in words.
+// The number of replicas for which `is` is true, and their ranks in words.
 static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t index), const char **ret_text)
 {
     bool *listed = arena_array(w->a, (size_t)w->pods.replicas, sizeof *listed);
@@ -126,7 +126,7 @@ static int32_t list(struct work *w, bool (*is)(const struct work *w, int32_t ind
     return n;
 }
 
-// Its processes ran when the status was written.
+// The processes ran when the status was written.
 static bool ran(const struct work *w)
 {
     const struct condition *old = conditions_old(&w->gang.conditions, READY);
@@ -134,7 +134,8 @@ static bool ran(const struct work *w)
                    str_eq(old->reason, REASON_KEYS_CHANGED));
 }
 
-// Another replica sees the agent and all that takes calls; what its processes do this one may never have heard.
+// Another replica sees the agent and everything in the pod that takes calls. This one may never have heard about its
+// processes.
 static bool runs_elsewhere(const struct work *w, int32_t index)
 {
     const struct worker_spec *s = &w->wg->spec.worker;
@@ -171,8 +172,8 @@ static void ready(struct work *w)
                        "all ranks run again, on nodes whose GPUs are present");
 }
 
-// Agents and workers dial in again after their operator, or the connection to it, went away. Until they had the time
-// to, the group counts as what it was. So it does while another replica sees what this one does not.
+// Agents and workers connect again after their operator, or the connection to it, went away. Until they had the time to
+// do so, the group keeps its Ready. The same is true while another replica sees agents that this one does not see.
 static bool keeps_ready(struct work *w)
 {
     struct group_pods *c = &w->pods;
@@ -196,7 +197,7 @@ static bool keeps_ready(struct work *w)
     return true;
 }
 
-// Waits before the attempt begins, if it is not yet time.
+// Waits if it is too early for the next attempt.
 static bool backing_off(struct work *w)
 {
     int64_t left = attempt_pause_left_ms(w, NULL);
@@ -211,7 +212,7 @@ static bool backing_off(struct work *w)
     return true;
 }
 
-// What an agent said why it does not do what it was told.
+// The reason that the first agent gave for not carrying out its command.
 static const char *first_error(struct work *w)
 {
     for (int32_t i = 0; i < w->pods.replicas; i++) {
@@ -234,7 +235,7 @@ static void silent(struct work *w, const char *ranks)
                    arena_printf(w->a, "the agent of %s is not connected; %s", ranks, what));
 }
 
-// Agents that the operator cannot see, nor ever will with the keys that it has.
+// The operator cannot see some agents, and never will with its present keys.
 static bool keys_changed(struct work *w)
 {
     const char *ranks;
@@ -249,8 +250,8 @@ static bool keys_changed(struct work *w)
     return true;
 }
 
-// Once processes run, the loss of all pods must cost the attempt, also when the operator dies with them: by the status
-// alone it is known then what they were started in.
+// Once processes run, the loss of all pods must cost the attempt, even if the operator dies with them. Then only the
+// status says in which attempt they were started.
 static bool may_be_forgotten(const struct work *w)
 {
     return !conditions_was(&w->gang.conditions, SCHEDULED) || w->wg->status.attempt < w->progress.attempt;
@@ -320,7 +321,7 @@ static bool any_to_restart(struct work *w, int32_t index)
     return false;
 }
 
-// restartPolicy Worker: single ranks get a new process beside the others that run on.
+// restartPolicy Worker: single ranks get a new process, and the other ranks run on.
 static void restart_some(struct work *w)
 {
     const struct group_pods *c = &w->pods;
@@ -335,7 +336,7 @@ static void restart_some(struct work *w)
                    old && str_eq(old->reason, REASON_RESTARTING) ? old->message : "the failed ranks are restarted");
 }
 
-// Every process was started.
+// All processes were started.
 static void serve(struct work *w)
 {
     const struct group_pods *c = &w->pods;

@@ -31,7 +31,7 @@ const char *ranges_take(struct ranges *r, struct arena *a)
     return text;
 }
 
-// Up to INT32_MAX; -1 if there is no number.
+// Reads a number up to INT32_MAX. Returns -1 if there is none.
 static int64_t scan_number(const char **text)
 {
     int64_t n = -1;

@@ -12,14 +12,15 @@ enum { RANGES_MAX = 64 * 1024 }; // bytes
 
 struct ranges {
     struct buf text;
-    int32_t first, last; // the range that is open, -1 = none
+    int32_t first, last; // the range that is still open, -1 = none
 };
 
 #define RANGES_INIT ((struct ranges){BUF_INIT(RANGES_MAX), -1, -1})
 
 void ranges_add(struct ranges *r, int32_t i);               // in ascending order
-const char *ranges_take(struct ranges *r, struct arena *a); // the text; *r is done with
+const char *ranges_take(struct ranges *r, struct arena *a); // returns the text; *r is empty then
 
-// The next range of a text: advances *text. False at its end, or where it is none of ours (*text is NULL then).
+// Reads the next range of a text, and advances *text. Returns false at the end, or if the text is no such set (*text is
+// NULL then).
 // for (const char *t = text; ranges_next(&t, &first, &last);) ...
 bool ranges_next(const char **text, int32_t *ret_first, int32_t *ret_last);

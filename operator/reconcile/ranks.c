@@ -11,8 +11,8 @@ bool ranks_started(const struct workergroup *wg, int32_t attempt, const struct a
 {
     if (!f || f->state != AGENT_RUNNING || f->attempt < 1)
         return false;
-    // Where ranks restart one by one, the others keep the attempt that they were started for, as long as it was one of
-    // the present worker.
+    // If ranks restart one by one, the other ranks keep the attempt that they were started for, as long as that attempt
+    // was made from the present worker.
     bool one_by_one = wg->spec.restart_policy == RESTART_WORKER;
     return f->attempt == attempt || (one_by_one && f->attempt < attempt && f->attempt >= wg->status.revision.attempt);
 }
@@ -25,8 +25,8 @@ static const struct agent_process *process_of(const struct agent_facts *f, int32
     return NULL;
 }
 
-// While the group is on its way to run again, a process of an older attempt that has failed was counted when that
-// began, or belongs to the same fall.
+// While the group is restarting, the failure of a process of an older attempt is not new: it was counted when the
+// restart began, or has the same cause.
 static bool was_counted(const struct workergroup *wg, int32_t attempt, const struct agent_process *p)
 {
     static const char *const up[] = {REASON_RUNNING, REASON_STARTING, REASON_SILENT, REASON_KEYS_CHANGED,
@@ -52,7 +52,8 @@ enum rank_state ranks_state(const struct group_view *v, int32_t attempt, const s
     const struct worker_spec *s = &v->wg->spec.worker;
     if (!ranks_started(v->wg, attempt, f))
         return RANK_WAITING;
-    const struct agent_process *p = process_of(f, rank); // none: it was started, and is not known to have ended
+    const struct agent_process *p =
+        process_of(f, rank); // if there is no process, it was started and has not reported its end
     if (p && p->state == AGENT_PROCESS_EXITED) {
         if (p->exit_code == 0)
             return RANK_EXITED;
@@ -113,7 +114,7 @@ static const char *join(const char *a, const char *b, struct arena *arena)
     return arena_printf(arena, "%s\n%s", a, b);
 }
 
-// The C library that a wheel is built for is older than its names of signals.
+// The C library that a wheel is built for may be too old to have names for signals.
 static const char *reason_of_signal(int signal, struct arena *a)
 {
     const char *name = NULL;

@@ -4,12 +4,12 @@
 #include "common/base/mem.h"
 
 enum {
-    HEARD_SOON_MS = 1000,      // a witness that is there speaks within a heartbeat
-    LOOK_AGAIN_MS = 10 * 1000, // nobody tells a group that another one's agent has come
-    REDIAL_MS = 15 * 1000,     // an agent that was refused dials again within 10 s
+    HEARD_SOON_MS = 1000,      // a living witness speaks within a heartbeat
+    LOOK_AGAIN_MS = 10 * 1000, // nobody tells a group that an agent of another group has come
+    REDIAL_MS = 15 * 1000,     // an agent that was refused connects again within 10 s
 };
 
-// From now until it can be heard; 0 = it was.
+// Time until this witness can have been heard after end_ms; 0 = it was heard.
 static int64_t left_ms(const struct agent_witness *w, int64_t end_ms, int64_t limit_ms, int64_t now_ms)
 {
     int64_t left = MIN(w->since_ms + limit_ms - now_ms, limit_ms);

@@ -8,7 +8,7 @@
 #define COND_SUCCEEDED "Succeeded"
 #define COND_FAILED "Failed"
 #define COND_SUSPENDED "Suspended"
-#define COND_GPU_LOST "GPULost" // written once it was True, and then kept
+#define COND_GPU_LOST "GPULost" // written when it is True for the first time, and then kept
 
 // Accepted
 #define REASON_VALID "Valid"
@@ -17,11 +17,11 @@
 #define REASON_RESERVED_ENV "ReservedEnv"
 #define REASON_NAME_CONFLICT "NameConflict"
 #define REASON_INVALID_TEMPLATE "InvalidTemplate"
-#define REASON_COMMAND_REQUIRED "CommandRequired" // runtime Agent: nothing says what to run
+#define REASON_COMMAND_REQUIRED "CommandRequired" // runtime Agent: nothing says which command to run
 #define REASON_MESH_MISMATCH "MeshMismatch"
 
-// Scheduled; those of a waiting group are Ready's too
-#define REASON_INVALID_BUNDLES "InvalidBundles" // spec.placement.groups asks for what the PlacementGroups do not have
+// Scheduled; Ready of a waiting group has the same reasons
+#define REASON_INVALID_BUNDLES "InvalidBundles" // the PlacementGroups do not have what spec.placement.groups asks for
 
 #define REASON_PLACEMENT_NOT_FOUND "PlacementGroupNotFound"
 #define REASON_PLACEMENT_NOT_READY "PlacementGroupNotReady"
@@ -32,18 +32,18 @@
 #define REASON_BINDING "Binding"           // pods exist, kube-scheduler has not bound them all
 #define REASON_BOUND "Bound"               // True
 #define REASON_INFEASIBLE "Infeasible"     // the nodes that exist could never take it
-#define REASON_INSUFFICIENT "Insufficient" // fits when others leave
+#define REASON_INSUFFICIENT "Insufficient" // fits when other pods leave
 #define REASON_QUOTA_EXCEEDED "QuotaExceeded"
 #define REASON_FORBIDDEN "Forbidden"      // the API server refused a pod for another reason
-#define REASON_BIND_TIMEOUT "BindTimeout" // not all bound in time: rolled back, planned again after a backoff
-#define REASON_TERMINATING "Terminating"  // waits until the pods of the attempt before are gone
+#define REASON_BIND_TIMEOUT "BindTimeout" // not all bound in time: given back, planned again after a backoff
+#define REASON_TERMINATING "Terminating"  // waits until the pods of the previous attempt are gone
 #define REASON_BACKOFF "Backoff"          // waits before the next attempt
 
 // Ready
 #define REASON_STARTING "Starting"        // all bound, not all ready
 #define REASON_SILENT "Silent"            // an agent is not connected (any more)
 #define REASON_RUNNING "Running"          // True
-#define REASON_KEYS_CHANGED "KeysChanged" // an agent trusts keys that the operator does not have any more
+#define REASON_KEYS_CHANGED "KeysChanged" // an agent trusts keys that the operator no longer has
 #define REASON_IMAGE "ImagePullFailed"
 #define REASON_CONTAINER_CONFIG "ContainerConfigError"
 #define REASON_RESTARTING "Restarting"
@@ -64,9 +64,9 @@
 #define REASON_OFF_THE_BUS "FellOffTheBus"
 #define REASON_GPUS_PRESENT "GPUsPresent" // all ranks run again, and none of their GPUs is lost
 
-// lastFailure.reason where Kubernetes gives none
+// Values of lastFailure.reason if Kubernetes gives none
 #define FAILURE_ERROR "Error"
-#define FAILURE_OOM_KILLED "OOMKilled" // Kubernetes' word, for a process of an agent, too
+#define FAILURE_OOM_KILLED "OOMKilled" // the word of Kubernetes, also for a process of an agent
 #define FAILURE_NODE_LOST "NodeLost"
 #define FAILURE_POD_DELETED "PodDeleted"
 #define FAILURE_AGENT_LOST "AgentLost"

@@ -6,21 +6,9 @@
 
 #include <stdlib.h>
 
-void work_delete(struct work *w, const struct pod *p, int stage)
-{
-    bool lost = group_pods_node_lost(w->v, p, NULL);
-    if (!w->pods.bundles || !(lost || pod_terminal(p))) // else its PlacementGroup sees to that
-        plan_delete_pod(w->plan, p, lost, stage);
-}
-
 int64_t work_at_latest_ms(int64_t ms)
 {
     return ms && ms % 1000 == 0 ? ms + 999 : ms;
-}
-
-int32_t work_next(int32_t n)
-{
-    return n < INT32_MAX ? n + 1 : n;
 }
 
 bool work_worker_differs(const struct work *w)
@@ -41,7 +29,7 @@ void work_look_back(struct work *w)
     w->progress.of_before =
         conditions_was(&w->gang.conditions, SCHEDULED) && was->pods && !str_eq(was->pods, w->revision.pods);
     if (w->pods.bundles && w->progress.of_before)
-        w->plan->master = w->wg->status.master_addr; // others keep off it
+        w->plan->master = w->wg->status.master_addr; // other groups avoid it
     if (!w->v->before)
         return;
     w->view_before = *w->v;
@@ -52,11 +40,14 @@ void work_look_back(struct work *w)
     w->v = &w->view_before;
     w->wg = w->view_before.wg;
     w->gang.v = &w->v->gang;
+    w->gang.node_lost_s = w->wg->spec.node_lost_s;
     group_pods_take(w->v, strtoull(was->pods ? was->pods : "", NULL, 16), w->a, &w->pods);
+    w->gang.borrowed = w->pods.bundles;
     w->plan->waits[PATIENCE_KILLED] = w->pods.killed;
 }
 
-// All pods were there, so that agents know of rank 0's and processes may have run; the status may not say so yet.
+// All pods existed once, so agents know the address of rank 0 and processes may have run. The status may not say so
+// yet.
 bool work_was_whole(const struct work *w)
 {
     return conditions_was(&w->gang.conditions, SCHEDULED) || w->pods.ranks.told;

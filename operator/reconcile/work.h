@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the steps of one decision about a WorkerGroup. Private to operator/reconcile.
+// The state that the steps of one decision about a WorkerGroup share. Private to operator/reconcile.
 #pragma once
 
 #include "operator/api/podtemplate.h"
 #include "operator/reconcile/gang.h"
 #include "operator/reconcile/group_pods.h"
 
-// The status that a decision leads to, but for its conditions.
+// The status that a decision leads to, without its conditions.
 struct group_progress {
     bool of_before; // an earlier spec runs on: its world size, GPUs, address and strategy stay in the status
-    int32_t attempt, incarnation, restarts, restarts_counted, restarts_in_a_row;
+    int32_t attempt, restarts, restarts_counted, restarts_in_a_row;
     struct group_failure last_failure;
     struct group_revision revision;
 };
 
-enum { DIAL_IN_MIN_MS = 10000 }; // for agents to come back before the group counts as not ready
+enum { DIAL_IN_MIN_MS = 10000 }; // time for agents to come back before the group counts as not ready
 
 struct work {
-    struct gang_decision gang; // first: its owner finds the rest by it
+    struct gang_decision gang; // first member: work_of() in group_gang.c relies on it
     const struct group_view *v;
     const struct workergroup *wg;
     struct arena *a;
@@ -28,20 +28,16 @@ struct work {
     struct group_pods pods;
     struct group_view view_before; // of v->before, if there is one
     struct group_progress progress;
-    bool pods_leave; // all of its own are deleted by this decision
+    bool pods_leave; // this decision deletes all of the group's own pods
 };
 
-// Deletes a pod unless that is under way; by force if its node will never confirm.
-void work_delete(struct work *w, const struct pod *p, int stage);
-// What runs is of an earlier spec and stays: from here on all looks at that, and the status speaks of it.
+// Processes of an earlier spec stay. From here on, the decision looks at that spec, and the status speaks of it.
 void work_look_back(struct work *w);
-void work_bound(struct work *w); // all pods are
+void work_bound(struct work *w); // sets Scheduled: all pods are bound
 bool work_was_whole(const struct work *w);
-bool work_worker_differs(const struct work *w); // what runs was made from another spec.worker
-// The status speaks of another spec than the present one, in what pods or processes are made from.
+bool work_worker_differs(const struct work *w); // the processes were made from another spec.worker
+// The status was written for another spec: the pods or the processes have to be made anew for the present one.
 bool work_asks_for_more(const struct work *w);
-// Counters come from the status, where others can write too: at the end of the range they stay there.
-int32_t work_next(int32_t n);
-// Kubernetes writes whole seconds, rounded down: when a time that looks like one may have been at the latest. 0 stays
-// 0.
+// Kubernetes writes whole seconds, rounded down. If a time looks like that, returns the latest time that it may mean. 0
+// stays 0.
 int64_t work_at_latest_ms(int64_t ms);

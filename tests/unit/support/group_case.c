@@ -128,12 +128,12 @@ static const char *rendered(struct group_case *c, struct err *err)
     const char *body = NULL;
     if (c->owner->kind == KIND_WORKERGROUP) {
         const struct workergroup *wg = workergroup_of(c->owner);
-        struct group_pod pod = {.name = "dry-run", .spec_hash = group_case_hash(wg), .setup = c->view.gang.setup};
+        struct gang_pod pod = {.name = "dry-run", .hash = group_case_hash(wg), .setup = c->view.gang.setup};
         group_pod_render(wg, &pod, &c->arena, &body, err);
     } else {
         static const int32_t first = 0;
         const struct placementgroup *plg = placementgroup_of(c->owner);
-        struct bundlepod pod = {.name = "dry-run", .items = &first, .n = 1, .setup = c->view.gang.setup};
+        struct bundlepod pod = {.pod = {.name = "dry-run", .setup = c->view.gang.setup}, .items = &first, .n = 1};
         struct bundles b;
         if (bundles_expand(&plg->spec, &c->arena, &b, err) == 0)
             bundlepod_render(plg, &b, &pod, &c->arena, &body, err);

@@ -59,7 +59,7 @@ static int64_t gpus_used(const struct cluster *c, const char *node)
     return cluster_used(c, node, RESOURCE_GPU) / 1000;
 }
 
-// After an outage of the API server nodes are called not ready until their kubelets have reported to it again.
+// After an outage of the API server, nodes are called not ready until their kubelets have reported again.
 static void a_node_is_not_silent_while_the_api_server_is_just_back(void **state)
 {
     struct cluster *c = *state;
@@ -70,7 +70,7 @@ static void a_node_is_not_silent_while_the_api_server_is_just_back(void **state)
     assert_int_equal(cluster_silent_ms(c, "n1"), 2000000 + CLUSTER_REPORT_MS);
     cluster_clock_moved(c, 500);
     assert_int_equal(cluster_silent_ms(c, "n1"), 2000500 + CLUSTER_REPORT_MS);
-    cluster_note_silence(c, "n1", 3000000); // later: the node's own
+    cluster_note_silence(c, "n1", 3000000); // later: the silence of the node itself
     assert_int_equal(cluster_silent_ms(c, "n1"), 3000000);
 }
 
@@ -209,7 +209,7 @@ static void a_node_can_change_what_it_has(void **state)
     set_node(c, "n1", "gpu=8");
     assert_int_equal(room_fit(cluster_rooms(c)[0], false, &none, &one), 5);
     assert_int_equal(room_fit(cluster_rooms(c)[0], true, &none, &one), 8);
-    set_node(c, "n1", "gpu=2"); // devices were lost: overcommitted now
+    set_node(c, "n1", "gpu=2"); // devices were lost, so the node is overcommitted now
     assert_int_equal(room_fit(cluster_rooms(c)[0], false, &none, &one), 0);
     arena_done(&a);
 }
@@ -278,16 +278,16 @@ static void the_epoch_grows_when_room_may_have_appeared_or_a_node_goes(void **st
     }
 
     assume(c, "a", "n1", "gpu=2");
-    set_pod(c, "a", "n1", "gpu=2"); // created, bound, running: nothing has become free
+    set_pod(c, "a", "n1", "gpu=2"); // it was created, bound, and runs: no room has become free
     set_pod(c, "a", "n1", "gpu=2");
     assert_false(grew(c, &e));
     set_pod(c, "a", "n1", "gpu=1");
     assert_true(grew(c, &e));
     set_pod_in_phase(c, "a", "n1", POD_FAILED);
     assert_true(grew(c, &e));
-    cluster_del_pod(c, "ml", "a"); // counted nowhere any more
+    cluster_del_pod(c, "ml", "a"); // it did not count any more
     assert_false(grew(c, &e));
-    cluster_del_node(c, "n1"); // who waits for room is told another reason
+    cluster_del_node(c, "n1"); // the gangs that wait for room get another message
     assert_true(grew(c, &e));
     cluster_del_node(c, "n1");
     assert_false(grew(c, &e));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod takes and where it may go, as Kubernetes itself says: the answers in tests/golden/kubernetes/ came from
-// the packages that kube-scheduler 1.36.3 uses (k8s.io/component-helpers v0.36.3: resource.PodRequests with the status
-// counted, nodeaffinity.GetRequiredNodeAffinity and FindMatchingUntoleratedTaint), for random pods and nodes. One JSON
-// object a line: {"pod", "requests" in thousandths} and {"pod", "node", "selected", "tolerated"}.
+// The requests of a pod, and the nodes where it may go, according to Kubernetes itself. The answers in
+// tests/golden/kubernetes/ came from the packages that kube-scheduler 1.36.3 uses (k8s.io/component-helpers v0.36.3:
+// resource.PodRequests with the status counted, nodeaffinity.GetRequiredNodeAffinity and FindMatchingUntoleratedTaint),
+// for random pods and nodes. There is one JSON object per line: {"pod", "requests" in thousandths} and {"pod", "node",
+// "selected", "tolerated"}.
 #include "common/base/json.h"
 #include "operator/api/node.h"
 #include "operator/api/object_decode.h"

@@ -69,12 +69,12 @@ static void the_order_is_priority_then_age(void **state)
     waits(member("young", 0, 1));
     waits(member("urgent", 10, 0));
     waits(member("old", 0, 9));
-    waits(member("old", 0, 9)); // again
+    waits(member("old", 0, 9)); // for a second time
     assert_int_equal(line_length(line), 3);
     assert_string_equal(line_at(line, 0)->name, "urgent");
     assert_string_equal(line_at(line, 1)->name, "old");
     assert_string_equal(line_at(line, 2)->name, "young");
-    waits(member("young", 20, 1)); // its template has another priority now
+    waits(member("young", 20, 1)); // the priority in its template has changed
     assert_string_equal(line_at(line, 0)->name, "young");
     line_leave(line, "old");
     line_leave(line, "stranger");
@@ -104,7 +104,7 @@ static void after_some_minutes_nodes_are_held_against_those_behind(void **state)
     assert_int_equal(t.n_held, 1);
     assert_string_equal(t.held[0], "n1");
     assert_int_equal(t.look_again_ms, LINE_HOLD_MS);
-    assert_int_equal(ask(member("urgent", 1, 0)).n_held, 0); // is ahead
+    assert_int_equal(ask(member("urgent", 1, 0)).n_held, 0); // it is ahead
     assert_int_equal(ask(big).n_held, 0);
     assert_string_equal(ask(big).hold[0], "n1");
 }
@@ -118,7 +118,7 @@ static void a_hold_that_does_not_help_ends_and_the_next_one_is_twice_as_long(voi
     for (int64_t ms = LINE_HOLD_MS; ms <= LINE_HOLD_MS * 8; ms *= 2) {
         wait_holding(big, now_ms, "n1");
         now_ms += ms - 1;
-        wait_holding(big, now_ms, "n2"); // another node goes on with the same hold
+        wait_holding(big, now_ms, "n2"); // another node continues the same hold
         assert_string_equal(ask(small).held[0], "n2");
         now_ms += 1;
         assert_int_equal(ask(small).n_held, 0);

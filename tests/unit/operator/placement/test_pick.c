@@ -36,7 +36,7 @@ static struct choice spare(int64_t room)
 
 typedef void (*pick)(struct choice *, size_t, int64_t, struct arena *);
 
-// The choices end with NONE; `want` has a number for each of them.
+// The choices end with NONE. `want` has a number for each of them.
 static void expect(pick pick_some, struct choice *c, int64_t n, const int64_t *want)
 {
     struct arena a = ARENA_INIT;

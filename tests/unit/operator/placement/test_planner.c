@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides whether a node may take a pod, word by word, and the planner at its edges. What it makes of whole
-// clusters is in tests/golden/plan-placement and test_planner_oracle.c.
+// The rules that decide whether a node may take a pod, one by one, and the planner's edge cases. Its answers for whole
+// clusters are in tests/golden/plan-placement and test_planner_oracle.c.
 #include "operator/api/pod_constraints.h"
 #include "operator/placement/node_admission.h"
 #include "tests/unit/support/placement_builder.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/plan-placement/<case>/{in.txt,want.txt}: clusters and gangs (placement_builder.h) and what the planner
-// says to them. UPDATE_GOLDEN=1 writes what it says now; the change is then read in the diff.
+// tests/golden/plan-placement/<case>/{in.txt,want.txt}: clusters and gangs (placement_builder.h), and the planner's
+// answers. UPDATE_GOLDEN=1 writes the present answers; read the change in the diff.
 #include "tests/unit/support/placement_builder.h"
 
 #include "common/base/buf.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner against brute force: small random clusters, every way to share the bundles out tried. With one shape it
-// must be as good as that, with several it must never be wrong and seldom miss a way. The oracle knows the cluster from
-// the numbers it was made of and uses nothing of the code under test. A failure prints the seed and the case in the
-// words of placement_builder.h.
+// The planner against brute force: small random clusters, and every way to distribute the bundles is tried. With one
+// shape, the planner must be as good as brute force. With several shapes it must never be wrong, and seldom miss a way.
+// The oracle knows the cluster from the numbers that it was made from, and uses none of the code under test. A failure
+// prints the seed and the case in the words of placement_builder.h.
 #include "tests/unit/support/placement_builder.h"
 
 #include "common/base/buf.h"
@@ -28,7 +28,7 @@ struct spot { // a node
     int used_gpus, used_cpus, used_slots; // by other people's pods
     int rack;
     bool cordoned, not_ready, tainted, selected, avoided;
-    int fixed; // bundles of the gang that are there already
+    int fixed; // bundles of the gang that are already there
 };
 
 struct puzzle {
@@ -38,10 +38,10 @@ struct puzzle {
     bool by_rack, tolerates, selects;
     bool per_node;  // bundles of a node share one pod
     int gpus, cpus; // of one bundle
-    int n, n_fixed; // bundles to place, bundles that are there
+    int n, n_fixed; // bundles to place, and bundles that are already there
 };
 
-// Names out of order, some with numbers of two digits.
+// The names are out of order, and some contain numbers of two digits.
 static const char *const names[NODES] = {"n10", "n2", "n1", "m3", "n20"};
 static const char *const racks[RACKS] = {"r2", "r10", "r1"};
 
@@ -90,7 +90,7 @@ static struct puzzle make_puzzle(struct rand *r)
         p.spots[i].name = names[i];
         make_spot(r, &p.spots[i]);
     }
-    // Bundles that are there already stand as the strategy put them.
+    // Bundles that are already there are placed as the strategy would place them.
     if (p.n_spots && !p.per_node && one_in(r, 4)) {
         struct spot *s = &p.spots[up_to(r, p.n_spots - 1)];
         bool fits = s->gpus - s->used_gpus >= p.gpus && s->cpus - s->used_cpus >= p.cpus && s->slots > s->used_slots;
@@ -122,10 +122,10 @@ static int room_of(const struct puzzle *p, const struct spot *s, bool empty)
     return n;
 }
 
-// How a way to share them out looks to the strategy.
+// How one way to distribute the bundles looks to the strategy.
 struct shares {
-    int domains; // that hold any
-    int spread;  // most minus least that those hold
+    int domains; // with at least one bundle
+    int spread;  // the most minus the least bundles of these domains
 };
 
 static bool judge(const struct puzzle *p, const int *taken, struct shares *ret)
@@ -200,7 +200,7 @@ static struct oracle ask(const struct puzzle *p, bool empty, int keep_off)
     return o;
 }
 
-// The best that can be had where the nodes are that one would rather keep off.
+// The best result that is possible with the nodes that should be avoided.
 static struct oracle ask_with_care(const struct puzzle *p)
 {
     bool pack = p->strategy == STRATEGY_PACK || p->strategy == STRATEGY_STRICT_PACK;
@@ -228,7 +228,7 @@ static void write_bundles(struct buf *b, const struct puzzle *p, int n, const ch
                on ? on : "");
 }
 
-// The nodes start with the one at `first`: the order in which a cluster meets them must not matter.
+// The nodes start with the one at `first`: the order in which the cluster gets to know them must not matter.
 static void write_puzzle(struct buf *b, const struct puzzle *p, int first)
 {
     for (int i = 0; i < p->n_spots; i++)
@@ -258,7 +258,7 @@ static int cmp_place(const struct puzzle *p, const char *a, const char *b)
     return r ? r : str_cmp_natural(a, b);
 }
 
-// Complete, within the room that there is, in order, and as good as the best that brute force found.
+// The placement is complete, within the free room, in order, and as good as the best one that brute force found.
 static const char *check_placed(const struct puzzle *p, const struct placement *got)
 {
     struct oracle o = ask_with_care(p);
@@ -284,7 +284,7 @@ static const char *check_placed(const struct puzzle *p, const struct placement *
     return NULL;
 }
 
-// The numbers behind the last ';' add up: "2 of 5 nodes have room (1 full, 2 cordoned)".
+// The numbers after the last ';' add up: "2 of 5 nodes have room (1 full, 2 cordoned)".
 static const char *check_message(const struct puzzle *p, const char *message)
 {
     if (strlen(message) > 250)
@@ -341,14 +341,14 @@ static void one_shape_is_exact(void **state)
         buf_done(&text);
         buf_done(&shifted);
     }
-    // The cases are of all kinds.
+    // All kinds of cases have occurred.
     assert_in_range(placed, CASES / 3, CASES * 2 / 3);
     assert_in_range(insufficient, CASES / 20, CASES / 3);
 }
 
-// Several shapes: bundle b is of kind[b], sorted.
+// Several shapes: bundle b has kind[b], sorted.
 struct mix {
-    struct puzzle p; // its gpus, cpus and n are those of the kind that is looked at
+    struct puzzle p; // its gpus, cpus and n belong to the kind that is being placed
     int gpus[3], cpus[3];
     int kind[BUNDLES];
     int n;
@@ -386,7 +386,7 @@ static void write_mix(struct buf *text, const struct mix *m)
     }
 }
 
-// Puts bundle b on the node if that has the room; false if not.
+// Puts bundle b on the node. Returns false if the node has no room for it.
 static bool put(struct mix *m, int b, int spot, int *taken)
 {
     struct spot *s = &m->p.spots[spot];
@@ -466,7 +466,7 @@ static void several_shapes_are_never_wrong_and_seldom_missed(void **state)
         buf_done(&text);
     }
     assert_in_range(possible, CASES / 5, CASES * 2 / 3);
-    assert_in_range(missed * 100, 0, possible); // at most one in a hundred
+    assert_in_range(missed * 100, 0, possible); // one in a hundred at most
 }
 
 int main(void)

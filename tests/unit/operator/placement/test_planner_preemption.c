@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preemption against brute force: small random clusters full of pods of several priorities, and gangs of one shape. A
-// gang that fits into free room evicts nobody; one that does not is placed whenever there is a way at all, nobody of
-// its own or a higher priority goes, and the highest priority that goes is as low as can be. The number of those that
-// go is mostly the least that there is.
+// gang that fits into free room evicts no pod. A gang that does not fit is placed whenever there is a way at all. No
+// pod of the same or a higher priority goes, and the highest priority that goes is as low as possible. Mostly, as few
+// pods go as possible.
 #include "tests/unit/support/placement_builder.h"
 
 #include "common/base/buf.h"
@@ -28,7 +28,7 @@ struct guest {
 
 struct spot {
     int gpus, rack, n;
-    struct guest guests[PODS]; // as kube-scheduler spares them: the important ones first
+    struct guest guests[PODS]; // in the order in which kube-scheduler spares them: the important ones first
 };
 
 struct puzzle {
@@ -81,7 +81,7 @@ static const char *write_puzzle(struct buf *b, const struct puzzle *p)
     return buf_str(b);
 }
 
-// What it costs to make room for that many bundles, if those of priority <= level may go.
+// The cost of room for so many bundles, if pods with priority <= level may go.
 struct cost {
     bool possible;
     int pods, priority;
@@ -149,7 +149,7 @@ static void try_all(const struct puzzle *p, int *taken, int spot, int left, int 
     taken[spot] = 0;
 }
 
-// With the lowest level that will do; *ret_level NOBODY = nobody has to go.
+// The cost at the lowest level that is enough. *ret_level NOBODY = no pod has to go.
 static struct cost cheapest(const struct puzzle *p, int *ret_level)
 {
     struct cost best = {0};
@@ -203,7 +203,7 @@ static void the_lowest_priorities_go_and_only_where_they_must(void **state)
         buf_done(&text);
     }
     assert_in_range(evicting, CASES / 8, CASES / 2);
-    assert_in_range(costlier * 20, 0, evicting); // at most one in twenty
+    assert_in_range(costlier * 20, 0, evicting); // one in twenty at most
 }
 
 static void a_gang_never_counts_its_own_pods_as_gone(void **state)
@@ -217,7 +217,7 @@ static void a_gang_never_counts_its_own_pods_as_gone(void **state)
                                 "bundles 1 gpu=1\n");
     assert_true(str_starts(world_answer(w, w->gangs[0]), "Insufficient"));
     assert_string_equal(world_answer(w, w->gangs[1]), "Placed, evicts 1\nn1: 0\n");
-    w->gangs[0]->gang.ns = "another"; // a pod that names an owner of another namespace is not the owner's
+    w->gangs[0]->gang.ns = "another"; // a pod that names an owner in another namespace does not belong to that owner
     assert_string_equal(world_answer(w, w->gangs[0]), "Placed, evicts 1\nn1: 0\n");
     world_free(w);
 }
@@ -248,7 +248,7 @@ static void what_is_held_for_a_gang_is_where_the_fewest_pods_of_gangs_are_in_the
     _cleanup_(free_p) char *two = xasprintf("%sgang StrictSpread\nbundles 2 gpu=4\n", nodes);
     assert_string_equal(targets(two), "n2 n3");
     _cleanup_(free_p) char *all = xasprintf("%sgang StrictSpread\nbundles 3 gpu=4\n", nodes);
-    assert_string_equal(targets(all), "n1 n2 n3"); // other people's pods end some day, too
+    assert_string_equal(targets(all), "n1 n2 n3"); // other people's pods end some day too
     _cleanup_(free_p) char *never = xasprintf("%sgang StrictPack\nbundles 1 gpu=5\n", nodes);
     assert_string_equal(targets(never), "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creations of pods that come through after their operator has given them up.
+// Creations of pods that succeed after their operator has given them up.
 #include "tests/unit/operator/reconcile/gang_world.h"
 
 int sim_create_pod_late(struct sim_world *w, const char *body)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Service of the simulated group, and what its EndpointSlice makes of names.
+// The Service of the simulated group, and the names that its EndpointSlice publishes.
 #include "common/base/json.h"
 #include "common/base/str.h"
 #include "operator/api/endpointslice.h"
@@ -52,7 +52,7 @@ static const struct json *parse(const char *json, struct arena *a)
     return root;
 }
 
-// The slice as it is from now on; its metadata stays.
+// The content of the slice from now on. Its metadata stays.
 static void set_slice(struct sim_world *w, const char *body)
 {
     struct arena a = ARENA_INIT;

@@ -153,7 +153,7 @@ struct sim_pod *sim_pod(struct sim_world *w, const char *name)
     return NULL;
 }
 
-// A new copy of the pod as it is now, in an arena of its own as the decoder makes them.
+// Publishes a new copy of the pod as it is now, in its own arena, as the decoder makes them.
 static void publish_pod(struct sim_world *w, struct sim_pod *p)
 {
     struct arena arena = ARENA_INIT;
@@ -189,7 +189,7 @@ static void publish_pod(struct sim_world *w, struct sim_pod *p)
     sim_log_add(&w->log, KIND_POD, o->obj.meta.name, &o->obj);
 }
 
-// Its container ends, and all processes in it.
+// The container of the pod ends, and all processes in it.
 static void end_agent(struct sim_world *w, struct sim_pod *p)
 {
     if (p->agent && p->agent->member)
@@ -266,7 +266,7 @@ int sim_create_pod(struct sim_world *w, const char *body, bool dry_run, struct e
 
 static void ask_deletion(struct sim_world *w, struct sim_pod *p)
 {
-    if (!p->node || !sim_live(p)) { // nobody to wait for
+    if (!p->node || !sim_live(p)) { // there is no process to wait for
         remove_pod(w, p);
         return;
     }
@@ -390,7 +390,7 @@ static void schedule(struct sim_world *w, struct sim_pod *p)
     publish_pod(w, p);
 }
 
-// All ranks of this pod's attempt are up, so that the work can begin.
+// All ranks of this pod's attempt run, so the work can begin.
 static bool all_up(const struct sim_world *w, const struct sim_pod *p)
 {
     int up = 0;
@@ -495,10 +495,10 @@ bool sim_all_run(struct sim_world *w, int attempt)
     return n == w->spec.replicas;
 }
 
-// The start barrier: nobody begins while a process of an older attempt is left, in any pod that counts.
+// The start barrier: no process starts while a process of an older attempt is left in any pod that counts.
 void sim_launched(struct sim_world *w, struct sim_agent *g)
 {
-    // Tickets are good for one process: a rank never begins twice in an attempt, in whichever pod.
+    // A ticket is valid for one process: a rank never starts twice in an attempt, whatever the pod.
     assert_true(g->attempt > w->launched[g->rank]);
     w->launched[g->rank] = g->attempt;
     for (int32_t i = 0; i < w->spec.replicas && !w->spec.restarts_worker; i++) {

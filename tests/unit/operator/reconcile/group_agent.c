@@ -62,7 +62,7 @@ void sim_agent_free(struct sim_agent *g)
     free(g);
 }
 
-// What it says.
+// Reports of the agent.
 
 static void say(struct sim_line *l, enum record_type type, const struct json_writer *w)
 {
@@ -163,7 +163,7 @@ static void dial(struct sim_agent *g, struct sim_world *w, int line)
     writer_done(&b);
 }
 
-// What it is told.
+// Commands to the agent.
 
 static void obey(struct sim_agent *g, struct sim_world *w, struct sim_line *l, const struct sim_order *o)
 {
@@ -259,7 +259,7 @@ static void follow(struct sim_agent *g, struct sim_world *w)
             if (!g->stop_at_ms)
                 g->stop_at_ms = w->now_ms + (w->calm ? 10 : rand_range(&w->rand, 0, 5000));
             break;
-        case SUPERVISOR_KILL: // nobody calls here
+        case SUPERVISOR_KILL: // no client calls here
             break;
         case SUPERVISOR_REPORT:
             report(g, &a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent of a pod in a simulated world (gang_world.h): the real state machine of worker/agent and its real words,
-// over processes that exist only here, with a line to each process of the operator that may break at any time.
+// The agent of a pod in a simulated world (gang_world.h). It is the real state machine of worker/agent with its real
+// messages, over processes that exist only here. It has a line to each process of the operator, which may break at any
+// time.
 #pragma once
 
 #include "operator/agents/agents.h"
@@ -12,7 +13,7 @@ struct sim_world;
 struct sim_pod;
 struct sim_agent;
 
-struct sim_order { // on its way to the agent
+struct sim_order { // a command on its way to the agent
     uint8_t type;
     char *body;
 };
@@ -30,26 +31,26 @@ enum sim_process_state { SIM_PROCESS_NONE, SIM_PROCESS_STARTING, SIM_PROCESS_RUN
 struct sim_agent { // of a pod with one process
     const char *pod_uid, *pod_name;
     int rank;
-    struct supervisor *supervisor; // of the group; NULL: nothing was heard of it
+    struct supervisor *supervisor; // of the group; NULL: the agent has heard nothing about it
     enum sim_process_state process;
     int attempt;        // of the process
-    int worker_version; // that it was started with
+    int worker_version; // the version with which the process was started
     int member;         // attempt of the process that takes calls, 0 = none
-    int64_t stop_at_ms; // it has got SIGTERM, and ends then; 0 = it has not
+    int64_t stop_at_ms; // it got SIGTERM, and ends at this time; 0 = it did not
     bool ending;        // it was told to end with its group
-    bool resolving;     // its MASTER_ADDR is being looked up
-    bool hung;          // it neither says nor does anything any more
-    bool mute;          // what it says does not arrive; its processes run on
-    bool away;          // and the other side has noticed
+    bool resolving;     // it is looking up its MASTER_ADDR
+    bool hung;          // it does not say or do anything any more
+    bool mute;          // its messages do not arrive; its processes run on
+    bool away;          // it is mute, and the operator has noticed
     struct sim_line *lines[SIM_LINES];
 };
 
 struct sim_agent *sim_agent_new(const char *pod_uid, const char *pod_name, int rank);
-void sim_agent_free(struct sim_agent *g); // with its processes; the lines are cut
-// Time passes: it dials in, gets what was sent, its processes start and end.
+void sim_agent_free(struct sim_agent *g); // also ends its processes and cuts its lines
+// Time passes: the agent connects and receives commands, and its processes start and end.
 void sim_agent_live(struct sim_agent *g, struct sim_world *w);
 void sim_agent_cut(struct sim_agent *g, int line); // the connection is lost
 void sim_agent_promote(struct sim_agent *g);       // swaps its lines
 void sim_agent_exit(struct sim_agent *g, struct sim_world *w, int exit_code,
                     int signal);              // its process ends, if it runs
-void sim_agent_lose_gpu(struct sim_agent *g); // of its process; the operator hears of it
+void sim_agent_lose_gpu(struct sim_agent *g); // a GPU of its process is lost; the operator hears about it

@@ -6,51 +6,18 @@
 #include "operator/reconcile/names.h"
 #include "operator/reconcile/reason.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-uint64_t life_seed;
-bool life_loud;
-
 const struct workergroup *life_group(const struct life *l)
 {
     return workergroup_of(l->w.gang);
 }
 
-const struct condition *life_condition(const struct life *l, const char *type)
-{
-    const struct workergroup_status *s = &life_group(l)->status;
-    return condition_find(s->conditions, s->n_conditions, type);
-}
-
-bool life_is(const struct life *l, const char *type)
-{
-    const struct condition *c = life_condition(l, type);
-    return c && c->status == CONDITION_TRUE;
-}
-
-const char *life_reason(const struct life *l, const char *type)
-{
-    const struct condition *c = life_condition(l, type);
-    return c ? c->reason : "(none)";
-}
-
-void life_tell(const struct life *l, const char *what)
-{
-    if (!life_loud)
-        return;
-    fprintf(stderr, "%" PRId64 " %s", l->w.now_ms, what);
-    fprintf(stderr, "%s", what[0] && what[strlen(what) - 1] == '\n' ? "" : "\n");
-}
-
-// What must hold whatever happens.
+// Rules that hold whatever happens.
 
 static void check_pods(const struct life *l)
 {
@@ -91,33 +58,26 @@ static void check_status(struct life *l)
              "%s speaks of a generation that nobody has seen, or has no reason", s->conditions[i].type);
 }
 
-int32_t life_pods(const struct life *l)
+static void check(struct life *l)
 {
-    int32_t n = 0;
-    for (int i = 0; i < SIM_PODS; i++)
-        n += sim_live(&l->w.pods[i]);
-    return n;
+    check_status(l);
+    check_pods(l);
 }
 
-void life_turn(struct life *l)
+struct life *life_wild(uint64_t seed)
 {
-    sim_operator_watch(&l->o);
-    for (int i = 0; i < 8 && sim_operator_awake(&l->o); i++) {
-        sim_operator_turn(&l->o);
-        if (life_loud && *l->o.last_plan)
-            life_tell(l, l->o.last_plan);
-        check_status(l);
-        check_pods(l);
-        sim_operator_watch(&l->o);
-    }
+    struct life *l = xcalloc(1, sizeof *l);
+    l->check = check;
+    sim_init(&l->w, seed);
+    sim_operator_init(&l->o, &l->w);
+    return l;
 }
 
-// A life of a group of 8 in which nothing goes wrong by itself.
 struct life *life_calm(const struct sim_spec *spec)
 {
     struct life *l = xcalloc(1, sizeof *l);
-    life_seed = 1;
-    sim_init(&l->w, life_seed);
+    l->check = check;
+    sim_init(&l->w, 1);
     for (int i = 0; i < SIM_NODES; i++) {
         l->w.nodes[i].gpus = 2;
         sim_node_add(&l->w, &l->w.nodes[i]);
@@ -127,17 +87,4 @@ struct life *life_calm(const struct sim_spec *spec)
     sim_edit(&l->w, spec);
     sim_operator_init(&l->o, &l->w);
     return l;
-}
-
-void life_end(struct life *l)
-{
-    sim_operator_done(&l->o);
-    sim_done(&l->w);
-    free(l);
-}
-
-void life_pass(struct life *l, int64_t ms)
-{
-    for (int64_t end = l->w.now_ms + ms; l->w.now_ms < end; sim_pass(&l->w, 10))
-        life_turn(l);
 }

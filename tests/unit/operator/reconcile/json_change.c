@@ -98,14 +98,14 @@ static bool all_have(const struct json *list, const char *by)
     return list->child;
 }
 
-// NULL: the lists are one value each.
+// NULL: each list is one value.
 static const char *name_of_items(const struct json *before, const struct json *after)
 {
     static const char *const names[] = {"type", "name"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         if (!all_have(before, names[i]) || !all_have(after, names[i]))
             continue;
-        const struct json *at = after->child; // those that stay come first, in their order
+        const struct json *at = after->child; // items that stay come first, in their order
         JSON_FOREACH(m, before) {
             const struct json *name = json_get(m, names[i]);
             if (!item(after, names[i], name))
@@ -143,7 +143,7 @@ static void compare_members(struct change *c, const char *path, const struct jso
             put_word(c, join(at, path, m->key, m->key_len), c->kind == JSON_CHANGE_PATCH ? "not said" : "gone");
 }
 
-// A patch has lists whole.
+// A patch contains whole lists.
 static void compare_items(struct change *c, const char *path, const struct json *before, const struct json *after,
                           const char *by)
 {

@@ -52,7 +52,7 @@ static void waits_from_now_on(struct sim *s, struct sgang *g)
     g->again_ms = s->now_ms;
 }
 
-// All of its pods go, those that run after their grace period.
+// All pods of the gang go. Running pods go after their grace period.
 static void give_up_pods(struct sim *s, struct sgang *g)
 {
     for (int k = 0; k < g->n; k++)
@@ -199,7 +199,7 @@ static void decide(struct sim *s, struct sgang *g)
     } else {
         if (!g->waiting_ms)
             g->waiting_ms = s->now_ms;
-        if (placed.verdict == VERDICT_INFEASIBLE && !g->hopeless) // somebody sees it some time
+        if (placed.verdict == VERDICT_INFEASIBLE && !g->hopeless) // it turns out to be infeasible at some time
             sim_after(s, (int64_t)(1 + sim_up_to(s, 120)) * MINUTE, DELETED, (int)(g - s->gangs), g->uid);
         g->hopeless |= placed.verdict == VERDICT_INFEASIBLE;
         line_tell(s->line, plan.line, s->now_ms);
@@ -208,7 +208,7 @@ static void decide(struct sim *s, struct sgang *g)
     arena_done(&a);
 }
 
-// All that wait, in their order.
+// Decides about all waiting gangs, in their order.
 static void wake(struct sim *s)
 {
     int order[GANGS_MAX], n = 0;
@@ -244,7 +244,7 @@ static void arrive(struct sim *s)
     g->requests[2] = (struct resource){RESOURCE_GPU, gpus * 1000};
     g->needs = (struct pod_constraints){.requests = {g->requests, gpus ? 3 : 2}, .preempts = !sim_one_in(s, 4)};
     g->needs.priority = sim_one_in(s, 8) ? 10 : sim_one_in(s, 4) ? 5 : 0;
-    // Unique, in the order of arrival, and it tells where the gang is.
+    // The uid is unique, follows the order of arrival, and contains the gang's index.
     g->object =
         (struct object){.kind = KIND_WORKERGROUP,
                         .meta = {.name = g->name, .ns = "ml", .uid = g->name, .created_ms = s->serial * GANGS_MAX + i}};
@@ -259,7 +259,7 @@ static void arrive(struct sim *s)
     decide(s, g);
 }
 
-// Who is evicted, or loses a node, begins again, and has its place in line as before.
+// An evicted gang, or one that loses a node, begins again and keeps its place in the line.
 static void evict_gang(struct sim *s, struct sgang *g)
 {
     if (g->state != GANG_RUNNING && g->state != GANG_BINDING)
@@ -279,7 +279,7 @@ static void other_comes(struct sim *s)
         i++;
     if (i == OTHERS_MAX)
         return;
-    // Now and then one comes before kube-scheduler has seen what is pinned there.
+    // Sometimes a pod of other people comes before kube-scheduler has seen the pods that are pinned there.
     sim_loads(s, !sim_one_in(s, 5), INT32_MIN, there);
     struct spod p = {
         .state = POD_BOUND, .gpus = sim_one_in(s, 3), .cpus = 1 + sim_up_to(s, 3), .priority = OTHERS_PRIORITY};
@@ -328,7 +328,7 @@ static void bind(struct sim *s)
     }
 }
 
-// What goes wrong
+// Failures.
 
 static void node_goes(struct sim *s, int i)
 {
@@ -364,7 +364,7 @@ static void watch_all(struct sim *s)
         cluster_set_pod(s->cluster, p->object);
 }
 
-// A new leader knows what the API server has, and nothing else; it looks at all gangs, in any order.
+// A new leader knows only what the API server has. It looks at all gangs, in any order.
 static void crash(struct sim *s)
 {
     s->dies = s->dead = false;
@@ -394,7 +394,7 @@ static void pod_ended(struct sim *s, const struct event *e)
         if (p->version == e->version)
             sim_pod_gone(s, p);
     } else if (s->gangs[e->which].version == e->version) {
-        evict_gang(s, &s->gangs[e->which]); // one is gone, and takes the others with it
+        evict_gang(s, &s->gangs[e->which]); // one pod is gone, so all pods of its gang go
     }
 }
 
@@ -462,7 +462,7 @@ static void happen(struct sim *s, const struct event *e)
     }
 }
 
-// When somebody that waits wants to be decided, or the next event is.
+// The time of the next event, or of the next look at a waiting gang.
 static int64_t next_ms(const struct sim *s)
 {
     int64_t ms = s->n_heap ? s->heap[0].at_ms : INT64_MAX;
@@ -514,7 +514,7 @@ static void end(struct sim *s)
     line_free(s->line);
 }
 
-// Everybody is gone: only those are left that the cluster could never take.
+// All gangs have ended, except those that the cluster could never take.
 static void check_end(struct sim *s)
 {
     for (int i = 0; i < GANGS_MAX; i++) {

@@ -173,7 +173,7 @@ bool sim_evict_for(struct sim *s, const struct spod *p)
 {
     struct load stays[NODES_MAX];
     struct spod *v;
-    sim_loads(s, false, p->priority, stays); // all others gone
+    sim_loads(s, false, p->priority, stays); // as if all others were gone
     if (!p->gang->needs.preempts || !sim_fits(&stays[p->node], p))
         return false;
     struct load l = stays[p->node];

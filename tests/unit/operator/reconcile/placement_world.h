@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cluster of placement_simulation.h as it really is: nodes, pods, what will happen when, and kube-scheduler's part.
-// What the operator's watches show of it goes into its accounting at once.
+// The cluster of placement_simulation.h as it really is: nodes, pods, future events, and the part of kube-scheduler.
+// The operator's accounting gets at once what its watches show of the cluster.
 #pragma once
 
 #include "common/base/rand.h"
@@ -33,10 +33,10 @@ struct spod {
     enum pod_state state;
     int node, gpus, cpus;
     int32_t priority;
-    uint32_t version;   // of its events, where it is somebody else's
-    struct sgang *gang; // NULL = somebody else's
+    uint32_t version;   // of its events, if it belongs to other people
+    struct sgang *gang; // NULL = it belongs to other people
     char name[56];
-    const struct pod *object; // as the operator sees it; referenced
+    const struct pod *object; // the pod that the operator sees; a reference
 };
 
 enum gang_state { GANG_NONE, GANG_WAITING, GANG_BINDING, GANG_RUNNING, GANG_BACKOFF };
@@ -52,14 +52,14 @@ struct sgang {
     struct resource requests[3];
     int64_t length_ms;
     struct spod pods[GANG_PODS];
-    int64_t waiting_ms;    // since then, as its condition says; 0 = it does not
-    int64_t first_wait_ms; // since it came or was evicted
-    int64_t again_ms;      // to be decided at the latest; 0 = only when something happens
-    bool seen;             // by kube-scheduler
+    int64_t waiting_ms;    // when it began to wait, as its condition says; 0 = it does not wait
+    int64_t first_wait_ms; // when it arrived or was evicted
+    int64_t again_ms;      // time of the next decision at the latest; 0 = only when something happens
+    bool seen;             // kube-scheduler has seen it
     int backoffs;
     bool hopeless;
     uint32_t uid;
-    uint32_t version; // of its events: older ones are void
+    uint32_t version; // of its events: older ones are ignored
     const char *contended[GANG_PODS];
     size_t n_contended;
 };
@@ -97,7 +97,7 @@ struct sim {
     int64_t now_ms;
     struct cluster *cluster;
     struct line *line;
-    uint64_t epoch; // of the cluster, when those that wait were last asked
+    uint64_t epoch; // the cluster's epoch when the waiting gangs were last asked
     struct snode nodes[NODES_MAX];
     int n_nodes;
     struct sgang gangs[GANGS_MAX];
@@ -106,7 +106,7 @@ struct sim {
     int n_heap;
     int64_t serial;
     bool draining;
-    bool dies; // the operator, in the middle of the next creation
+    bool dies; // the operator dies in the middle of the next creation
     bool dead;
     struct simulation_report *report;
     char wrong[256];
@@ -114,23 +114,24 @@ struct sim {
 
 bool sim_one_in(struct sim *s, uint64_t n);
 int sim_up_to(struct sim *s, int n); // 0 to n
-// The first thing that is found to be wrong ends the simulation.
+// The first violation ends the simulation.
 void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 void sim_after(struct sim *s, int64_t ms, enum event_kind kind, int which, uint32_t version);
 struct event sim_next_event(struct sim *s);
 
 void sim_node_up(struct sim *s, int i);
-void sim_show(struct sim *s, struct spod *p); // the operator sees the pod as it is now
+void sim_show(struct sim *s, struct spod *p); // the operator sees the pod in its present state
 void sim_pod_gone(struct sim *s, struct spod *p);
 struct spod *sim_next_pod(struct sim *s, int *i); // *i is 0 at first; NULL at the end
 
 struct load { // of a node
     int gpus, cpus;
 };
-// Of pods that are bound, and with `pinned` of those that are to be, of at least that priority.
+// The load of pods that are bound, and with `pinned` also of pods that are pinned, with at least this priority.
 void sim_loads(struct sim *s, bool pinned, int32_t priority, struct load ret[NODES_MAX]);
-bool sim_fits(const struct load *l, const struct spod *p); // what a pod does not ask for is no matter
+bool sim_fits(const struct load *l, const struct spod *p); // resources that the pod does not request do not matter
 
-// The pods that have to go for p begin to end, those of the lowest priority that will do; false if that is not enough.
+// Pods have to go for p: the pods of the lowest priorities that are enough begin to end. Returns false if all of them
+// are not enough.
 bool sim_evict_for(struct sim *s, const struct spod *p);

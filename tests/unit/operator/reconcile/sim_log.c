@@ -56,7 +56,7 @@ void sim_mirror_done(struct sim_mirror *m)
         store_free(m->stores[m->kinds[i]]);
 }
 
-// So many entries of one kind, as long as they are among the first `end` of the log.
+// Takes so many entries of one kind, but only from the first `end` entries of the log.
 static void follow(struct sim_mirror *m, const struct sim_log *l, enum kind kind, size_t entries, size_t end)
 {
     for (size_t *seen = &m->seen[kind]; entries && *seen < end; ++*seen) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a simulated API server: each change is an entry, with a number that goes up. Mirrors are the caches of
-// processes, which are filled from it, each kind on its own, early or late.
+// The log of a simulated API server: each change is an entry, with a number that grows. Mirrors are the caches of
+// processes. They are filled from the log, each kind separately, early or late.
 #pragma once
 
 #include "common/base/rand.h"
@@ -25,7 +25,7 @@ struct sim_log {
 void sim_log_done(struct sim_log *l);
 const char *sim_log_version(struct sim_log *l); // the next resourceVersion
 void sim_log_add(struct sim_log *l, enum kind kind, const char *name, const struct object *now);
-void sim_log_keep(struct sim_log *l, const struct object *o); // takes it until the end: copies share its strings
+void sim_log_keep(struct sim_log *l, const struct object *o); // takes o until the end: copies of it share its strings
 
 struct sim_mirror { // of objects in namespace ml, and nodes
     const enum kind *kinds;
@@ -37,9 +37,9 @@ struct sim_mirror { // of objects in namespace ml, and nodes
 void sim_mirror_init(struct sim_mirror *m, const enum kind *kinds, size_t n);
 void sim_mirror_done(struct sim_mirror *m);
 void sim_mirror_follow_all(struct sim_mirror *m, const struct sim_log *l, size_t end); // the first `end` of the log
-// Of each kind all that there is, in so many of a hundred times, or a part.
+// Of each kind, takes all entries with this probability in percent, and otherwise a few.
 void sim_mirror_follow_some(struct sim_mirror *m, const struct sim_log *l, struct rand *rand, int percent);
-// Goes through what is there, and then calls for each change.
+// Calls `changed` for each object that exists, and then for each change.
 void sim_mirror_subscribe(struct sim_mirror *m, store_fn changed, void *ctx);
-// Of such a change: counts pods and nodes as a leader does.
+// Counts pods and nodes in the cluster as a leader does, for one change.
 void sim_mirror_account(struct cluster *c, const struct object *old, const struct object *now);

@@ -47,8 +47,8 @@ static void a_plain_template_is_accepted(void **state)
     uint64_t hash = 0, other = 0;
     (void)state;
     assert_true(accepts(PLAIN TEMPLATE, &a, &r, &hash));
-    // FNV-1a of {"spec":{"containers":[{"image":"a","name":"worker"}]}}; another one than the version before would
-    // restart every group when the operator is upgraded.
+    // FNV-1a of {"spec":{"containers":[{"image":"a","name":"worker"}]}}. If a new version computed another hash, its
+    // upgrade would restart every group.
     assert_true(hash == 0x62a03d7c94fa32e7u);
     assert_true(accepts(POD("\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"worker\",\"env\":[{\"name\":"
                             "\"NCCL_DEBUG\",\"value\":\"INFO\"}]}]"),
@@ -57,7 +57,7 @@ static void a_plain_template_is_accepted(void **state)
     assert_true(accepts("\"template\":{\"spec\":{\"containers\":[{\"image\":\"a\",\"name\":\"worker\"}]}}," PLAIN
                         "\"maxRestarts\":9",
                         &a, &r, &other));
-    assert_true(hash == other); // the order of members and what lies outside the template do not count
+    assert_true(hash == other); // the order of members and everything outside the template do not count
     arena_done(&a);
 }
 
@@ -70,7 +70,7 @@ static void an_agent_needs_something_to_run(void **state)
         "\"replicas\":2,\"workersPerReplica\":2," WORKER(MODULE "," MESH) TEMPLATE,
         "\"restartPolicy\":\"Worker\"," WORKER(MODULE) TEMPLATE,
         WORKER(MODULE) AGENT_POD("\"containers\":[{\"name\":\"a\",\"volumeMounts\":[{\"mountPath\":\"/cadre2\"}]}]"),
-        WORKER(MODULE ",\"gpus\":4") TEMPLATE, // by a device that is not known here
+        WORKER(MODULE ",\"gpus\":4") TEMPLATE, // GPUs of a device that is not known here
         WORKER(MODULE ",\"gpus\":2") GPU_POD("\"limits\"", "2"),
         WORKER(MODULE ",\"gpus\":1")
             AGENT_POD("\"containers\":[{\"name\":\"a\"}],\"initContainers\":[" GPUS("\"limits\"", "1") "]"),

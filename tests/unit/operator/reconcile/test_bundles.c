@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles one by one, and what pods say that they hold. A user who may edit pods may write anything there.
+// Single bundles, and the annotations of pods that name bundles. A user who may edit pods may write anything there.
 #include "operator/reconcile/bundles.h"
 
 #include "common/base/mem.h"
@@ -28,7 +28,7 @@ static struct placementgroup_spec spec_of(struct bundle_spec *bundles, size_t n)
     return (struct placementgroup_spec){.bundles = bundles, .n_bundles = n};
 }
 
-// Three of one GPU, two of half a CPU, and one more of the first shape.
+// Three bundles of one GPU, two of half a CPU, and one more of the first shape.
 static struct bundles example(void)
 {
     struct bundle_spec entries[] = {
@@ -150,11 +150,11 @@ static void other_shapes_than_now_are_seen(void **state)
     const char *shapes = bundles_shapes_text(&b, gpus, ARRAY_LEN(gpus), &arena);
     assert_true(read_pod(&b, "0-1", shapes).same);
     assert_false(read_pod(&b, "2-3", shapes).same);
-    assert_false(read_pod(&b, "0-2", shapes).same); // speaks of two only
+    assert_false(read_pod(&b, "0-2", shapes).same); // the shapes are those of two bundles only
     assert_false(read_pod(&b, "0-1", NULL).same);
 }
 
-// The group has shrunk since.
+// The PlacementGroup has shrunk since.
 static void bundles_that_are_no_more_do_not_count(void **state)
 {
     (void)state;

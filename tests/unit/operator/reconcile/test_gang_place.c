@@ -45,7 +45,7 @@ static struct object owner(const char *name, int64_t created_ms)
                            .meta = {.name = name, .ns = "ml", .uid = name, .created_ms = created_ms}};
 }
 
-// Plans the only gang of the world, for that owner, and tells the line.
+// Plans the only gang of the world, for this owner, and tells the line.
 static void decide(struct world *w, struct line *l, const struct object *o, const struct condition *scheduled)
 {
     struct gang g = w->gangs[0]->gang;
@@ -85,7 +85,7 @@ static void how_long_it_waits_is_known_from_its_condition(void **state)
     decide(w, line, &small, &backoff);
     assert_int_equal(plan.line->since_ms, now_ms);
     line_leave(line, "small");
-    decide(w, line, &big, &waits); // by a new leader: it is in line from now on
+    decide(w, line, &big, &waits); // by a new leader: the gang is in the line from now on
     assert_int_equal(plan.requeue_ms, 0);
     decide(w, line, &big, &waits);
     assert_int_equal(plan.line->n_hold, 1);
@@ -112,7 +112,7 @@ static void a_node_that_is_lost_is_not_held_any_more(void **state)
 
 enum { SLOTS = 16, LENGTH = 30 * MINUTE };
 
-// Another small one comes wherever one has ended.
+// Whenever a small gang has ended, another one comes.
 static void small_ones_come(struct world *w, struct line *l, int64_t *ends, int64_t begun)
 {
     for (int i = 0; i < SLOTS; i++) {
@@ -125,18 +125,18 @@ static void small_ones_come(struct world *w, struct line *l, int64_t *ends, int6
         decide(w, l, &o, NULL);
         if (placed.verdict != VERDICT_PLACED) {
             if (l)
-                line_leave(l, name); // comes again
+                line_leave(l, name); // a new one comes
             continue;
         }
         struct pod *pod = build_pod(name, placed.nodes[0], "gpu=1 pods=1");
         cluster_set_pod(w->cluster, pod);
         object_unref(&pod->obj);
-        ends[i] = now_ms + LENGTH - (now_ms == begun ? i * MINUTE : 0); // not all at once
+        ends[i] = now_ms + LENGTH - (now_ms == begun ? i * MINUTE : 0); // not all at the same time
     }
 }
 
-// Small gangs that run for half an hour come as fast as they find room, and one comes that needs a whole node. How long
-// it waits, at most for two days.
+// Small gangs that run for half an hour come as fast as they find room, and one gang comes that needs a whole node.
+// Returns how long it waits, at most two days.
 static int64_t waits_beside_small_ones(struct line *l)
 {
     struct world *small = world_new("node n1 gpu=8\nnode n2 gpu=8\ngang Pack\nbundles 1 gpu=1\n");

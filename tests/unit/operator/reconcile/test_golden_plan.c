@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/plan/<case>/{in.json,want.txt}: a WorkerGroup in its world (group_case.h), and what is decided about it:
-// plan_describe(), where a status is what it changes of the one that is there, and in the cases render-* the bodies,
-// pods as what they have that the template, or the pod before, has not (json_change.h).
+// tests/golden/plan/<case>/{in.json,want.txt}: a WorkerGroup in its world (group_case.h), and the decision about it.
+// The plan is written as in plan_describe(). A status is written as its changes to the present status. The cases
+// render-* also contain the bodies: a pod is written as its difference to the template, or to the pod before
+// (json_change.h).
 #include "tests/unit/operator/reconcile/json_change.h"
 #include "tests/unit/support/golden.h"
 #include "tests/unit/support/group_case.h"
@@ -26,7 +27,7 @@ static const struct json *parse(struct group_case *c, const char *text)
     return v;
 }
 
-// What a first status is compared with, so that it tells more than the fields that all of them have.
+// A first status is compared with this, so that the result shows more than the fields that all statuses have.
 static const struct json *new_object(struct group_case *c)
 {
     return parse(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the golden plans (test_golden_plan.c) and the simulation do not show well.
+// Cases that the golden plans (test_golden_plan.c) and the simulation do not show well.
 #include "tests/unit/support/group_case.h"
 
 #include "common/base/mem.h"
@@ -44,7 +44,8 @@ static void backoff_knows_its_limits(void **state)
     assert_int_equal(patience_backoff_ms(0, 0, 3, 1), 0);
     int64_t day = 86400 * 1000LL;
     assert_true(patience_backoff_ms(day, day, INT32_MAX, 1) <= day + day / 10);
-    assert_true(patience_backoff_ms(2000, 1000, 1, 1) <= 1100); // a maximum below the beginning wins
+    assert_true(patience_backoff_ms(2000, 1000, 1, 1) <=
+                1100); // if the maximum is below the first pause, the maximum wins
 }
 
 #define GROUP(status, gpus)                                                                                            \
@@ -88,7 +89,7 @@ static void more_gpus_than_there_can_be_are_only_many(void **state)
     group_case_free(c);
 }
 
-// A peer decides how long the messages of its containers are; the API server takes 32 KiB, and an Event 1 KiB.
+// A user decides how long the messages of containers are. The API server takes 32 KiB, and an Event 1 KiB.
 static void long_messages_are_cut_between_characters(void **state)
 {
     struct arena a = ARENA_INIT;
@@ -132,7 +133,7 @@ static void a_status_is_written_for_the_version_that_was_read(void **state)
     "\"Running\",\"containerStatuses\":[{\"name\":\"w\",\"state\":{\"running\":{}}},{\"name\":\"s\",\"state\":{"     \
     "\"terminated\":{\"exitCode\":143,\"reason\":\"Error\",\"finishedAt\":\"2026-03-01T11:00:00Z\"}}}]}}"
 
-// Its kubelet's clock is an hour behind, and then the operator's is set a day forward.
+// The clock of the kubelet is an hour slow, and later the operator's clock is set a day forward.
 static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
 {
     (void)state;
@@ -142,7 +143,7 @@ static void a_killed_container_is_waited_for_by_our_own_clock(void **state)
         "\"w\"},{"
         "\"name\":\"s\"}]}}},\"status\":{\"attempt\":1}},\"nodes\":[{\"metadata\":{\"name\":\"n\"},\"status\":{"
         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}],\"pods\":[" KILLED "]}");
-    c->memory.looked_ms = c->view.gang.now_ms - 1000; // when it was running yet
+    c->memory.looked_ms = c->view.gang.now_ms - 1000; // at that time, the container was still running
     const struct plan *p = group_case_decide(c);
     assert_false(says(p, &c->arena, "\"reason\":\"Restarting\""));
     int64_t day = 86400 * 1000LL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single events in the life of a group in a simulated world in which nothing else goes wrong: what they cost and lead
-// to.
+// Single events in the life of a group, in a simulated world in which nothing else goes wrong: their costs and their
+// consequences.
 #include "tests/unit/operator/reconcile/group_life.h"
 
 #include "common/base/mem.h"
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-// Pods, a dry run, the Service, one status, one event.
+// The pods, a dry run, the Service, the EndpointSlice, one status, one Event.
 static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **state)
 {
     (void)state;
@@ -34,7 +34,7 @@ static void a_group_that_starts_at_once_costs_its_pods_and_four_requests(void **
 static const struct sim_spec agents = {
     .replicas = 8, .template_valid = true, .agent = true, .module = true, .max_restarts = 3};
 
-// Processes run: that they were started in this attempt is written before.
+// The processes run. A status says before their start that they start in this attempt.
 static void a_group_under_agents_costs_one_status_more(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void with_restart_policy_worker_the_others_run_on(void **state)
     life_end(l);
 }
 
-// The pods need not change for it.
+// The pods need not change for a change of the worker.
 static void a_changed_worker_restarts_processes_in_their_pods(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static void with_success_policy_rank_zero_the_others_are_stopped(void **state)
     life_end(l);
 }
 
-// Twice, so that the second node is not avoided for ever, either.
+// Twice, so that the second node is not avoided for ever either.
 static void a_group_moves_off_a_node_that_lost_one_of_its_gpus(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void a_group_moves_off_a_node_that_lost_one_of_its_gpus(void **state)
     life_end(l);
 }
 
-// 1 s, 2 s, 4 s, and again from the beginning after a time of health.
+// 1 s, 2 s, 4 s, and again the shortest pause after a time of health.
 static void pauses_grow_until_the_group_was_healthy(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void pauses_grow_until_the_group_was_healthy(void **state)
     life_end(l);
 }
 
-// Nothing that runs is touched, and what it has become of it is known again soon.
+// Nothing that runs is touched, and the new operator soon knows its state again.
 static void an_operator_that_dies_costs_a_running_group_nothing(void **state)
 {
     (void)state;

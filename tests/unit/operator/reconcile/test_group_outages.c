@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outages of the operator over a group whose agents and processes are well: whatever happens to the operator, and
-// however long, no pod is deleted and no attempt begins; when it is over, the group is Ready again. And an agent that
-// really is dead is replaced.
+// Outages of the operator while the agents and processes of a group are well. Whatever happens to the operator, and
+// however long it lasts: no pod is deleted, no attempt begins, and afterwards the group is Ready again. But an agent
+// that really is dead is replaced.
 //
 //   SIM_SEEDS=N   how many outages            SIM_SEED=S   only that one, told step by step
 #include "tests/unit/operator/reconcile/group_life.h"
@@ -53,7 +53,7 @@ static void pass(struct life *l, int64_t ms, bool decides)
             life_turn(l);
 }
 
-// Agents of other groups, and other replicas, find it or do not.
+// Agents of other groups and other replicas connect to the operator, or do not.
 static void others(struct life *l, bool connected)
 {
     l->o.others_since_ms = connected && l->o.has_others ? l->w.now_ms : 0;
@@ -68,7 +68,7 @@ static void cut(struct life *l)
     l->w.peers_changed = true;
 }
 
-// One connection after the other turns out to be dead, the other group's last.
+// One connection after the other turns out to be dead, the one of the other group last.
 static void find_dead(struct life *l)
 {
     struct sim_world *w = &l->w;
@@ -111,7 +111,7 @@ static void begin(struct life *l, enum outage kind)
         sim_operator_keys(&l->o, NULL);
     if (kind == KEYS_OF_OTHERS) {
         sim_operator_keys(&l->o, "ca2-install2");
-        if (sim_chance(&l->w, 50)) // pods that were made since then trust them
+        if (sim_chance(&l->w, 50)) // newer pods trust these keys
             others(l, true);
     }
     if (kind == CLOCK_SET)
@@ -129,7 +129,7 @@ static void end(struct life *l, enum outage kind)
         sim_operator_die(&l->o);
     if (kind == KEYS_GONE || kind == KEYS_OF_OTHERS)
         sim_operator_keys(&l->o, "ca1-install1");
-    if (sim_chance(&l->w, 50)) { // others are back first
+    if (sim_chance(&l->w, 50)) { // others come back first
         others(l, true);
         pass(l, rand_range(&l->w.rand, 0, LOST_MS - STEP_MS), true);
     }
@@ -151,7 +151,6 @@ static void one_outage(uint64_t seed)
                                   .max_restarts = 3};
     struct life *l = life_calm(&spec);
     enum outage kind = (enum outage)(seed % OUTAGE_KINDS);
-    life_seed = seed;
     l->w.rand = r;
     l->o.has_others = sim_chance(&l->w, 70);
     others(l, true);
@@ -175,18 +174,12 @@ static void one_outage(uint64_t seed)
 static void no_outage_costs_a_pod_or_an_attempt(void **state)
 {
     (void)state;
-    int64_t n = OUTAGES, seed = 0;
-    life_loud = str_to_i64(getenv("SIM_SEED"), &seed);
-    str_to_i64(getenv("SIM_SEEDS"), &n);
-    for (int64_t i = 1; i <= n && !life_loud; i++)
-        one_outage((uint64_t)i);
-    if (life_loud)
-        one_outage((uint64_t)seed);
+    life_each(OUTAGES, one_outage);
     for (int i = 0; i < OUTAGE_KINDS; i++)
         print_message("%4d times %s: no pod deleted, no attempt begun\n", n_outages[i], names[i]);
 }
 
-// How the operator knows that it can be reached itself.
+// The evidence that the operator can be reached itself.
 enum evidence { RANKS, OTHER_GROUPS, REPLICA };
 
 static void one_death(uint64_t seed, enum evidence evidence)
@@ -197,7 +190,7 @@ static void one_death(uint64_t seed, enum evidence evidence)
                                   .module = true,
                                   .max_restarts = 3};
     struct life *l = life_calm(&spec);
-    life_seed = seed;
+    life_of_seed(seed);
     rand_seed(&l->w.rand, seed);
     l->o.has_others = evidence == OTHER_GROUPS;
     others(l, evidence != RANKS);

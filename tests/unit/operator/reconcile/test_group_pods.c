@@ -17,7 +17,7 @@
 
 enum { NOW = 1000000, HASH = 0xabc, PODS = 16 };
 
-// A group "g" of 3 replicas of 2 ranks, attempt 2, incarnation 5, on nodes n1 and n2, seen at NOW milliseconds.
+// A group "g" of 3 replicas of 2 ranks, attempt 2, incarnation 5, on nodes n1 and n2, seen at time NOW in milliseconds.
 struct fixture {
     struct arena arena;
     struct workergroup wg;
@@ -65,7 +65,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// A running pod of that place, on n1.
+// A running pod with this index, on n1.
 static struct pod *add(struct fixture *f, int attempt, int incarnation, int index)
 {
     struct pod *p = &f->pods[f->view.gang.n_pods];
@@ -125,7 +125,7 @@ static void pods_are_counted_by_what_they_are(void **state)
     const struct group_pods *c = take(f);
     assert_int_equal(c->gang.existing, 3);
     assert_int_equal(c->gang.bound, 2);
-    assert_int_equal(c->ready, 1); // one that has ended is not ready, whatever it says
+    assert_int_equal(c->ready, 1); // a pod that has ended is not ready, whatever its condition says
     assert_int_equal(c->succeeded, 1);
     assert_int_equal(c->gang.newest_ms, NOW - 100);
     assert_ptr_equal(c->current[0], done);
@@ -139,7 +139,7 @@ static void pods_of_other_sets_are_stale(void **state)
     struct fixture *f = *state;
     add(f, 1, 4, 0);
     add(f, 2, 4, 1);
-    current(f, 3); // beyond the replicas
+    current(f, 3); // an index beyond the replicas
     current(f, -1);
     current(f, 1);
     const struct group_pods *c = take(f);
@@ -179,12 +179,12 @@ static void a_young_pod_from_the_future_means_that_the_status_is_old(void **stat
     struct fixture *f = *state;
     struct pod *p = add(f, 3, 6, 0);
     assert_true(take(f)->gang.from_the_future);
-    assert_int_equal(f->taken.attempt, 2);
-    p->obj.meta.created_ms = NOW - 61000; // no cache is so slow: somebody took the status away
+    assert_int_equal(f->taken.gang.attempt, 2);
+    p->obj.meta.created_ms = NOW - 61000; // no cache is so slow: somebody has deleted the status
     const struct group_pods *c = take(f);
     assert_false(c->gang.from_the_future);
-    assert_int_equal(c->attempt, 3);
-    assert_int_equal(c->incarnation, 6);
+    assert_int_equal(c->gang.attempt, 3);
+    assert_int_equal(c->gang.incarnation, 6);
     assert_ptr_equal(c->current[0], p);
 }
 
@@ -195,8 +195,8 @@ static void a_status_with_impossible_counters_does_no_harm(void **state)
     f->wg.status.incarnation = -5;
     add(f, 1, 0, 0);
     const struct group_pods *c = take(f);
-    assert_int_equal(c->attempt, 1);
-    assert_int_equal(c->incarnation, 0);
+    assert_int_equal(c->gang.attempt, 1);
+    assert_int_equal(c->gang.incarnation, 0);
     assert_int_equal(c->gang.existing, 1);
 }
 
@@ -218,7 +218,7 @@ static void the_first_failure_explains_the_others(void **state)
 static void a_failure_is_never_later_than_now(void **state)
 {
     struct fixture *f = *state;
-    fails(f, current(f, 0), 1, NOW + 3600000); // the clock of the node is ahead
+    fails(f, current(f, 0), 1, NOW + 3600000); // the clock of the node is fast
     assert_int_equal(take(f)->failure.time_ms, NOW);
 }
 
@@ -256,9 +256,9 @@ static void a_deleted_pod_has_failed_unless_it_had_succeeded(void **state)
     assert_true(take(f)->infrastructure && f->taken.failure.time_ms);
     assert_string_equal(f->taken.failure.reason, FAILURE_POD_DELETED);
     assert_int_equal(f->taken.failure.exit_code, -1);
-    fails(f, p, 143, NOW - 1000); // killed by the deletion
+    fails(f, p, 143, NOW - 1000); // the deletion killed it
     assert_true(take(f)->infrastructure);
-    fails(f, p, 1, NOW - 5000); // it had failed before
+    fails(f, p, 1, NOW - 5000); // it had failed before the deletion
     assert_false(take(f)->infrastructure);
     assert_int_equal(f->taken.failure.exit_code, 1);
     p->phase = POD_SUCCEEDED;
@@ -290,7 +290,7 @@ static void a_node_is_lost_after_its_time_or_at_once_if_it_is_gone(void **state)
     assert_true(c->infrastructure);
     cluster_del_node(f->cluster, "n2");
     assert_string_equal(take(f)->failure.reason, FAILURE_NODE_LOST);
-    p->phase = POD_SUCCEEDED; // what has ended does not need its node
+    p->phase = POD_SUCCEEDED; // a pod that has ended does not need its node
     assert_int_equal(take(f)->failure.time_ms, 0);
 }
 
@@ -317,7 +317,7 @@ static void a_pod_is_not_ready_while_its_node_is_silent(void **state)
 {
     struct fixture *f = *state;
     for (int i = 0; i < 3; i++)
-        current(f, i)->ready = true; // and remains so: its kubelet says nothing
+        current(f, i)->ready = true; // this stays true, because the kubelet is silent
     f->pods[0].node = "n2";
     assert_int_equal(take(f)->ready, 3);
     set_node(f, "n2", "gpu=8 notready", NOW - 20000);
@@ -350,7 +350,7 @@ static void who_fails_while_a_peers_node_is_silent_is_its_victim(void **state)
     fails(f, p, 1, NOW - 1000);
     assert_true(take(f)->infrastructure);
     assert_int_equal(f->taken.failure.exit_code, 1);
-    fails(f, p, 1, NOW - 30000); // it was first
+    fails(f, p, 1, NOW - 30000); // it failed first
     assert_false(take(f)->infrastructure);
 }
 
@@ -379,7 +379,7 @@ static void placements_are_compact(void **state)
     for (int i = 0; i < 7; i++) {
         struct pod *p = current(f, i);
         p->node = i == 5 ? NULL : nodes[i];
-        p->pin = nodes[i]; // where it is pinned to counts as well
+        p->pin = nodes[i]; // a pinned pod counts too
     }
     struct node_ranges *got;
     const struct group_pods *c = take(f);

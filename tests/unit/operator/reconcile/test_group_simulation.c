@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many random lives of one WorkerGroup. For a while everything goes wrong that can: requests are refused or lost, the
 // operator dies between two actions or sees the world late, nodes fall silent or go, pods fail, people edit the spec.
-// Then nothing does any more, and the group must reach what its spec asks for, by what wakes the operator alone, and
-// stay there without another write.
+// After that, nothing goes wrong any more. The group must then become what its spec asks for, using only the events
+// that wake the operator, and stay so without another write of the status.
 //
 //   SIM_SEEDS=N   how many lives            SIM_SEED=S   only that one, told step by step
 #include "tests/unit/operator/reconcile/group_life.h"
@@ -24,9 +24,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { SEEDS = 2000, WILD_STEPS = 60, CALM_STEPS = 400, CALM_WRITES = 60, LOOK_MS = 500 };
+enum { SEEDS = 2000, WILD_STEPS = 60, CALM_STEPS = 400, CALM_WRITES = 60 };
 
-// What people and fate do.
+// Actions of people, and events by chance.
 
 static struct sim_node *any_node(struct life *l)
 {
@@ -158,7 +158,7 @@ static void calm_down(struct life *l)
     sim_land(&l->w);
 }
 
-// Where it must end.
+// The state that the group must reach.
 
 static int32_t free_gpus(const struct life *l, bool on_one_node)
 {
@@ -172,15 +172,6 @@ static int32_t free_gpus(const struct life *l, bool on_one_node)
     return on_one_node ? most : sum;
 }
 
-// Nothing is under way: no pod is about to go, the operator has no reason to look and had nothing to do.
-static bool at_rest(const struct life *l)
-{
-    for (int i = 0; i < SIM_PODS; i++)
-        if (l->w.pods[i].now && sim_going(&l->w, &l->w.pods[i]))
-            return false;
-    return !sim_operator_awake(&l->o) && l->o.due_ms < 0;
-}
-
 static const char *hash_text(const struct life *l)
 {
     static char text[17];
@@ -188,8 +179,8 @@ static const char *hash_text(const struct life *l)
     return text;
 }
 
-// NULL: the group is where its spec wants it. Else what is missing.
-static const char *missing(const struct life *l)
+// NULL: the group is as its spec asks. Otherwise what is missing.
+static const char *unfulfilled(const struct life *l)
 {
     const struct workergroup *wg = life_group(l);
     const struct workergroup_status *s = &wg->status;
@@ -216,7 +207,7 @@ static const char *missing(const struct life *l)
         return live && l->w.mode == SIM_RUNS_ON && !said ? "pods of the earlier spec are not ready" : NULL;
     }
     bool fits = spec->replicas <= free_gpus(l, spec->strict_pack);
-    if (!fits && str_eq(life_reason(l, COND_ACCEPTED), REASON_INFEASIBLE)) // a change that costs nothing that runs
+    if (!fits && str_eq(life_reason(l, COND_ACCEPTED), REASON_INFEASIBLE)) // the change costs nothing that runs
         return life_is(l, COND_READY) || str_eq(life_reason(l, COND_READY), REASON_INFEASIBLE) ? NULL
                                                                                                : "does not say why";
     if (!life_is(l, COND_ACCEPTED))
@@ -239,7 +230,7 @@ static const char *missing(const struct life *l)
     return l->w.service ? NULL : "no Service";
 }
 
-// Where at rest every host name leads to the pod that has it, and no other is known. NULL: it is so.
+// At rest, every host name leads to its pod, and there are no other names. NULL: it is so.
 static const char *misnamed(struct life *l)
 {
     struct sim_world *w = &l->w;
@@ -257,9 +248,9 @@ static const char *misnamed(struct life *l)
     return named == sim_names(w) ? NULL : "names of pods that are no more";
 }
 
-static const char *amiss(struct life *l)
+static const char *missing(struct life *l)
 {
-    const char *what = missing(l);
+    const char *what = unfulfilled(l);
     return what ? what : misnamed(l);
 }
 
@@ -273,63 +264,24 @@ static void check_end(const struct life *l)
     must(l->w.mode != SIM_SUCCEEDS || !life_is(l, COND_READY) || life_pods(l), "nobody is ready");
 }
 
-static void live_calmly(struct life *l)
-{
-    int writes = l->o.writes, quiet = 0;
-    for (int i = 0; i < CALM_STEPS && quiet < 3; i++) {
-        sim_pass(&l->w, LOOK_MS);
-        life_turn(l);
-        quiet = at_rest(l) && !amiss(l) ? quiet + 1 : 0;
-    }
-    const char *what = amiss(l);
-    must(!what, "%s; Ready is %s; the last plan was\n%s", what, life_reason(l, COND_READY), l->o.last_plan);
-    must(quiet, "it never rests; the last plan was\n%s", l->o.last_plan);
-    must(l->o.writes - writes <= CALM_WRITES, "%d writes of the status", l->o.writes - writes);
-    check_end(l);
-}
-
-// Later looks, by the same process and by a new one, change nothing.
-static void stay(struct life *l)
-{
-    int writes = l->o.writes;
-    for (int i = 0; i < 4; i++) {
-        sim_pass(&l->w, 60 * 1000);
-        if (i == 2) {
-            observations_done(&l->o.observations);
-            observations_init(&l->o.observations, 1);
-        }
-        l->o.dirty = true;
-        life_turn(l);
-    }
-    must(!amiss(l) && l->o.last_actions == 0, "it did not stay; the last plan was\n%s", l->o.last_plan);
-    must(l->o.writes == writes, "another write of the status without a reason");
-}
-
 static void one_life(uint64_t seed)
 {
-    struct life *l = xcalloc(1, sizeof *l);
-    life_seed = seed;
-    sim_init(&l->w, seed);
-    sim_operator_init(&l->o, &l->w);
+    struct life *l = life_wild(seed);
+    l->missing = missing;
     live_wildly(l);
     calm_down(l);
-    live_calmly(l);
-    stay(l);
-    sim_operator_done(&l->o);
-    sim_done(&l->w);
-    free(l);
+    int writes = l->o.writes;
+    life_settle(l, CALM_STEPS, "calm");
+    must(l->o.writes - writes <= CALM_WRITES, "%d writes of the status", l->o.writes - writes);
+    check_end(l);
+    life_stay(l);
+    life_end(l);
 }
 
 static void every_life_ends_as_its_spec_asks(void **state)
 {
     (void)state;
-    int64_t n = SEEDS, seed = 0;
-    life_loud = str_to_i64(getenv("SIM_SEED"), &seed);
-    str_to_i64(getenv("SIM_SEEDS"), &n);
-    for (int64_t i = 1; i <= n && !life_loud; i++)
-        one_life((uint64_t)i);
-    if (life_loud)
-        one_life((uint64_t)seed);
+    life_each(SEEDS, one_life);
 }
 
 int main(void)

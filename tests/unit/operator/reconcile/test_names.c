@@ -19,7 +19,7 @@
 static struct workergroup example(void)
 {
     return (struct workergroup){
-        .obj.meta = {.name = "llama", .ns = "ml", .uid = "uid-1"},
+        .obj = {.kind = KIND_WORKERGROUP, .meta = {.name = "llama", .ns = "ml", .uid = "uid-1"}},
         .spec =
             {
                 .runtime = RUNTIME_PLAIN,
@@ -42,8 +42,8 @@ static void names_follow_from_group_index_and_incarnation(void **state)
     assert_string_equal(group_master_host(&wg, &a), "llama-0.llama.ml.svc");
     assert_string_equal(group_selector(&wg, &a), "cadre.dev/group=llama");
     assert_int_equal(group_world_size(&wg), 24);
-    assert_string_equal(group_owner(&wg).uid, "uid-1");
-    assert_string_equal(group_owner(&wg).kind, "WorkerGroup");
+    assert_string_equal(gang_manifest_owner(&wg.obj).uid, "uid-1");
+    assert_string_equal(gang_manifest_owner(&wg.obj).kind, "WorkerGroup");
     arena_done(&a);
 }
 
@@ -57,7 +57,7 @@ static void what_an_attempt_was_made_from_is_told_from_what_is_asked_for(void **
     wg.spec.runtime = RUNTIME_AGENT;
     wg.spec.worker.meshes = &mesh;
     wg.spec.worker.n_meshes = 1;
-    assert_false(group_worker_differs(&wg, &a)); // nothing was made yet
+    assert_false(group_worker_differs(&wg, &a)); // no attempt was made yet
     wg.status.revision.worker = group_hash_text(group_worker_hash(&wg), &a);
     assert_false(group_worker_differs(&wg, &a));
     dims[0].size = 23;
@@ -74,7 +74,7 @@ static const struct json *parse(const char *text, struct arena *a)
     return root;
 }
 
-static const struct json *rendered(const struct workergroup *wg, const struct group_pod *p, struct arena *a)
+static const struct json *rendered(const struct workergroup *wg, const struct gang_pod *p, struct arena *a)
 {
     const char *body;
     struct err err = ERR_INIT;
@@ -119,13 +119,13 @@ static void a_pod_is_given_its_place_in_the_group(void **state)
         {"CADRE_INDEX", "2"},
         {"CADRE_ATTEMPT", "4"},
         {"CADRE_DEVICE", "0"},
-        {"MINE", "1"}, // the user's own come last, so that they can refer to ours
+        {"MINE", "1"}, // the user's variables come last, so that they can refer to ours
     };
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
     (void)state;
     const struct json *env = env_of(rendered(
-        &wg, &(struct group_pod){.index = 2, .attempt = 4, .incarnation = 6, .name = "llama-2-6", .pin = "n1"}, &a));
+        &wg, &(struct gang_pod){.index = 2, .attempt = 4, .incarnation = 6, .name = "llama-2-6", .pin = "n1"}, &a));
     assert_int_equal(json_count(env), ARRAY_LEN(want));
     size_t i = 0;
     JSON_FOREACH(item, env) {
@@ -170,7 +170,7 @@ static void every_name_that_is_set_is_reserved(void **state)
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
     (void)state;
-    JSON_FOREACH(item, env_of(rendered(&wg, &(struct group_pod){.name = "x"}, &a))) {
+    JSON_FOREACH(item, env_of(rendered(&wg, &(struct gang_pod){.name = "x"}, &a))) {
         const char *name = member(item, "name", &a);
         if (!str_eq(name, "MINE") && !is_reserved(name))
             fail_msg("%s is set, but a user may set it too", name);
@@ -183,15 +183,15 @@ static void a_pod_says_whose_it_is(void **state)
 {
     struct arena a = ARENA_INIT;
     struct workergroup wg = example();
-    const struct group_pod p = {
-        .index = 2, .attempt = 4, .incarnation = 6, .spec_hash = 0xabc, .name = "llama-2-6", .pin = "n1"};
+    const struct gang_pod p = {
+        .index = 2, .attempt = 4, .incarnation = 6, .hash = 0xabc, .name = "llama-2-6", .pin = "n1"};
     (void)state;
     const struct json *pod = rendered(&wg, &p, &a);
     const struct json *metadata = json_get(pod, "metadata"), *labels = json_get(metadata, "labels");
     assert_string_equal(member(metadata, "name", &a), "llama-2-6");
     assert_string_equal(member(metadata, "namespace", &a), "ml");
     assert_string_equal(member(labels, LABEL_GROUP, &a), "llama");
-    assert_string_equal(member(labels, LABEL_INDEX, &a), "2"); // the template's own is overruled
+    assert_string_equal(member(labels, LABEL_INDEX, &a), "2"); // it overrides the template's own label
     assert_string_equal(member(labels, LABEL_INCARNATION, &a), "6");
     assert_string_equal(member(labels, LABEL_ATTEMPT, &a), "4");
     assert_string_equal(member(labels, LABEL_MANAGED_BY, &a), MANAGED_BY);
@@ -203,7 +203,7 @@ static void a_pod_says_whose_it_is(void **state)
     arena_done(&a);
 }
 
-// What is written is what is read again.
+// The hash that is written is read again.
 static void labels_and_hash_come_back(void **state)
 {
     struct arena a = ARENA_INIT;
@@ -212,8 +212,8 @@ static void labels_and_hash_come_back(void **state)
     const struct object *o;
     struct err err = ERR_INIT;
     (void)state;
-    struct group_pod p = {
-        .index = 2, .attempt = INT32_MAX, .incarnation = 6, .spec_hash = UINT64_MAX - 1, .name = "x", .pin = "n1"};
+    struct gang_pod p = {
+        .index = 2, .attempt = INT32_MAX, .incarnation = 6, .hash = UINT64_MAX - 1, .name = "x", .pin = "n1"};
     assert_int_equal(group_pod_render(&wg, &p, &a, &body, &err), 0);
     assert_int_equal(object_decode(KIND_POD, body, strlen(body), &o, &err), 0);
     const struct pod *pod = pod_of(o);
@@ -250,14 +250,14 @@ static void the_service_is_headless_and_ours(void **state)
     assert_string_equal(member(metadata, "name", &a), "llama");
     assert_string_equal(member(json_get(metadata, "ownerReferences")->child, "uid", &a), "uid-1");
     assert_string_equal(member(spec, "clusterIP", &a), "None");
-    assert_null(json_get(spec, "selector")); // its endpoints are written by the operator
+    assert_null(json_get(spec, "selector")); // the operator writes its endpoints
     int64_t port = 0;
     assert_true(json_i64(json_get(json_get(spec, "ports")->child, "port"), &port) && port == 29500);
     arena_done(&a);
 }
 
-// Another hash than the version before would restart every group when the operator is upgraded. This is FNV-1a of
-// "0000000000001234 3 8 29500 0 kubernetes.io/hostname".
+// If a new version computed another hash, its upgrade would restart every group. This is FNV-1a of "0000000000001234 3
+// 8 29500 0 kubernetes.io/hostname".
 static void the_hash_of_a_spec_never_changes(void **state)
 {
     struct workergroup wg = example();
@@ -281,7 +281,7 @@ static void the_hash_knows_what_pods_are_made_from(void **state)
     DIFFERS(strategy, STRATEGY_SPREAD);
     DIFFERS(topology_key, "rack");
 #undef DIFFERS
-    other = wg; // what a running group can take over as it is
+    other = wg; // changes that a running group can take over as it is
     other.spec.max_restarts = 77;
     other.spec.timeout_s = 77;
     other.spec.node_lost_s = 77;

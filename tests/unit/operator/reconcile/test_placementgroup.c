@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every PlacementGroup, whatever its case; the cases are in tests/golden/plan.
+// Rules for every PlacementGroup, whatever its case. The cases are in tests/golden/plan.
 #include "operator/reconcile/placementgroup_reconcile.h"
 
 #include "tests/unit/support/group_case.h"
@@ -31,7 +31,7 @@ static void quantities_that_mean_the_same_are_the_same(void **state)
     assert_int_not_equal(one, hash_of("{\"bundles\": [{\"resources\": {\"cpu\": \"2\", \"memory\": \"1Gi\"}}]}"));
 }
 
-// The first shape is not tried again if a further one comes, which has a trial of its own.
+// If a further shape comes, the first shape is not tried again. The further shape has its own trial.
 static void more_bundles_need_no_new_trial(void **state)
 {
     (void)state;
@@ -50,6 +50,23 @@ static void an_object_that_goes_is_left_alone(void **state)
     group_case_free(c);
 }
 
+// The leader's view lags behind its predecessor's last writes. The wait for kube-scheduler goes on meanwhile.
+static void a_decision_from_an_old_view_is_postponed_and_keeps_its_waits(void **state)
+{
+    (void)state;
+    struct group_case *c =
+        group_case_new("{\"now\": \"2026-01-01T00:01:00Z\", \"placementgroup\": {\"like\": \"placement-group\"}, "
+                       "\"pods\": [{\"like\": "
+                       "\"bundle-pod 0 n1 0-3\", \"metadata\": {\"name\": \"pool-plg-0-1\", \"creationTimestamp\": "
+                       "\"2026-01-01T00:00:55Z\", \"labels\": {\"cadre.dev/incarnation\": \"1\"}}}]}");
+    c->memory.waits[PATIENCE_BIND] = (struct patience){.token = 1, .since_ms = 5};
+    const struct plan *p = group_case_decide(c);
+    assert_int_equal(p->n, 0);
+    assert_int_equal(p->requeue_ms, 1000);
+    assert_int_equal(p->waits[PATIENCE_BIND].since_ms, 5);
+    group_case_free(c);
+}
+
 static void too_many_bundles_are_refused(void **state)
 {
     (void)state;
@@ -65,6 +82,7 @@ int main(void)
         cmocka_unit_test(quantities_that_mean_the_same_are_the_same),
         cmocka_unit_test(more_bundles_need_no_new_trial),
         cmocka_unit_test(an_object_that_goes_is_left_alone),
+        cmocka_unit_test(a_decision_from_an_old_view_is_postponed_and_keeps_its_waits),
         cmocka_unit_test(too_many_bundles_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

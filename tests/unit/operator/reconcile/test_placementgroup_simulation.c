@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lives of one PlacementGroup. First one in good order, in which the operator dies at every write in turn, and a
-// standby takes over that has not seen the last of it. Then many random ones: for a while everything goes wrong that
-// can, then nothing does any more, and the PlacementGroup must become what its spec asks for, and stay so without
-// another write.
+// Lives of one PlacementGroup. First one in good order, in which the operator dies at every request in turn, and a
+// standby takes over that has not seen the last changes. Then many random lives. For a while everything goes wrong that
+// can, then nothing does any more. The PlacementGroup must then become what its spec asks for, and stay so without
+// another request.
 //
 //   SIM_SEEDS=N   how many random lives     SIM_SEED=S   only that one, told step by step
-#include "tests/unit/operator/reconcile/placementgroup_operator.h"
+#include "tests/unit/operator/reconcile/gang_life.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -25,42 +25,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-enum { SEEDS = 500, WILD_STEPS = 60, CALM_STEPS = 600, LOOK_MS = 500, LAG_MAX = 4, WRITES_MAX = 200 };
+enum { SEEDS = 500, WILD_STEPS = 60, CALM_STEPS = 600, LAG_MAX = 4, REQUESTS_MAX = 200 };
 
 static const char *const strategies[] = {"Pack", "Spread", "StrictPack", "StrictSpread"};
 static const char *const pods_per[] = {"Node", "Bundle"};
 
-struct life {
-    struct sim_world w;
-    struct plg_operator o;
-    char name[160]; // for messages
-    int32_t incarnation;
-    bool loud;
-};
-
-#define must(life, condition, ...)                        \
-    do {                                                  \
-        if (!(condition)) {                               \
-            fprintf(stderr, "%s: ", (life)->name);        \
-            fprintf(stderr, __VA_ARGS__);                 \
-            fprintf(stderr, "\n");                        \
-            fail_msg("%s: %s", (life)->name, #condition); \
-        }                                                 \
-    } while (0)
-
-static void tell(const struct life *l, const char *what)
-{
-    if (l->loud && *what)
-        fprintf(stderr, "%" PRId64 " %s%s", l->w.now_ms, what, what[strlen(what) - 1] == '\n' ? "" : "\n");
-}
-
-static const struct condition *ready_of(const struct life *l)
-{
-    const struct placementgroup_status *s = &placementgroup_of(l->w.gang)->status;
-    return condition_find(s->conditions, s->n_conditions, COND_READY);
-}
-
-// How many pods have each bundle, and on how many nodes all of them are.
+// How many pods have each bundle, and on how many nodes the bundles are.
 struct bundle_pods {
     int times[SIM_BUNDLES], nodes, most_on_a_node, pods;
 };
@@ -82,7 +52,7 @@ static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
             if (!sim_live(p) || p->asked_ms || !str_eq(p->node, l->w.nodes[i].name))
                 continue;
             ret->pods++;
-            must(l, bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s has no bundles", p->now->obj.meta.name);
+            must(bundles_of_pod(&b, p->now, &a, &items, &n, &same), "%s has no bundles", p->now->obj.meta.name);
             for (size_t j = 0; j < n; j++)
                 ret->times[items[j]]++;
             here += (int)n;
@@ -93,30 +63,21 @@ static void bundle_pods_of(const struct life *l, struct bundle_pods *ret)
     arena_done(&a);
 }
 
-static int live_pods(const struct life *l)
-{
-    int n = 0;
-    for (int i = 0; i < SIM_PODS; i++)
-        n += sim_live(&l->w.pods[i]);
-    return n;
-}
-
-// NULL: the PlacementGroup is what its spec wants, on nodes that have room for all. Else what is missing.
-static const char *missing(const struct life *l)
+// NULL: the PlacementGroup is as its spec asks, on nodes that have room for all. Otherwise what is missing.
+static const char *missing(struct life *l)
 {
     const struct placementgroup *plg = placementgroup_of(l->w.gang);
-    const struct condition *ready = ready_of(l);
     const char *strategy = l->w.bundles.strategy;
     struct bundle_pods h;
     if (plg->status.observed_generation != l->w.generation)
         return "the status speaks of an older spec";
-    if (!ready || ready->status != CONDITION_TRUE)
+    if (!life_is(l, COND_READY))
         return "not Ready";
     bundle_pods_of(l, &h);
     for (int i = 0; i < SIM_BUNDLES; i++)
         if (h.times[i] != (i < l->w.bundles.n))
             return h.times[i] ? "two pods have a bundle, or there is no such bundle" : "a bundle has no pod";
-    if (live_pods(l) != h.pods)
+    if (life_pods(l) != h.pods)
         return "a pod is too many";
     if (str_eq(strategy, "StrictPack") && h.nodes != 1)
         return "not packed";
@@ -128,58 +89,19 @@ static const char *missing(const struct life *l)
 static void check_status(struct life *l)
 {
     const struct placementgroup_status *s = &placementgroup_of(l->w.gang)->status;
-    must(l, s->incarnation >= l->incarnation, "incarnation went from %d to %d", l->incarnation, s->incarnation);
+    must(s->incarnation >= l->incarnation, "incarnation went from %d to %d", l->incarnation, s->incarnation);
     l->incarnation = s->incarnation;
 }
 
-// Nothing is under way: no pod is about to go, the operator has no reason to look.
-static bool at_rest(const struct life *l)
+static struct life *life_begin(uint64_t seed, const struct sim_bundles *spec)
 {
-    for (int i = 0; i < SIM_PODS; i++)
-        if (l->w.pods[i].now && sim_going(&l->w, &l->w.pods[i]))
-            return false;
-    return !plg_operator_awake(&l->o) && l->o.due_ms < 0;
-}
-
-static void turn(struct life *l)
-{
-    plg_operator_watch(&l->o);
-    for (int i = 0; i < 8 && plg_operator_awake(&l->o); i++) {
-        plg_operator_turn(&l->o);
-        tell(l, l->o.last_plan ? l->o.last_plan : "");
-        check_status(l);
-        plg_operator_watch(&l->o);
-    }
-}
-
-static void live_calmly(struct life *l, const char *phase)
-{
-    int quiet = 0;
-    tell(l, phase);
-    for (int i = 0; i < CALM_STEPS && quiet < 3; i++) {
-        sim_pass(&l->w, LOOK_MS);
-        turn(l);
-        quiet = at_rest(l) && !missing(l) ? quiet + 1 : 0;
-    }
-    const char *what = missing(l);
-    const struct condition *ready = ready_of(l);
-    must(l, !what, "%s: %s; Ready is %s: %s; the last plan was\n%s", phase, what, ready ? ready->reason : "unknown",
-         ready ? ready->message : "", l->o.last_plan);
-    must(l, quiet, "%s: it never rests; the last plan was\n%s", phase, l->o.last_plan);
-}
-
-static void life_begin(struct life *l, uint64_t seed, const struct sim_bundles *spec)
-{
+    struct life *l = xcalloc(1, sizeof *l);
+    l->check = check_status;
+    l->missing = missing;
     sim_init_bundles(&l->w, seed, spec);
     l->w.calm = true;
-    plg_operator_init(&l->o, &l->w);
-}
-
-static void life_end(struct life *l)
-{
-    plg_operator_done(&l->o);
-    sim_done(&l->w);
-    free(l);
+    sim_operator_init(&l->o, &l->w);
+    return l;
 }
 
 // ---- one life in good order -----------------------------------------------------------------------------------------
@@ -212,54 +134,52 @@ static void lose_a_node(struct life *l)
             sim_node_ready(&l->w, &l->w.nodes[k], true);
 }
 
-// Created, repaired twice, grown, shrunk, made again. Returns how many writes that took, and how many pods were born.
+// The PlacementGroup is created, repaired twice, grown, shrunk, and made again. Returns how many requests that took.
+// *ret_births is the number of pods that were created.
 static int one_life(const struct sim_bundles *first, const struct crash *crash, int *ret_births, int *ret_deaths)
 {
-    struct life *l = xcalloc(1, sizeof *l);
     struct sim_bundles spec = *first;
-    snprintf(l->name, sizeof l->name, "%s, podPer %s, the operator dies %s write %d, %zu changes unseen", spec.strategy,
-             spec.pod_per, crash->after ? "after" : "before", crash->at, crash->lag);
-    life_begin(l, 1, &spec);
+    struct life *l = life_begin(1, &spec);
+    snprintf(life_name, sizeof life_name, "%s, podPer %s, the operator dies %s request %d, %zu changes unseen",
+             spec.strategy, spec.pod_per, crash->after ? "after" : "before", crash->at, crash->lag);
     l->o.crash_at = crash->at;
     l->o.crash_after = crash->after;
     l->o.lag = crash->lag;
-    live_calmly(l, "created");
+    life_settle(l, CALM_STEPS, "created");
     lose_a_pod(l);
-    live_calmly(l, "a pod is lost");
+    life_settle(l, CALM_STEPS, "a pod is lost");
     spec.n += 1;
     sim_edit_bundles(&l->w, &spec);
-    live_calmly(l, "grown");
+    life_settle(l, CALM_STEPS, "grown");
     lose_a_node(l);
-    live_calmly(l, "a node was silent");
+    life_settle(l, CALM_STEPS, "a node was silent");
     spec.n -= 2;
     sim_edit_bundles(&l->w, &spec);
-    live_calmly(l, "shrunk");
+    life_settle(l, CALM_STEPS, "shrunk");
     spec.version++;
     sim_edit_bundles(&l->w, &spec);
-    live_calmly(l, "made again");
-    int writes = l->o.writes;
+    life_settle(l, CALM_STEPS, "made again");
+    int requests = l->o.requests;
     *ret_births = l->w.uids;
     *ret_deaths = l->o.deaths;
     life_end(l);
-    return writes;
+    return requests;
 }
 
 static void killed_everywhere(const struct sim_bundles *spec, bool after)
 {
-    int births, deaths, writes = one_life(spec, &(struct crash){0}, &births, &deaths);
-    assert_in_range(writes, 10, WRITES_MAX);
-    for (struct crash c = {1, after, 0}; c.at <= writes; c.at++)
+    int births, deaths, requests = one_life(spec, &(struct crash){0}, &births, &deaths);
+    assert_in_range(requests, 10, REQUESTS_MAX);
+    for (struct crash c = {1, after, 0}; c.at <= requests; c.at++)
         for (c.lag = 0; c.lag <= LAG_MAX; c.lag += 2) {
             int born, died;
             one_life(spec, &c, &born, &died);
             assert_int_equal(died, 1);
-            if (born != births)
-                fail_msg("%s, podPer %s, dies %s write %d, %zu changes unseen: %d pods are born, not %d",
-                         spec->strategy, spec->pod_per, after ? "after" : "before", c.at, c.lag, born, births);
+            must(born == births, "%d pods are born, not %d", born, births);
         }
 }
 
-static void an_operator_that_dies_at_any_write_costs_nothing(void **state)
+static void an_operator_that_dies_at_any_request_costs_nothing(void **state)
 {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(strategies); i++)
@@ -281,7 +201,7 @@ static void a_node_changes(struct life *l)
         sim_node_remove(&l->w, n);
     else
         sim_node_ready(&l->w, n, sim_chance(&l->w, 60));
-    tell(l, "a node changes");
+    life_tell(l, "a node changes");
 }
 
 static void somebody_edits(struct life *l)
@@ -292,15 +212,15 @@ static void somebody_edits(struct life *l)
     else
         s.n = 1 + (int32_t)rand_below(&l->w.rand, str_eq(s.strategy, "StrictSpread") ? SIM_NODES : SIM_BUNDLES);
     sim_edit_bundles(&l->w, &s);
-    tell(l, "somebody edits the spec");
+    life_tell(l, "somebody edits the spec");
 }
 
-// Its controller is told of the first that comes.
+// The first group that comes wakes its controller.
 static void groups_come_and_go(struct life *l)
 {
     l->w.used = !l->w.used;
     l->o.dirty = l->o.dirty || l->w.used;
-    tell(l, l->w.used ? "a group comes to it" : "its last group goes");
+    life_tell(l, l->w.used ? "a group comes to it" : "its last group goes");
 }
 
 static void something_happens(struct life *l)
@@ -344,16 +264,16 @@ static void live_wildly(struct life *l)
         sim_land(&l->w);
         if (sim_chance(&l->w, 50))
             something_happens(l);
-        turn(l);
+        life_turn(l);
     }
 }
 
-// Every node has room for everything from now on, and clocks agree but for seconds.
+// From now on every node has room for everything, and the clocks differ by seconds only.
 static void calm_down(struct life *l)
 {
     l->w.calm = true;
     l->w.quota = SIM_PODS;
-    l->o.skew_ms %= 3000;
+    l->o.max_skew_ms = l->o.skew_ms % 3000;
     for (int i = 0; i < SIM_NODES; i++) {
         struct sim_node *n = &l->w.nodes[i];
         n->gpus = SIM_BUNDLES;
@@ -363,56 +283,29 @@ static void calm_down(struct life *l)
     sim_land(&l->w);
 }
 
-// Later looks, by the same process and by a new one, change nothing.
-static void stay(struct life *l)
+static void wild_life(uint64_t seed)
 {
-    int writes = l->o.writes;
-    for (int i = 0; i < 4; i++) {
-        sim_pass(&l->w, 60 * 1000);
-        if (i == 2) {
-            observations_done(&l->o.observations);
-            observations_init(&l->o.observations, 1);
-            l->o.observations.keeps_pod = true;
-        }
-        l->o.dirty = true;
-        turn(l);
-    }
-    must(l, !missing(l) && l->o.writes == writes, "it did not stay; the last plan was\n%s", l->o.last_plan);
-}
-
-static void wild_life(uint64_t seed, bool loud)
-{
-    struct life *l = xcalloc(1, sizeof *l);
     struct sim_bundles spec = {strategies[seed % 4], pods_per[seed / 4 % 2], 1 + (int32_t)(seed / 8 % 4), 1};
-    snprintf(l->name, sizeof l->name, "seed %" PRIu64 " (run again with SIM_SEED=%" PRIu64 ")", seed, seed);
-    l->loud = loud;
-    life_begin(l, seed, &spec);
+    struct life *l = life_begin(seed, &spec);
     live_wildly(l);
     calm_down(l);
-    live_calmly(l, "calm");
-    stay(l);
+    life_settle(l, CALM_STEPS, "calm");
+    int requests = l->o.requests;
+    life_stay(l);
+    must(l->o.requests == requests, "another request without a reason");
     life_end(l);
 }
 
 static void every_life_ends_as_its_spec_asks(void **state)
 {
     (void)state;
-    int64_t n = SEEDS, seed = 0;
-    const char *seeds = getenv("SIM_SEEDS"), *one = getenv("SIM_SEED");
-    if (one && str_to_i64(one, &seed)) {
-        wild_life((uint64_t)seed, true);
-        return;
-    }
-    if (seeds)
-        str_to_i64(seeds, &n);
-    for (int64_t i = 1; i <= n; i++)
-        wild_life((uint64_t)i, false);
+    life_each(SEEDS, wild_life);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_operator_that_dies_at_any_write_costs_nothing),
+        cmocka_unit_test(an_operator_that_dies_at_any_request_costs_nothing),
         cmocka_unit_test(every_life_ends_as_its_spec_asks),
     };
     log_setup(LOG_ERROR, LOG_TEXT);

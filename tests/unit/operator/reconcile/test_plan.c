@@ -38,7 +38,7 @@ static void a_new_plan_wants_nothing(void **state)
 static void actions_are_in_the_order_of_their_stages_and_then_of_their_coming(void **state)
 {
     struct fixture *f = *state;
-    for (int i = 0; i < 100; i++) // more than fit in without growing
+    for (int i = 0; i < 100; i++) // more than fit without growing
         plan_add(&f->plan, ACTION_CREATE_POD, i % 3)->grace_s = i;
     assert_int_equal(f->plan.n, 100);
     for (size_t i = 1; i < f->plan.n; i++) {
@@ -59,7 +59,7 @@ static void the_earliest_look_wins(void **state)
     plan_requeue(&f->plan, 500);
     plan_requeue(&f->plan, 900);
     assert_int_equal(f->plan.requeue_ms, 500);
-    plan_requeue(&f->plan, -7); // what is overdue is due now
+    plan_requeue(&f->plan, -7); // an overdue look is due now
     assert_int_equal(f->plan.requeue_ms, 0);
     assert_int_equal(f->plan.n, 0);
 }

@@ -19,7 +19,7 @@ static enum reach_verdict ask(const struct reach *r, size_t silent, int64_t sinc
     return reach_verdict(r, silent, since_ms, LIMIT, NOW, &left);
 }
 
-// Of ten agents, by one that bears witness.
+// Ten agents, and one of them is the witness.
 static struct reach with(const struct agent_witness *w)
 {
     return (struct reach){.listening_ms = 1, .expected = 10, .agents = w, .n_agents = 1};
@@ -47,7 +47,7 @@ static void who_has_just_come_bears_no_witness_yet(void **state)
 static void nor_does_who_was_last_heard_of_before_the_limit_was_over(void **state)
 {
     (void)state;
-    struct agent_witness w = {NOW - 500 * S, NOW - 41 * S}; // its connection may be dead, and not known to be
+    struct agent_witness w = {NOW - 500 * S, NOW - 41 * S}; // its connection may be dead without anybody knowing
     struct reach r = with(&w);
     assert_int_equal(ask(&r, 1, NOW - 100 * S), REACH_NOT_YET);
     assert_true(left > 0);
@@ -107,7 +107,7 @@ static void who_cannot_be_dialed_misses_nobody(void **state)
     assert_int_equal(left, 50 * S);
 }
 
-// No wait is longer than the limit, wherever the clock was put.
+// No wait is longer than the limit, whatever the clock was set to.
 static void a_clock_that_was_put_back_keeps_nobody_waiting(void **state)
 {
     (void)state;
