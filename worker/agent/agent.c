@@ -14,10 +14,10 @@
 #include <string.h>
 
 enum {
-    SWEEP_MS = 20, // between two looks at what is left when the last process is gone
+    SWEEP_MS = 20, // between two searches for what is left when the last process is gone
     SWEEPS_MAX = 250,
     FLUSH_MAX_MS = 2000,
-    FLUSH_LOOK_MS = 10, // for a slow reader of the log at the end
+    FLUSH_LOOK_MS = 10, // between two looks at the queue of a slow log reader at the end
     TEMPLATE_IMPORT_MS = 10 * 60 * 1000,
     TEMPLATE_IDLE_MS = 10 * 60 * 1000,
 };
@@ -27,15 +27,15 @@ struct group;
 struct group {
     struct agent *agent;
     struct supervisor *supervisor;
-    struct place **places; // stay until the group is forgotten, for what they know of the last processes
+    struct place **places; // they stay until the group is forgotten, because they know about the last processes
     size_t n_places;
-    struct template *template; // NULL = its processes were never to be forked from one
+    struct template *template; // NULL = no process of the group was to be forked from a template
     size_t n_running;          // processes
     struct loop_timer *timer;
     struct loop_resolve *resolve;
-    int busy; // its actions are being carried out
+    int busy; // above 0 while its actions are carried out
     struct loop_timer *sweep_timer;
-    struct place *last_gone; // its going is not told before the sweep is over
+    struct place *last_gone; // the supervisor hears that it is gone when the sweep is over
     int sweeps;
 };
 
@@ -50,7 +50,7 @@ struct agent {
     struct loop_timer *done_timer;
     bool closing, done;
     int64_t flush_by_ms; // 0 = not yet
-    int64_t oom_kills;   // by the kernel, that are known
+    int64_t oom_kills;   // how many are known
 };
 
 static void carry_out(struct group *g);
@@ -101,8 +101,8 @@ static void tell_gone(struct group *g, const struct place *p)
     carry_out(g);
 }
 
-// Those that nobody knows are looked for when nothing else runs in the pod; beside others, those that say whose they
-// are.
+// If nothing else runs in the pod, all processes that nobody watches are orphans of this group. If another group runs,
+// only those with the UID of this group are.
 static int kill_orphans(struct group *g)
 {
     _cleanup_(arena_done) struct arena arena = ARENA_INIT;
@@ -111,8 +111,8 @@ static int kill_orphans(struct group *g)
     return g->n_running ? 0 : reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
 }
 
-// Processes that left their group (daemons, workers of a launcher that was killed) would keep GPU memory and ports from
-// the next attempt.
+// Some processes leave their process group: daemons, and workers of a launcher that was killed. They would keep GPU
+// memory and ports from the next attempt.
 static void sweep(void *ctx)
 {
     struct group *g = ctx;
@@ -148,14 +148,14 @@ static void on_happened(void *ctx, struct place *p, enum process_event event, co
     carry_out(g);
 }
 
-// A pod of the group's own has its UID in the environment.
+// A pod that belongs to the group has its UID in the environment.
 static bool has_pod(const struct group *g)
 {
     const char *owner = environment_get(g->agent->config.env, "CADRE_GROUP_UID");
     return !owner || str_eq(owner, supervisor_group(g->supervisor));
 }
 
-// The template of processes that are to be forked; NULL = they are started one by one.
+// The template from which the group's processes are forked. NULL = they are started without one.
 static struct template *template_of(struct group *g, const struct command *c, const struct environment_group *group,
                                     const struct place_run *run, struct arena *arena)
 {
@@ -201,7 +201,7 @@ static int prepare_run(struct group *g, const struct supervisor_process *s, stru
     if (r < 0)
         return r;
     ret->argv = c->argv ? environment_expand_all(ret->env, c->argv, arena) : config->argv;
-    ret->dir = c->dir; // of the pod's own command the kubelet has seen to
+    ret->dir = c->dir; // for the pod's own command, the kubelet has set the directory
     if (!ret->argv)
         return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
     ret->template = template_of(g, c, &group, ret, arena);
@@ -230,7 +230,7 @@ static void on_launch(struct group *g, const struct supervisor_action *action)
         place_fail(p, who, err.msg);
 }
 
-// "it resolves to 10.0.0.1, 10.0.0.7", and whether the address looked for is one of them.
+// Writes "it resolves to 10.0.0.1, 10.0.0.7", and returns whether `address` is one of them.
 static bool look_for(const struct addrinfo *found, const char *address, struct buf *words)
 {
     bool matches = false;
@@ -391,7 +391,7 @@ static void group_free(struct group *g)
     free(g);
 }
 
-// A group that is idle may be forgotten for a new one; the oldest is.
+// Makes room for a new group: forgets the oldest idle one.
 static bool make_room(struct agent *a)
 {
     if (a->n_groups < AGENT_GROUPS_MAX)
@@ -429,7 +429,7 @@ static struct group *group_need(struct agent *a, const struct command *c, struct
 
 int agent_command(struct agent *a, struct command *c, struct err *err)
 {
-    struct group *g = group_need(a, c, err); // no new one once the pod ends
+    struct group *g = group_need(a, c, err); // no new group when the pod ends
     if (!g)
         return err->code;
     int r = supervisor_command(g->supervisor, loop_now_ms(a->config.loop), c, err);

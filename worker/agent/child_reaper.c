@@ -18,7 +18,7 @@
 
 struct reaper_watch {
     struct list link;
-    pid_t pid; // 0 = any that nobody else watches
+    pid_t pid; // 0 = all children that nobody else watches
     reaper_fn fn;
     void *ctx;
 };
@@ -40,7 +40,8 @@ static struct reaper_watch *watch_of(const struct reaper *r, pid_t pid)
 
 static void tell_orphan_watches(struct reaper *r)
 {
-    // A callback may remove any watch, its own and the next one too, so those still to be told move to a list of ours.
+    // A callback may remove any watch, even its own and the next one. So the watches that are not called yet move to a
+    // list of their own.
     struct list todo = LIST_INIT(todo);
     LIST_FOREACH(l, &r->watches) {
         if (CONTAINER_OF(l, struct reaper_watch, link)->pid == 0) {
@@ -61,7 +62,7 @@ static void on_child(void *ctx, int signo)
     bool orphans = false;
     int status;
     (void)signo;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) { // one signal may stand for many deaths
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) { // one signal may stand for several children
         struct reaper_watch *w = watch_of(r, pid);
         if (!w) {
             orphans = true;
@@ -119,8 +120,8 @@ void reaper_unwatch(struct reaper_watch *w)
     free(w);
 }
 
-// The parent of a process, from /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything. A
-// zombie has none that matters: it is reaped anyway.
+// Reads the parent of a process from /proc/PID/stat: "PID (name) state parent ...", where the name may contain
+// anything. Returns -1 for a zombie: it is reaped anyway.
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[1024];

@@ -34,7 +34,7 @@ void command_unref(struct command *c)
     free(c);
 }
 
-// Reads members of one body; after the first that is wrong it keeps that error.
+// Reads members of one body. It keeps the first error.
 struct reader {
     struct command *c;
     struct err *err;
@@ -96,7 +96,7 @@ static void read_prepare(struct reader *r, const struct json *body)
         wrong(r, "masterAddr", "masterAddr and masterIP go together");
 }
 
-// Numbers of GPUs in the pod; NULL = there is no list.
+// Reads the numbers of GPUs in the pod. Returns NULL if there is no list.
 static const int *read_indices(struct reader *r, const struct json *from, const char *name, size_t *ret_n)
 {
     const struct json *list = read_list(r, from, name, GPUS_MAX);

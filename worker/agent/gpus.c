@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-// CUDA's names of the pod's GPUs, and which of them the group has.
+// CUDA's names of the GPUs of a group, or of the pod.
 struct pool {
     const char *names[GPUS_MAX];
     int n;
-    bool whole; // the group has all of the pod's
+    bool whole; // these are all GPUs of the pod
 };
 
 static int split(const char *list, struct arena *a, const char *names[GPUS_MAX])
@@ -34,8 +34,7 @@ static int number(int n, struct arena *a, const char *names[GPUS_MAX])
     return MAX(n, 0);
 }
 
-// Numbers are what programs expect in CUDA_VISIBLE_DEVICES. Parts of a GPU (MIG) have no numbers: CUDA takes their
-// names only.
+// Programs expect numbers in CUDA_VISIBLE_DEVICES. Parts of a GPU (MIG) have no numbers: CUDA takes only their names.
 static int pod_names(const struct gpus *g, struct arena *a, const char *names[GPUS_MAX])
 {
     static const char *const no_list[] = {"all", "none", "void"};
@@ -83,7 +82,7 @@ static int position(const struct pool *p, const char *name)
     return -1;
 }
 
-// It was said which GPUs are the worker's.
+// The operator said which GPUs the worker gets.
 static int own_view(const struct gpus *g, const struct pool *pool, const struct gpus_worker *w, struct arena *a,
                     struct gpus_view *ret, struct err *err)
 {
@@ -123,11 +122,11 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
         return err_set(err, ERR_INVALID,
                        "each process should get %d GPUs (spec.worker.gpus, or --gpus), but there are %d here",
                        g->per_worker, pool.n);
-    if (pool.n == 0) { // nothing to share, and perhaps GPUs of a kind that we do not know
+    if (pool.n == 0) { // nothing to share; there may be GPUs of an unknown kind
         ret->visible = g->indices ? "" : NULL;
         return 0;
     }
-    // More workers than GPUs share them; what is left over by an uneven division is nobody's.
+    // If there are more workers than GPUs, they share GPUs. If the division leaves GPUs over, no worker gets them.
     bool share = g->per_worker == GPUS_SHARE;
     int n = share ? MAX(pool.n / w->local_world_size, 1) : g->per_worker;
     int first = share && pool.n < w->local_world_size ? (int)((long)w->local_rank * pool.n / w->local_world_size)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-agent: builds the parts, turns the loop, takes the parts down in order.
+// cadre-agent: builds the parts, turns the loop, and takes the parts down in order.
 #include "common/base/mem.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/agent_options.h"
@@ -24,9 +24,9 @@ struct program {
     struct loop *loop;
     struct agent *agent;
     struct standalone standalone;
-    struct control *control;     // NULL: nobody watches
-    struct operators *operators; // NULL when it runs by itself
-    struct probe *probe;         // NULL: there are no GPUs to watch
+    struct control *control;     // NULL = no program watches this one
+    struct operators *operators; // NULL for `cadre-agent run`
+    struct probe *probe;         // NULL = there are no GPUs to watch
     bool stopping, done;
 };
 
@@ -34,7 +34,7 @@ static void on_stop_signal(void *ctx, int signo)
 {
     struct program *p = ctx;
     output_say(agent_output(p->agent), p->stopping ? "signal %d again: killing" : "signal %d: stopping", signo);
-    if (p->operators) // before a process of it, or one of another pod for its sake, has exited
+    if (p->operators) // say goodbye before the first process exits because of this
         operators_goodbye(p->operators);
     agent_shutdown(p->agent, p->stopping ? 0 : p->options->grace_ms);
     p->stopping = true;
@@ -117,7 +117,7 @@ static int begin(struct program *p, struct err *err)
         p->standalone.control = p->control;
         return standalone_start(&p->standalone, err);
     }
-    // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.
+    // Ignores nsswitch.conf of the image: a static program cannot load plugins. Pods need only files and dns.
     __nss_configure_lookup("hosts", "files dns");
     watch_gpus(p);
     p->operators = operators_new(p->loop, p->agent, p->probe, o->operator_url, getenv("CADRE_CA"), o->token_file, err);
@@ -160,7 +160,7 @@ static int run(const struct options *o)
         signals[i] = loop_signal_new(p.loop, stop_signals[i], on_stop_signal, &p);
     begin(&p, &err);
     while (err.code == 0 && !p.done)
-        loop_run_once(p.loop, TURN_MS); // not loop_run(): waiting for SIGCHLD alone would not keep it up
+        loop_run_once(p.loop, TURN_MS); // not loop_run(): it returns if only SIGCHLD is watched
     say_goodbye(&p);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         loop_signal_free(signals[i]);
@@ -172,7 +172,7 @@ static int run(const struct options *o)
     return err.code < 0 ? cannot(&err) : p.standalone.exit_code;
 }
 
-// Descriptors 0 to 2 that the caller closed would be handed out again, for pipes.
+// Opens the descriptors 0 to 2 that the caller closed. Otherwise a pipe would get their numbers.
 static void open_standard(void)
 {
     for (int fd; (fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0;)

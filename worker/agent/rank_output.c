@@ -19,15 +19,15 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    DRAIN_MAX = 1024 * 1024, // a child that goes on printing must not hold us
-    QUIET_MS = 1000,         // a line without an end (a prompt, a progress bar) is shown after this
+    DRAIN_MAX = 1024 * 1024, // a child that continues to print must not hold the loop
+    QUIET_MS = 1000,         // a line without a newline (a prompt, a progress bar) is shown after this time
     STREAMS = 2,
 };
 
 struct stream { // one pipe
     struct output_process *process;
     struct sink *sink;
-    struct loop_poll *poll; // NULL = at its end
+    struct loop_poll *poll; // NULL = the pipe is at its end
     int fd;
     struct lines lines;
 };
@@ -38,12 +38,12 @@ struct output_process {
     struct stream streams[STREAMS];
     struct tail tail;
     struct loop_timer *quiet;
-    bool closed; // by its owner: ends with its pipes
+    bool closed; // by its owner: it is freed when its pipes end
 };
 
 struct output {
     struct loop *loop;
-    struct sink *sinks[STREAMS]; // the second is the first where both are the same file
+    struct sink *sinks[STREAMS]; // both are the same sink if both descriptors are the same file
     struct list processes;
     bool paused;
     char *scratch; // READ_SIZE
@@ -122,7 +122,7 @@ void output_free(struct output *o)
     if (!o)
         return;
     LIST_FOREACH(l, &o->processes)
-        process_destroy(CONTAINER_OF(l, struct output_process, link)); // held open by children that outlived it
+        process_destroy(CONTAINER_OF(l, struct output_process, link)); // children that outlived it keep it open
     if (o->sinks[1] != o->sinks[0])
         sink_free(o->sinks[1]);
     sink_free(o->sinks[0]);
@@ -130,7 +130,7 @@ void output_free(struct output *o)
     free(o);
 }
 
-// One read. False at the end of the pipe and when it is empty.
+// Reads once. Returns false if the pipe is empty or at its end.
 static bool stream_read(struct stream *s, size_t *total)
 {
     struct output *o = s->process->output;
@@ -185,7 +185,7 @@ static int open_stream(struct output_process *p, int i, const char *prefix, int 
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return err_set(err, ERR_UNAVAILABLE, "cannot open a pipe for the output of a process: %s", strerror(errno));
-    fcntl(ends[0], F_SETFL, O_NONBLOCK); // our end only: programs do not expect it of their standard output
+    fcntl(ends[0], F_SETFL, O_NONBLOCK); // only this end: programs do not expect O_NONBLOCK on their standard output
     s->fd = ends[0];
     *ret_fd = ends[1];
     lines_init(&s->lines, prefix);

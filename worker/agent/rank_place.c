@@ -21,15 +21,15 @@ struct place {
     char *who; // "rank 3", or "llama rank 3" where several groups share the pod
     struct process *process;
     struct output_process *output;
-    struct birth *birth; // it is about to be forked: `run` and `fds` are for what is then to be done
+    struct birth *birth; // open while the template forks the process; `run` and `fds` wait for it
     struct arena arena;
     struct place_run run;
     int fds[2];
-    struct loop_timer *never; // tells the end of what was never a process
-    struct process_exit exit; // its
+    struct loop_timer *never; // reports the end of a process that never existed
+    struct process_exit exit; // the exit of that process
     bool told_exit;
     char *error, *slow;
-    bool oom, killed; // killed: for a client
+    bool oom, killed; // killed: because a client wanted it
     struct buf last;
 };
 
@@ -53,7 +53,7 @@ static void close_fds(struct place *p)
     }
 }
 
-// The process could not say it.
+// The killed process cannot print this itself.
 static const char *killed_words(const struct place *p, char *out, size_t size)
 {
     snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
@@ -85,7 +85,7 @@ static void on_exited(struct place *p)
     output_drain(p->output);
     output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
-    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
+    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself in the meantime
     p->oom = e.signal == SIGKILL && oom_look(p->config.oom_kills) && !p->killed;
     if (p->killed)
         buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
@@ -114,7 +114,7 @@ static void on_line(void *ctx, const char *text, size_t len)
     p->config.printed(p->config.ctx, p->config.rank, text, len);
 }
 
-// It never was a process: told from the loop, as if it had been one.
+// There never was a process. The loop reports its end as if there had been one.
 static void never(struct place *p, struct process_exit exit)
 {
     close_fds(p);

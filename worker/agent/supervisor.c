@@ -11,13 +11,13 @@ enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000 };
 struct supervisor {
     char *group;
     enum supervisor_state state;
-    int attempt;     // newest that was accepted, -1 = none
-    int min_attempt; // what may be prepared: after a stop only newer ones
+    int attempt;     // the newest that was accepted, -1 = none
+    int min_attempt; // the oldest that may be prepared; after a stop, only newer ones
     bool closed;     // the pod ends
     bool tell_started;
-    struct command *prepare;                      // from PREPARING on
+    struct command *prepare;                      // set from PREPARING on
     struct command *next;                         // STOPPING: to be prepared afterwards
-    bool resolving, stale;                        // stale: the answer is to the question of an older prepare
+    bool resolving, stale;                        // stale: the next answer is to the question of an older prepare
     int64_t retry_at_ms, retry_ms, give_up_at_ms; // PREPARING
     char found[256];
     struct supervisor_process processes[COMMAND_PROCESSES_MAX];
@@ -142,7 +142,7 @@ static struct supervisor_action *unprepared(struct supervisor *s)
     return report(s, SUPERVISOR_REPORT_UNPREPARED);
 }
 
-// MASTER_ADDR is right.
+// MASTER_ADDR has the right address.
 static void try_port(struct supervisor *s)
 {
     if (s->prepare->master_port)
@@ -189,7 +189,7 @@ static void begin(struct supervisor *s, int64_t now_ms, struct command *c)
         resolve(s);
 }
 
-// After the last process: idle, or on with what they were stopped for.
+// The last process is gone. The group becomes idle, or prepares the next attempt.
 static void finish_stop(struct supervisor *s, int64_t now_ms)
 {
     struct command *next = TAKE_PTR(s->next);
@@ -235,13 +235,13 @@ static int on_prepare(struct supervisor *s, int64_t now_ms, struct command *c, s
         } else {
             begin(s, now_ms, c);
         }
-    } else if (s->state != SUPERVISOR_PREPARING) { // it comes again
+    } else if (s->state != SUPERVISOR_PREPARING) { // the command was repeated
         report(s, SUPERVISOR_REPORT_PREPARED);
     }
     return 0;
 }
 
-// Puts the process of a command into its place, once that is free.
+// Lets the process of a command start as soon as the previous process of its rank is gone.
 static void place(struct supervisor *s, struct supervisor_process *p, struct command *c, size_t i)
 {
     command_unref(p->next);
@@ -276,7 +276,7 @@ static int on_start(struct supervisor *s, struct command *c, struct err *err)
 {
     if (c->attempt < s->attempt)
         return refuse_older(s, c, s->attempt, err);
-    if (c->attempt == s->attempt && s->state == SUPERVISOR_RUNNING) { // it comes again
+    if (c->attempt == s->attempt && s->state == SUPERVISOR_RUNNING) { // the command was repeated
         report_again(s);
         return 0;
     }
@@ -309,7 +309,7 @@ static int on_restart(struct supervisor *s, struct command *c, struct err *err)
     s->attempt = s->min_attempt = c->attempt;
     for (size_t i = 0; i < c->n_processes; i++) {
         struct supervisor_process *p = find(s, c->processes[i].rank);
-        if ((p->next ? p->next : p->command)->attempt < c->attempt) { // else the command comes again
+        if ((p->next ? p->next : p->command)->attempt < c->attempt) { // else the command was repeated
             s->tell_started = true;
             place(s, p, c, i);
         }
@@ -343,7 +343,7 @@ static int on_kill(struct supervisor *s, const struct command *c, struct err *er
 
 int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err)
 {
-    if (s->closed && c->type != COMMAND_KILL) // which shortens what is left
+    if (s->closed && c->type != COMMAND_KILL) // a kill makes the end come sooner
         return err_set(err, ERR_CONFLICT, "the pod is about to end");
     switch (c->type) {
     case COMMAND_PREPARE:
@@ -433,7 +433,7 @@ void supervisor_exited(struct supervisor *s, int rank, int code, int signal)
     if (!p || p->state > SUPERVISOR_PROCESS_RUNNING)
         return;
     if (p->state == SUPERVISOR_PROCESS_STARTING && !p->next)
-        s->tell_started = false; // one of them never ran
+        s->tell_started = false; // one of the processes never ran
     p->state = SUPERVISOR_PROCESS_EXITED;
     p->code = code;
     p->signal = signal;
