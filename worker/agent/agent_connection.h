@@ -45,7 +45,6 @@ void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);
 bool connection_up(const struct connection *c); // the operator has said WELCOME
 void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
-void connection_report(struct connection *c,
-                       const struct agent_report *r); // does nothing before HELLO, because HELLO contains it
+void connection_report(struct connection *c, const struct agent_report *r); // not before HELLO, which contains it
 
 void connection_gpus(struct connection *c); // there is news about the GPUs that should not wait for the next heartbeat

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 6 * 1000 }; // a proxy that has not answered by then is asked again, or another one is
+enum { AGAIN_MS = 6 * 1000 }; // if a proxy has not answered by then, the seeker asks again, perhaps another proxy
 
 struct archive_seeker {
     void (*ask)(void *ctx, const struct archive_piece *p, unsigned nth);
     void *ctx;
     struct loop_wakeup *wakeup;
-    pthread_mutex_t mutex; // of what follows
+    pthread_mutex_t mutex; // of the following members
     pthread_cond_t changed;
     char sha256[ARCHIVE_SHA256_LEN + 1];
     int64_t offset;

@@ -12,13 +12,13 @@
 #include <string.h>
 
 struct item {
-    size_t from, to; // in the arguments: what it takes the place of
+    size_t from, to; // the bytes of the arguments that it replaces
     struct ref_part part;
-    const char *at, *key, *owner; // in the arena; NULL where it is of this process
+    const char *at, *key, *owner; // in the arena; NULL if the object is in this process
     int64_t until;
     struct blob *own;
     char *got;
-    const char *data; // once it is there; where its values are on the device, the head alone
+    const char *data; // set when the object is there; if its values are on the device, only the head
     struct region *values;
 };
 
@@ -29,7 +29,7 @@ struct arg_refs {
     struct item *items;
     size_t n, size;
     uint64_t bytes;
-    bool whole, join; // the arguments are one reference; or batches to be joined
+    bool whole, join; // whole: the arguments are one reference; join: they are batches to be joined
     struct rank_device *device;
     char *made;
 };
@@ -112,7 +112,7 @@ int arg_refs_new(struct objects *o, const char *args, size_t len, struct arg_ref
     return 0;
 }
 
-// Of this process, and among others: it comes to the host.
+// The object is in this process, and is not the only argument: it is copied to the host.
 static int download(struct arg_refs *refs, struct item *it, const atomic_bool *canceled, struct err *err)
 {
     size_t head = (size_t)it->part.bytes - it->values->len;
@@ -122,7 +122,7 @@ static int download(struct arg_refs *refs, struct item *it, const atomic_bool *c
     return rank_device_download(refs->device, it->got + head, it->values->memory, it->values->len, canceled, err);
 }
 
-// Only what is the arguments of the call alone may stay on the device, or come to it.
+// Values may stay on the device, or come to it, only if one reference is all the arguments.
 static int fetch(struct arg_refs *refs, struct item *it, const atomic_bool *canceled, struct err *err)
 {
     if (it->data)
@@ -141,7 +141,7 @@ static int fetch(struct arg_refs *refs, struct item *it, const atomic_bool *canc
     return object_fetch(&what, it->got, &it->values, err);
 }
 
-// A value that is neither list nor object is the only argument, by position.
+// A value that is neither a list nor an object becomes the only argument, by position.
 static bool stands_alone(const struct arg_refs *refs)
 {
     const struct item *it = &refs->items[0];
@@ -174,7 +174,7 @@ static void splice(struct arg_refs *refs, size_t *ret_len)
     *ret_len = n;
 }
 
-// The rows of all of them, in one batch.
+// Joins the rows of all batches into one batch.
 static int join(struct arg_refs *refs, size_t *ret_len, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;

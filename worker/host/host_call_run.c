@@ -77,7 +77,7 @@ static cadre_result wrong_type(struct cadre_call *c, const char *name, const str
                      name ? name : "?", wanted, json_type_name(v->type), is);
 }
 
-// An argument whose name is none of these. *ret_name: NULL = of a list, which is too long.
+// Finds an argument whose name is not in `names`. *ret_name: NULL = the arguments are a list, which is too long.
 static bool find_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
 {
     *ret_name = NULL;

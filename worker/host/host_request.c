@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// owner: NULL, or the one that it had.
+// owner: NULL, or the owner before it got the answer.
 static void destroy(struct request *r, struct request_owner *owner)
 {
     loop_timer_free(r->deadline);
@@ -34,7 +34,7 @@ static void destroy(struct request *r, struct request_owner *owner)
         free(r);
 }
 
-// The owner has its answer, or wants none.
+// The owner has its answer, or wants none any more.
 static void part(struct request *r)
 {
     r->owner = NULL;
@@ -49,13 +49,13 @@ static void answer_error(struct request *r, int code, const char *message)
     part(r);
 }
 
-// True: it has not begun, and never will.
+// Returns true if the method has not begun, and never will.
 static bool withdraw(struct request *r)
 {
     return !r->submitted || executor_withdraw(r->owner->executor, &r->job);
 }
 
-// What its arguments refer to; false: it does not run.
+// Fetches the objects that its arguments refer to. Returns false if the method must not run.
 static bool fetch(struct request *r)
 {
     struct err err = ERR_INIT;
@@ -119,7 +119,7 @@ static void run(struct executor_job *job)
         call_note_loss(&r->call);
 }
 
-// The result stays here. False: it cannot, and the body describes an error.
+// Keeps the result here. Returns false if this fails; the body is an error then.
 static bool keep(struct request *r, struct buf *body)
 {
     struct err err = ERR_INIT;
@@ -169,7 +169,7 @@ static void on_deadline(void *ctx)
         destroy(r, NULL);
 }
 
-struct turn { // of the method that is to run
+struct turn { // the method that wants to run
     const struct request_owner *owner;
     unsigned lane;
 };
@@ -182,7 +182,7 @@ static bool holds_the_thread(void *ctx, const char *role, const char *method)
     return other && instance_lane(other->instance, method) == t->lane;
 }
 
-// A method that waits for this call may have the only thread that this call could run on.
+// A method that waits for this call may occupy the only thread that this call could run on.
 static int check_cycle(const struct request_owner *owner, const struct request_what *what, const struct call_head *head,
                        struct arena *a, struct err *err)
 {
@@ -251,7 +251,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     traceparent_copy(q->call.trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
     q->call.device.rank = owner->objects ? owner->objects->config.device : NULL;
     q->call.keep = what.keep;
-    if (owner->memory && !what.keep) { // what is kept is not sent
+    if (owner->memory && !what.keep) { // a result that is kept is not sent
         q->area = area_ref(memory_area(owner->memory));
         q->call.pool = memory_pool(owner->memory);
     }

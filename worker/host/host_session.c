@@ -26,19 +26,19 @@ struct session {
     struct loop *loop;
     struct rand rand;
     char *address, *ticket;
-    struct ws_client *client; // NULL: waits to dial again
+    struct ws_client *client; // NULL: it waits before it dials again
     struct record_reader reader;
-    struct ws_sharing sharing; // of memory with the proxy
+    struct ws_sharing sharing; // shared memory with the proxy
     struct memory *memory;     // for long results
     struct quota *quota;
     bool welcomed, closing, stopping;
-    int told;                 // that it is not connected: the code of why, 0 = it is not told
-    struct loop_timer *timer; // for dialing, for the WELCOME, for the end
+    int told;                 // the error code of the loss that was reported; 0 = none was
+    struct loop_timer *timer; // for dialing, for the WELCOME, and for the end
     int64_t retry_ms;
-    int refused;    // the code with which the proxy ended this connection, 0 = it did not say
-    struct err why; // what this side has closed the connection for
-    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body is
-    // still coming; the others are the executor's.
+    int refused;    // the code with which the proxy ended this connection, 0 = it gave none
+    struct err why; // why this side has closed the connection
+    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body has not
+    // arrived completely. The executor has the others.
     struct list requests;
     size_t n_requests;
     size_t n_waiting;
@@ -48,7 +48,7 @@ struct session {
 
 static void dial(struct session *s);
 
-// Ends the connection from this side. on_close follows.
+// Ends the connection from this side. on_close() follows.
 static void hang_up(struct session *s, unsigned code, const struct err *err)
 {
     if (s->closing)
@@ -65,7 +65,7 @@ static struct record_header header_of(const struct session *s, enum record_type 
 
 static void sent(struct session *s, int r, const struct err *err)
 {
-    if (r == ERR_LIMIT) // a proxy that calls and does not read
+    if (r == ERR_LIMIT) // the proxy sends calls and does not read
         hang_up(s, FRAME_CLOSE_TRY_LATER, err);
 }
 
@@ -153,7 +153,7 @@ static int take_goodbye(struct session *s, const struct record *r)
     return 0;
 }
 
-// Of the session, such as a refused HELLO.
+// The proxy refuses the session, for example its HELLO.
 static int take_refusal(struct session *s, const struct record *r)
 {
     struct err err;
@@ -168,7 +168,7 @@ static int take_refusal(struct session *s, const struct record *r)
 
 static struct request *find_request(struct session *s, uint32_t id)
 {
-    if (id > s->last_id) // a proxy counts up: a new one is found not to be there without a look at all
+    if (id > s->last_id) // a proxy counts up, so a new id needs no search
         return NULL;
     LIST_FOREACH(l, &s->requests) {
         struct request *q = CONTAINER_OF(l, struct request, link);
@@ -211,8 +211,8 @@ static void keep_in_order(struct session *s, struct request *q)
     q->waits = true;
 }
 
-// A call whose record came before may still be on its way: then those of the same client wait. Whether there is one of
-// its client the proxy knows. What came later of others goes on.
+// The record of an earlier call may not be complete. Then the later calls of the same client wait. The proxy knows the
+// clients, and marks these calls as ordered. Calls of other clients start.
 static void start_requests(struct session *s)
 {
     uint64_t unfinished = record_reader_unfinished(&s->reader);
@@ -237,7 +237,8 @@ static void send_download(void *ctx, uint32_t id, struct blob *blob, const struc
         send_error(s, id, err->code, err->msg);
 }
 
-// What the host answers by itself needs no executor. True: it was such a call, and is answered or refused.
+// Serves calls that the host answers itself, without the executor. Returns true if it was such a call: it is answered
+// or refused.
 static bool serve_own(struct session *s, const struct record *r, const struct call_head *head, struct blob *body,
                       struct blob *tail, struct err *err)
 {
@@ -308,8 +309,8 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     return 0;
 }
 
-// Long bodies are collected. Of one for which there is no room the pieces go on coming; its answer is due at its end,
-// not before.
+// Collects long bodies. If there is no room for a body, its other pieces still arrive. The error is sent when the last
+// one has arrived, not before.
 static int take_piece(struct session *s, const struct record *r, struct err *err)
 {
     bool last = !(r->h.flags & RECORD_MORE);
@@ -327,7 +328,7 @@ static int take_record(struct session *s, const struct record *r, struct err *er
 {
     if ((r->h.flags & RECORD_MORE) || r->offset)
         return take_piece(s, r, err);
-    bool of_session = r->h.call == 0; // an ERROR too, then
+    bool of_session = r->h.call == 0; // for an ERROR, too
     if (!s->welcomed && !of_session)
         return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
     switch (r->h.type) {
@@ -354,12 +355,12 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         return 0;
     case RECORD_CANCEL: {
         struct request *q = find_request(s, r->h.call);
-        if (q) // else its answer is under way
+        if (q) // else its answer is on the way
             request_cancel(q, ERR_CANCELED, "canceled before it could begin");
         return 0;
     }
     case RECORD_HOLD:
-    case RECORD_GO: // else it is out already
+    case RECORD_GO: // else it is sent already
         (void)record_writer_hold(ws_client_records(s->client), r->h.call, true, r->h.type == RECORD_HOLD);
         return 0;
     default:
@@ -408,7 +409,7 @@ static void on_open(void *ctx, const char *subprotocol)
     hang_up(s, FRAME_CLOSE_PROTOCOL, &err);
 }
 
-static void finish_stop(struct session *s) // from the loop
+static void finish_stop(struct session *s) // calls on_stopped() from the loop
 {
     loop_timer_free(s->timer);
     s->timer = loop_timer_new(s->loop, s->config.on_stopped, s->config.ctx);
@@ -432,7 +433,7 @@ static void drop_connection(struct session *s)
     record_reader_done(&s->reader);
 }
 
-// How long to wait before dialing again.
+// Returns how long to wait before dialing again.
 static int64_t next_wait(struct session *s)
 {
     bool busy = s->refused == ERR_UNAVAILABLE || s->refused == ERR_THROTTLED;
@@ -467,7 +468,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
     }
     int64_t wait = next_wait(s);
     loop_timer_arm(s->timer, wait);
-    // A certificate that is not trusted is news after other reasons: it needs somebody to act.
+    // A certificate that is not trusted is reported even after another reason, because somebody has to act.
     bool first = !s->told || (err.code == ERR_FORBIDDEN && s->told != err.code);
     if (first)
         s->told = err.code;
@@ -512,7 +513,7 @@ static void dial(struct session *s)
     s->refused = 0;
     s->client = new_client(s, &err);
     if (!s->client)
-        abort(); // the same configuration was good enough for session_new()
+        abort(); // session_new() has tested the same configuration
     record_reader_init(&s->reader, &reader);
     loop_timer_arm(s->timer, SESSION_WELCOME_MS);
 }
@@ -539,7 +540,7 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     rand_seed(&s->rand, config->seed);
     s->ticket = config->ticket ? xstrdup(config->ticket) : NULL;
     s->quota = quota_new(s->config.bytes_max, NULL);
-    quota_keep_body(s->quota, s->config.bytes_max); // who was sent so much is sent it again
+    quota_keep_body(s->quota, s->config.bytes_max); // a proxy that sends such a body once sends it again
     s->timer = loop_timer_new(loop, on_timer, s);
     dial(s);
     return s;

@@ -11,10 +11,10 @@
 #include <string.h>
 
 struct instance {
-    struct executor_job job; // of the constructor, later of the destructor
+    struct executor_job job; // the constructor's, later the destructor's
     struct instance_config config;
     char *init;
-    struct arena arena; // what was read out of init, until the constructor has returned
+    struct arena arena; // what was read from init; freed when the constructor has returned
     void *self;
     cadre_result created;
 };
@@ -107,5 +107,5 @@ void instance_destroy(struct instance *i)
     struct err err = ERR_INIT;
     i->job = (struct executor_job){.run = run_destroy, .done = destroy_done, .alone = true};
     if (executor_submit(i->config.executor, &i->job, &err) < 0)
-        abort(); // the owner has withdrawn every call before
+        abort(); // the owner has withdrawn every call
 }

@@ -13,17 +13,17 @@
 #include <unistd.h>
 
 enum {
-    BRIEF_US = 300,  // a job of lane 0 that took no longer: the next ones may run on the thread that turns the loop
-    TURN_US = 200,   // so long jobs run there one after the other before the loop is turned
-    WATCH_US = 2000, // how often the first thread looks whether the other one still turns
+    BRIEF_US = 300,  // if a job of lane 0 took no longer, the next ones may run on the thread that turns the loop
+    TURN_US = 200,   // jobs run there for this time before the loop is turned
+    WATCH_US = 2000, // how often the first thread checks that the other one still turns the loop
 };
 
 struct lane {
     struct executor *executor;
     struct list waiting;
-    pthread_cond_t work;                     // something waits that may begin, or the end has come
-    pthread_t threads[EXECUTOR_THREADS_MAX]; // where they are pulled: [0] pulls, if this is lane 0
-    unsigned n_threads;                      // likewise: how many may be
+    pthread_cond_t work;                     // a job waits that may begin, or the executor stops
+    pthread_t threads[EXECUTOR_THREADS_MAX]; // if the executor is pulled: [0] is the thread that pulls lane 0
+    unsigned n_threads;                      // if the executor is pulled: how many may pull
     int fd;                                  // -1 = none
 };
 
@@ -32,28 +32,28 @@ struct executor {
     struct loop_wakeup *wakeup;
     size_t max;
     bool pulled;
-    // Of the thread that the loop is lent to: when it last turned it, and last looked at the clock; 0 = not since it
-    // has the loop. in_loop: it turns it until there is a job.
+    // For the thread that has the lent loop: when it last turned the loop, and when it last read the clock; 0 = not
+    // since it has the loop. in_loop: it turns the loop until there is a job.
     int64_t turned_us, looked_us;
     bool in_loop;
 
-    pthread_mutex_t mutex; // of all that follows, of the lanes, and of link and `waits` of the jobs
+    pthread_mutex_t mutex; // of all members below, of the lanes, and of link and `waits` of the jobs
     struct lane *lanes[EXECUTOR_LANES_MAX];
     unsigned n_lanes;
     struct list finished;
     size_t n_waiting, n_running;
     size_t n_pulling;       // threads in executor_pull()
-    bool woken;             // the one of lane 0 is to return
-    pthread_cond_t outside; // nobody pulls any more
+    bool woken;             // executor_wake() was called: the thread that pulls lane 0 has to return
+    pthread_cond_t outside; // no thread pulls any more
     bool stop;
-    bool turning, leaving;  // in executor_turn(), and out of it
-    bool lent;              // the loop, to the thread of lane 0
-    bool brief;             // the last job of lane 0 was
-    uint64_t begun;         // jobs of lane 0
-    bool busy;              // one of them runs, or who pulls them is elsewhere
-    int64_t began_us;       // when, 0 = it is not timed
-    bool dozes;             // the first thread, while the loop is lent and nothing happens
-    pthread_cond_t changed; // for the first thread while the loop is lent
+    bool turning, leaving;  // turning: executor_turn() runs; leaving: it has to return
+    bool lent;              // the thread of lane 0 has the loop
+    bool brief;             // the last job of lane 0 was brief
+    uint64_t begun;         // how many jobs of lane 0 have begun
+    bool busy;              // one of them runs, or the thread that pulls them is elsewhere
+    int64_t began_us;       // when the job began, 0 = it is not timed
+    bool dozes;             // the first thread sleeps without a limit, because the loop is lent and nothing happens
+    pthread_cond_t changed; // wakes the first thread while the loop is lent
 };
 
 static _Thread_local struct executor *here; // the executor whose job this thread runs
@@ -80,7 +80,7 @@ static struct executor_job *take_job(struct lane *lane)
     return job;
 }
 
-// Those that were run come back.
+// Calls `done` of the jobs that were run.
 static void deliver(void *ctx)
 {
     struct executor *e = ctx;
@@ -89,7 +89,7 @@ static void deliver(void *ctx)
     for (struct list *l; (l = list_pop(&e->finished));)
         list_append(&batch, l);
     if (e->lent ? e->in_loop && may_begin(e->lanes[0]) : e->turning && e->brief)
-        loop_stop(e->loop); // something to be run by this thread; or it is to be lent
+        loop_stop(e->loop); // this thread has a job to run, or the loop is to be lent
     pthread_mutex_unlock(&e->mutex);
     for (struct list *l; (l = list_pop(&batch));)
         job_of(l)->done(job_of(l));
@@ -105,20 +105,20 @@ static void note_begin(struct executor *e)
     }
 }
 
-// With the mutex: it was run. Whether the loop is to be told.
+// Call this with the mutex after a job was run. Returns true if the loop must be woken.
 static bool job_over(struct lane *lane, struct executor_job *job)
 {
     struct executor *e = lane->executor;
     bool first_lane = lane == e->lanes[0];
     e->n_running--;
     if (!first_lane && e->n_running == 0)
-        pthread_cond_signal(&e->lanes[0]->work);                      // for one that runs alone
-    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop, or it is this thread's to turn
+        pthread_cond_signal(&e->lanes[0]->work);                      // for a job that runs alone
+    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop knows already, or this thread turns it
     list_append(&e->finished, &job->link);
     return !told;
 }
 
-// With the mutex.
+// Call this with the mutex.
 static void start_timing(struct lane *lane)
 {
     struct executor *e = lane->executor;
@@ -126,7 +126,7 @@ static void start_timing(struct lane *lane)
         e->began_us = e->turning && !e->lent ? clock_mono_us(&clock_system) : 0;
 }
 
-// With the mutex.
+// Call this with the mutex.
 static void end_timing(struct lane *lane)
 {
     struct executor *e = lane->executor;
@@ -136,7 +136,7 @@ static void end_timing(struct lane *lane)
         e->brief = clock_mono_us(&clock_system) - e->began_us <= BRIEF_US;
 }
 
-// With the mutex, which is let go of meanwhile.
+// Call this with the mutex. It is unlocked while the job runs.
 static void run_job(struct lane *lane, struct executor_job *job)
 {
     struct executor *e = lane->executor;
@@ -153,12 +153,12 @@ static void run_job(struct lane *lane, struct executor_job *job)
         e->busy = false;
     if (!job_over(lane, job))
         return;
-    pthread_mutex_unlock(&e->mutex); // which the loop is about to take
+    pthread_mutex_unlock(&e->mutex); // the loop needs the mutex
     loop_wakeup_signal(e->wakeup);
     pthread_mutex_lock(&e->mutex);
 }
 
-// A turn of the loop that was lent to this thread; a quick one if a job waits. With the mutex, which is let go of
+// Turns the loop that was lent to this thread once, quickly if a job waits. Call this with the mutex. It is unlocked
 // meanwhile.
 static void turn_lent(struct executor *e)
 {
@@ -168,7 +168,7 @@ static void turn_lent(struct executor *e)
     e->in_loop = !may_begin(e->lanes[0]) && !e->woken;
     pthread_mutex_unlock(&e->mutex);
     if (e->in_loop)
-        loop_run(e->loop); // until a job is submitted
+        loop_run(e->loop); // returns when a job is submitted
     else
         loop_run_once(e->loop, 0);
     e->in_loop = false;
@@ -180,14 +180,15 @@ static void turn_lent(struct executor *e)
     }
 }
 
-// The first thread goes on turning it, and what has been run comes back there.
+// The first thread turns the loop again, and gets the jobs that were run.
 static void give_back(struct executor *e)
 {
     e->lent = e->brief = false;
     pthread_cond_signal(&e->changed);
 }
 
-// With the mutex, of a loop that was lent, after a job or a turn. Gives it back where the job was not brief.
+// Call this with the mutex, after a job or a turn, while the loop is lent. Gives the loop back if the job was not
+// brief. Returns true if the loop must be turned.
 static bool turn_is_due(struct executor *e)
 {
     int64_t now = clock_mono_us(&clock_system), looked = e->looked_us;
@@ -264,7 +265,7 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads)
     e->lanes[e->n_lanes++] = lane;
     for (; lane->n_threads < n_threads; lane->n_threads++)
         if (!e->pulled && pthread_create(&lane->threads[lane->n_threads], NULL, lane_thread, lane) != 0)
-            abort(); // no thread: nothing can run
+            abort(); // without a thread nothing can run
     pthread_mutex_unlock(&e->mutex);
     return e->n_lanes - 1;
 }
@@ -293,7 +294,7 @@ void executor_free(struct executor *e)
     while (e->n_pulling)
         pthread_cond_wait(&e->outside, &e->mutex);
     pthread_mutex_unlock(&e->mutex);
-    for (unsigned i = e->n_lanes; i-- > 0;) // the first one, which others tell of their end, as the last
+    for (unsigned i = e->n_lanes; i-- > 0;) // the first lane comes last, because the others tell it of their end
         lane_free(e->lanes[i]);
     deliver(e);
     loop_wakeup_free(e->wakeup);
@@ -305,7 +306,8 @@ void executor_free(struct executor *e)
 
 // Turning
 
-// The first thread's part while the loop is lent: to take it back when a job takes long. With the mutex.
+// The first thread waits here while the loop is lent. It takes the loop back when a job takes long. Call this with the
+// mutex.
 static void watch(struct executor *e)
 {
     uint64_t begun = e->begun;
@@ -385,9 +387,9 @@ int executor_submit(struct executor *e, struct executor_job *job, struct err *er
     if (fd >= 0)
         eventfd_write(fd, 1);
     if (here_next && e->in_loop)
-        loop_stop(e->loop); // this thread runs it after the turn
+        loop_stop(e->loop); // this thread runs the job after the turn
     if (room && !here_next)
-        pthread_cond_signal(&lane->work); // not before: it would wake up to wait for the mutex
+        pthread_cond_signal(&lane->work); // after the unlock, so that the thread does not wait for the mutex
     return room ? 0 : err_set(err, ERR_LIMIT, "%zu calls wait for this worker already; call again later", e->max);
 }
 
@@ -406,7 +408,7 @@ bool executor_withdraw(struct executor *e, struct executor_job *job)
 
 // Pulling
 
-// With the mutex, which is let go of meanwhile.
+// Call this with the mutex. It is unlocked meanwhile.
 static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
 {
     struct executor *e = lane->executor;
@@ -448,7 +450,7 @@ enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait,
     e->n_pulling++;
     enum executor_pulled pulled = pull(e->lanes[lane], wait, ret);
     if (lane == 0)
-        note_begin(e); // a loop that is lent to this thread is taken back if it stays away
+        note_begin(e); // if this thread stays away, the lent loop is taken back
     if (--e->n_pulling == 0)
         pthread_cond_signal(&e->outside);
     if (pulled == EXECUTOR_JOB)
@@ -477,7 +479,7 @@ void executor_wake(struct executor *e)
     pthread_cond_signal(&e->lanes[0]->work);
     pthread_mutex_unlock(&e->mutex);
     if (in_loop)
-        loop_stop(e->loop); // who pulls lane 0 turns it: this is that thread
+        loop_stop(e->loop); // the thread that pulls lane 0 turns the loop: it is this thread
 }
 
 int executor_lane_fd(struct executor *e, unsigned lane)

@@ -60,7 +60,7 @@ static struct kept *find(const struct store *s, uint64_t id)
     return map_get(&s->by_id, text);
 }
 
-// Numbers are drawn, so that one of an earlier life of this process finds nothing.
+// Ids are random, so a reference to an object of an earlier process finds nothing.
 static uint64_t new_id(struct store *s)
 {
     uint64_t id;

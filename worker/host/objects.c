@@ -105,7 +105,7 @@ static int put(struct objects *o, const void *owner, bool pinned, struct blob *b
 {
     const struct object *kept;
     int r = check_named(o, err);
-    if (r == 0 && !blob_recharge(body, NULL)) // it is the store that counts it now
+    if (r == 0 && !blob_recharge(body, NULL)) // the store counts its bytes from now on
         r = ERR_INTERNAL;
     if (r == 0)
         r = store_put(o->store,
@@ -116,7 +116,7 @@ static int put(struct objects *o, const void *owner, bool pinned, struct blob *b
     return r;
 }
 
-// The part of a reference that is this process's; *ret is NULL where there is none.
+// Finds the part of a reference that is in this process. *ret is NULL if there is none.
 static int find_part(const struct objects *o, const struct record_call *call, struct arena *a, struct ref_part **ret,
                      struct err *err)
 {

@@ -22,7 +22,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-static struct program { // one a process
+static struct program { // one for each process
     struct host host;
     cadre_host_options options;
     cadre_class *classes;
@@ -30,15 +30,15 @@ static struct program { // one a process
     pthread_t thread;
     struct loop_poll *wake;
     int exit_code;
-    // Between the thread that starts and the loop's.
+    // Between the thread that calls cadre_host_start() and the loop's thread.
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool begun, created, ended;
-    atomic_bool over; // for values that are let go
+    atomic_bool over; // values that are let go are not freed any more
     struct rank_watch watch;
 } program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .watch = RANK_WATCH_INIT};
 
-// Its object was made before; this tells the proxy what it is. On lane 0.
+// The object exists already. This function publishes what it can do. On lane 0.
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
 {
     const cadre_host_class *c = &program.options.classes[worker->class - program.classes];
@@ -72,7 +72,8 @@ static int load(struct program *p, struct err *err)
     return r < 0 ? r : roles_read(&p->host.roles, &p->host.module, &p->host.worker, o->class_name, NULL, o->roles, err);
 }
 
-// The environment of cadre-worker, without what the program has read of it. -1: go on.
+// Reads the environment of cadre-worker, except for what the program has read itself. Returns -1 if the program should
+// go on.
 static int read_options(struct program *p)
 {
     struct err err = ERR_INIT;
@@ -119,11 +120,11 @@ static void on_begin(void *ctx)
 static void on_created(void *ctx)
 {
     struct program *p = ctx;
-    p->created = true; // lane 0 sees it when it returns
+    p->created = true; // lane 0 sees this when executor_pull() returns
     executor_wake(p->host.executor);
 }
 
-// Who pulls leaves, before what it pulls from goes.
+// The threads that pull leave before the executor is freed.
 static void on_end(void *ctx)
 {
     struct program *p = ctx;
@@ -144,7 +145,7 @@ static void *run(void *ctx)
 
 // Forking
 
-// The child would answer for its parent, and keep connections open that the parent has closed.
+// Otherwise the child would answer for its parent, and keep connections open that the parent has closed.
 static void forget_in_child(void)
 {
     struct sigaction now;
@@ -206,7 +207,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     p->host.on_end = on_end;
     p->host.ctx = p;
     code = begin(p);
-    while (code == 0 && !p->created) { // lane 0 runs what on_created() waits for
+    while (code == 0 && !p->created) { // lane 0 runs the jobs for which on_created() waits
         cadre_host_call none;
         if (cadre_host_next(0, 1, &none) == CADRE_HOST_STOP)
             return cadre_host_end();
@@ -293,7 +294,7 @@ CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, vo
     return NULL;
 }
 
-// At the end of the program nothing is left to free it with.
+// At the end of the program, there is nothing left to free it with.
 CADRE_EXPORT void cadre_host_let_go(void *held)
 {
     if (!atomic_load(&program.over))
@@ -317,7 +318,7 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
     if (rank_device_enter(d, &err) < 0)
         return err.msg;
     if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
-        (void)copier_download(copier, to, from, len, DEVICE_NO_LIMIT, NULL, &err); // as the program's own copy would
+        (void)copier_download(copier, to, from, len, DEVICE_NO_LIMIT, NULL, &err); // like its own copy
     rank_device_leave(d);
     rank_device_give(d, copier);
     return err.code ? err.msg : NULL;

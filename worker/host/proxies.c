@@ -14,10 +14,10 @@ struct proxies {
     struct proxies_config config;
     struct loop *loop;
     struct rand rand;
-    struct ws_tls *tls; // of the named ones
+    struct ws_tls *tls; // for the named proxies
     struct session *named[OPTIONS_CONNECT_MAX];
     size_t n_named;
-    struct ws_replicas *replicas; // NULL where the command line has named some
+    struct ws_replicas *replicas; // NULL = proxies are named on the command line
     size_t n_stopping;
 };
 
@@ -66,7 +66,7 @@ static struct session_config common(struct proxies *p)
     return c;
 }
 
-// Those of the command line
+// The proxies of the command line
 
 static int dial_named(struct proxies *p, struct err *err)
 {

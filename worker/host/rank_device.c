@@ -22,21 +22,21 @@ struct rank_device {
     void *ctx;
     uint32_t place;
     struct executor *executor; // NULL = nothing was submitted yet
-    unsigned free_lane;        // apart from copies, which must not wait for what the device does
-    struct executor_job sweep; // frees what is dead
+    unsigned free_lane;        // a lane of its own, because copies must not wait for what the device does
+    struct executor_job sweep; // frees what is in `dead`
     bool sweeping;
 
-    pthread_mutex_t mutex; // of what follows
-    void **dead;           // memory
+    pthread_mutex_t mutex; // of the following members
+    void **dead;           // memory that must be freed
     size_t n_dead, dead_size;
     struct device *device; // NULL = not opened yet
     struct spare {
         struct copier *copiers[SPARE_MAX];
         size_t n;
-    } spare[2]; // the latter of those that are apart
+    } spare[2]; // [1]: for copiers that are apart
 };
 
-// Of files whose content, or whose number, is the same for all processes of a place.
+// Hashes files whose content or inode is the same for all processes of a place.
 static uint32_t find_place(void)
 {
     static const char *const spaces[] = {"/proc/self/ns/ipc", "/proc/self/ns/pid", "/proc/self/ns/user"};
@@ -70,7 +70,7 @@ void rank_device_close(struct rank_device *d)
     d->closing = true;
 }
 
-// All of them together get the time of one.
+// All copiers together get the time of one.
 static void free_spare(struct rank_device *d)
 {
     int64_t limit_ms = COPIER_LIMIT_MS;
@@ -144,7 +144,7 @@ int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, str
     return *ret ? 0 : copier_new(d->device, apart, ret, err);
 }
 
-// One for each thread that runs methods: more are not lent at a time.
+// There is a spare one for each thread that runs methods: no more are lent at the same time.
 void rank_device_give(struct rank_device *d, struct copier *copier)
 {
     struct err ignored = ERR_INIT;
@@ -197,7 +197,7 @@ void rank_device_submit(struct rank_device *d, struct executor_job *job)
 {
     struct err err = ERR_INIT;
     if (executor_submit(executor_of(d), job, &err) < 0)
-        abort(); // it takes any number
+        abort(); // it takes any number of jobs
 }
 
 static void *take_dead(struct rank_device *d)
@@ -215,7 +215,7 @@ static void run_sweep(struct executor_job *job)
     void *memory;
     bool entered = rank_device_enter(d, &ignored) == 0;
     while ((memory = take_dead(d)))
-        if (entered) // else the GPU is lost, and all that it had
+        if (entered) // else the GPU is lost, and all its memory, too
             device_free(d->device, memory);
     if (entered)
         rank_device_leave(d);
@@ -225,7 +225,7 @@ static void sweep_done(struct executor_job *job)
 {
     struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
     pthread_mutex_lock(&d->mutex);
-    d->sweeping = d->n_dead && !d->closing; // some came when it had seen the last one
+    d->sweeping = d->n_dead && !d->closing; // some came after the sweep had seen the last one
     pthread_mutex_unlock(&d->mutex);
     if (d->sweeping)
         rank_device_submit(d, job);

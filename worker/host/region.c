@@ -53,7 +53,7 @@ void region_unref_now(struct region *g)
     struct err ignored = ERR_INIT;
     if (!is_last(g))
         return;
-    if (rank_device_enter(g->owner, &ignored) == 0) { // else the GPU is lost, and all that it had
+    if (rank_device_enter(g->owner, &ignored) == 0) { // else the GPU is lost, and all its memory, too
         device_free(rank_device_of(g->owner), g->memory);
         rank_device_leave(g->owner);
     }

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cadre/transfer.h: what a client's call says is read here, and the ranks meet as communicators do.
-// worker/transfer does the rest.
+// The functions of cadre/transfer.h. This file reads what the call of a client says, and lets the ranks meet as
+// communicators do. worker/transfer does the rest.
 //
-//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": "", of the weights as they are;
+//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": "", of the current weights;
 //                                                                      "contacts": ""}
 //   {"step": "move", "id": ..., "sends": true, "source": "actor", "sources": 4, "target": "rollout", "targets": 2,
 //    "names": ["up"], "contacts": "00c0ffee00c0ffed",
 //    "limitMs": 60000}                                             -> {"bytes": 1024, "direct": 1024, "copied": 0,
 //                                                                      "problems": []}
 //
-// Names may be missing: all. Contacts are the transfer whose connections this rank still has, or all have and are to
-// use; they may be missing, too. The first step makes sure that both groups have time, before one of them waits for the
-// other, and that a transfer does not wait for ranks that have begun another one.
+// Without "names", all weights move. "contacts" names the transfer whose connections this rank still has; in a move,
+// the transfer whose connections all ranks have and should use. It may be missing. The first step makes sure that both
+// groups have time before one of them waits for the other. It also makes sure that a transfer does not wait for ranks
+// that have begun another one.
 #include "sdk/c/include/cadre/transfer.h"
 
 #include "common/base/clock.h"
@@ -31,7 +32,7 @@
 enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
 struct cadre_weights {
-    struct back_buffer *back_buffer; // NULL = nothing has come yet
+    struct back_buffer *back_buffer; // NULL = nothing has arrived yet
     struct contacts contacts;
     struct progress_part progress;
     uint64_t begun; // 0 = none
@@ -50,7 +51,7 @@ struct step {
     bool sends;
     const char *groups[2];
     int64_t worlds[2], limit_ms;
-    const char **names; // of members
+    const char **names; // of the members
 };
 
 CADRE_EXPORT cadre_weights *cadre_weights_new(void)
@@ -171,7 +172,7 @@ static int describe(struct step *s, struct transfer_side *ret, struct err *err)
     return narrow(s, ret, err);
 }
 
-// Where this rank's blocks of those tensors are, which may be fewer than all.
+// Finds the blocks of this rank for these tensors, which may be fewer than all.
 static int find_blocks(struct step *s, const struct transfer_side *side, const struct block **ret, struct err *err)
 {
     struct block *blocks = arena_array(&s->arena, side->n, sizeof *blocks);
@@ -261,7 +262,7 @@ static void write_moved(const struct reshard_result *moved, struct json_writer *
     writer_list_end(out);
 }
 
-// Inside of the GPU, if any weights are there.
+// Runs inside the GPU, if any weights are there.
 static int run(struct step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
 {
     struct rank_device *rank = s->call->device.rank;
