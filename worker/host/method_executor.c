@@ -2,6 +2,7 @@
 #include "worker/host/method_executor.h"
 
 #include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
 
@@ -219,15 +220,6 @@ static void *lane_thread(void *ctx)
     return NULL;
 }
 
-static void changed_init(pthread_cond_t *changed)
-{
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(changed, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
 static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
 {
     struct executor *e = xcalloc(1, sizeof *e);
@@ -236,7 +228,7 @@ static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
     e->pulled = pulled;
     list_init(&e->finished);
     pthread_mutex_init(&e->mutex, NULL);
-    changed_init(&e->changed);
+    cond_init(&e->changed);
     pthread_cond_init(&e->outside, NULL);
     e->wakeup = loop_wakeup_new(loop, deliver, e);
     executor_add_lane(e, 1);

@@ -2,6 +2,7 @@
 #include "worker/host/rendezvous.h"
 
 #include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/str.h"
@@ -78,16 +79,12 @@ static void on_wakeup(void *ctx)
 struct rendezvous *rendezvous_new(const struct rendezvous_config *config)
 {
     struct rendezvous *rv = xcalloc(1, sizeof *rv);
-    pthread_condattr_t attr;
     rv->config = *config;
     rv->wakeup = loop_wakeup_new(config->loop, on_wakeup, rv);
     list_init(&rv->joiners);
     list_init(&rv->seekers);
     pthread_mutex_init(&rv->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rv->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&rv->changed);
     return rv;
 }
 
@@ -213,9 +210,7 @@ int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, str
 // Call this with the mutex. It is unlocked meanwhile. Waits one slice at most, because a cancel wakes nobody.
 static void wait_some(struct rendezvous *rv, int64_t until)
 {
-    int64_t at = MIN(until, now_ms() + SLICE_MS);
-    const struct timespec time = {at / 1000, at % 1000 * 1000000};
-    pthread_cond_timedwait(&rv->changed, &rv->mutex, &time);
+    (void)cond_wait_until(&rv->changed, &rv->mutex, MIN(until, now_ms() + SLICE_MS));
 }
 
 // Call this with the mutex. It is unlocked meanwhile.
