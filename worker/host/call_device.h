@@ -25,7 +25,7 @@ int call_device_download(struct call_device *d, void *to, const void *from, size
                          struct err *err);
 int call_device_room(struct call_device *d, size_t len, struct err *err); // allocates the memory of the result
 // Returns the values of the arguments, or a copy if somebody else holds them, too. The caller may write to them, and
-// gives them back with region_unref_now().
+// gives them back with region_unref().
 int call_device_own_args(struct call_device *d, const atomic_bool *canceled, struct region **ret, struct err *err);
 // Waits until everything on the stream of the call and on the default stream is done. `share`: others may open the
 // result then.

@@ -148,7 +148,7 @@ static int take_values(const struct object_fetch *f, int fd, const struct device
     if (r == 0)
         *ret = values;
     else
-        region_unref_now(values);
+        region_unref(values);
     return r;
 }
 

@@ -298,7 +298,7 @@ CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, vo
 CADRE_EXPORT void cadre_host_let_go(void *held)
 {
     if (!atomic_load(&program.over))
-        region_unref_now(held);
+        region_unref(held);
 }
 
 CADRE_EXPORT void cadre_host_let_go_args(void *own)
@@ -307,7 +307,8 @@ CADRE_EXPORT void cadre_host_let_go_args(void *own)
         stretch_let_go(own);
 }
 
-CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream)
+CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,
+                                             void *stream)
 {
     static _Thread_local struct err err;
     struct rank_device *d = program.host.device;
@@ -318,7 +319,8 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
     if (rank_device_enter(d, &err) < 0)
         return err.msg;
     if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
-        (void)copier_download(copier, to, from, len, DEVICE_NO_LIMIT, NULL, &err); // like its own copy
+        (void)copier_download(copier, to, from, len, call ? DEVICE_NO_LIMIT : COPIER_LIMIT_MS,
+                              call ? &call->canceled : NULL, &err);
     rank_device_leave(d);
     rank_device_give(d, copier);
     return err.code ? err.msg : NULL;

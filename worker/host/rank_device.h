@@ -3,7 +3,7 @@
 // opened when the first value goes there. So a worker whose values stay in host memory needs no driver. A worker
 // without a GPU has no device.
 //
-// Work that may take the driver long, such as freeing memory, runs in jobs on a thread beside the loop.
+// Work that may take the driver long runs on threads beside the loop.
 #pragma once
 
 #include "worker/device/copier.h"
@@ -32,13 +32,17 @@ struct device *rank_device_of(struct rank_device *d); // call this inside
 // wait for what methods do. Otherwise, another rank could wait for the copy while a method here waits for that rank.
 int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, struct err *err);
 void rank_device_give(struct rank_device *d, struct copier *copier); // accepts NULL
+// Frees the memory soon, on another thread: the driver waits until the GPU has done everything, which it may never do.
+void rank_device_drop(struct rank_device *d, void *memory);
+// Waits until all dropped memory is freed, COPIER_LIMIT_MS at most. Returns false if it is not. *ret_any: there was
+// some.
+bool rank_device_reclaim(struct rank_device *d, bool *ret_any);
 // Outside: copies complete values to the host. `canceled` ends the copy with its call. Without it, the limit is
 // COPIER_LIMIT_MS.
 int rank_device_download(struct rank_device *d, void *to, const void *from, size_t len, const atomic_bool *canceled,
                          struct err *err);
 
 // On the loop's thread.
-void rank_device_drop(struct rank_device *d, void *memory);               // frees the memory soon, beside the loop
 void rank_device_submit(struct rank_device *d, struct executor_job *job); // runs the job beside the loop
 bool rank_device_withdraw(struct rank_device *d, struct executor_job *job);
 void rank_device_lost(struct rank_device *d, const char *why);

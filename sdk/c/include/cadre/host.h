@@ -127,16 +127,18 @@ CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result);
 CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once for each call, which is gone then
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 // The values of the arguments on the GPU, if they are there, in memory that the program gets. It may write to them, and
-// they stay after the call, until it calls cadre_host_let_go(), on any thread, which may wait for the GPU. Returns
-// NULL, or why it failed; valid until the call is finished.
+// they stay after the call, until it calls cadre_host_let_go(), on any thread. Returns NULL, or why it failed; valid
+// until the call is finished.
 CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
 CADRE_EXPORT void cadre_host_let_go(void *held);
 // Call it once for each `own`, on any thread. If the arguments are let go before their call is finished, they cost
 // nothing. Otherwise they cost as much as a copy when it is finished.
 CADRE_EXPORT void cadre_host_let_go_args(void *own);
-// Copies from the GPU to the host, after the work on that stream. Returns NULL, or why it failed; valid until the
+// Copies from the GPU to the host, after the work on that stream. It ends early if the call is canceled. The call must
+// not be finished before. Without a call (NULL), it waits 20 s at most. Returns NULL, or why it failed; valid until the
 // thread calls it again.
-CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);
+CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,
+                                             void *stream);
 
 // For calls that a method makes as a client of the same proxy. Writes the text for `via` of cadre_client_request, so
 // that a call that would wait for itself is refused. Returns how long such a call may take, in ms. -1: the method may

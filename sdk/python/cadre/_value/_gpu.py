@@ -25,7 +25,9 @@ class OnGpu:
         """A copy in memory of the host, as a memoryview."""
         own = bytearray(self.nbytes)
         if self.nbytes:
-            why = _download()(ctypes.addressof(ctypes.c_char.from_buffer(own)), self.address, self.nbytes, stream())
+            running = _method.call.get(None)
+            why = _download()(running.here() if running else None, ctypes.addressof(ctypes.c_char.from_buffer(own)),
+                              self.address, self.nbytes, stream())
             if why:
                 raise RuntimeError(f"values on a GPU do not come to the host: {why.decode()}")
         return memoryview(own)
@@ -43,7 +45,8 @@ def _download():
         f = _library.library.cadre_host_download
     except AttributeError:
         raise RuntimeError("values on a GPU come to the host in workers only: copy them there first") from None
-    f.restype, f.argtypes = ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    f.restype = ctypes.c_char_p
+    f.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     return f
 
 

@@ -28,11 +28,16 @@ _VIA_MAX = 4096
 class Running:
     """A call that runs."""
 
-    __slots__ = ("host", "handle", "over", "code")
+    __slots__ = ("host", "handle", "over", "code", "thread")
 
     def __init__(self, host, handle, code):
         self.host, self.handle, self.over = host, handle, False
         self.code = code  # the client may send code
+        self.thread = threading.get_ident()
+
+    def here(self):
+        """The handle on the thread of the method, which cannot end while this thread waits; None on other threads."""
+        return None if self.over or self.thread != threading.get_ident() else self.handle
 
     def canceled(self):
         return self.over or bool(self.host.canceled(self.handle))

@@ -380,15 +380,24 @@ static void a_server_that_ends_leaves_nothing_behind(void **state)
     _exit(0);
 }
 
-// The end of the server waits no longer than that, either.
+// The end of the server waits no longer than that, either: not for memory that the driver never frees.
 static void a_copy_that_never_ends_is_given_up(void **state)
 {
+    static atomic_bool over;
+    struct region *other;
+    struct err err = ERR_INIT;
     (void)state;
     if (!in_child())
         return;
     struct fixture f;
     begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+    assert_int_equal(rank_device_enter(f.device, &err), 0);
+    assert_int_equal(region_new(f.device, 10, &other, &err), 0);
+    rank_device_leave(f.device);
+    stand_in_put(NULL, is_over, &over);
+    region_unref(other);
     wait_fetcher(&f, 0);
+    assert_int_equal(allocated(), 2);
     rank_device_close(f.device);
     object_server_free(f.server);
     store_free(f.store);

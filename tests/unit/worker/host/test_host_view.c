@@ -348,6 +348,53 @@ static void a_call_that_is_canceled_does_not_wait_for_the_device(void **state)
     end(&f);
 }
 
+static cadre_result change_its_mind_late(void *self, cadre_call *c)
+{
+    struct fixture *f = self;
+    cadre_view y;
+    struct err err = ERR_INIT;
+    cadre_result r = cadre_return_views(c, &result, 1, NULL, NULL, &y);
+    folder_write(folder, "control", "hang\n");
+    assert_int_equal(rank_device_enter(f->device, &err), 0);
+    stand_in_launch(multiply, y.data, ROWS, 2, y.stream);
+    rank_device_leave(f->device);
+    return r == CADRE_OK ? cadre_return_int64(c, 7) : r;
+}
+
+// Only the end of the worker waits for the memory, and not for ever.
+static void memory_that_the_device_still_uses_holds_up_no_call(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, 0, "");
+    call_it(&f, change_its_mind_late, false);
+    assert_string_equal(buf_str(&f.answer), "7");
+    assert_int_equal(allocated(), 1);
+    folder_write(folder, "control", "");
+    over(&f);
+    turn_until_freed(&f);
+    end(&f);
+}
+
+static cadre_result replace(void *self, cadre_call *c)
+{
+    cadre_result r = change_its_mind_late(self, c);
+    folder_write(folder, "control", "memory 5000\nlag 100000\n");
+    return r == CADRE_OK ? change_its_mind(self, c) : r;
+}
+
+static void memory_that_is_about_to_be_freed_is_waited_for_where_there_is_no_other(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, 0, "");
+    call_it(&f, replace, false);
+    assert_string_equal(buf_str(&f.answer), "7");
+    over(&f);
+    turn_until_freed(&f);
+    end(&f);
+}
+
 static cadre_result go_astray(void *self, cadre_call *c)
 {
     cadre_view y;
@@ -384,6 +431,8 @@ int main(void)
         cmocka_unit_test(what_the_device_refuses_fails_the_call_and_not_the_worker),
         cmocka_unit_test(the_last_result_wins_and_a_wrong_one_is_refused),
         cmocka_unit_test(a_call_that_is_canceled_does_not_wait_for_the_device),
+        cmocka_unit_test(memory_that_the_device_still_uses_holds_up_no_call),
+        cmocka_unit_test(memory_that_is_about_to_be_freed_is_waited_for_where_there_is_no_other),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);
