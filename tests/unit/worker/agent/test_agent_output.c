@@ -72,7 +72,7 @@ static void print(const struct fixture *f, int stream, const char *text)
     assert_int_equal(write(f->child[stream], text, strlen(text)), strlen(text));
 }
 
-// What has come to the log by now.
+// Returns what has arrived in the log so far.
 static const char *log_text(struct fixture *f)
 {
     char bytes[8192];
@@ -130,7 +130,7 @@ static void what_outlives_its_process_is_still_forwarded(void **state)
     print(f, 1, "late\n");
     until_log_is(f, "[rank 2] late\n");
     close_child(f);
-    loop_run_once(f->loop, 1000); // both ends: nothing of it is left, as the leak checker sees
+    loop_run_once(f->loop, 1000); // both pipes end; the leak checker sees that nothing is left
     loop_run_once(f->loop, 1000);
 }
 
@@ -143,7 +143,7 @@ static void the_agent_has_lines_of_its_own(void **state)
     assert_false(output_pending(f->output));
 }
 
-// Fills the child's pipe and turns the loop until nothing moves any more; returns how much the child got rid of.
+// Fills the child's pipe and turns the loop until nothing moves any more. Returns how many bytes the child could write.
 static size_t print_until_blocked(struct fixture *f)
 {
     static char line[1024];
@@ -166,11 +166,11 @@ static void a_log_that_nobody_reads_blocks_the_process_and_not_us(void **state)
     struct fixture *f = *state;
     start(f);
     size_t printed = print_until_blocked(f);
-    assert_true(printed > SINK_HIGH / 2); // something was taken
-    assert_true(printed < 2 * SINK_HIGH); // and not without end
+    assert_true(printed > SINK_HIGH / 2); // some output was taken
+    assert_true(printed < 2 * SINK_HIGH); // but not without a limit
     assert_true(output_pending(f->output));
     close_child(f);
-    while (output_pending(f->output)) { // somebody reads again
+    while (output_pending(f->output)) { // a reader reads again
         log_text(f);
         loop_run_once(f->loop, 1000);
     }
@@ -178,7 +178,7 @@ static void a_log_that_nobody_reads_blocks_the_process_and_not_us(void **state)
     log_text(f);
     size_t payload = 0;
     for (const char *p = buf_str(&f->got); (p = strchr(p, '\n')) != NULL; p++)
-        payload++; // one prefix a line
+        payload++; // one prefix for each line
     assert_true(f->got.len >= printed + payload * strlen("[rank 2] "));
 }
 
@@ -222,7 +222,7 @@ static void a_socket_as_log_works_too(void **state)
     assert_memory_equal(log_text(f), "[rank 2] yyy", 12);
     output_close(TAKE_PTR(f->process));
     output_free(TAKE_PTR(f->output));
-    assert_int_equal(fcntl(f->log[1], F_GETFL) & O_NONBLOCK, 0); // as it was
+    assert_int_equal(fcntl(f->log[1], F_GETFL) & O_NONBLOCK, 0); // as before
 }
 
 int main(void)

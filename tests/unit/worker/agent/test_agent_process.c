@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LONG_MS = 60 * 1000 }; // never waited for
+enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
@@ -98,7 +98,7 @@ static void until(struct fixture *f, const char *event)
         loop_run_once(f->loop, LONG_MS);
 }
 
-// Blocks until so many bytes are there, or the end is.
+// Blocks until that many bytes have arrived, or the end.
 static const char *read_said(struct fixture *f, size_t n)
 {
     char bytes[4096];
@@ -143,7 +143,7 @@ static void it_leads_a_session_with_clean_signals_and_three_descriptors(void **s
     int leaked = open("/dev/null", O_RDONLY); // without O_CLOEXEC, on purpose
     char want[64];
     signal(SIGPIPE, SIG_IGN);
-    // The shell reads by itself: while it starts a child it may block signals.
+    // The shell reads the files itself, because it may block signals while it starts a child.
     start(f,
           "read -r pid name state ppid pgrp sid rest < /proc/$$/stat; echo $pgrp $sid; "
           "while read -r key value; do case $key in SigBlk:|SigIgn:) echo $key $value; esac; done < /proc/$$/status; "
@@ -293,10 +293,10 @@ static void children_of_one_that_exits_are_killed_with_it(void **state)
     until(f, "g");
     assert_int_equal(f->exit.code, 0);
     assert_int_equal(kill(-process_pid(f->process), 0), -1);
-    assert_string_equal(read_said(f, SIZE_MAX), ""); // returns: nobody holds the pipe
+    assert_string_equal(read_said(f, SIZE_MAX), ""); // this returns because no process holds the pipe
 }
 
-// A shell in front of the program dies of SIGTERM at once; the program may be writing its checkpoint.
+// A shell that runs the program dies of SIGTERM at once. The program may still write its checkpoint.
 static void children_of_one_that_is_stopped_have_the_grace_time_too(void **state)
 {
     struct fixture *f = *state;
@@ -320,7 +320,7 @@ static void an_orphan_that_left_the_group_is_found_and_reaped(void **state)
     assert_true(orphan > 0);
     assert_int_equal(reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
     while (reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
-        loop_run_once(f->loop, 10); // it may be that it did not come to us yet
+        loop_run_once(f->loop, 10); // the orphan may not have become a child of this process yet
     while (kill(orphan, 0) == 0)
         loop_run_once(f->loop, 10);
     assert_int_equal(errno, ESRCH);

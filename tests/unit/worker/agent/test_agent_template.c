@@ -18,9 +18,9 @@
 #include <string.h>
 #include <unistd.h>
 
-// What a template does that has forked is tested with the one that there is, in Python (test_python_preload.py).
+// test_python_preload.py tests a template that forks, with the real one in Python.
 
-enum { LONG_MS = 60 * 1000 }; // never waited for
+enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
@@ -30,7 +30,7 @@ struct fixture {
     int null;
     int64_t oom_kills;
     char folder[64];  // of this test
-    struct buf heard; // of births, a line each
+    struct buf heard; // of births, one line each
     int n_heard;
 };
 
@@ -214,7 +214,7 @@ static void ranks_that_wait_are_asked_for_in_one_packet(void **state)
                         "it ended while it forked\nit ended while it forked\nit ended while it forked\n");
 }
 
-// On a busy machine, the shell may not have come to its first command in time.
+// On a busy machine, the shell may not reach its first command in time.
 static void imports_that_hang_say_where_and_end(void **state)
 {
     struct fixture *f = *state;

@@ -18,7 +18,7 @@
 struct note {
     struct executor_job job;
     char letter;
-    sem_t *begun, *go; // NULL = does not wait
+    sem_t *begun, *go; // NULL = the job does not wait
 };
 
 static char ran[64], done[64];
@@ -91,7 +91,7 @@ static void jobs_run_in_order_on_another_thread_and_come_back_to_this_one(void *
     assert_int_equal(executor_submit(f->executor, &a.job, &err), 0);
     assert_int_equal(executor_submit(f->executor, &b.job, &err), 0);
     assert_int_equal(executor_submit(f->executor, &c.job, &err), 0);
-    assert_string_equal(done, ""); // never inside the call
+    assert_string_equal(done, ""); // `done` is never called inside executor_submit()
     turn_until_done(f, 3);
     assert_string_equal(ran, "abc");
     assert_string_equal(done, "abc");
@@ -106,7 +106,7 @@ static void more_than_may_wait_is_refused(void **state)
     a.begun = &f->begun;
     a.go = &f->go;
     executor_submit(f->executor, &a.job, &err);
-    sem_wait(&f->begun); // it runs, so it waits no longer
+    sem_wait(&f->begun); // it runs, so it does not wait any more
     assert_int_equal(executor_submit(f->executor, &b.job, &err), 0);
     assert_int_equal(executor_submit(f->executor, &c.job, &err), 0);
     assert_int_equal(executor_submit(f->executor, &d.job, &err), 0);
@@ -166,7 +166,7 @@ static void lanes_do_not_wait_for_each_other(void **state)
     executor_submit(f->executor, &b.job, &err);
     executor_submit(f->executor, &c.job, &err);
     turn_until_done(f, 2);
-    assert_string_equal(ran, "bc"); // in order, while a runs
+    assert_string_equal(ran, "bc"); // in order, while job a runs
     sem_post(&f->go);
     turn_until_done(f, 3);
 }
@@ -236,13 +236,13 @@ static void a_finished_job_may_submit_another(void **state)
     assert_string_equal(done, "b");
 }
 
-// What follows turns the loop in executor_turn(), as the host does.
+// The following tests turn the loop with executor_turn(), as the host does.
 
 struct chain {
     struct executor_job job;
     struct fixture *f;
     struct loop_timer *timer;
-    bool lent; // its job and its loop were seen on one thread
+    bool lent; // a job and a callback of the loop ran on the same thread
     void (*then)(struct chain *c);
     pthread_t ran;
 };
@@ -258,7 +258,7 @@ static void submit(struct chain *c)
     assert_int_equal(executor_submit(c->f->executor, &c->job, &err), 0);
 }
 
-// Again and again, until the thread that runs it turns the loop too.
+// Submits the job again until the thread that runs it also turns the loop.
 static void link_done(struct executor_job *job)
 {
     struct chain *c = CONTAINER_OF(job, struct chain, job);
@@ -286,7 +286,7 @@ static void leave(struct chain *c)
 static void brief_jobs_run_on_the_thread_that_turns_the_loop(void **state)
 {
     turn_chain(*state, leave);
-    turn_chain(*state, leave); // it may be turned again
+    turn_chain(*state, leave); // the loop may be turned again
 }
 
 static void run_until_told(struct executor_job *job)
@@ -310,7 +310,7 @@ static void tell(void *ctx)
     sem_post(&((struct fixture *)ctx)->go);
 }
 
-// The loop's timer lets the job go on: it can only do so where another thread turns the loop.
+// The loop's timer lets the job continue. This works only if another thread turns the loop.
 static void block(struct chain *c, void (*run)(struct executor_job *job))
 {
     c->timer = loop_timer_new(c->f->loop, tell, c->f);
@@ -380,7 +380,7 @@ static void one_of_crowd_done(struct executor_job *job)
     struct err err = ERR_INIT;
     if (++n_crowd == CROWD)
         executor_leave(chain_fixture->executor);
-    else if (n_crowd < CROWD - 2) // two others are under way
+    else if (n_crowd < CROWD - 2) // two other jobs are on the way
         assert_int_equal(executor_submit(chain_fixture->executor, &n->job, &err), 0);
 }
 
@@ -434,7 +434,7 @@ static void pulled_jobs_come_in_order_and_are_finished_from_any_thread(void **st
     pthread_t thread;
     a.job.pulled = b.job.pulled = true;
     assert_int_equal(executor_pull(f->executor, 0, false, &none), EXECUTOR_NONE);
-    executor_submit(f->executor, &own.job, &err); // has a function: is run inside
+    executor_submit(f->executor, &own.job, &err); // this job has a function: executor_pull() runs it itself
     executor_submit(f->executor, &a.job, &err);
     executor_submit(f->executor, &b.job, &err);
     assert_int_equal(executor_pull(f->executor, 0, true, &first), EXECUTOR_JOB);
@@ -512,7 +512,7 @@ static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away
 {
     enum { BRIEF_JOBS = 50 };
     struct away w = {.f = *state};
-    static struct note notes[BRIEF_JOBS]; // the last may be done when the executor is freed
+    static struct note notes[BRIEF_JOBS]; // the last jobs may be done when the executor is freed
     struct loop_wakeup *submit = loop_wakeup_new(w.f->loop, submit_it, &w);
     struct loop_wakeup *ask = loop_wakeup_new(w.f->loop, say_turned, &w);
     struct loop_wakeup *end = loop_wakeup_new(w.f->loop, leave_turning, &w);
@@ -520,7 +520,7 @@ static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away
     pthread_t thread;
     sem_init(&w.turned, 0, 0);
     pthread_create(&thread, NULL, turn, &w);
-    for (int i = 0; i < BRIEF_JOBS; i++) { // so many make it lend the loop
+    for (int i = 0; i < BRIEF_JOBS; i++) { // so many brief jobs make the executor lend the loop
         notes[i] = (struct note)NOTE('a');
         notes[i].job.pulled = true;
         w.note = &notes[i];
@@ -528,7 +528,7 @@ static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away
         assert_int_equal(executor_pull(w.f->executor, 0, true, &job), EXECUTOR_JOB);
         executor_finish(w.f->executor, job);
         loop_wakeup_signal(ask);
-        sem_wait(&w.turned); // away: nobody pulls
+        sem_wait(&w.turned); // the thread is away: nobody pulls
     }
     loop_wakeup_signal(end);
     pthread_join(thread, NULL);

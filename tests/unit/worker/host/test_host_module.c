@@ -140,7 +140,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     (void)state;
     struct err err;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (driver) { // this machine has it
+    if (driver) { // this machine has the driver
         dlclose(driver);
         skip();
     }
@@ -149,7 +149,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     assert_says(&err, "is there a GPU driver on this machine");
 }
 
-// A description that is right, to be made wrong in one place.
+// A correct description. Each test makes one part of it wrong.
 static cadre_result run(void *self, cadre_call *call)
 {
     (void)self;

@@ -30,7 +30,7 @@ struct fixture {
     char at[64];
 };
 
-// What a thread of another process would do.
+// Does what a thread of another process would do.
 struct fetcher {
     struct object_fetch what;
     char *out;
@@ -240,7 +240,7 @@ static void an_owner_that_dies_on_the_way_is_named(void **state)
     struct fixture *f = *state;
     struct fetcher b;
     char key[REF_KEY_SIZE];
-    size_t huge = (size_t)48 << 20; // more than sockets take
+    size_t huge = (size_t)48 << 20; // more than the sockets can buffer
     uint64_t id = keep(f, huge);
     int64_t until = in_an_hour();
     ref_key(SECRET, id, until, key);
@@ -261,7 +261,7 @@ static void a_call_that_is_canceled_does_not_wait(void **state)
     struct fetcher b;
     char key[REF_KEY_SIZE] = "";
     memset(key, 'a', sizeof key - 1);
-    begin(f, &b, 1, 3, in_an_hour(), key); // the loop is not turned: nobody answers
+    begin(f, &b, 1, 3, in_an_hour(), key); // the loop does not run, so nobody answers
     atomic_store(&b.canceled, true);
     pthread_join(b.thread, NULL);
     assert_int_equal(b.code, ERR_CANCELED);
@@ -299,7 +299,7 @@ static void connections_that_ask_for_nothing_make_room(void **state)
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(fds[i], (const struct sockaddr *)&to, sizeof to), 0);
-        loop_run_once(f->loop, 0); // no more than a few wait to be accepted
+        loop_run_once(f->loop, 0); // only a few connections can wait to be accepted
     }
     assert_int_equal(get(f, &b, small, 3), 0);
     free(b.out);
@@ -307,7 +307,7 @@ static void connections_that_ask_for_nothing_make_room(void **state)
         close(fds[i]);
 }
 
-// The limit is lowered to what is open already, so the next accept4() fails.
+// The limit becomes the number of descriptors that are open already, so the next accept4() fails.
 static void without_descriptors_it_sleeps_until_there_are_some(void **state)
 {
     struct fixture *f = *state;
@@ -324,7 +324,7 @@ static void without_descriptors_it_sleeps_until_there_are_some(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     few = limit;
     few.rlim_cur = (rlim_t)next;
-    loop_run_once(f->loop, 0); // from now on it would see a connection
+    loop_run_once(f->loop, 0); // from now on the loop would notice a connection
     assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     while (turns < 1000 && poll(&work, 1, 0) == 1) {

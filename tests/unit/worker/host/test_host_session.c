@@ -21,7 +21,7 @@
 struct fixture {
     struct loop *loop;
     struct host_proxy proxy;
-    // the worker
+    // The worker
     struct cadre_worker worker;
     struct cadre_module_info info;
     cadre_class class;
@@ -31,12 +31,12 @@ struct fixture {
     struct roles roles;
     struct session *session;
     int ready, lost, over, stopped, destroyed;
-    struct err last; // with which a connection was lost, and when the next one begins
+    struct err last; // why a connection was lost, and when the next attempt begins
     int64_t retry_ms;
-    int n_first; // how often it was lost, and not lost still
+    int n_first; // n_first: how often on_lost() was called with `first`
 };
 
-// What is served: echo(...), and hold(), which runs until it is told to go on or canceled.
+// The served methods: echo(...), and hold(), which runs until it may go on or is canceled.
 static atomic_int holding, go_on;
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t len, void **ret)
@@ -47,7 +47,7 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t len, v
     return cadre_concurrency_group(worker, "beside", 2, beside, 1);
 }
 
-static atomic_int here; // calls of meet(), which waits for another one
+static atomic_int here; // how many calls of meet() run; meet() waits for another one
 
 static cadre_result meet(void *self, cadre_call *call)
 {
@@ -75,7 +75,7 @@ static cadre_result hold(void *self, cadre_call *call)
     return cadre_call_canceled(call) ? CADRE_CANCELED : CADRE_OK;
 }
 
-static int turns; // touched by the executor's thread alone
+static int turns; // used only by the executor's thread
 
 static cadre_result turn(void *self, cadre_call *call)
 {
@@ -250,8 +250,8 @@ static char *long_args(void)
     return args;
 }
 
-// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; where the proxy says that both are of
-// one caller it must not overtake it here.
+// A small call overtakes a long one on the wire, which comes in pieces of 1 MiB. If the proxy says that both calls have
+// the same caller, the worker must keep their order.
 static void a_small_call_waits_for_a_long_one_of_its_caller(void **state)
 {
     struct fixture *f = *state;
@@ -302,7 +302,7 @@ static void what_waits_is_canceled_at_once_and_what_runs_is_told(void **state)
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "[2]");
     UNTIL(f, atomic_load(&holding) == 1);
     host_proxy_send(&f->proxy, RECORD_CANCEL, 2, "");
-    host_proxy_send(&f->proxy, RECORD_CANCEL, 99, ""); // its answer may be under way: nothing happens
+    host_proxy_send(&f->proxy, RECORD_CANCEL, 99, ""); // its answer may be on the way: this has no effect
     UNTIL(f, came(f, "ERROR 2"));
     assert_string_equal(buf_str(&f->proxy.trace),
                         "ERROR 2 {\"code\":\"CANCELED\",\"message\":\"canceled before it could begin\"}\n");
@@ -316,7 +316,7 @@ static void a_concurrency_group_runs_beside_the_others(void **state)
     start_ready(f);
     host_proxy_call(&f->proxy, 1, "{\"method\":\"hold\"}", "");
     host_proxy_call(&f->proxy, 2, "{\"method\":\"meet\"}", "");
-    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // in no group: it waits for hold()
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() does not answer any more
     host_proxy_call(&f->proxy, 4, "{\"method\":\"meet\"}", "");
     UNTIL(f, came(f, "RESULT 2 null") && came(f, "RESULT 4 null") && atomic_load(&holding) == 1);
     assert_false(came(f, "RESULT 3"));
@@ -332,7 +332,7 @@ static void a_deadline_is_answered_when_it_passes(void **state)
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\",\"timeoutMs\":1}", "[2]");
     UNTIL(f, came(f, "ERROR 1") && (came(f, "ERROR 2") || came(f, "RESULT 2")));
     assert_true(came(f, "ERROR 1 {\"code\":\"TIMEOUT\",\"message\":\"hold(): the deadline of 30 ms passed"));
-    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() has noticed, and answers nothing more
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() has noticed, and does not answer any more
     UNTIL(f, came(f, "RESULT 3 [3]"));
     assert_false(came(f, "CANCELED"));
 }
@@ -361,7 +361,7 @@ static void a_proxy_that_breaks_the_protocol_is_left_with_a_reason(void **state)
     UNTIL(f, f->lost == 1);
     assert_string_equal(f->last.msg, "call id 1 is in use");
     UNTIL(f, came(f, "closed 1002 call id 1 is in use"));
-    UNTIL(f, f->ready == 2); // and is dialed again
+    UNTIL(f, f->ready == 2); // the worker has dialed again
     host_proxy_send(&f->proxy, RECORD_HEARTBEAT, 0, "");
     UNTIL(f, f->lost == 2);
     assert_string_equal(f->last.msg, "a HEARTBEAT, which workers do not support");
@@ -378,7 +378,7 @@ static void calls_before_the_welcome_are_refused(void **state)
     assert_string_equal(f->last.msg, "a CALL before the WELCOME");
 }
 
-// The second of two with the same head is not parsed.
+// The second of two calls with the same head is not parsed.
 static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket(void **state)
 {
     struct fixture *f = *state;
@@ -388,7 +388,7 @@ static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "");
     UNTIL(f, atomic_load(&holding) == 1);
     host_proxy_stop(&f->proxy);
-    UNTIL(f, f->lost >= 2); // also while nobody listens
+    UNTIL(f, f->lost >= 2); // it also retries while nobody listens
     assert_in_range(f->retry_ms, SESSION_RETRY_MIN_MS / 2, SESSION_RETRY_MAX_MS);
     assert_int_equal(f->n_first, 1);
     buf_reset(&f->proxy.trace);
@@ -426,7 +426,7 @@ static void who_comes_too_early_comes_again_soon_and_then_less_often(void **stat
     }
 }
 
-// No other answer would come: what has ended stays ended, and a ticket is good once.
+// Another attempt would get the same answer: what has ended stays ended, and a ticket is valid once.
 static void who_is_not_wanted_any_more_does_not_insist(void **state)
 {
     struct fixture *f = *state;

@@ -81,13 +81,13 @@ static void a_full_store_says_how_full_and_takes_nothing(void **state)
     assert_int_equal(store_put(s, &(struct object){.blob = b}, &here, &o, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, "no room for 6 bytes: 1 objects have 261 of the 522 bytes"));
     assert_non_null(strstr(err.msg, "CADRE_STORE_BYTES"));
-    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 fit
+    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 bytes fit
     assert_true(store_drop(s, first));
     blob_unref(b);
     store_free(s);
 }
 
-// Against a table that is looked through.
+// Compares with a table that is searched.
 static void at_random_it_holds_what_it_should(void **state)
 {
     (void)state;
