@@ -50,9 +50,10 @@ int agent_command(struct agent *a, struct command *c, struct err *err);
 // Stops everything. A second call may shorten the grace time.
 void agent_shutdown(struct agent *a, int64_t grace_ms);
 
-struct output *agent_output(struct agent *a); // for output_say()
+struct rank_output *agent_output(struct agent *a); // for rank_output_say()
 struct pod_archives *agent_pod_archives(const struct agent *a);
-struct reaper *agent_reaper(struct agent *a); // the only one of this process; other children are started with it, too
+struct child_reaper *agent_reaper(
+    struct agent *a); // the only one of this process; other children are started with it, too
 size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);
 // Says why the first process that was started without its template had to do without; "" = there is no such process.

@@ -39,7 +39,7 @@ struct connection {
 
 static void say(struct connection *c, const char *what, const char *why)
 {
-    output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
+    rank_output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
 }
 
 static bool is_refusal(int code)
@@ -162,7 +162,7 @@ static void on_welcome(struct connection *c, const struct record *r)
 static void refuse(struct connection *c, enum record_type type, const struct command *command, const struct err *why)
 {
     struct json_writer w;
-    output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
+    rank_output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
     writer_init(&w, 0);
     message_refused(type, command, why, &w);
     send_or_drop(c, RECORD_REFUSED, &w);

@@ -21,7 +21,7 @@ struct archive {
 
 struct pod_archives {
     struct loop_timer *look;
-    struct archive archives[POD_ARCHIVES_ARCHIVES_MAX]; // the oldest first
+    struct archive archives[POD_ARCHIVES_MAX]; // the oldest first
     size_t n;
     uint64_t version;
 };
@@ -97,7 +97,7 @@ void pod_archives_want(struct pod_archives *k, const char *const *env)
     if (!archive_sha256(sha256))
         return;
     if (!find(k, sha256)) {
-        if (k->n == POD_ARCHIVES_ARCHIVES_MAX)
+        if (k->n == POD_ARCHIVES_MAX)
             forget_first(k);
         struct archive *a = &k->archives[k->n++];
         *a = (struct archive){.path = path_of(env, sha256)};

@@ -9,7 +9,7 @@
 #include "common/base/json_writer.h"
 #include "common/base/loop.h"
 
-enum { POD_ARCHIVES_ARCHIVES_MAX = 64, POD_ARCHIVES_LOOK_MS = 1000, POD_ARCHIVES_VERSION_NEW = 1 };
+enum { POD_ARCHIVES_MAX = 64, POD_ARCHIVES_LOOK_MS = 1000, POD_ARCHIVES_VERSION_NEW = 1 };
 
 struct pod_archives;
 

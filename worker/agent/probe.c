@@ -40,7 +40,7 @@ bool probe_wanted(const char *const *env, int pod_gpus)
 
 static void say(struct probe *p, const char *what, const char *why)
 {
-    output_say(agent_output(p->config.agent), "GPUs: %s%s%s", what, str_empty(why) ? "" : ": ", why ? why : "");
+    rank_output_say(agent_output(p->config.agent), "GPUs: %s%s%s", what, str_empty(why) ? "" : ": ", why ? why : "");
 }
 
 static const struct gpu *find(const struct gpu *gpus, size_t n, const char *uuid)
@@ -63,13 +63,13 @@ static bool has_trouble(const struct gpu *now, const struct gpu *before)
 static void tell(struct probe *p, const struct gpu *g)
 {
     if (g->lost)
-        output_say(agent_output(p->config.agent),
-                   "GPUs: GPU %d (%s, %s) fell off the bus: the driver cannot reach it any more", g->index, g->name,
-                   g->uuid);
+        rank_output_say(agent_output(p->config.agent),
+                        "GPUs: GPU %d (%s, %s) fell off the bus: the driver cannot reach it any more", g->index,
+                        g->name, g->uuid);
     else
-        output_say(agent_output(p->config.agent), "GPUs: GPU %d (%s, %s): Xid %lld, %lld uncorrected ECC errors",
-                   g->index, g->name, g->uuid, (long long)g->values[GPU_XID],
-                   (long long)MAX(g->values[GPU_ECC_UNCORRECTED], 0));
+        rank_output_say(agent_output(p->config.agent), "GPUs: GPU %d (%s, %s): Xid %lld, %lld uncorrected ECC errors",
+                        g->index, g->name, g->uuid, (long long)g->values[GPU_XID],
+                        (long long)MAX(g->values[GPU_ECC_UNCORRECTED], 0));
 }
 
 static void take_gpus(struct probe *p, struct arena *memory, struct gpu *gpus, size_t n)

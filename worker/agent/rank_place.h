@@ -6,29 +6,29 @@
 #include "worker/agent/rank_process.h"
 #include "worker/agent/template.h"
 
-struct place;
+struct rank_place;
 
-struct place_config {
+struct rank_place_config {
     struct loop *loop;
-    struct reaper *reaper;
-    struct output *output;
+    struct child_reaper *reaper;
+    struct rank_output *output;
     int64_t *oom_kills; // how many OOM kills of the kernel are known; all places share the number
     int rank;
     // Called from the loop only. `exit` comes with PROCESS_EXITED. After PROCESS_GONE, the place may be started again.
-    void (*happened)(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit);
+    void (*happened)(void *ctx, struct rank_place *p, enum process_event event, const struct process_exit *exit);
     // The process has printed a line. NULL = nobody listens.
     void (*printed)(void *ctx, int rank, const char *text, size_t len);
     void *ctx;
 };
 
-struct place_run {
+struct rank_place_run {
     const char *const *argv, *const *env; // NULL-terminated
     const char *dir;                      // NULL = the directory of the agent
     struct template *template;            // NULL = start it without a template
 };
 
 // What is known about the last process.
-struct place_news {
+struct rank_place_news {
     const char *error; // why the command could not be run; else ""
     const char *slow;  // why the process was not forked from the template; else ""
     bool oom;          // the kernel killed it because the memory was used up
@@ -36,14 +36,14 @@ struct place_news {
     size_t last_len;
 };
 
-struct place *place_new(const struct place_config *c);
-void place_free(struct place *p); // kills what still runs
-int place_rank(const struct place *p);
+struct rank_place *rank_place_new(const struct rank_place_config *c);
+void rank_place_free(struct rank_place *p); // kills what still runs
+int rank_place_rank(const struct rank_place *p);
 
 // `who`: the name before each line that the process prints. An error is reported as the exit of a process that could
 // not be run.
-void place_start(struct place *p, const char *who, const struct place_run *run);
-void place_fail(struct place *p, const char *who, const char *why); // instead of place_start()
-void place_stop(struct place *p, int64_t grace_ms);                 // does nothing if no process runs
-void place_kill(struct place *p);                                   // kills the process because a client wants it
-void place_news(const struct place *p, struct place_news *ret);
+void rank_place_start(struct rank_place *p, const char *who, const struct rank_place_run *run);
+void rank_place_fail(struct rank_place *p, const char *who, const char *why); // instead of rank_place_start()
+void rank_place_stop(struct rank_place *p, int64_t grace_ms);                 // does nothing if no process runs
+void rank_place_kill(struct rank_place *p); // kills the process because a client wants it
+void rank_place_news(const struct rank_place *p, struct rank_place_news *ret);

@@ -26,7 +26,7 @@ enum { PATHS_MAX = 64, GONE_LOOK_MS = 100, GONE_GIVE_UP_MS = 10 * 1000 };
 enum step { STEP_DIR, STEP_EXEC, STEP_LOADER, STEP_OTHER };
 
 // What the child writes into the pipe if it cannot become the command.
-struct failure {
+struct start_failure {
     int step; // enum step
     int error;
 };
@@ -34,7 +34,7 @@ struct failure {
 struct process {
     struct process_config config;
     pid_t pid;
-    struct reaper_watch *child, *orphans;
+    struct child_reaper_watch *child, *orphans;
     int start_fd; // closes when the command runs; -1 afterwards
     struct loop_poll *start_poll;
     struct loop_timer *kill_timer, *gone_timer;
@@ -80,32 +80,32 @@ static bool child_redirect(const struct process_config *c, int in, int start_fd)
 }
 
 // Follows the rules of execvp(): the search continues if a path does not exist, or is not executable for this user.
-static struct failure child_exec(const struct process_config *c, const struct lookup *l)
+static struct start_failure child_exec(const struct process_config *c, const struct lookup *l)
 {
-    struct failure f = {STEP_EXEC, ENOENT};
+    struct start_failure f = {STEP_EXEC, ENOENT};
     for (size_t i = 0; i < l->n; i++) {
         execve(l->paths[i], (char *const *)c->argv, (char *const *)c->env);
         int error = errno;
         if (error == EACCES)
             f.error = EACCES;
         else if (error != ENOENT && error != ENOTDIR)
-            return (struct failure){STEP_EXEC, error};
+            return (struct start_failure){STEP_EXEC, error};
         else if (error == ENOENT && access(l->paths[i], F_OK) == 0)
-            return (struct failure){STEP_LOADER, ENOENT};
+            return (struct start_failure){STEP_LOADER, ENOENT};
     }
     return f;
 }
 
 static void child_run(const struct process_config *c, const struct lookup *l, int in, int start_fd, pid_t parent)
 {
-    struct failure f = {STEP_OTHER, 0};
+    struct start_failure f = {STEP_OTHER, 0};
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, in, start_fd)) {
         f.error = errno;
     } else if (getppid() != parent) { // the parent died before PR_SET_PDEATHSIG was set
         _exit(PROCESS_EXIT_SIGNAL + SIGKILL);
     } else if (c->dir && chdir(c->dir) != 0) {
-        f = (struct failure){STEP_DIR, errno};
+        f = (struct start_failure){STEP_DIR, errno};
     } else {
         f = child_exec(c, l);
     }
@@ -126,7 +126,7 @@ static void explain_missing(struct process *p)
                  p->command, strchr(p->command, '/') ? "" : " in PATH");
 }
 
-static void explain(struct process *p, const struct failure *f)
+static void explain(struct process *p, const struct start_failure *f)
 {
     if (f->step == STEP_DIR)
         snprintf(p->error, sizeof p->error, "cannot start %s in directory %s: %s", p->command, p->dir,
@@ -152,7 +152,7 @@ static void explain(struct process *p, const struct failure *f)
 // Returns true when it is known whether the command runs.
 static bool read_start(struct process *p)
 {
-    struct failure f;
+    struct start_failure f;
     ssize_t n = read(p->start_fd, &f, sizeof f);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
@@ -173,10 +173,15 @@ static void on_start_fd(void *ctx, int events)
         p->config.fn(p->config.ctx, PROCESS_STARTED);
 }
 
+static void signal_group(const struct process *p, int signo)
+{
+    if (kill(-p->pid, signo) != 0 && !p->exited)
+        kill(p->pid, signo); // between fork and setsid it has no process group yet
+}
+
 static void kill_group(struct process *p)
 {
-    if (kill(-p->pid, SIGKILL) != 0 && !p->exited)
-        kill(p->pid, SIGKILL); // between fork and setsid it has no process group yet
+    signal_group(p, SIGKILL);
     p->killed = true;
     p->give_up_at_ms = loop_now_ms(p->config.loop) + GONE_GIVE_UP_MS;
 }
@@ -191,8 +196,9 @@ static bool group_alive(const struct process *p)
     return !p->killed || loop_now_ms(p->config.loop) < p->give_up_at_ms;
 }
 
-static void look_gone(struct process *p)
+static void look_gone(void *ctx)
 {
+    struct process *p = ctx;
     if (!p->exited || p->gone)
         return;
     if (group_alive(p)) {
@@ -201,16 +207,11 @@ static void look_gone(struct process *p)
         return;
     }
     p->gone = true;
-    reaper_unwatch(p->orphans);
+    child_reaper_unwatch(p->orphans);
     p->orphans = NULL;
     loop_timer_disarm(p->kill_timer);
     loop_timer_disarm(p->gone_timer);
     p->config.fn(p->config.ctx, PROCESS_GONE);
-}
-
-static void on_look_gone(void *ctx)
-{
-    look_gone(ctx);
 }
 
 static void on_orphan(void *ctx, int status)
@@ -233,7 +234,7 @@ static void on_child_exit(void *ctx, int status)
         p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
     if (!p->stopping)
         kill_group(p);
-    p->orphans = reaper_watch_orphans(p->config.reaper, on_orphan, p);
+    p->orphans = child_reaper_watch_orphans(p->config.reaper, on_orphan, p);
     loop_timer_arm(p->gone_timer, 0); // PROCESS_EXITED comes first in any case
     p->config.fn(p->config.ctx, PROCESS_EXITED);
 }
@@ -281,9 +282,9 @@ static struct process *watch(const struct process_config *c, pid_t pid, int star
     p->dir = xstrdup(c->dir ? c->dir : ".");
     p->pid = pid;
     p->start_fd = start_fd;
-    p->child = reaper_watch_child(c->reaper, pid, on_child_exit, p);
+    p->child = child_reaper_watch_child(c->reaper, pid, on_child_exit, p);
     p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
-    p->gone_timer = loop_timer_new(c->loop, on_look_gone, p);
+    p->gone_timer = loop_timer_new(c->loop, look_gone, p);
     p->start_poll = loop_poll_read(c->loop, start_fd, on_start_fd, p, err);
     if (p->start_poll)
         return p;
@@ -301,7 +302,7 @@ struct process *process_start(const struct process_config *c, struct err *err)
 
 struct process *process_adopt(const struct process_config *c, int pid, int fd, struct err *err)
 {
-    if (reaper_is_child(pid) && send(fd, "", 1, MSG_NOSIGNAL) == 1)
+    if (child_reaper_is_child(pid) && send(fd, "", 1, MSG_NOSIGNAL) == 1)
         return watch(c, pid, fd, err);
     close(fd);
     err_set(err, ERR_UNAVAILABLE, "the process that was forked for it has died");
@@ -313,8 +314,8 @@ void process_stop(struct process *p, int64_t grace_ms)
     int64_t kill_at = loop_now_ms(p->config.loop) + MAX(grace_ms, 0);
     if (p->gone || (p->stopping && kill_at >= p->kill_at_ms))
         return;
-    if (grace_ms > 0 && !p->stopping && kill(-p->pid, SIGTERM) != 0 && !p->exited)
-        kill(p->pid, SIGTERM); // between fork and setsid it has no process group yet
+    if (grace_ms > 0 && !p->stopping)
+        signal_group(p, SIGTERM);
     p->stopping = true;
     p->kill_at_ms = kill_at;
     loop_timer_arm(p->kill_timer, grace_ms);
@@ -341,8 +342,8 @@ void process_free(struct process *p)
         return;
     if (!p->gone)
         kill_group(p);
-    reaper_unwatch(p->child); // a child without a watch counts as an orphan when it is reaped
-    reaper_unwatch(p->orphans);
+    child_reaper_unwatch(p->child); // a child without a watch counts as an orphan when it is reaped
+    child_reaper_unwatch(p->orphans);
     loop_poll_free(p->start_poll);
     loop_timer_free(p->kill_timer);
     loop_timer_free(p->gone_timer);

@@ -27,7 +27,7 @@ typedef void (*process_fn)(void *ctx, enum process_event event);
 
 struct process_config {
     struct loop *loop;
-    struct reaper *reaper;
+    struct child_reaper *reaper;
     const char *const *argv; // NULL-terminated; an argv[0] without '/' is searched in PATH of `env`
     const char *const *env;  // "NAME=value", NULL-terminated
     const char *dir;         // NULL = the directory of the agent

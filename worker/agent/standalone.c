@@ -97,7 +97,7 @@ static void begin(struct standalone *s, int attempt)
     if (r == 0)
         return;
     s->exit_code = 1;
-    output_say(agent_output(s->agent), "%s", err->msg);
+    rank_output_say(agent_output(s->agent), "%s", err->msg);
     agent_shutdown(s->agent, 0);
 }
 

@@ -43,17 +43,10 @@ static void forget_processes(struct supervisor *s)
     s->n_processes = 0;
 }
 
-static void set_prepare(struct supervisor *s, struct command *c)
+static void set(struct command **at, struct command *c)
 {
-    struct command *before = s->prepare;
-    s->prepare = c ? command_ref(c) : NULL;
-    command_unref(before);
-}
-
-static void set_next(struct supervisor *s, struct command *c)
-{
-    struct command *before = s->next;
-    s->next = c ? command_ref(c) : NULL;
+    struct command *before = *at;
+    *at = c ? command_ref(c) : NULL;
     command_unref(before);
 }
 
@@ -62,8 +55,8 @@ void supervisor_free(struct supervisor *s)
     if (!s)
         return;
     forget_processes(s);
-    set_prepare(s, NULL);
-    set_next(s, NULL);
+    set(&s->prepare, NULL);
+    set(&s->next, NULL);
     free(s->actions);
     free(s->group);
     free(s);
@@ -160,7 +153,7 @@ void supervisor_port_tried(struct supervisor *s, const char *why_not)
     struct supervisor_action *a = unprepared(s);
     snprintf(a->message, sizeof a->message, "%s", why_not);
     a->port = s->prepare->master_port;
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
 }
 
 static void resolve(struct supervisor *s)
@@ -171,7 +164,7 @@ static void resolve(struct supervisor *s)
 
 static void begin(struct supervisor *s, int64_t now_ms, struct command *c)
 {
-    set_prepare(s, c);
+    set(&s->prepare, c);
     forget_processes(s);
     s->attempt = s->min_attempt = c->attempt;
     s->tell_started = false;
@@ -195,7 +188,7 @@ static void finish_stop(struct supervisor *s, int64_t now_ms)
     struct command *next = TAKE_PTR(s->next);
     report(s, SUPERVISOR_REPORT_STOPPED);
     s->state = SUPERVISOR_IDLE;
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
     forget_processes(s);
     if (next)
         begin(s, now_ms, next);
@@ -227,10 +220,10 @@ static int on_prepare(struct supervisor *s, int64_t now_ms, struct command *c, s
     if (c->attempt < newest)
         return refuse_older(s, c, MAX(s->attempt, newest - 1), err);
     if (s->state == SUPERVISOR_STOPPING) {
-        set_next(s, c);
+        set(&s->next, c);
     } else if (s->state == SUPERVISOR_IDLE || c->attempt > s->attempt) {
         if (s->state == SUPERVISOR_RUNNING) {
-            set_next(s, c);
+            set(&s->next, c);
             stop_all(s, now_ms, c->grace_ms);
         } else {
             begin(s, now_ms, c);
@@ -322,7 +315,7 @@ static int on_stop(struct supervisor *s, int64_t now_ms, struct command *c, stru
     if (c->attempt < s->attempt)
         return refuse_older(s, c, s->attempt, err);
     if (s->next && s->next->attempt <= c->attempt)
-        set_next(s, NULL);
+        set(&s->next, NULL);
     s->attempt = c->attempt;
     s->min_attempt = MAX(s->min_attempt, c->attempt + 1);
     stop_all(s, now_ms, c->grace_ms);
@@ -363,7 +356,7 @@ int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, 
 void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms)
 {
     s->closed = true;
-    set_next(s, NULL);
+    set(&s->next, NULL);
     stop_all(s, now_ms, grace_ms);
 }
 
@@ -372,7 +365,7 @@ static void give_up(struct supervisor *s)
     struct supervisor_action *a = unprepared(s);
     snprintf(a->message, sizeof a->message, "%s does not resolve to %s, the pod of rank 0, within %.1f s: %s",
              s->prepare->master_addr, s->prepare->master_ip, (double)s->prepare->timeout_ms / 1000, s->found);
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
 }
 
 void supervisor_resolved(struct supervisor *s, int64_t now_ms, bool matches, const char *found)

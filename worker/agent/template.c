@@ -99,7 +99,7 @@ static void forget_process(struct template *t)
     loop_poll_free(TAKE_PTR(t->poll));
     file_close(&t->fd);
     process_free(TAKE_PTR(t->process));
-    output_close(TAKE_PTR(t->output));
+    rank_output_close(TAKE_PTR(t->output));
 }
 
 static void become_useless(struct template *t, const char *why)
@@ -152,12 +152,12 @@ static void on_exited(struct template *t)
         on_said(t, LOOP_READ); // its last message
     loop_timer_disarm(t->import_timer);
     if (t->output)
-        output_drain(t->output);
+        rank_output_drain(t->output);
     describe_exit(t, why, sizeof why);
     if (t->state == STATE_IMPORTING && !process_exit(t->process).signal)
         become_useless(t, why);
     if (t->state != STATE_USELESS) {
-        output_say(t->config.output, "template: %s; the next rank that starts gets a new one", why);
+        rank_output_say(t->config.output, "template: %s; the next rank that starts gets a new one", why);
         snprintf(t->why, sizeof t->why, "%s", why);
         t->state = STATE_NONE;
     }
@@ -210,7 +210,7 @@ static int start(struct template *t, const struct template_source *s, struct err
         return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for it: %s", strerror(errno));
     t->fd = ends[0];
     snprintf(prefix, sizeof prefix, "[%s] ", s->who);
-    t->output = output_open(t->config.output, prefix, fds, err);
+    t->output = rank_output_open(t->config.output, prefix, fds, err);
     if (t->output) {
         const struct process_config config = {.loop = t->config.loop,
                                               .reaper = t->config.reaper,

@@ -22,8 +22,8 @@ struct birth; // a request for a rank
 
 struct template_config {
     struct loop *loop;
-    struct reaper *reaper;
-    struct output *output;
+    struct child_reaper *reaper;
+    struct rank_output *output;
     int64_t *oom_kills;         // how many OOM kills of the kernel are known; shared with rank_place
     int64_t import_ms;          // the limit for its imports
     struct template_seed *seed; // the first template adopts it; shared; NULL = none

@@ -23,7 +23,7 @@ enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
-    struct reaper *reaper;
+    struct child_reaper *reaper;
     struct process *process;
     int pipe[2]; // what it prints
     char events[16];
@@ -43,7 +43,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->reaper = reaper_new(f->loop);
+    f->reaper = child_reaper_new(f->loop);
     buf_init(&f->said, 1024 * 1024);
     *state = f;
     return pipe2(f->pipe, O_CLOEXEC);
@@ -53,7 +53,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     process_free(f->process);
-    reaper_free(f->reaper);
+    child_reaper_free(f->reaper);
     loop_free(f->loop);
     buf_done(&f->said);
     close(f->pipe[0]);
@@ -318,8 +318,8 @@ static void an_orphan_that_left_the_group_is_found_and_reaped(void **state)
     process_stop(f->process, 0);
     until(f, "g");
     assert_true(orphan > 0);
-    assert_int_equal(reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
-    while (reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
+    assert_int_equal(child_reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
+    while (child_reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
         loop_run_once(f->loop, 10); // the orphan may not have become a child of this process yet
     while (kill(orphan, 0) == 0)
         loop_run_once(f->loop, 10);

@@ -24,8 +24,8 @@ enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
-    struct reaper *reaper;
-    struct output *output;
+    struct child_reaper *reaper;
+    struct rank_output *output;
     struct template *template;
     int null;
     int64_t oom_kills;
@@ -50,9 +50,9 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->reaper = reaper_new(f->loop);
+    f->reaper = child_reaper_new(f->loop);
     f->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    f->output = output_new(f->loop, f->null, f->null);
+    f->output = rank_output_new(f->loop, f->null, f->null);
     f->heard = BUF_INIT(64 * 1024);
     snprintf(f->folder, sizeof f->folder, "/tmp/test_agent_template.XXXXXX");
     assert_non_null(mkdtemp(f->folder));
@@ -74,8 +74,8 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     template_free(f->template);
-    output_free(f->output);
-    reaper_free(f->reaper);
+    rank_output_free(f->output);
+    child_reaper_free(f->reaper);
     loop_free(f->loop);
     close(f->null);
     remove_folder(f->folder);
