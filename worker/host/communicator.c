@@ -119,7 +119,7 @@ static int meet(struct cadre_call *c, const struct rendezvous_list *who, const c
     struct rendezvous_list list = *who;
     list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
     list.canceled = &c->canceled;
-    executor_waits();
+    method_executor_waits();
     int r = list.n > 1 ? rendezvous_meet(c->nested.rendezvous, &list, links, err) : 0;
     if (r < 0)
         return r;

@@ -108,7 +108,7 @@ static void on_created(void *ctx, const struct err *err)
     if (err->code) {
         host_say(h, "", err->msg);
         h->exit_code = HOST_EXIT_CONSTRUCTOR;
-        executor_leave(h->executor);
+        method_executor_leave(h->executor);
         return;
     }
     publish_meshes(h);
@@ -120,7 +120,7 @@ static void on_created(void *ctx, const struct err *err)
 static void on_destroyed(void *ctx)
 {
     struct host *h = ctx;
-    executor_leave(h->executor);
+    method_executor_leave(h->executor);
 }
 
 static void on_signal(void *ctx, int signo)
@@ -169,7 +169,7 @@ static void take_down(struct host *h)
     objects_free(h->objects);
     rendezvous_free(h->rendezvous);
     progress_free(h->progress);
-    executor_free(h->executor);
+    method_executor_free(h->executor);
     nested_client_free(h->client);
     rank_device_free(h->device);
     loop_timer_free(h->lost);
@@ -207,7 +207,7 @@ int host_run(struct host *h)
     // There is room for all waiting calls of each session, and for the destructor.
     size_t max = OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1;
     h->loop = loop_new();
-    h->executor = h->pulled ? executor_new_pulled(h->loop, max) : executor_new(h->loop, max);
+    h->executor = method_executor_new(h->loop, max, h->pulled);
     if (h->on_begin)
         h->on_begin(h->ctx);
     h->client = nested_client_new(&h->options);
@@ -229,7 +229,7 @@ int host_run(struct host *h)
     const struct roles_config config = {h->executor, on_created, on_destroyed, h};
     roles_create(&h->roles, &config);
     if (h->exit_code == 0)
-        executor_turn(h->executor);
+        method_executor_turn(h->executor);
     if (h->on_end)
         h->on_end(h->ctx);
     take_down(h);

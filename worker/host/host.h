@@ -14,7 +14,7 @@ struct host {
     struct cadre_worker worker;
     struct module module;
     struct roles roles;
-    bool pulled;        // the program runs the methods: executor_pull()
+    bool pulled;        // the program runs the methods: method_executor_pull()
     const char *awaits; // as in cadre_host_options
     // Called on the thread of host_run(); each may be NULL. on_begin: the loop and the executor exist. on_created: all
     // objects exist, and calls may come from now on. on_end: no call comes any more, and the loop and the executor
@@ -25,7 +25,7 @@ struct host {
     void *ctx;
     // private, except for the callbacks
     struct loop *loop;
-    struct executor *executor;
+    struct method_executor *executor;
     struct nested_client *client;
     struct objects *objects;
     struct rank_device *device;

@@ -140,7 +140,7 @@ CADRE_EXPORT cadre_result cadre_group_get(cadre_call *c, uint64_t id, const char
             add_open(n, id); // nested_end() cancels it
             return CADRE_CANCELED;
         }
-        executor_waits();
+        method_executor_waits();
         poll(fds, ARRAY_LEN(fds), cadre_client_timeout_ms(n->line->client));
         (void)eventfd_read(n->line->wake, &woken);
     }

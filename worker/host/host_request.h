@@ -12,7 +12,7 @@
 #include "worker/host/objects.h"
 #include "worker/host/roles.h"
 
-struct request;
+struct host_request;
 
 struct request_what { // what the head of a CALL says
     const struct role *role;
@@ -23,19 +23,19 @@ struct request_what { // what the head of a CALL says
 
 struct request_owner {
     struct loop *loop;
-    struct executor *executor;
+    struct method_executor *executor;
     struct roles *roles;
     struct nested_client *client; // for calls that methods make; NULL = methods cannot make calls
     struct objects *objects;      // NULL = nothing can be kept or fetched
     // Called exactly once for each request, unless it is abandoned. `ok`: the body is the body of a RESULT, else of an
     // ERROR. After a deadline, the method may still run, but the owner has no request any more. May be called inside
-    // request_start() and request_cancel(). The callee may take the body out of its buffer.
-    void (*answer)(struct request_owner *owner, struct request *request, bool ok, struct buf *body);
+    // host_request_start() and host_request_cancel(). The callee may take the body out of its buffer.
+    void (*answer)(struct request_owner *owner, struct host_request *request, bool ok, struct buf *body);
     struct memory *memory; // for long results, if the owner sends them in shared memory; NULL = it does not
     struct reuse spare;    // memory of requests that are over; the owner calls reuse_done()
 };
 
-struct request {
+struct host_request {
     struct list link; // for the owner; not in a list any more when `answer` returns
     uint32_t id;
     uint64_t seq; // of its record
@@ -59,24 +59,24 @@ struct request {
 // `head` is the head of the CALL with this body. Takes a reference to the body. If the body ends with the head, `tail`
 // has the arguments (else NULL), and the request takes a reference to it, too. ERR_INVALID, ERR_NOT_FOUND, ERR_PROTO.
 // ERR_CONFLICT: the call would wait for a method that waits for this call. The deadline starts now.
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
-                struct blob *tail, struct request **ret, struct err *err);
+int host_request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head,
+                     struct blob *body, struct blob *tail, struct host_request **ret, struct err *err);
 // For arguments that contain references. After an error the request cannot run: abandon it.
-int request_fetch_args(struct request *r, struct err *err);
-void request_start(struct request *r); // hands it to the executor
+int host_request_fetch_args(struct host_request *r, struct err *err);
+void host_request_start(struct host_request *r); // hands it to the executor
 // If the method has not begun, the request is answered at once. If it runs, it can see that the call is canceled, and
 // the request is answered when the method returns.
-void request_cancel(struct request *r, int code, const char *why);
-void request_abandon(struct request *r); // it will not be answered, and no longer belongs to the owner
+void host_request_cancel(struct host_request *r, int code, const char *why);
+void host_request_abandon(struct host_request *r); // it will not be answered, and no longer belongs to the owner
 
-// For a method without a C function, which the program runs itself. Call request_begin() on the thread that pulled the
-// job. It makes the arguments ready. If it returns false, the method must not run: finish the job at once. After the
-// method, on any thread: call request_fail() if it failed, with the message in the call; then request_end(); then
-// finish the job. request_fail() copies the name and the cause of the error (host_call.h). NULL = "FAILED" and no
-// cause.
-bool request_begin(struct request *r);
-// Call this after request_begin(). The program may keep the arguments (stretch.h). NULL: it has to copy what it wants
-// to keep.
-struct stretch *request_own_args(struct request *r);
-void request_fail(struct request *r, const char *name, const char *cause, bool ran);
-void request_end(struct request *r);
+// For a method without a C function, which the program runs itself. Call host_request_begin() on the thread that pulled
+// the job. It makes the arguments ready. If it returns false, the method must not run: finish the job at once. After
+// the method, on any thread: call host_request_fail() if it failed, with the message in the call; then
+// host_request_end(); then finish the job. host_request_fail() copies the name and the cause of the error
+// (host_call.h). NULL = "FAILED" and no cause.
+bool host_request_begin(struct host_request *r);
+// Call this after host_request_begin(). The program may keep the arguments (stretch.h). NULL: it has to copy what it
+// wants to keep.
+struct stretch *host_request_own_args(struct host_request *r);
+void host_request_fail(struct host_request *r, const char *name, const char *cause, bool ran);
+void host_request_end(struct host_request *r);

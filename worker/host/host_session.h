@@ -17,14 +17,14 @@
 #include "common/wire/record.h"
 #include "worker/host/host_session_config.h"
 
-struct session;
+struct host_session;
 
 // Dials at once. The other strings of the configuration are borrowed. ERR_INVALID: the address is wrong.
-struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err);
-bool session_up(const struct session *s); // the proxy has said WELCOME
+struct host_session *host_session_new(struct loop *loop, const struct host_session_config *config, struct err *err);
+bool host_session_up(const struct host_session *s); // the proxy has said WELCOME
 // Sends a PLACE, an ARCHIVE or a PROGRESS. An answer goes to the module that the configuration names. Returns false if
 // there is no connection.
-bool session_send(struct session *s, enum record_type type, const char *body, size_t len);
+bool host_session_send(struct host_session *s, enum record_type type, const char *body, size_t len);
 // Refuses the calls that wait. Cancels the calls that run; they are answered when they return. Then says goodbye.
-void session_stop(struct session *s);
-void session_free(struct session *s); // at once; accepts NULL
+void host_session_stop(struct host_session *s);
+void host_session_free(struct host_session *s); // at once; accepts NULL

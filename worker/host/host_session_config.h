@@ -22,7 +22,7 @@ enum {
 #define SESSION_BODY_MAX ((size_t)2 << 30)     // of a proxy; a larger body is refused, and the connection stays
 #define SESSION_BYTES_DEFAULT SESSION_BODY_MAX // of the arguments that wait in one session
 
-struct session_config {
+struct host_session_config {
     const char *address, *path; // as in ws_client; the address is copied
     struct ws_tls *tls;         // NULL = none
     const char *server_name;    // for TLS; NULL = the host of the address
@@ -34,7 +34,7 @@ struct session_config {
     const char *awaits; // as in cadre_host_options
     struct roles *roles;
     struct nested_client *client; // for calls that methods make; NULL = methods cannot make calls
-    struct executor *executor;
+    struct method_executor *executor;
     struct objects *objects;       // NULL = no objects are kept
     struct rendezvous *rendezvous; // for communicators; NULL = none
     struct archive_seeker *seeker; // NULL = no archive is missing
@@ -48,7 +48,7 @@ struct session_config {
     // The proxy says that this process has nothing to serve any more: its group was deleted, or its end was reported.
     // The session does not dial again.
     void (*on_over)(void *ctx, const struct err *err);
-    // Called after session_stop(), from the loop: nothing waits or is sent any more. May free the session.
+    // Called after host_session_stop(), from the loop: nothing waits or is sent any more. May free the session.
     void (*on_stopped)(void *ctx);
     void *ctx;
 };

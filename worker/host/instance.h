@@ -7,7 +7,7 @@
 #include "worker/host/method_executor.h"
 
 struct instance_config {
-    struct executor *executor;
+    struct method_executor *executor;
     struct cadre_worker *worker; // outlives the instance
     const cadre_class *class;
     const char *init; // JSON; NULL = {}

@@ -7,12 +7,12 @@
 #include "worker/host/host_session_config.h"
 
 // Initialises the writer.
-void introduction_hello(const struct session_config *c, const char *ticket, struct json_writer *w);
+void introduction_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w);
 // Takes the group's name and namespace for calls of methods, the secret of the attempt, and the meshes. Returns the
 // ticket for the next HELLO, NULL = none.
-const char *introduction_welcome(const struct session_config *c, const struct json *welcome, struct arena *a);
+const char *introduction_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a);
 enum { INTRODUCTION_QUESTION_SIZE = 256 };
 size_t introduction_question(const struct rendezvous_question *q,
                              char out[INTRODUCTION_QUESTION_SIZE]); // writes the body of a PLACE
-int introduction_answer(const struct session_config *c, const struct record *r,
+int introduction_answer(const struct host_session_config *c, const struct record *r,
                         struct err *err); // takes a PLACE or an ARCHIVE

@@ -20,7 +20,7 @@ enum {
 };
 
 struct lane {
-    struct executor *executor;
+    struct method_executor *executor;
     struct list waiting;
     pthread_cond_t work;                     // a job waits that may begin, or the executor stops
     pthread_t threads[EXECUTOR_THREADS_MAX]; // if the executor is pulled: [0] is the thread that pulls lane 0
@@ -28,7 +28,7 @@ struct lane {
     int fd;                                  // -1 = none
 };
 
-struct executor {
+struct method_executor {
     struct loop *loop;
     struct loop_wakeup *wakeup;
     size_t max;
@@ -43,11 +43,11 @@ struct executor {
     unsigned n_lanes;
     struct list finished;
     size_t n_waiting, n_running;
-    size_t n_pulling;       // threads in executor_pull()
-    bool woken;             // executor_wake() was called: the thread that pulls lane 0 has to return
+    size_t n_pulling;       // threads in method_executor_pull()
+    bool woken;             // method_executor_wake() was called: the thread that pulls lane 0 has to return
     pthread_cond_t outside; // no thread pulls any more
     bool stop;
-    bool turning, leaving;  // turning: executor_turn() runs; leaving: it has to return
+    bool turning, leaving;  // turning: method_executor_turn() runs; leaving: it has to return
     bool lent;              // the thread of lane 0 has the loop
     bool brief;             // the last job of lane 0 was brief
     uint64_t begun;         // how many jobs of lane 0 have begun
@@ -57,7 +57,7 @@ struct executor {
     pthread_cond_t changed; // wakes the first thread while the loop is lent
 };
 
-static _Thread_local struct executor *here; // the executor whose job this thread runs
+static _Thread_local struct method_executor *here; // the executor whose job this thread runs
 
 static struct executor_job *job_of(struct list *l)
 {
@@ -71,7 +71,7 @@ static bool may_begin(const struct lane *lane)
 
 static struct executor_job *take_job(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (!may_begin(lane))
         return NULL;
     struct executor_job *job = job_of(list_pop(&lane->waiting));
@@ -84,7 +84,7 @@ static struct executor_job *take_job(struct lane *lane)
 // Calls `done` of the jobs that were run.
 static void deliver(void *ctx)
 {
-    struct executor *e = ctx;
+    struct method_executor *e = ctx;
     struct list batch = LIST_INIT(batch);
     pthread_mutex_lock(&e->mutex);
     for (struct list *l; (l = list_pop(&e->finished));)
@@ -96,7 +96,7 @@ static void deliver(void *ctx)
         job_of(l)->done(job_of(l));
 }
 
-static void note_begin(struct executor *e)
+static void note_begin(struct method_executor *e)
 {
     e->begun++;
     e->busy = true;
@@ -109,7 +109,7 @@ static void note_begin(struct executor *e)
 // Call this with the mutex after a job was run. Returns true if the loop must be woken.
 static bool job_over(struct lane *lane, struct executor_job *job)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first_lane = lane == e->lanes[0];
     e->n_running--;
     if (!first_lane && e->n_running == 0)
@@ -122,7 +122,7 @@ static bool job_over(struct lane *lane, struct executor_job *job)
 // Call this with the mutex.
 static void start_timing(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (lane == e->lanes[0])
         e->began_us = e->turning && !e->lent ? clock_mono_us(&clock_system) : 0;
 }
@@ -130,7 +130,7 @@ static void start_timing(struct lane *lane)
 // Call this with the mutex.
 static void end_timing(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (lane != e->lanes[0])
         return;
     if (e->began_us)
@@ -140,7 +140,7 @@ static void end_timing(struct lane *lane)
 // Call this with the mutex. It is unlocked while the job runs.
 static void run_job(struct lane *lane, struct executor_job *job)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     start_timing(lane);
     if (lane == e->lanes[0])
         note_begin(e);
@@ -161,7 +161,7 @@ static void run_job(struct lane *lane, struct executor_job *job)
 
 // Turns the loop that was lent to this thread once, quickly if a job waits. Call this with the mutex. It is unlocked
 // meanwhile.
-static void turn_lent(struct executor *e)
+static void turn_lent(struct method_executor *e)
 {
     pthread_mutex_unlock(&e->mutex);
     deliver(e);
@@ -182,7 +182,7 @@ static void turn_lent(struct executor *e)
 }
 
 // The first thread turns the loop again, and gets the jobs that were run.
-static void give_back(struct executor *e)
+static void give_back(struct method_executor *e)
 {
     e->lent = e->brief = false;
     pthread_cond_signal(&e->changed);
@@ -190,7 +190,7 @@ static void give_back(struct executor *e)
 
 // Call this with the mutex, after a job or a turn, while the loop is lent. Gives the loop back if the job was not
 // brief. Returns true if the loop must be turned.
-static bool turn_is_due(struct executor *e)
+static bool turn_is_due(struct method_executor *e)
 {
     int64_t now = clock_mono_us(&clock_system), looked = e->looked_us;
     e->looked_us = now;
@@ -202,7 +202,7 @@ static bool turn_is_due(struct executor *e)
 static void *lane_thread(void *ctx)
 {
     struct lane *lane = ctx;
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first = lane == e->lanes[0];
     pthread_mutex_lock(&e->mutex);
     while (!e->stop) {
@@ -220,9 +220,9 @@ static void *lane_thread(void *ctx)
     return NULL;
 }
 
-static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
+struct method_executor *method_executor_new(struct loop *loop, size_t max, bool pulled)
 {
-    struct executor *e = xcalloc(1, sizeof *e);
+    struct method_executor *e = xcalloc(1, sizeof *e);
     e->loop = loop;
     e->max = max;
     e->pulled = pulled;
@@ -231,21 +231,11 @@ static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
     cond_init(&e->changed);
     pthread_cond_init(&e->outside, NULL);
     e->wakeup = loop_wakeup_new(loop, deliver, e);
-    executor_add_lane(e, 1);
+    method_executor_add_lane(e, 1);
     return e;
 }
 
-struct executor *executor_new(struct loop *loop, size_t max)
-{
-    return new_executor(loop, max, false);
-}
-
-struct executor *executor_new_pulled(struct loop *loop, size_t max)
-{
-    return new_executor(loop, max, true);
-}
-
-unsigned executor_add_lane(struct executor *e, unsigned n_threads)
+unsigned method_executor_add_lane(struct method_executor *e, unsigned n_threads)
 {
     struct lane *lane = xcalloc(1, sizeof *lane);
     assert(e->n_lanes < EXECUTOR_LANES_MAX && n_threads <= EXECUTOR_THREADS_MAX);
@@ -262,7 +252,7 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads)
     return e->n_lanes - 1;
 }
 
-unsigned executor_lane_size(const struct executor *e, unsigned lane)
+unsigned method_executor_lane_size(const struct method_executor *e, unsigned lane)
 {
     return e->lanes[lane]->n_threads;
 }
@@ -276,11 +266,11 @@ static void lane_free(struct lane *lane)
     free(lane);
 }
 
-void executor_free(struct executor *e)
+void method_executor_free(struct method_executor *e)
 {
     if (!e)
         return;
-    executor_stop(e);
+    method_executor_stop(e);
     pthread_mutex_lock(&e->mutex);
     assert(e->n_waiting == 0);
     while (e->n_pulling)
@@ -300,7 +290,7 @@ void executor_free(struct executor *e)
 
 // The first thread waits here while the loop is lent. It takes the loop back when a job takes long. Call this with the
 // mutex.
-static void watch(struct executor *e)
+static void watch(struct method_executor *e)
 {
     uint64_t begun = e->begun;
     bool busy = e->busy;
@@ -322,7 +312,7 @@ static void watch(struct executor *e)
     e->dozes = false;
 }
 
-void executor_turn(struct executor *e)
+void method_executor_turn(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->turning = true;
@@ -344,7 +334,7 @@ void executor_turn(struct executor *e)
     pthread_mutex_unlock(&e->mutex);
 }
 
-void executor_leave(struct executor *e)
+void method_executor_leave(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->leaving = e->turning;
@@ -352,9 +342,9 @@ void executor_leave(struct executor *e)
     loop_stop(e->loop);
 }
 
-void executor_waits(void)
+void method_executor_waits(void)
 {
-    struct executor *e = here;
+    struct method_executor *e = here;
     if (!e)
         return;
     pthread_mutex_lock(&e->mutex);
@@ -363,7 +353,7 @@ void executor_waits(void)
     pthread_mutex_unlock(&e->mutex);
 }
 
-int executor_submit(struct executor *e, struct executor_job *job, struct err *err)
+int method_executor_submit(struct method_executor *e, struct executor_job *job, struct err *err)
 {
     struct lane *lane = e->lanes[job->lane];
     pthread_mutex_lock(&e->mutex);
@@ -385,7 +375,7 @@ int executor_submit(struct executor *e, struct executor_job *job, struct err *er
     return room ? 0 : err_set(err, ERR_LIMIT, "%zu calls wait for this worker already; call again later", e->max);
 }
 
-bool executor_withdraw(struct executor *e, struct executor_job *job)
+bool method_executor_withdraw(struct method_executor *e, struct executor_job *job)
 {
     pthread_mutex_lock(&e->mutex);
     bool waits = job->waits;
@@ -403,7 +393,7 @@ bool executor_withdraw(struct executor *e, struct executor_job *job)
 // Call this with the mutex. It is unlocked meanwhile.
 static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first = lane == e->lanes[0];
     while (!e->stop) {
         struct executor_job *job;
@@ -428,7 +418,8 @@ static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_j
     return EXECUTOR_STOPPED;
 }
 
-enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait, struct executor_job **ret)
+enum executor_pulled method_executor_pull(struct method_executor *e, unsigned lane, bool wait,
+                                          struct executor_job **ret)
 {
     pthread_mutex_lock(&e->mutex);
     if (lane >= e->n_lanes) {
@@ -451,7 +442,7 @@ enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait,
     return pulled;
 }
 
-void executor_finish(struct executor *e, struct executor_job *job)
+void method_executor_finish(struct method_executor *e, struct executor_job *job)
 {
     struct lane *lane = e->lanes[job->lane];
     here = NULL;
@@ -463,7 +454,7 @@ void executor_finish(struct executor *e, struct executor_job *job)
         loop_wakeup_signal(e->wakeup);
 }
 
-void executor_wake(struct executor *e)
+void method_executor_wake(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->woken = true;
@@ -474,7 +465,7 @@ void executor_wake(struct executor *e)
         loop_stop(e->loop); // the thread that pulls lane 0 turns the loop: it is this thread
 }
 
-int executor_lane_fd(struct executor *e, unsigned lane)
+int method_executor_lane_fd(struct method_executor *e, unsigned lane)
 {
     pthread_mutex_lock(&e->mutex);
     struct lane *l = lane < e->n_lanes ? e->lanes[lane] : NULL;
@@ -485,7 +476,7 @@ int executor_lane_fd(struct executor *e, unsigned lane)
     return fd;
 }
 
-void executor_stop(struct executor *e)
+void method_executor_stop(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->stop = true;

@@ -93,7 +93,7 @@ static int check_classes(const cadre_module_info *info, bool pulled, struct err 
 
 enum { MODULE_ABI_MIN = 1 };
 
-int module_check(const char *path, const cadre_module_info *info, struct err *err)
+int module_check(const char *path, const cadre_module_info *info, bool pulled, struct err *err)
 {
     if (!info)
         return err_set(err, ERR_INVALID, "module %s: cadre_module() returned NULL", path);
@@ -103,13 +103,7 @@ int module_check(const char *path, const cadre_module_info *info, struct err *er
                        "module %s was built for ABI %u, this cadre-worker speaks %u: rebuild it with the SDK of "
                        "version %s",
                        path, info->abi, CADRE_ABI, CADRE_VERSION);
-    int r = check_classes(info, false, err);
-    return r < 0 ? err_wrap(err, "module %s", path) : 0;
-}
-
-int module_check_pulled(const char *path, const cadre_module_info *info, struct err *err)
-{
-    int r = check_classes(info, true, err);
+    int r = check_classes(info, pulled, err);
     return r < 0 ? err_wrap(err, "module %s", path) : 0;
 }
 
@@ -159,7 +153,7 @@ int module_load(const char *path, struct module *ret, struct err *err)
                        path);
     memcpy(&describe, &symbol, sizeof describe);
     const cadre_module_info *info = describe();
-    int r = module_check(path, info, err);
+    int r = module_check(path, info, false, err);
     if (r == 0)
         *ret = (struct module){path, info};
     return r;

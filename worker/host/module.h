@@ -5,6 +5,8 @@
 #include "common/base/err.h"
 #include "sdk/c/include/cadre/worker.h"
 
+#include <stdbool.h>
+
 enum { MODULE_CLASSES_MAX = 256, MODULE_METHODS_MAX = 1024, MODULE_NAME_MAX = 63 };
 
 struct module {
@@ -18,9 +20,8 @@ int module_load(const char *path, struct module *ret, struct err *err);
 
 // What module_load() checks: the number of the ABI, no NULL that would crash, names that can be called, no name twice,
 // modes that exist.
-int module_check(const char *path, const cadre_module_info *info, struct err *err);
-// The same for classes whose methods have no function: the program runs them itself.
-int module_check_pulled(const char *path, const cadre_module_info *info, struct err *err);
+// `pulled`: the methods have no function, because the program runs them itself.
+int module_check(const char *path, const cadre_module_info *info, bool pulled, struct err *err);
 
 // NULL or "" as name means the only class. NULL with ERR_NOT_FOUND: the message lists the existing ones.
 const cadre_class *module_class(const struct module *m, const char *name, struct err *err);

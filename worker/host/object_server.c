@@ -42,7 +42,6 @@ struct peer {
 
 struct object_server {
     struct object_server_config config;
-    struct loop *loop;
     char *secret; // NULL = not known yet
     int fd, port;
     struct loop_poll *poll;
@@ -151,7 +150,7 @@ static void answer(struct peer *p)
     } else if (q.until < clock_wall_ms(&clock_system)) {
         refuse(p, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
     } else {
-        const struct object *o = store_get(s->config.store, q.id);
+        const struct object *o = object_store_get(s->config.store, q.id);
         if (o)
             give(p, o, q.place);
         else
@@ -285,8 +284,8 @@ static void take(struct object_server *s, int fd)
     struct err err = ERR_INIT;
     struct peer *p = xcalloc(1, sizeof *p);
     *p = (struct peer){.server = s, .fd = fd};
-    p->poll = loop_poll_read(s->loop, fd, on_peer, p, &err);
-    p->silent = loop_timer_new(s->loop, on_silent, p);
+    p->poll = loop_poll_read(s->config.loop, fd, on_peer, p, &err);
+    p->silent = loop_timer_new(s->config.loop, on_silent, p);
     list_append(&s->peers, &p->link);
     s->n++;
     loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
@@ -380,10 +379,10 @@ struct object_server *object_server_new(const struct object_server_config *confi
         return NULL;
     }
     struct object_server *s = xcalloc(1, sizeof *s);
-    *s = (struct object_server){.config = *config, .loop = config->loop, .fd = fd, .port = port_of(fd)};
+    *s = (struct object_server){.config = *config, .fd = fd, .port = port_of(fd)};
     list_init(&s->peers);
-    s->poll = loop_poll_read(s->loop, fd, on_connection, s, err);
-    s->retry = loop_timer_new(s->loop, on_retry, s);
+    s->poll = loop_poll_read(s->config.loop, fd, on_connection, s, err);
+    s->retry = loop_timer_new(s->config.loop, on_retry, s);
     if (!s->poll) {
         object_server_free(s);
         return NULL;

@@ -16,7 +16,7 @@ struct rendezvous;
 
 struct object_server_config {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct rendezvous *rendezvous; // gets the connections that ask for it; NULL = none may
     struct rank_device *device;    // NULL = no object has values on a device
     bool local;                    // only processes of this machine can reach the server

@@ -22,19 +22,20 @@ struct object { // a range of a blob, from an offset to its end, and its values 
     bool pinned;
 };
 
-struct store;
+struct object_store;
 
-struct store *store_new(size_t max_bytes, uint64_t seed);
-void store_free(struct store *s); // accepts NULL
+struct object_store *object_store_new(size_t max_bytes, uint64_t seed);
+void object_store_free(struct object_store *s); // accepts NULL
 
 // Takes references to the blob and the values of `what`, and ignores its id and len. `owner` is only compared. Bytes on
 // the device are limited only by the memory of the device. ERR_LIMIT: the message says how much there is and what to
 // do. The object is valid until it is dropped.
-int store_put(struct store *s, const struct object *what, const void *owner, const struct object **ret,
-              struct err *err);
-const struct object *store_get(const struct store *s, uint64_t id); // NULL = it is not here
-bool store_pin(struct store *s, uint64_t id);                       // false = it is not here
-bool store_drop(struct store *s, uint64_t id);                      // false = it is not here
-size_t store_drop_owned(struct store *s, const void *owner); // drops the objects that are not pinned; returns how many
-size_t store_used(const struct store *s);                    // bytes in host memory
-size_t store_count(const struct store *s);
+int object_store_put(struct object_store *s, const struct object *what, const void *owner, const struct object **ret,
+                     struct err *err);
+const struct object *object_store_get(const struct object_store *s, uint64_t id); // NULL = it is not here
+bool object_store_pin(struct object_store *s, uint64_t id);                       // false = it is not here
+bool object_store_drop(struct object_store *s, uint64_t id);                      // false = it is not here
+size_t object_store_drop_owned(struct object_store *s,
+                               const void *owner);      // drops the objects that are not pinned; returns how many
+size_t object_store_used(const struct object_store *s); // bytes in host memory
+size_t object_store_count(const struct object_store *s);

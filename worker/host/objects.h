@@ -28,7 +28,7 @@ struct objects_config {
 
 struct objects { // read only
     struct objects_config config;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server; // NULL = it cannot listen
 };
 

@@ -68,7 +68,7 @@ static int load(struct program *p, struct err *err)
                                       .n_methods = o->classes[i].n_methods};
     p->info = (cadre_module_info){CADRE_ABI, o->module, p->classes, o->n_classes};
     p->host.module = (struct module){o->module, &p->info};
-    int r = module_check_pulled(o->module, &p->info, err);
+    int r = module_check(o->module, &p->info, true, err);
     return r < 0 ? r : roles_read(&p->host.roles, &p->host.module, &p->host.worker, o->class_name, NULL, o->roles, err);
 }
 
@@ -105,7 +105,7 @@ static void on_wake(void *ctx, int events)
     (void)ctx, (void)events;
     while (read(program.options.wake_fd, some, sizeof some) == sizeof some)
         ;
-    executor_wake(program.host.executor);
+    method_executor_wake(program.host.executor);
 }
 
 static void on_begin(void *ctx)
@@ -120,8 +120,8 @@ static void on_begin(void *ctx)
 static void on_created(void *ctx)
 {
     struct program *p = ctx;
-    p->created = true; // lane 0 sees this when executor_pull() returns
-    executor_wake(p->host.executor);
+    p->created = true; // lane 0 sees this when method_executor_pull() returns
+    method_executor_wake(p->host.executor);
 }
 
 // The threads that pull leave before the executor is freed.
@@ -129,7 +129,7 @@ static void on_end(void *ctx)
 {
     struct program *p = ctx;
     loop_poll_free(p->wake);
-    executor_stop(p->host.executor);
+    method_executor_stop(p->host.executor);
     pthread_mutex_lock(&p->mutex);
     while (!p->ended)
         pthread_cond_wait(&p->changed, &p->mutex);
@@ -215,12 +215,12 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     return code;
 }
 
-static struct request *request_of(cadre_call *c)
+static struct host_request *request_of(cadre_call *c)
 {
-    return CONTAINER_OF(c, struct request, call);
+    return CONTAINER_OF(c, struct host_request, call);
 }
 
-static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
+static void hand_over(struct host_request *r, unsigned lane, cadre_host_call *ret)
 {
     const struct role *role = r->what.role;
     *ret = (cadre_host_call){.call = &r->call,
@@ -232,7 +232,7 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
         ret->values_len = r->call.device.args->len;
         ret->args_len -= ret->values_len;
     }
-    struct stretch *own = ret->own = request_own_args(r);
+    struct stretch *own = ret->own = host_request_own_args(r);
     if (own)
         ret->args = stretch_data(own);
     ret->code = code_right_admits(r->code);
@@ -243,26 +243,26 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
 
 CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret)
 {
-    struct executor *e = program.host.executor;
+    struct method_executor *e = program.host.executor;
     for (;;) {
         struct executor_job *job = NULL;
         if (lane == 0)
             crash_doing(NULL, NULL, NULL);
-        enum executor_pulled pulled = executor_pull(e, lane, wait, &job);
+        enum executor_pulled pulled = method_executor_pull(e, lane, wait, &job);
         if (pulled != EXECUTOR_JOB)
             return pulled == EXECUTOR_NONE ? CADRE_HOST_NONE : CADRE_HOST_STOP;
-        struct request *r = CONTAINER_OF(job, struct request, job);
-        if (request_begin(r)) {
+        struct host_request *r = CONTAINER_OF(job, struct host_request, job);
+        if (host_request_begin(r)) {
             hand_over(r, lane, ret);
             return CADRE_HOST_CALL;
         }
-        executor_finish(e, job);
+        method_executor_finish(e, job);
     }
 }
 
 CADRE_EXPORT int cadre_host_lane_fd(unsigned lane)
 {
-    return executor_lane_fd(program.host.executor, lane);
+    return method_executor_lane_fd(program.host.executor, lane);
 }
 
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len)
@@ -329,7 +329,7 @@ CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, c
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran)
 {
     (void)cadre_fail(call, "%s", message);
-    request_fail(request_of(call), name, cause, ran);
+    host_request_fail(request_of(call), name, cause, ran);
 }
 
 CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result)
@@ -340,9 +340,9 @@ CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result)
 
 CADRE_EXPORT void cadre_host_finish(cadre_call *call)
 {
-    struct request *r = request_of(call);
-    request_end(r);
-    executor_finish(program.host.executor, &r->job);
+    struct host_request *r = request_of(call);
+    host_request_end(r);
+    method_executor_finish(program.host.executor, &r->job);
 }
 
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call)

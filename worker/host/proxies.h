@@ -8,8 +8,8 @@
 
 struct proxies_config {
     const struct options *options;
-    struct session_config session; // what all sessions have in common: worker, module, instance, executor
-    void (*on_ready)(void *ctx);   // a proxy has welcomed this worker
+    struct host_session_config session; // what all sessions have in common: worker, module, instance, executor
+    void (*on_ready)(void *ctx);        // a proxy has welcomed this worker
     void (*on_trouble)(void *ctx, const char *what);
     void (*on_over)(void *ctx, const char *why); // nothing is left to serve: call proxies_stop(), here or later
     void (*on_stopped)(void *ctx);               // after proxies_stop(), or inside it
@@ -24,5 +24,5 @@ void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q); 
 void proxies_tell_progress(struct proxies *p, const char *body, size_t len);    // tells all proxies
 // Asks one of the connected proxies, another one for each `nth`.
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth);
-void proxies_stop(struct proxies *p); // once: session_stop() for all
+void proxies_stop(struct proxies *p); // once: host_session_stop() for all
 void proxies_free(struct proxies *p); // at once; accepts NULL

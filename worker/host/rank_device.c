@@ -23,7 +23,7 @@ struct rank_device {
     void (*on_lost)(void *ctx, const char *why);
     void *ctx;
     uint32_t place;
-    struct executor *executor; // NULL = nothing was submitted yet
+    struct method_executor *executor; // NULL = nothing was submitted yet
     // Frees what is in `dead`, if the rank has a GPU. The driver waits there until the GPU has done everything, so no
     // other thread does this.
     pthread_t sweeper;
@@ -208,14 +208,14 @@ void rank_device_submit(struct rank_device *d, struct executor_job *job)
 {
     struct err err = ERR_INIT;
     if (!d->executor)
-        d->executor = executor_new(d->loop, SIZE_MAX);
-    if (executor_submit(d->executor, job, &err) < 0)
+        d->executor = method_executor_new(d->loop, SIZE_MAX, false);
+    if (method_executor_submit(d->executor, job, &err) < 0)
         abort(); // it takes any number of jobs
 }
 
 bool rank_device_withdraw(struct rank_device *d, struct executor_job *job)
 {
-    return executor_withdraw(d->executor, job);
+    return method_executor_withdraw(d->executor, job);
 }
 
 void rank_device_lost(struct rank_device *d, const char *why)
@@ -282,7 +282,7 @@ void rank_device_free(struct rank_device *d)
     if (!d)
         return;
     rank_device_close(d);
-    executor_free(d->executor);
+    method_executor_free(d->executor);
     if (!rank_device_reclaim(d, &any)) {
         fprintf(stderr, "cadre-worker: freeing memory of the GPU: it was not done within %d ms\n", COPIER_LIMIT_MS);
         return; // the sweeper still uses it

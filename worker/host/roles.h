@@ -25,7 +25,7 @@ struct role {
 };
 
 struct roles_config {
-    struct executor *executor;
+    struct method_executor *executor;
     // Called once, from the loop. Code 0: calls may come. Another code: the message is from a constructor, and no
     // object is left.
     void (*on_created)(void *ctx, const struct err *err);

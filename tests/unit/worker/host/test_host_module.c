@@ -184,7 +184,7 @@ static struct description *describe(void)
 static void assert_refused(const struct description *d, const char *why)
 {
     struct err err = ERR_INIT;
-    assert_int_equal(module_check("m.so", &d->info, &err), ERR_INVALID);
+    assert_int_equal(module_check("m.so", &d->info, false, &err), ERR_INVALID);
     assert_says(&err, "module m.so");
     assert_says(&err, why);
 }
@@ -193,8 +193,8 @@ static void tables_that_would_crash_the_host_are_refused(void **state)
 {
     (void)state;
     struct err err = ERR_INIT;
-    assert_int_equal(module_check("m.so", &describe()->info, &err), 0);
-    assert_int_equal(module_check("m.so", NULL, &err), ERR_INVALID);
+    assert_int_equal(module_check("m.so", &describe()->info, false, &err), 0);
+    assert_int_equal(module_check("m.so", NULL, false, &err), ERR_INVALID);
     assert_says(&err, "cadre_module() returned NULL");
 
     struct description *d = describe();
@@ -241,7 +241,7 @@ static void names_can_be_called_from_anywhere(void **state)
         assert_refused(d, "a name is up to 63 letters, digits and '_'");
     }
     d->methods[0].name = "_a9";
-    assert_int_equal(module_check("m.so", &d->info, &err), 0);
+    assert_int_equal(module_check("m.so", &d->info, false, &err), 0);
 }
 
 int main(void)

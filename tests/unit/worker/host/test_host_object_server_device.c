@@ -49,7 +49,7 @@ struct wanted {
 struct fixture {
     struct loop *loop;
     struct rank_device *device;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     pid_t fetcher;
     int ask[2];
@@ -156,8 +156,8 @@ static void keep(struct fixture *f)
     scatter_init(&head);
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
     struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
-    assert_int_equal(store_put(f->store, &what, f, &o, &err), 0);
-    assert_int_equal(store_used(f->store), head.own.len + STORE_OBJECT_COST); // bytes on the host
+    assert_int_equal(object_store_put(f->store, &what, f, &o, &err), 0);
+    assert_int_equal(object_store_used(f->store), head.own.len + STORE_OBJECT_COST); // bytes on the host
     struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
     snprintf(q.at, sizeof q.at, "127.0.0.1:%d", object_server_port(f->server));
     ref_key(SECRET, o->id, q.until, q.key);
@@ -177,7 +177,7 @@ static void begin(struct fixture *f, const struct wanted *w, const char *control
     if (f->fetcher == 0)
         be_fetcher(f, w);
     f->loop = loop_new();
-    f->store = store_new(64 << 20, 3);
+    f->store = object_store_new(64 << 20, 3);
     f->device = rank_device_new(f->loop, 0, on_lost, NULL);
     f->server = object_server_new(
         &(struct object_server_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);
@@ -217,11 +217,11 @@ static void turn_until_freed(struct fixture *f)
 
 static void end(struct fixture *f)
 {
-    store_drop(f->store, f->question.id);
+    object_store_drop(f->store, f->question.id);
     turn_until_freed(f);
     rank_device_close(f->device);
     object_server_free(f->server);
-    store_free(f->store);
+    object_store_free(f->store);
     rank_device_free(f->device);
     loop_free(f->loop);
     close(f->ask[0]);
@@ -305,7 +305,7 @@ static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state
     begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
     while (!imports())
         loop_run_once(f.loop, TURN_MS);
-    assert_true(store_drop(f.store, f.question.id));
+    assert_true(object_store_drop(f.store, f.question.id));
     for (int i = 0; i < 20; i++)
         loop_run_once(f.loop, TURN_MS);
     assert_int_equal(allocated(), 1);
@@ -325,7 +325,7 @@ static void a_fetcher_that_dies_gives_its_handle_back(void **state)
     begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
     while (!imports())
         loop_run_once(f.loop, TURN_MS);
-    assert_true(store_drop(f.store, f.question.id));
+    assert_true(object_store_drop(f.store, f.question.id));
     kill(f.fetcher, SIGKILL);
     wait_fetcher(&f, SIGKILL);
     folder_write(folder, "control", "");
@@ -374,7 +374,7 @@ static void a_server_that_ends_leaves_nothing_behind(void **state)
     f.server = NULL;
     wait_fetcher(&f, 0);
     folder_write(folder, "control", "");
-    store_free(f.store);
+    object_store_free(f.store);
     rank_device_free(f.device);
     loop_free(f.loop);
     _exit(0);
@@ -400,7 +400,7 @@ static void a_copy_that_never_ends_is_given_up(void **state)
     assert_int_equal(allocated(), 2);
     rank_device_close(f.device);
     object_server_free(f.server);
-    store_free(f.store);
+    object_store_free(f.store);
     rank_device_free(f.device);
     loop_free(f.loop);
     _exit(0);

@@ -43,7 +43,7 @@ struct watcher {
 
 struct fixture {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     struct watcher ranks[RANKS];
     uint32_t first; // the rank where the others meet it
@@ -76,7 +76,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->store = store_new(1 << 20, 3);
+    f->store = object_store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++) {
         f->ranks[i] =
             (struct watcher){.f = f, .who = {everybody, RANKS}, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
@@ -96,7 +96,7 @@ static int teardown(void **state)
     object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->ranks[i].rendezvous);
-    store_free(f->store);
+    object_store_free(f->store);
     loop_free(f->loop);
     free(f);
     return 0;

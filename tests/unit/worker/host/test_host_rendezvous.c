@@ -24,7 +24,7 @@ enum { RANKS = 3, LIMIT_MS = 600 * 1000, SHORT_LIMIT_MS = 300 };
 
 struct fixture {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     struct rendezvous *rendezvous[RANKS]; // for three processes
     char at[64];
@@ -69,7 +69,7 @@ static int setup(void **state)
     struct err err = ERR_INIT;
     f->secret = SECRET;
     f->loop = loop_new();
-    f->store = store_new(1 << 20, 3);
+    f->store = object_store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++)
         f->rendezvous[i] = process_of(f, i, 1);
     f->server = object_server_new(
@@ -89,7 +89,7 @@ static int teardown(void **state)
     object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->rendezvous[i]);
-    store_free(f->store);
+    object_store_free(f->store);
     loop_free(f->loop);
     free(f);
     return 0;

@@ -26,10 +26,10 @@ struct fixture {
     struct cadre_module_info info;
     cadre_class class;
     struct module module;
-    struct executor *executor;
+    struct method_executor *executor;
     struct role role;
     struct roles roles;
-    struct session *session;
+    struct host_session *session;
     int ready, lost, over, stopped, destroyed;
     struct err last; // why a connection was lost, and when the next attempt begins
     int64_t retry_ms;
@@ -150,7 +150,7 @@ static int setup(void **state)
     f->class = (cadre_class){"Echo", create, NULL, methods, ARRAY_LEN(methods)};
     f->info = (cadre_module_info){CADRE_ABI, "test", &f->class, 1};
     f->module = (struct module){"test.so", &f->info};
-    f->executor = executor_new(f->loop, SESSION_CALLS_MAX + 1);
+    f->executor = method_executor_new(f->loop, SESSION_CALLS_MAX + 1, false);
     f->ready = -1;
     atomic_store(&holding, 0);
     atomic_store(&go_on, 0);
@@ -168,7 +168,7 @@ static int setup(void **state)
 static void worker_start(struct fixture *f)
 {
     struct err err = ERR_INIT;
-    struct session_config config = {
+    struct host_session_config config = {
         .address = f->proxy.address,
         .group = "uid-1",
         .ticket = "first",
@@ -185,17 +185,17 @@ static void worker_start(struct fixture *f)
         .on_stopped = on_stopped,
         .ctx = f,
     };
-    f->session = session_new(f->loop, &config, &err);
+    f->session = host_session_new(f->loop, &config, &err);
     assert_non_null(f->session);
 }
 
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    session_free(f->session);
+    host_session_free(f->session);
     instance_destroy(f->role.instance);
     UNTIL(f, f->destroyed);
-    executor_free(f->executor);
+    method_executor_free(f->executor);
     published_done(&f->worker.published);
     host_proxy_done(&f->proxy);
     loop_free(f->loop);
@@ -437,8 +437,8 @@ static void who_is_not_wanted_any_more_does_not_insist(void **state)
     UNTIL(f, f->lost == 1);
     assert_non_null(strstr(f->last.msg, "refuses this worker: attempt 3 is over"));
     assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
-    assert_false(session_up(f->session));
-    session_free(f->session);
+    assert_false(host_session_up(f->session));
+    host_session_free(f->session);
     worker_start(f);
     UNTIL(f, f->proxy.n_hello == 2);
     host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
@@ -453,7 +453,7 @@ static void one_that_has_nothing_to_serve_any_more_still_stops(void **state)
     start_ready(f);
     host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
     UNTIL(f, f->over == 1);
-    session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1);
     assert_int_equal(f->proxy.n_hello, 1);
 }
@@ -462,7 +462,7 @@ static void a_close_with_1008_is_a_refusal_too(void **state)
 {
     struct fixture *f = *state;
     start_ready(f);
-    assert_true(session_up(f->session));
+    assert_true(host_session_up(f->session));
     ws_session_close(f->proxy.peer, FRAME_CLOSE_POLICY, "attempt 3 is over");
     UNTIL(f, f->lost == 1);
     assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
@@ -475,8 +475,8 @@ static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **
     host_proxy_call(&f->proxy, 1, "{\"method\":\"hold\"}", "");
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "");
     UNTIL(f, atomic_load(&holding) == 1);
-    session_stop(f->session);
-    session_stop(f->session);
+    host_session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1 && !f->proxy.peer);
     assert_string_equal(buf_str(&f->proxy.trace),
                         "ERROR 2 {\"code\":\"GONE\",\"message\":\"the worker was told to stop\"}\n"
@@ -493,7 +493,7 @@ static void a_worker_without_a_proxy_stops_too(void **state)
     host_proxy_stop(&f->proxy);
     worker_start(f);
     UNTIL(f, f->lost == 1);
-    session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1);
 }
 
@@ -501,9 +501,9 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
-    struct session_config config = {
+    struct host_session_config config = {
         .address = "nonsense", .worker = &f->worker, .module = &f->module, .roles = &f->roles};
-    assert_null(session_new(f->loop, &config, &err));
+    assert_null(host_session_new(f->loop, &config, &err));
     assert_int_equal(err.code, ERR_INVALID);
 }
 
