@@ -243,7 +243,7 @@ size_t batch_padding(size_t rows, size_t each, size_t piece)
     return end > rows ? MIN(end - rows, each) : 0;
 }
 
-// How many of the rows are there, and from where; the others are the last one again.
+// How many of the rows exist, and where they begin. `again`: how often the last row is repeated.
 struct row_range {
     size_t from, n, again;
 };
@@ -292,7 +292,7 @@ static void add_columns(const struct batch *b, const struct row_range *range, st
     scatter_own(out, "}", 1);
 }
 
-// Rows of padding may repeat what is long, so it has a bound of its own.
+// Padding may repeat a long row, so it has its own limit.
 static int split_columns(const struct batch *b, const struct row_range *range, struct arena *a, const char **ret,
                          struct err *err)
 {
@@ -307,7 +307,7 @@ static int split_columns(const struct batch *b, const struct row_range *range, s
                           SAFETENSORS_HEAD_MAX);
 }
 
-// The metadata of a piece: all of the batch's, with its part of the columns.
+// Makes the metadata of a piece: the metadata of the batch, with the piece's part of the columns.
 static int split_meta(const struct batch *b, const struct row_range *range, struct arena *a,
                       struct safetensors_meta **ret, struct err *err)
 {
