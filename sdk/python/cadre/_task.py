@@ -30,8 +30,8 @@ def task(function=None, **options):
 
 
 class Task:
-    """A function that runs on a worker of the client whose `with` block is open; using() says another one. Workers start
-    with the first call, and go with the client.
+    """A function that runs on a worker of the client whose `with` block is open. using() chooses another client. The
+    workers start with the first call, and end with the client.
     """
 
     def __init__(self, function, options, client=None):
@@ -65,7 +65,7 @@ class Task:
         return _call.start(client, method, (name, *args), kwargs=named)
 
     async def aio(self, *args, **named):
-        """As a call of asyncio: canceled, it cancels the task."""
+        """The call for asyncio: if it is canceled, it cancels the task."""
         return await self.start(*args, **named)
 
     def _call_options(self):
@@ -81,7 +81,7 @@ class Task:
 
 
 def _name_of(function):
-    """What tells the workers which function it is; one that they cannot import goes itself."""
+    """Tells the workers which function it is. A function that they cannot import is sent itself."""
     name = function.__qualname__
     return _code.pack(function, name) if _code.goes_by_value(function) else f"{function.__module__}:{name}"
 

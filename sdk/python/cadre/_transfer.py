@@ -85,7 +85,7 @@ def _options(source, target, names, timeout):
 
 
 def _taken(text):
-    """A string that the library has allocated."""
+    """Takes a string that the library has allocated."""
     try:
         return ctypes.string_at(text).decode("utf-8", "replace")
     finally:
