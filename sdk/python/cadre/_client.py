@@ -48,29 +48,29 @@ class Output(NamedTuple):
 
 def connect(address=None, *, context=None, kubeconfig=None, service_account=None, operator_namespace=None,
             on_connection=None, on_output=None, trust=False, **options):
-    """A Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once. Without an
-    address, it looks for one: CADRE_ADDRESS, the run or the pod of a worker, the ServiceAccount of any other pod, a
-    kubeconfig by kubectl (docs/python.md). Unavailable lists what was tried.
+    """Returns a Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once.
+    Without an address, it looks for one: CADRE_ADDRESS, the run or the pod of a worker, the ServiceAccount of any
+    other pod, a kubeconfig with kubectl (docs/python.md). Unavailable lists what was tried.
 
-    namespace        whose groups are called, required with an address
-    context          or kubeconfig: of kubectl, which is then the way; service_account: of the namespace, whose token is
-                     used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
+    namespace        of the groups to call, required with an address
+    context          or kubeconfig: for kubectl, which is then the only way; service_account: one of the namespace, whose
+                     token is used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
     group            for client.group() without a name, and the group of on_output
-    token            or token_file, which is read again for each attempt to connect; token_in_hello=True: it travels in
-                     the first record, for servers in between that take the header away
-    ca_pem           or ca_file: whom to trust (wss); default: the system's certificates
+    token            or token_file, which is read again for each attempt to connect; token_in_hello=True: the token is in the
+                     first record, for servers in between that remove the header
+    ca_pem           or ca_file: certificates to trust (wss); default: the system's
     server_name      in the certificate; default: the host of the address
-    path_prefix      in front of the proxy's own paths, such as a reverse proxy's
+    path_prefix      before the proxy's own paths, for example of a reverse proxy
     connect_timeout  seconds for one attempt (10)
-    unreachable      so many seconds a call without a timeout waits for a connection (60)
-    max_calls        not answered at a time (10,000); further ones wait until there is room
-    max_body         bytes of the arguments or of the result of a call (2 GiB)
-    max_bytes        of arguments that wait and of results that are not taken (4 GiB)
+    unreachable      seconds for which a call without a timeout waits for a connection (60)
+    max_calls        calls without an answer (10,000); further calls wait until there is room
+    max_body         bytes of the arguments, or of the result, of a call (2 GiB)
+    max_bytes        bytes of waiting arguments and of results that are not taken (4 GiB)
     trust            True: the client opens pickled results, which may run code of the people who made the group
-    spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
-    on_connection    called with (True, None), and (False, why)
-    on_output        called with an Output for every line that ranks of `group` print; both on a thread of
-                     their own
+    spin             False: functions that wait sleep at once. Otherwise they first look for answers for up to 100 us
+    on_connection    called with (True, None), and (False, reason)
+    on_output        called with an Output for every line that ranks of `group` print; both are called on a thread of the
+                     client
     """
     given = _ways.Given(context, kubeconfig, service_account, operator_namespace,
                         bool(options.get("token") or options.get("token_file")), options.get("namespace"))
@@ -147,7 +147,7 @@ class Client:
                 lib.ON_OUTPUT(guarded(output)) if on_output else lib.ON_OUTPUT())
 
     def group(self, name=None, role=None):
-        """The group of that name ("name" or "namespace/name"), or one of its roles. Nothing is asked of the proxy."""
+        """Returns the group of that name ("name" or "namespace/name"), or one of its roles. Does not ask the proxy."""
         name = name or self._group
         if not name:
             raise TypeError("group() needs a name, because the client was not connected for one")
@@ -156,41 +156,44 @@ class Client:
                 raise TypeError(f"a {what} name is text, not {text!r}")
         return Group(self, name, role)
 
-    def Group(self, worker=None, **what):  # a class, but for the client that it needs
-        """Makes a group, which goes with this client, and returns it. It may be called at once: calls wait for it.
+    def Group(self, worker=None, **what):  # a class, except that it needs the client
+        """Makes a group and returns it. It ends with this client. Its methods may be called at once: the calls wait
+        for it.
 
-        worker    what each rank runs: a class, or "package.module:Class"; or a dict of roles, {"actor": Actor}: several
-                  objects in each rank, group["actor"]; or
-        module    a module in C, FILE.so, with class_name if it has several
-        init      arguments of the constructor, a dict of JSON; with roles, a dict of those
-        meshes    the ranks as grids, for the modes that follow them: {"train": {"pp": 2, "dp": 4}}
-        working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), that the ranks import
-                  from; they begin in working_dir. What .gitignore or excludes (a list of patterns) names stays here
-        preload   modules that take long to import, ["torch"]: one process in each pod imports them, and is forked for each
-                  rank, so that a restart waits for no import
-        replicas  ranks (1, or all of the pool); gpus, cpus: of each; env: a dict of variables
-        pool      a Pool, whose bundles they run on, as may other groups; gpus: that each rank sees of its bundle's
+        worker    the class of each rank, or "package.module:Class"; or a dict of roles, {"actor": Actor}: each rank then
+                  has several objects, and group["actor"] calls one; or
+        module    a module in C, FILE.so, with class_name if it has several classes
+        init      arguments of the constructor, a dict of JSON; with roles, a dict of such dicts
+        meshes    the ranks as grids, for the modes that use them: {"train": {"pp": 2, "dp": 4}}
+        working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), from which the ranks
+                  import. They begin in working_dir. Files that .gitignore or excludes (a list of patterns) names are left
+                  out
+        preload   modules that take long to import, ["torch"]: one process in each pod imports them, and forks each rank,
+                  so a restart does not wait for the import
+        replicas  number of ranks (1, or all of the pool); gpus, cpus: for each; env: a dict of variables
+        pool      a Pool on whose bundles the ranks run; other groups may use it, too; gpus: how many of the bundle's GPUs
+                  each rank sees
         image     of the pods; a local run needs none, and a pool has its own
-        template  of the pods, a dict as in the spec of a WorkerGroup: volumes, nodeSelector, tolerations; its first container
+        template  of the pods, a dict as in the spec of a WorkerGroup: volumes, nodeSelector, tolerations. Its first container
                   gets image, gpus and cpus
         strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
         restart   "Group", "Worker" or "Never"; max_restarts
-        name      in the namespace; detached=True: it stays when this client goes. The same name again, with another class,
-                  init or code: the ranks of that group start again with it, where they are
-        timeout   seconds, until it is there
+        name      in the namespace; detached=True: the group stays when this client ends. If the name exists, with another
+                  class, init or code, the ranks of that group start again with the new one, in their places
+        timeout   seconds until the group exists
         """
         return Group.make(self, worker, **what)
 
     def Pool(self, process_on_nodes, **what):
-        """Reserves bundles for groups, Group(pool=...), and returns them: Pool([4, 4]) has eight of them on two nodes,
-        four on each. Groups on one pool share its GPUs. It goes with this client.
+        """Reserves bundles for groups, Group(pool=...), and returns them: Pool([4, 4]) has eight of them on two
+        nodes, four on each. Groups on one pool share its GPUs. The pool ends with this client.
 
         gpus, cpus  of each bundle (1 GPU)
-        strategy    of the bundles of an entry ("StrictPack": one node)
-        image       of the pods; a local run needs none; template: of them, as in Group()
-        name        in the namespace, of an only PlacementGroup; of several, each has -0, -1, ... behind it
-        detached    True: it stays when this client goes
-        timeout     seconds, until it is known; wait_ready() waits until it is reserved
+        strategy    for the bundles of an entry ("StrictPack": one node)
+        image       of the pods; a local run needs none; template: of the pods, as in Group()
+        name        in the namespace, for a single PlacementGroup; if there are several, each name gets -0, -1, ...
+        detached    True: the pool stays when this client ends
+        timeout     seconds until it is known; wait_ready() waits until it is reserved
         """
         return Pool.make(self, process_on_nodes, **what)
 

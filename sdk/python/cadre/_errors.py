@@ -6,13 +6,14 @@ import inspect
 
 
 class Error(Exception):
-    """A call, or another operation of a client, failed. str() is a message for people: what happened, to which object.
+    """A call, or another operation of a client, failed. str() is a message for people: what happened, to which
+    object.
 
     code          number, as in cadre/client.h
-    name          the code as it was sent: "UNAVAILABLE", or what the method calls it
+    name          the code as it was sent: "UNAVAILABLE", or the name that the method gives the error
     may_have_run  False: certainly no rank has begun to run the call
-    rank          that is to blame; with pod, node and exit_code of its process where they are known; else None
-    retry_after   seconds, what the server asks for; else None
+    rank          the rank that caused it, with pod, node and exit_code of its process if they are known; else None
+    retry_after   the pause in seconds that the server asks for; else None
     """
 
     code = 0
@@ -137,11 +138,11 @@ class Internal(Error):
 
 
 class Failed(Error):
-    """The method raised. `name` is what it calls the error. The exception is also of the type that the method raised:
-    `except ValueError`, or a class of the program's own, catches it, and `cause` is what it raised. That needs trust in the
-    worker; without it, only Python's own exceptions have their type.
+    """The method raised an exception. `name` is its name. This exception also has the type that the method raised:
+    `except ValueError`, or a class of the program, catches it, and `cause` is the method's exception. That needs
+    trust in the worker. Without it, only Python's own exceptions have their type.
 
-    traceback  of the method, text; None where the worker is in C
+    traceback  of the method, as text; None if the worker is in C
     """
 
     code = 100

@@ -14,7 +14,8 @@ _LOOK_HTML_S, _ROWS_MAX = 2, 64
 
 
 class Group:
-    """A WorkerGroup, or one of its roles; Client.group() names one that is there, Client.Group() makes one. What is not an attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
+    """A WorkerGroup, or one of its roles. Client.group() names an existing one, Client.Group() makes one. Names that
+    are not attributes of this class are methods of the workers: `group.add(10)` is `group.call("add", 10)`.
     """
 
     def __init__(self, client, name, role=None, trust=None, cls=None):
@@ -96,18 +97,18 @@ class Group:
         return BoundMethod(self, name, said=_method.registered(function) if function else None)
 
     def call(self, method, /, *args, **options):
-        """Calls a method of the workers and returns its result: a list with one element per rank, or what the dispatch
-        and execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
+        """Calls a method of the workers and returns its result: a list with one element per rank, or as the dispatch
+        and execute modes say (docs/calls.md). `args` are the arguments by position, or one Batch.
 
-        args      instead: arguments by name, a dict (or a list); or a Ref to all of them
+        args      instead: arguments by name, a dict (or a list); or a Ref to all arguments
         per_rank  instead: a list with the arguments of each rank: a list, a dict, a Batch, or one value
-        rank      only this one, with the arguments as they are
+        rank      only this rank, with the arguments unchanged
         dispatch  "ONE_TO_ALL", "DP_COMPUTE_PROTO", ...; execute: "ALL", "RANK_ZERO", "ANY"
-        split, collect, pad   of a batch, or of a list with {"elements": True}
+        split, collect, pad   for a batch, or for a list with {"elements": True}
         timeout   seconds
-        keep      results stay on the workers, and this is a Ref; pin: also when the client is closed
-        max_retries, retry_on, idempotent   whether it may be sent again: never, by default
-        no_result ranks need not send theirs: it is None once all have run it
+        keep      results stay on the workers, and this returns a Ref; pin: they stay when the client is closed
+        max_retries, retry_on, idempotent   whether the call may be sent again; by default, never
+        no_result ranks send no results: the result is None when all ranks have run the call
         attempt, refuse_when_not_ready, traceparent   as in docs/calls.md
         """
         future = self._start(method, args, options, 1)
@@ -128,8 +129,8 @@ class Group:
         return _call.start(self.client, self._methods.get(method, options), args, given, lazy)
 
     def put(self, value, **options):
-        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or split
-        by a `dispatch` mode.
+        """Stores JSON, or a Batch, on the workers and returns a Ref to it: on the least busy rank, on `rank`, or
+        split by a `dispatch` mode.
         """
         options["args"] = value
         return Ref(self.call("object.put", **options)["$ref"], self.client, self.name)

@@ -22,11 +22,11 @@ _USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
 
 
 def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_output=None, **options):
-    """A Client of a run of its own, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each (those
-    of this machine), which are counted and not looked for. The run ends with the client, at the latest with this program, and all groups in it do. Needs the
-    programs cadre-local, cadre-agent and, for modules in C, cadre-worker: of the package, of PATH, or where
-    CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER say. Ranks in Python run the Python of this program (or CADRE_PYTHON3), and
-    import what lies beside it.
+    """Returns a Client of its own run, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each
+    (default: those of this machine). They are counted, not searched for. The run ends with the client, at the
+    latest with this program, and all its groups end, too. It needs the programs cadre-local, cadre-agent and, for
+    modules in C, cadre-worker: from the package, from PATH, or from CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER.
+    Python ranks run with the Python of this program (or CADRE_PYTHON3), and import the modules beside it.
 
     namespace   of its groups ("default"); further options are those of connect()
     """

@@ -23,14 +23,14 @@ class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "c
 
 def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,
              collect=None, idempotent=False):
-    """Says how a method is called when its client does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
+    """Says how a method is called if its client does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
 
-    dispatch, execute, split, collect   the modes, by name, and rules of pieces (docs/calls.md)
-    dispatch     or a function of one's own, split(group, *args, **named), which the client runs: it returns the arguments
-                 of each rank, a tuple or a dict. Or (split, collect): collect(group, results) makes the result
+    dispatch, execute, split, collect   the modes, by name, and rules for pieces (docs/calls.md)
+    dispatch     or a function split(group, *args, **named), which the client runs: it returns the arguments of each rank,
+                 a tuple or a dict. Or (split, collect): collect(group, results) makes the result
     blocking     False: the client gets a future
     concurrency  the name of a concurrency group, or (name, how many run at a time): they run beside other methods
-    idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
+    idempotent   it may run again for the same call: max_retries alone sends it again if a rank died
     """
     name, limit = concurrency if isinstance(concurrency, tuple) else (concurrency, 1)
     if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= _LIMIT_MAX):

@@ -14,14 +14,14 @@ _CALL = ("timeout", "max_retries", "retry_on", "idempotent")
 
 
 def task(function=None, **options):
-    """Makes a function a task, which runs on a worker: `square.start(3)` is a Future, `square(3)` waits.
+    """Makes a function a task, which runs on a worker: `square.start(3)` returns a Future, `square(3)` waits.
 
     cpus, gpus   of each worker that runs it
-    workers      how many there are: so many run at a time. Default in a run of this machine: one for each CPU that it
-                 counts, one if the task has cpus or gpus of its own; in a cluster: one
+    workers      how many workers there are, and so how many tasks run at a time. Default in a run of this machine: one for
+                 each CPU that it counts, or one if the task sets cpus or gpus; in a cluster: one
     image, env   of the workers, in a cluster; env: a dict of variables
-    max_retries  how often it runs again if its worker dies, or if it raises what retry_on says: the names of exceptions,
-                 or exceptions themselves; Exception stands for all
+    max_retries  how often it runs again if its worker dies, or if it raises an exception that retry_on names: names of
+                 exceptions, or exceptions; Exception stands for all
     timeout      seconds
     """
     if function is None:
