@@ -32,7 +32,7 @@
 enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
 
 struct cadre_weights {
-    struct back_buffer *back_buffer; // NULL = nothing has arrived yet
+    struct back_buffer *back_buffer; // NULL = nothing has come yet
     struct contacts contacts;
     struct progress_part progress;
     uint64_t begun; // 0 = none
