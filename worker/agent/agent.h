@@ -52,8 +52,8 @@ void agent_shutdown(struct agent *a, int64_t grace_ms);
 
 struct rank_output *agent_output(struct agent *a); // for rank_output_say()
 struct pod_archives *agent_pod_archives(const struct agent *a);
-struct child_reaper *agent_reaper(
-    struct agent *a); // the only one of this process; other children are started with it, too
+// The only reaper of this process. Other children are started with it, too.
+struct child_reaper *agent_reaper(struct agent *a);
 size_t agent_group_count(const struct agent *a);
 const struct supervisor *agent_group_at(const struct agent *a, size_t i);
 // Says why the first process that was started without its template had to do without; "" = there is no such process.

@@ -15,8 +15,8 @@ void message_hello(const struct agent *a, const struct probe *gpus, struct json_
 // NULL: nothing new about the GPUs, or the archives.
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w);
 enum record_type message_report(const struct agent_report *r, struct json_writer *w);
-void message_refused(enum record_type command, const struct command *c, const struct err *err,
-                     struct json_writer *w); // c: NULL if the command could not be read
+// c: NULL if the command could not be read.
+void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w);
 
 bool message_command_type(unsigned record_type, enum command_type *ret); // false = this record is not a command
 // The interval in a WELCOME, kept within bounds. Returns the default if WELCOME has none.

@@ -20,8 +20,8 @@ void pod_archives_free(struct pod_archives *k); // accepts NULL
 void pod_archives_want(struct pod_archives *k, const char *const *env);
 // A number that grows with each change. POD_ARCHIVES_VERSION_NEW: there never was an archive.
 uint64_t pod_archives_version(const struct pod_archives *k);
-void pod_archives_write(const struct pod_archives *k,
-                        struct json_writer *w); // writes the member "archives", a list of SHA-256
+// Writes the member "archives", a list of SHA-256.
+void pod_archives_write(const struct pod_archives *k, struct json_writer *w);
 // Reads a piece, at most ARCHIVE_PIECE_MAX bytes (archive_piece.h). ERR_NOT_FOUND: the archive is not here, or is not
 // so long.
 int pod_archives_read(struct pod_archives *k, const char *sha256, int64_t offset, struct buf *out, struct err *err);

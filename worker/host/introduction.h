@@ -12,7 +12,7 @@ void introduction_hello(const struct host_session_config *c, const char *ticket,
 // ticket for the next HELLO, NULL = none.
 const char *introduction_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a);
 enum { INTRODUCTION_QUESTION_SIZE = 256 };
-size_t introduction_question(const struct rendezvous_question *q,
-                             char out[INTRODUCTION_QUESTION_SIZE]); // writes the body of a PLACE
-int introduction_answer(const struct host_session_config *c, const struct record *r,
-                        struct err *err); // takes a PLACE or an ARCHIVE
+// Writes the body of a PLACE. Returns its length.
+size_t introduction_question(const struct rendezvous_question *q, char out[INTRODUCTION_QUESTION_SIZE]);
+// Takes a PLACE or an ARCHIVE.
+int introduction_answer(const struct host_session_config *c, const struct record *r, struct err *err);

@@ -47,8 +47,8 @@ void method_executor_leave(struct method_executor *e);
 // Call this in a job that is about to wait for something. Another thread then turns the loop.
 void method_executor_waits(void);
 
-int method_executor_submit(struct method_executor *e, struct executor_job *job,
-                           struct err *err); // ERR_LIMIT: too many jobs wait
+// ERR_LIMIT: too many jobs wait.
+int method_executor_submit(struct method_executor *e, struct executor_job *job, struct err *err);
 // Returns true if the job had not begun: it will not run, and `done` is not called. Returns false if it is too late:
 // `done` will be called.
 bool method_executor_withdraw(struct method_executor *e, struct executor_job *job);
@@ -62,9 +62,9 @@ enum executor_pulled { EXECUTOR_JOB, EXECUTOR_NONE, EXECUTOR_STOPPED };
 // lane 0.
 enum executor_pulled method_executor_pull(struct method_executor *e, unsigned lane, bool wait,
                                           struct executor_job **ret);
-void method_executor_finish(struct method_executor *e,
-                            struct executor_job *job); // it was run; once a job, from any thread
-void method_executor_wake(struct method_executor *e);  // wakes the thread that pulls lane 0
-int method_executor_lane_fd(struct method_executor *e,
-                            unsigned lane);           // an eventfd that is written when a job comes; -1 = see errno
+// The job was run. Call it once for each job, on any thread.
+void method_executor_finish(struct method_executor *e, struct executor_job *job);
+void method_executor_wake(struct method_executor *e); // wakes the thread that pulls lane 0
+// Returns an eventfd that is written when a job comes; -1 = see errno.
+int method_executor_lane_fd(struct method_executor *e, unsigned lane);
 void method_executor_stop(struct method_executor *e); // no further job comes
