@@ -6,13 +6,14 @@
 #include "common/wire/record.h"
 #include "worker/agent/agent.h"
 
-// Each function writes one JSON document into `w`. The caller has initialised `w`.
-//
-// Contains what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 struct probe;
 struct pod_archives;
+
+// Each function writes one JSON document into `w`. The caller has initialised `w`.
+
+// Writes what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);
-// NULL: nothing new about the GPUs, or the archives.
+// NULL: there is nothing new about the GPUs, or the archives.
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w);
 enum record_type message_report(const struct agent_report *r, struct json_writer *w);
 // c: NULL if the command could not be read.
