@@ -16,7 +16,7 @@ extern const struct clock clock_system;
 
 // Notices when the wall clock is set. Zero at first.
 struct clock_watch {
-    int64_t apart; // wall from mono
+    int64_t apart; // wall minus mono
     bool seen;
 };
 

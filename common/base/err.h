@@ -38,8 +38,8 @@ struct err {
     char msg[768];          // for people: what happened, to which object, what to do
 };
 
-// The message is ended, and not cleared. The proxy makes eight of these for a short call, and none gets a message. To
-// clear one takes 12 ns more, so a call would cost the proxy 0.1 us more than the 0.6 us of CPU time that it takes now
+// The message is terminated, but not cleared. The proxy makes eight of these for a short call, and none gets a message.
+// Clearing one takes 12 ns. So a call would cost the proxy 0.1 us more than the 0.6 us of CPU time that it takes now
 // (1.1 us over TLS; bench/calls, 1,000 in flight).
 static inline struct err err_none(void)
 {
@@ -63,5 +63,5 @@ const char *err_name(int code); // "NOT_FOUND"; "OK" for 0; "UNKNOWN" else
 int err_find(const char *name); // the code of that name; 0 = there is none
 const char *err_text(int code); // the text of the table above
 
-// The only retry policy: true where the same request may succeed later without anybody's doing.
+// The only retry policy: true if the same request may succeed later although nobody changes anything.
 int err_is_retryable(int code);

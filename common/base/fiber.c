@@ -62,7 +62,7 @@ struct fiber *fiber_new(void (*fn)(void *ctx), void *ctx)
     f->page = (size_t)sysconf(_SC_PAGESIZE);
     f->stack = mmap(NULL, f->page + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (f->stack == MAP_FAILED || mprotect(f->stack, f->page, PROT_NONE) < 0)
-        abort(); // as xmalloc()
+        abort(); // like xmalloc()
     f->thread = tsan_new();
     return f;
 }

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { VALUE_UNITS = 64 }; // that a value costs, besides its bytes
+enum { VALUE_UNITS = 64 }; // cost of a value, besides its bytes
 
 struct parser {
     const char *begin, *p, *end;

@@ -9,7 +9,7 @@
 
 enum { FIRST, LATER, OVER };
 
-enum { ITEM_UNITS = 16 }; // that an element costs, besides its bytes
+enum { ITEM_UNITS = 16 }; // cost of an element, besides its bytes
 
 // The byte after the closing quote; NULL if the quote is not there.
 static const char *rest_of_string(const char *p, const char *end, bool *escaped)

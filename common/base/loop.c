@@ -155,7 +155,7 @@ static bool look(struct loop *loop, int64_t begun_us, bool within)
         dealt = within && look_within(loop);
         found = dealt || poll(&events, 1, 0) > 0;
         if (!found)
-            sched_yield(); // the process that is to answer may wait for this core
+            sched_yield(); // the process that has to answer may need this core
         took_us = clock_mono_us(&clock_system) - begun_us;
     } while (!found && took_us < SPIN_US);
     spin_looked(&loop->spin, took_us, found);
@@ -183,7 +183,7 @@ static void run_hooks(struct loop *loop)
     }
 }
 
-// Spins, if that is wanted, and says whether it has dealt with something; *until_us: 0 the first time in a turn.
+// Spins, if that is wanted. Returns whether a look has dealt with something. *until_us: 0 the first time in a turn.
 static bool look_or_sleep(struct loop *loop, int64_t now_us, int64_t *until_us)
 {
     if (!loop->spins || loop->passes)
@@ -254,7 +254,7 @@ void loop_free(struct loop *loop)
         fprintf(stderr, "cadre: the loop is freed before one of its users (a hook)\n");
         abort();
     }
-    uv_run(&loop->uv, UV_RUN_NOWAIT); // eats the flag of a loop_stop() that came after the last run
+    uv_run(&loop->uv, UV_RUN_NOWAIT); // clears the flag of a loop_stop() that came after the last run
     uv_run(&loop->uv, UV_RUN_DEFAULT);
     if (uv_loop_close(&loop->uv) != 0)
         abort();
@@ -275,7 +275,7 @@ void loop_run(struct loop *loop)
 
 static void bound_reached(uv_timer_t *t)
 {
-    (void)t; // waking the loop up is all it is for
+    (void)t; // its only purpose is to wake the loop
 }
 
 bool loop_run_once(struct loop *loop, int64_t timeout_ms)
@@ -288,7 +288,8 @@ bool loop_run_once(struct loop *loop, int64_t timeout_ms)
         return alive;
     }
     uv_update_time(&loop->uv);
-    // It repeats because libuv runs due timers before it polls too: a bound that fired there would bound nothing.
+    // The timer repeats, because libuv runs due timers before it polls, too: a bound that fires there would not limit
+    // the wait.
     uv_timer_start(&loop->bound, bound_reached, (uint64_t)timeout_ms, (uint64_t)timeout_ms);
     uv_run(&loop->uv, UV_RUN_ONCE);
     uv_timer_stop(&loop->bound);

@@ -31,15 +31,16 @@ void *loop_uv(struct loop *loop); // the uv_loop_t, for libraries that bring a l
 void loop_run(struct loop *loop);
 bool loop_run_once(struct loop *loop, int64_t timeout_ms); // one turn, waits at most this long; false = nothing alive
 void loop_stop(struct loop *loop);
-// From now on it looks for events for some microseconds before it sleeps, while that pays (spin.h); on a machine, or in
-// a control group, with one CPU it never does. Not for a loop inside of another one.
+// From now on the loop looks for events for some microseconds before it sleeps, while that pays (spin.h). With one CPU,
+// on the machine or in the control group, it never does. Not for a loop inside another one.
 void loop_spin(struct loop *loop);
-// For a loop inside of another one: a descriptor that is readable when loop_run_once(loop, 0) has something to do, and
-// how long that may take to come, -1 = no matter how long. Only between turns, and asked again after each.
+// For a loop inside another one. loop_fd() is a descriptor that is readable when loop_run_once(loop, 0) has something
+// to do. loop_timeout_ms() is the longest time until then, -1 = no limit. Call it only between turns, and again after
+// each turn.
 int loop_fd(const struct loop *loop);
 int loop_timeout_ms(struct loop *loop);
 // From now on calls fn with how long each turn worked: from the end of one wait to the beginning of the next. Looking
-// before a sleep is no work. NULL: nobody asks any more.
+// before a sleep does not count as work. NULL: nobody asks any more.
 void loop_observe(struct loop *loop, void (*fn)(void *ctx, int64_t worked_us), void *ctx);
 // A clock that reads the loop's cached time for `mono`: cheap, and equal within one turn.
 const struct clock *loop_clock(struct loop *loop);

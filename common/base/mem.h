@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory. Allocations whose size we choose abort if there is no memory, because all state is rebuilt from the API
-// server after a restart (docs/adr/0001). Data whose size a peer chooses goes through `struct buf` or an arena with a
-// limit.
+// Memory. Allocations whose size the program chooses abort if there is no memory, because all state is rebuilt from the
+// API server after a restart (docs/adr/0001). Data whose size a peer chooses goes through `struct buf` or an arena with
+// a limit.
 #pragma once
 
 #include <stddef.h>

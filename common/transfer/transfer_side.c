@@ -81,13 +81,13 @@ int transfer_side_write(const struct transfer_side *s, struct buf *out, struct e
 
 // Reads a value. `left`: bytes that are left. A value that is not there makes it `broken`.
 
-struct reader {
+struct side_reader {
     const char *at;
     size_t left;
     bool broken;
 };
 
-static const char *take(struct reader *r, size_t len)
+static const char *take(struct side_reader *r, size_t len)
 {
     static const char nothing[UINT16_MAX + 1];
     if (len > r->left)
@@ -100,17 +100,17 @@ static const char *take(struct reader *r, size_t len)
     return at;
 }
 
-static uint8_t take_u8(struct reader *r)
+static uint8_t take_u8(struct side_reader *r)
 {
     return (uint8_t)*take(r, 1);
 }
 
-static uint32_t take_u32(struct reader *r)
+static uint32_t take_u32(struct side_reader *r)
 {
     return le_get_u32(take(r, sizeof(uint32_t)));
 }
 
-static const struct grid *take_mesh(struct reader *r, const char *name, struct arena *a)
+static const struct grid *take_mesh(struct side_reader *r, const char *name, struct arena *a)
 {
     uint32_t n = take_u32(r);
     struct grid *g = arena_new(a, struct grid);
@@ -133,7 +133,7 @@ static const struct grid *take_mesh(struct reader *r, const char *name, struct a
     return g;
 }
 
-static void take_tensor(struct reader *r, size_t mesh_dims, struct arena *a, struct transfer_tensor *ret)
+static void take_tensor(struct side_reader *r, size_t mesh_dims, struct arena *a, struct transfer_tensor *ret)
 {
     size_t len = take_u8(r);
     len |= (size_t)take_u8(r) << 8;
@@ -159,7 +159,7 @@ int transfer_side_read(const char *data, size_t len, const char *name, struct ar
                        struct err *err)
 {
     enum { TENSOR_MIN = 4 };
-    struct reader r = {data, len, false};
+    struct side_reader r = {data, len, false};
     *ret = (struct transfer_side){.name = name, .mesh = take_mesh(&r, name, a)};
     uint32_t n = take_u32(&r);
     if (n > r.left / TENSOR_MIN)

@@ -19,7 +19,7 @@
 enum { ARCHIVE_PIECE_MAX = 512 * 1024, ARCHIVE_HEAD_MAX = 512, ARCHIVE_SHA256_LEN = 64 };
 
 struct archive_piece {
-    const char *group; // of the process that asks; NULL between that and the proxy
+    const char *group; // of the process that asks; NULL between that process and the proxy
     uint32_t rank, attempt;
     const char *sha256;
     int64_t offset;

@@ -243,18 +243,18 @@ size_t batch_padding(size_t rows, size_t each, size_t piece)
     return end > rows ? MIN(end - rows, each) : 0;
 }
 
-// How many of the rows are there, and from where; the others are the last one again.
-struct range {
+// How many of the rows exist, and where they begin. `again`: how often the last row is repeated.
+struct row_range {
     size_t from, n, again;
 };
 
-static struct range range_of(const struct batch *b, size_t from, size_t rows)
+static struct row_range range_of(const struct batch *b, size_t from, size_t rows)
 {
     size_t there = from < b->rows ? MIN(rows, b->rows - from) : 0;
-    return (struct range){from, there, rows - there};
+    return (struct row_range){from, there, rows - there};
 }
 
-static void add_tensor(const struct batch *b, const struct safetensors_tensor *t, const struct range *range,
+static void add_tensor(const struct batch *b, const struct safetensors_tensor *t, const struct row_range *range,
                        struct scatter *out)
 {
     size_t row = b->rows ? t->len / b->rows : 0;
@@ -274,7 +274,7 @@ static void add_cells(struct scatter *out, const struct batch_column *c, size_t 
         scatter_add(out, 0, begin, len);
 }
 
-static void add_columns(const struct batch *b, const struct range *range, struct scatter *out)
+static void add_columns(const struct batch *b, const struct row_range *range, struct scatter *out)
 {
     scatter_own(out, "{", 1);
     for (size_t i = 0; i < b->n_columns; i++) {
@@ -292,8 +292,8 @@ static void add_columns(const struct batch *b, const struct range *range, struct
     scatter_own(out, "}", 1);
 }
 
-// Rows of padding may repeat what is long, so it has a bound of its own.
-static int split_columns(const struct batch *b, const struct range *range, struct arena *a, const char **ret,
+// Padding may repeat a long row, so it has its own limit.
+static int split_columns(const struct batch *b, const struct row_range *range, struct arena *a, const char **ret,
                          struct err *err)
 {
     _cleanup_(scatter_done) struct scatter text = SCATTER_INIT;
@@ -307,9 +307,9 @@ static int split_columns(const struct batch *b, const struct range *range, struc
                           SAFETENSORS_HEAD_MAX);
 }
 
-// The metadata of a piece: all of the batch's, with its part of the columns.
-static int split_meta(const struct batch *b, const struct range *range, struct arena *a, struct safetensors_meta **ret,
-                      struct err *err)
+// Makes the metadata of a piece: the metadata of the batch, with the piece's part of the columns.
+static int split_meta(const struct batch *b, const struct row_range *range, struct arena *a,
+                      struct safetensors_meta **ret, struct err *err)
 {
     struct safetensors_meta *meta = *ret = arena_array(a, b->doc.n_meta, sizeof *meta);
     int r = 0;
@@ -321,7 +321,7 @@ static int split_meta(const struct batch *b, const struct range *range, struct a
     return r;
 }
 
-static int split_tensors(const struct batch *b, const struct range *range, struct arena *a, struct scatter *out,
+static int split_tensors(const struct batch *b, const struct row_range *range, struct arena *a, struct scatter *out,
                          struct err *err)
 {
     size_t n = b->doc.n_tensors;
@@ -344,7 +344,7 @@ static int split_tensors(const struct batch *b, const struct range *range, struc
 
 int batch_slice(const struct batch *b, size_t from, size_t rows, struct arena *a, struct scatter *out, struct err *err)
 {
-    const struct range range = range_of(b, from, rows);
+    const struct row_range range = range_of(b, from, rows);
     if (range.again && !b->rows)
         return err_set(err, ERR_INVALID, "a batch without rows cannot be padded");
     if (!b->json)

@@ -15,7 +15,7 @@
 enum { COMPARE_UNITS = 32 }; // cost of a comparison, besides the bytes
 enum { METRICS_DEPTH = 3 };  // the object, a list of metrics, one of them: deeper values are compared as text
 
-struct entry {
+struct join_entry {
     const char *key;
     size_t key_len;
     const char *value;
@@ -25,31 +25,31 @@ struct entry {
     size_t values; // how many entries have that key, from this one on: set in the first of them, otherwise 0
 };
 
-struct entries {
-    struct entry *list;
+struct join_entries {
+    struct join_entry *list;
     size_t n, size;
 };
 
-static void entries_add(struct entries *e, struct entry entry)
+static void entries_add(struct join_entries *e, struct join_entry entry)
 {
     MEM_GROW(e->list, e->n, e->size);
     entry.order = e->n;
     e->list[e->n++] = entry;
 }
 
-static bool same_key(const struct entry *a, const struct entry *b)
+static bool same_key(const struct join_entry *a, const struct join_entry *b)
 {
     return a->key_len == b->key_len && fiber_equal(a->key, b->key, a->key_len);
 }
 
-static bool same_value(const struct entry *a, const struct entry *b)
+static bool same_value(const struct join_entry *a, const struct join_entry *b)
 {
     return a->len == b->len && fiber_equal(a->value, b->value, a->len);
 }
 
 static int by_key(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct join_entry *x = a, *y = b;
     fiber_spend(COMPARE_UNITS + MIN(x->key_len, y->key_len));
     int c = memcmp(x->key, y->key, MIN(x->key_len, y->key_len));
     if (c)
@@ -61,16 +61,16 @@ static int by_key(const void *a, const void *b)
 
 static int by_first(const void *a, const void *b)
 {
-    const struct entry *x = *(const struct entry *const *)a, *y = *(const struct entry *const *)b;
+    const struct join_entry *x = *(const struct join_entry *const *)a, *y = *(const struct join_entry *const *)b;
     fiber_spend(COMPARE_UNITS);
     return x->order < y->order ? -1 : 1;
 }
 
 // Brings entries with the same name together. Returns the first entry of each name, in the order in which the names
 // came.
-static const struct entry **entries_by_name(struct entries *e, struct arena *a, size_t *ret_n)
+static const struct join_entry **entries_by_name(struct join_entries *e, struct arena *a, size_t *ret_n)
 {
-    const struct entry **first = arena_array(a, e->n, sizeof(struct entry *));
+    const struct join_entry **first = arena_array(a, e->n, sizeof(struct join_entry *));
     size_t n = 0;
     if (e->n)
         qsort(e->list, e->n, sizeof *e->list, by_key);
@@ -85,7 +85,7 @@ static const struct entry **entries_by_name(struct entries *e, struct arena *a, 
     return first;
 }
 
-static int check_equal(const struct entry *first, const char *where, struct err *err)
+static int check_equal(const struct join_entry *first, const char *where, struct err *err)
 {
     for (size_t i = 1; i < first->values; i++)
         if (!same_value(&first[0], &first[i]))
@@ -97,7 +97,7 @@ static int check_equal(const struct entry *first, const char *where, struct err 
     return 0;
 }
 
-static int add_metrics(struct entries *e, const struct json *v, uint32_t rank, struct err *err)
+static int add_metrics(struct join_entries *e, const struct json *v, uint32_t rank, struct err *err)
 {
     if (v->type == JSON_NULL)
         return 0;
@@ -105,12 +105,12 @@ static int add_metrics(struct entries *e, const struct json *v, uint32_t rank, s
         return err_set(err, ERR_INVALID, "`metrics` of rank %u is a JSON %s instead of an object or a list of objects",
                        rank, json_type_name(v->type));
     JSON_FOREACH(m, v)
-        entries_add(
-            e, (struct entry){.key = m->key, .key_len = m->key_len, .value = m->text, .len = m->len, .rank = rank});
+        entries_add(e, (struct join_entry){
+                           .key = m->key, .key_len = m->key_len, .value = m->text, .len = m->len, .rank = rank});
     return 0;
 }
 
-static int add_members(struct entries *members, struct entries *metrics, const char *text, uint32_t rank,
+static int add_members(struct join_entries *members, struct join_entries *metrics, const char *text, uint32_t rank,
                        struct arena *a, struct err *err)
 {
     struct json *root;
@@ -119,7 +119,7 @@ static int add_members(struct entries *members, struct entries *metrics, const c
         return err_wrap(err, "%s of rank %u", BATCH_META, rank);
     JSON_FOREACH(m, root) {
         if (!json_key_is(m, "metrics")) {
-            entries_add(members, (struct entry){m->key, m->key_len, m->text, m->len, rank, 0, 0});
+            entries_add(members, (struct join_entry){m->key, m->key_len, m->text, m->len, rank, 0, 0});
         } else if (m->type == JSON_LIST) {
             JSON_FOREACH(item, m)
                 if ((r = add_metrics(metrics, item, rank, err)) < 0)
@@ -131,10 +131,10 @@ static int add_members(struct entries *members, struct entries *metrics, const c
     return 0;
 }
 
-static void write_metrics(struct json_writer *w, struct entries *metrics, struct arena *a)
+static void write_metrics(struct json_writer *w, struct join_entries *metrics, struct arena *a)
 {
     size_t n;
-    const struct entry **names = entries_by_name(metrics, a, &n);
+    const struct join_entry **names = entries_by_name(metrics, a, &n);
     writer_object(w, "metrics");
     for (size_t i = 0; i < n; i++) {
         writer_key(w, names[i]->key, names[i]->key_len);
@@ -146,11 +146,11 @@ static void write_metrics(struct json_writer *w, struct entries *metrics, struct
     writer_object_end(w);
 }
 
-static int write_members(struct json_writer *w, struct entries *members, struct entries *metrics, struct arena *a,
-                         struct err *err)
+static int write_members(struct json_writer *w, struct join_entries *members, struct join_entries *metrics,
+                         struct arena *a, struct err *err)
 {
     size_t n;
-    const struct entry **names = entries_by_name(members, a, &n);
+    const struct join_entry **names = entries_by_name(members, a, &n);
     int r = 0;
     writer_object(w, NULL);
     for (size_t i = 0; i < n && r == 0; i++) {
@@ -167,7 +167,7 @@ static int write_members(struct json_writer *w, struct entries *members, struct 
 static int join_objects(const struct batch_result *results, size_t n, struct arena *a, const char **ret,
                         struct err *err)
 {
-    struct entries members = {0}, metrics = {0};
+    struct join_entries members = {0}, metrics = {0};
     struct json_writer w;
     int r = 0;
     bool any = false;
@@ -191,7 +191,7 @@ static int join_objects(const struct batch_result *results, size_t n, struct are
 static int join_meta(const struct batch_result *results, size_t n, struct arena *a, struct safetensors_meta **ret,
                      size_t *ret_n, struct err *err)
 {
-    struct entries e = {0};
+    struct join_entries e = {0};
     const char *object;
     size_t names;
     for (size_t i = 0; i < n; i++) {
@@ -199,11 +199,11 @@ static int join_meta(const struct batch_result *results, size_t n, struct arena 
         for (size_t k = 0; k < doc->n_meta; k++) {
             const struct safetensors_meta *m = &doc->meta[k];
             if (!str_eq(m->key, BATCH_META) && !str_eq(m->key, BATCH_COLUMNS))
-                entries_add(&e, (struct entry){m->key, strlen(m->key), m->value, fiber_strlen(m->value),
-                                               results[i].rank, 0, 0});
+                entries_add(&e, (struct join_entry){m->key, strlen(m->key), m->value, fiber_strlen(m->value),
+                                                    results[i].rank, 0, 0});
         }
     }
-    const struct entry **first = entries_by_name(&e, a, &names);
+    const struct join_entry **first = entries_by_name(&e, a, &names);
     struct safetensors_meta *meta = arena_array(a, names + 2, sizeof *meta); // and BATCH_META and BATCH_COLUMNS
     int r = join_objects(results, n, a, &object, err);
     *ret_n = 0;

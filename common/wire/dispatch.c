@@ -88,13 +88,13 @@ static void over_dims(struct dispatch *d, const struct grid *g, const int *dims,
     d->chunk = chunk;
 }
 
-struct place {
+struct ordered_rank {
     uint32_t group, rest, rank; // sorted by these, in this order
 };
 
 static int by_place(const void *a, const void *b)
 {
-    const struct place *x = a, *y = b;
+    const struct ordered_rank *x = a, *y = b;
     if (x->group != y->group)
         return x->group < y->group ? -1 : 1;
     if (x->rest != y->rest)
@@ -105,9 +105,9 @@ static int by_place(const void *a, const void *b)
 // Sorts the ranks whose results the client gets into the order of their pieces.
 static void sort_kept(struct dispatch *d, uint32_t *keep, struct arena *a)
 {
-    struct place *places = arena_array(a, d->n_keep, sizeof *places);
+    struct ordered_rank *places = arena_array(a, d->n_keep, sizeof *places);
     for (uint32_t i = 0; i < d->n_keep; i++)
-        places[i] = (struct place){d->chunk[keep[i]], 0, keep[i]};
+        places[i] = (struct ordered_rank){d->chunk[keep[i]], 0, keep[i]};
     qsort(places, d->n_keep, sizeof *places, by_place);
     for (uint32_t i = 0; i < d->n_keep; i++)
         keep[i] = places[i].rank;
@@ -203,14 +203,15 @@ static uint32_t rest_of(const struct grid *g, uint32_t rank)
     return rest;
 }
 
-static struct place *micro_groups(const struct grid *train, const struct grid *generation, uint32_t world,
-                                  struct arena *a)
+static struct ordered_rank *micro_groups(const struct grid *train, const struct grid *generation, uint32_t world,
+                                         struct arena *a)
 {
-    struct place *places = arena_array(a, world, sizeof *places);
+    struct ordered_rank *places = arena_array(a, world, sizeof *places);
     int cp = grid_find(train, "cp"), dp = grid_find(train, "dp");
     for (uint32_t rank = 0; rank < world; rank++)
-        places[rank] = (struct place){grid_at(train, rank, cp) * grid_size(train, "dp") + grid_at(train, rank, dp),
-                                      rest_of(generation, rank), rank};
+        places[rank] =
+            (struct ordered_rank){grid_at(train, rank, cp) * grid_size(train, "dp") + grid_at(train, rank, dp),
+                                  rest_of(generation, rank), rank};
     qsort(places, world, sizeof *places, by_place);
     return places;
 }
@@ -224,7 +225,7 @@ static int plan_micro(struct dispatch *d, const struct plan_input *in, struct er
         return err->code;
     int pp = grid_find(generation, "pp"), tp = grid_find(generation, "tp");
     uint32_t size = grid_size(generation, "pp") * grid_size(generation, "tp");
-    const struct place *places = micro_groups(train, generation, d->world, a);
+    const struct ordered_rank *places = micro_groups(train, generation, d->world, a);
     uint32_t *chunk = arena_array(a, d->world, sizeof *chunk), *keep = arena_array(a, d->world, sizeof *keep);
     for (uint32_t i = 0, n; i < d->world; i += n) {
         for (n = 0; i + n < d->world && places[i + n].group == places[i].group && places[i + n].rest == places[i].rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The opening handshake of RFC 6455, section 4, as a client has it, and a refusal; text in, text out, no I/O.
+// The opening handshake of RFC 6455, section 4, on the client's side, and a refusal. Text in, text out, no I/O.
 #pragma once
 
 #include "common/base/buf.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who pays for memory that a peer makes us hold. Every counted byte is charged to a quota and to all of its parents
-// (one per session, below one for the whole process), and refunded when it is freed. Quotas are reference-counted,
-// because bytes of a session may outlive it, for example in another session's queue. One thread.
+// Limits for the memory that peers make this process hold. Every counted byte is charged to a quota and to all of its
+// parents (one per session, below one for the whole process), and refunded when it is freed. Quotas are
+// reference-counted, because bytes of a session may outlive it, for example in another session's queue. One thread.
 #pragma once
 
 #include "common/wire/spare.h"

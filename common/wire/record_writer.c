@@ -124,20 +124,20 @@ bool record_writer_take(struct record_writer *w, struct record_header *ret_heade
 }
 
 // Where a message goes: all of it into `out`, or long stretches into `gather`, with runs of `out` between them.
-struct sink {
+struct message_sink {
     char *out;
     size_t used, run; // bytes of out; from `run` on, they are not in `gather` yet
     struct gather *gather;
 };
 
-static void end_run(struct sink *sink)
+static void end_run(struct message_sink *sink)
 {
     if (sink->used > sink->run)
         gather_add(sink->gather, sink->out + sink->run, sink->used - sink->run, NULL);
     sink->run = sink->used;
 }
 
-static void put(struct sink *sink, const char *data, size_t n, struct blob *blob)
+static void put(struct message_sink *sink, const char *data, size_t n, struct blob *blob)
 {
     if (sink->gather && blob && n >= GATHER_MIN && gather_takes(sink->gather)) {
         end_run(sink);
@@ -161,7 +161,7 @@ static void part_is_out(struct record_writer *w, struct record_item *it)
     uncount(w, it, sizeof *it->parts);
 }
 
-static void put_body(struct record_writer *w, struct record_item *it, struct sink *sink, size_t n)
+static void put_body(struct record_writer *w, struct record_item *it, struct message_sink *sink, size_t n)
 {
     if (it->copy) {
         put(sink, it->copy + it->sent, n, NULL);
@@ -182,7 +182,7 @@ static void put_body(struct record_writer *w, struct record_item *it, struct sin
 }
 
 // Writes the next record of the item, `n` bytes of its body.
-static void write_record(struct record_writer *w, struct record_item *it, struct sink *sink, size_t n)
+static void write_record(struct record_writer *w, struct record_item *it, struct message_sink *sink, size_t n)
 {
     struct record_header h = it->h;
     h.len = (uint32_t)n;
@@ -235,7 +235,7 @@ static const struct record_part *shared_part(const struct record_writer *w, cons
     return p && share_takes(w->share, p) ? p : NULL;
 }
 
-static void write_shared(struct record_writer *w, struct record_item *it, struct sink *sink)
+static void write_shared(struct record_writer *w, struct record_item *it, struct message_sink *sink)
 {
     const struct record_part *p = &it->parts[it->part];
     struct record_header h = it->h;
@@ -261,7 +261,7 @@ static size_t plain_rest(const struct record_writer *w, const struct record_item
     return rest;
 }
 
-static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
+static size_t fill(struct record_writer *w, struct message_sink *sink, size_t size)
 {
     size_t used = 0;
     while (!list_empty(&w->queue.items) && size - used >= RECORD_HEADER_SIZE) {
@@ -290,12 +290,12 @@ static size_t fill(struct record_writer *w, struct sink *sink, size_t size)
 
 size_t record_writer_fill(struct record_writer *w, char *out, size_t size)
 {
-    return fill(w, &(struct sink){.out = out}, size);
+    return fill(w, &(struct message_sink){.out = out}, size);
 }
 
 size_t record_writer_gather(struct record_writer *w, char *out, size_t size, struct gather *g)
 {
-    struct sink sink = {.out = out, .gather = g};
+    struct message_sink sink = {.out = out, .gather = g};
     size_t used = fill(w, &sink, size);
     end_run(&sink);
     return used;

@@ -47,11 +47,11 @@ void ref_write_json(const struct ref *r, struct buf *out)
 
 // Reading
 
-struct cursor {
+struct ref_cursor {
     const char *p, *end;
 };
 
-static bool take(struct cursor *c, char what)
+static bool take(struct ref_cursor *c, char what)
 {
     bool there = c->p < c->end && *c->p == what;
     c->p += there;
@@ -78,7 +78,7 @@ bool ref_id_read(const char *text, size_t len, uint64_t *ret)
     return true;
 }
 
-static bool take_number(struct cursor *c, uint64_t max, uint64_t *ret)
+static bool take_number(struct ref_cursor *c, uint64_t max, uint64_t *ret)
 {
     uint64_t n = 0;
     const char *begin = c->p;
@@ -92,7 +92,7 @@ static bool take_number(struct cursor *c, uint64_t max, uint64_t *ret)
     return c->p > begin;
 }
 
-static bool take_part(struct cursor *c, struct ref_part *ret)
+static bool take_part(struct ref_cursor *c, struct ref_part *ret)
 {
     uint64_t rank, attempt;
     fiber_spend(PART_UNITS);
@@ -108,7 +108,7 @@ static bool take_part(struct cursor *c, struct ref_part *ret)
     return ret->kind == REF_JSON || ret->kind == REF_BATCH || ret->kind == REF_BODIES;
 }
 
-static bool take_uid(struct cursor *c, char out[REF_UID_MAX + 1])
+static bool take_uid(struct ref_cursor *c, char out[REF_UID_MAX + 1])
 {
     const char *colon = memchr(c->p, ':', (size_t)(c->end - c->p));
     size_t len = colon ? (size_t)(colon - c->p) : 0;
@@ -135,7 +135,7 @@ static bool check_is_right(const char *text, size_t len)
     return text[len - CHECK_LEN - 1] == ':' && want == got;
 }
 
-static uint32_t count_parts(const struct cursor *c)
+static uint32_t count_parts(const struct ref_cursor *c)
 {
     uint32_t n = 1;
     for (const char *p = c->p; p < c->end; p++)
@@ -143,7 +143,7 @@ static uint32_t count_parts(const struct cursor *c)
     return n;
 }
 
-static bool take_parts(struct cursor *c, struct arena *a, struct ref *ret)
+static bool take_parts(struct ref_cursor *c, struct arena *a, struct ref *ret)
 {
     ret->n = count_parts(c);
     if (ret->n > REF_PARTS_MAX || (ret->form == REF_ONE && ret->n != 1))
@@ -165,7 +165,7 @@ int ref_parse(const char *text, size_t len, struct arena *a, struct ref *ret, st
     if (!check_is_right(text, len))
         return err_set(err, ERR_INVALID, "the reference \"%.*s...\" is damaged: its checksum does not match", shown,
                        text);
-    struct cursor c = {text + n, text + len - CHECK_LEN - 1};
+    struct ref_cursor c = {text + n, text + len - CHECK_LEN - 1};
     bool good = take_uid(&c, ret->uid) && c.p < c.end;
     if (good) {
         ret->form = (enum ref_form) * c.p++;
@@ -215,7 +215,8 @@ static void read_member(const struct json_item *m, struct ref_found *f)
         (void)string_of(m, &f->key, &f->key_len);
     else if (json_item_is(m, "owner"))
         (void)string_of(m, &f->owner, &f->owner_len);
-    else if (json_item_is(m, "until") && take_number(&(struct cursor){m->text, m->text + m->len}, INT64_MAX, &until))
+    else if (json_item_is(m, "until") &&
+             take_number(&(struct ref_cursor){m->text, m->text + m->len}, INT64_MAX, &until))
         f->until = (int64_t)until;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first line of an HTTP request: whether every reader finds the same path in it. One that decodes "%2f..%2f", or
-// takes out "/../" and "//", finds another path than one that compares bytes, such as a proxy with rules for paths. So
-// a path has none of these. Pure.
+// The first line of an HTTP request. It checks that every reader finds the same path in the line. A reader that decodes
+// "%2f..%2f", or takes out "/../" and "//", finds another path than a reader that compares bytes, such as a proxy with
+// rules for paths. So a path may contain none of these. Pure.
 #pragma once
 
 #include <stddef.h>

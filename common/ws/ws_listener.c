@@ -23,7 +23,8 @@
 
 #define ACCEPTS_A_TURN 32 // 1 ms, if each takes the place of another one
 #define RETRY_MS 100
-// We only serve. So we do not read the authorities of this machine, a hundred and more, which only a client needs.
+// This is a server only. So it does not read the certificate authorities of this machine, a hundred and more, which
+// only a client needs.
 #define TLS_OPTIONS                                                                  \
     (LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT | LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX | \
      LWS_SERVER_OPTION_DISABLE_OS_CA_CERTS)

@@ -69,7 +69,7 @@ struct ws_preread {
     unsigned n, n_of[BUCKETS];
 };
 
-struct waiting {
+struct waiting_socket {
     struct list link, same;
     struct ws_listener *listener;
     int fd;
@@ -99,7 +99,7 @@ static int64_t oldest_until(const struct ws_preread *p)
     const struct list *strangers = &p->server->strangers;
     int64_t waiting = INT64_MAX, stranger = INT64_MAX;
     if (!list_empty(&p->waiting))
-        waiting = CONTAINER_OF(p->waiting.next, struct waiting, link)->until_ms;
+        waiting = CONTAINER_OF(p->waiting.next, struct waiting_socket, link)->until_ms;
     if (!list_empty(strangers))
         stranger = CONTAINER_OF(strangers->next, struct ws_connection, stranger)->until_ms;
     return MIN(waiting, stranger);
@@ -115,7 +115,7 @@ static void arm(struct ws_preread *p)
 }
 
 // Releases the socket to the caller.
-static int let_go(struct ws_preread *p, struct waiting *w)
+static int let_go(struct ws_preread *p, struct waiting_socket *w)
 {
     int fd = w->fd;
     forget(p, (uintptr_t)w);
@@ -130,7 +130,7 @@ static int let_go(struct ws_preread *p, struct waiting *w)
 }
 
 // Ends it by a reset, which leaves nothing in the kernel.
-static void drop(struct ws_preread *p, struct waiting *w)
+static void drop(struct ws_preread *p, struct waiting_socket *w)
 {
     const struct linger at_once = {.l_onoff = 1};
     int fd = let_go(p, w);
@@ -143,7 +143,7 @@ bool ws_preread_drop_oldest(struct ws_preread *p)
 {
     if (list_empty(&p->waiting))
         return false;
-    drop(p, CONTAINER_OF(p->waiting.next, struct waiting, link));
+    drop(p, CONTAINER_OF(p->waiting.next, struct waiting_socket, link));
     return true;
 }
 
@@ -152,7 +152,7 @@ static void on_late(void *ctx)
     struct ws_preread *p = ctx;
     int64_t at = now(p);
     for (int i = 0; i < LATE_A_TURN && oldest_until(p) <= at; i++) {
-        struct waiting *oldest = CONTAINER_OF(p->waiting.next, struct waiting, link);
+        struct waiting_socket *oldest = CONTAINER_OF(p->waiting.next, struct waiting_socket, link);
         if (!list_empty(&p->waiting) && oldest->until_ms <= at)
             drop(p, oldest);
         else
@@ -183,12 +183,12 @@ bool ws_preread_take(struct ws_listener *l, int fd)
     struct ws_preread *p = l->server->preread;
     unsigned max = waiting_max(l->server), bucket = bucket_of(fd);
     if (p->n_of[bucket] >= MAX(max / SHARE, 1u))
-        drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting, same));
+        drop(p, CONTAINER_OF(p->of[bucket].next, struct waiting_socket, same));
     else if (p->n >= max)
         ws_preread_drop_oldest(p);
-    struct waiting *w = xcalloc(1, sizeof *w);
+    struct waiting_socket *w = xcalloc(1, sizeof *w);
     struct epoll_event e = {.events = ARRIVES, .data.u64 = (uintptr_t)w};
-    *w = (struct waiting){
+    *w = (struct waiting_socket){
         .listener = l, .fd = fd, .bucket = bucket, .until_ms = now(p) + l->server->config.first_line_ms};
     if (epoll_ctl(p->epoll, EPOLL_CTL_ADD, fd, &e) < 0) {
         free(w);
@@ -231,7 +231,7 @@ static enum request_line check(const struct ws_listener *l, const char *text, si
 }
 
 // Returns its cost.
-static int take(struct ws_preread *p, struct waiting *w, bool ends)
+static int take(struct ws_preread *p, struct waiting_socket *w, bool ends)
 {
     struct ws_listener *l = w->listener;
     char text[TLS_HEAD + RECORD_MAX];

@@ -63,7 +63,7 @@ enum ws_stage {
     WS_REQUEST,    // the request is complete, or the connection has ended
 };
 
-// Our state of a connection. It hangs on libwebsockets' struct from accept to the end.
+// The server's state of a connection. libwebsockets' struct points to it from accept to the end.
 struct ws_connection {
     struct list link;
     struct ws_server *server;

@@ -142,7 +142,7 @@ void ws_session_pause(struct ws_session *s)
     list_append(&s->connection->server->paused, &s->pause);
     ws_connections_busy(s->connection->server);
     if (first)
-        ws_connections_sweep_next(s->connection->server); // a client whose data we do not read gets pongs often
+        ws_connections_sweep_next(s->connection->server); // a client whose data is not read gets pongs often
     listen_or_not(s);
 }
 
@@ -477,8 +477,8 @@ int ws_session_established(struct ws_session *s)
     return 0;
 }
 
-// A client whose data we do not read gets no pong for its pings. A pong that nobody asked for (RFC 6455, 5.5.3) tells
-// it that the server is there.
+// A client whose data is not read gets no pong for its pings. A pong that nobody asked for (RFC 6455, 5.5.3) tells it
+// that the server is there.
 void ws_sessions_show_life(struct ws_server *server)
 {
     LIST_FOREACH(l, &server->paused) {
@@ -515,7 +515,7 @@ static void cut_silent(struct ws_session *s, const char *why)
     hang_up(s);
 }
 
-// A client whose data we do not read cannot be heard. But we can see whether it takes waiting data.
+// A client whose data is not read cannot be heard. But the server sees whether it takes waiting data.
 static void sweep_paused(struct ws_session *s)
 {
     bool stuck = ws_queue_bytes(&s->queue) && !s->moved;

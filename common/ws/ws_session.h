@@ -13,10 +13,9 @@ struct ws_connection;
 void *ws_session_user(const struct ws_session *s);
 void ws_session_set_user(struct ws_session *s, void *user);
 const char *ws_session_subprotocol(const struct ws_session *s); // NULL before on_open
-pid_t ws_session_peer(const struct ws_session *s);    // the process at the other end of a Unix socket, otherwise 0
-struct quota *ws_session_quota(struct ws_session *s); // for memory that it makes us hold: record readers, blobs
-
-// ERR_LIMIT when max_queue would wait; ERR_GONE after a close. Before on_open: ERR_UNAVAILABLE.
+pid_t ws_session_peer(const struct ws_session *s); // the process at the other end of a Unix socket, otherwise 0
+// For memory that its peer makes this process hold: record readers, blobs.
+struct quota *ws_session_quota(struct ws_session *s);
 int ws_session_record_copy(struct ws_session *s, const struct record_header *h, const void *body, size_t len,
                            struct err *err);
 int ws_session_message(struct ws_session *s, bool text, const void *data, size_t len, struct err *err);

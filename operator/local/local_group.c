@@ -111,11 +111,11 @@ static void on_line(void *ctx, const char *text, size_t len)
 
 static int open_output(struct local_group *g, int ret_fds[2], struct err *err)
 {
-    output_close(TAKE_PTR(g->printed));
-    g->printed = output_open(g->output, g->prefix, ret_fds, err);
+    rank_output_close(TAKE_PTR(g->printed));
+    g->printed = rank_output_open(g->output, g->prefix, ret_fds, err);
     if (!g->printed)
         return err->code;
-    output_follow(g->printed, on_line, g);
+    rank_output_follow(g->printed, on_line, g);
     return 0;
 }
 
@@ -244,7 +244,7 @@ static void on_stopped(void *ctx, uint32_t attempt)
     struct err err = ERR_INIT;
     if (attempt != g->attempt || g->asked || g->over || !g->agent) // an agent that has ended says more
         return;
-    output_drain(g->printed);
+    rank_output_drain(g->printed);
     g->exit_code = g->failed.attempt == attempt ? g->failed.code : 0;
     g->over = !goes_on(g, &g->why);
     if (g->over && agent_control_end(g->control, g->uid, attempt, &err) < 0)
@@ -265,7 +265,7 @@ void local_group_reap(struct local_group *g)
     if (!g->agent || waitpid(g->agent, &status, WNOHANG) != g->agent)
         return;
     g->agent = 0;
-    output_drain(g->printed);
+    rank_output_drain(g->printed);
     agent_control_drain(g->control);
     g->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (g->asked && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
@@ -334,7 +334,7 @@ struct local_group *local_group_new(const struct local_run *run, const char *ns,
     g->restarts.seed = rand_u64(&rand);
     snprintf(g->uid, sizeof g->uid, REFERENCE_LOCAL_UID "%016" PRIx64, rand_u64(&rand));
     const struct agent_control_events events = {on_exited, on_stopped, on_kill_refused, g};
-    g->output = output_new(run->loop, STDOUT_FILENO, STDERR_FILENO);
+    g->output = rank_output_new(run->loop, STDOUT_FILENO, STDERR_FILENO);
     g->control = agent_control_new(run->loop, &events);
     g->again = loop_timer_new(run->loop, on_again, g);
     tell_router(g);
@@ -356,8 +356,8 @@ void local_group_free(struct local_group *g)
         return;
     if (g->agent)
         kill(g->agent, SIGTERM);
-    output_close(g->printed);
-    output_free(g->output);
+    rank_output_close(g->printed);
+    rank_output_free(g->output);
     agent_control_free(g->control);
     loop_timer_free(g->again);
     manifest_done(&g->manifest);

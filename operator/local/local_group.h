@@ -40,7 +40,7 @@ struct local_group {
     struct local_run run;
     char *ns, *name;
     char *prefix;                   // of lines that it prints
-    struct output *output;          // passes what the agent prints on
+    struct rank_output *output;     // passes what the agent prints on
     struct output_process *printed; // by the agent that runs, or ran last; NULL = none has
     struct agent_control *control;
     struct loop_timer *again;

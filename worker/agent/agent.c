@@ -14,115 +14,115 @@
 #include <string.h>
 
 enum {
-    SWEEP_MS = 20, // between two looks at what is left when the last process is gone
+    SWEEP_MS = 20, // between two searches for what is left when the last process is gone
     SWEEPS_MAX = 250,
     FLUSH_MAX_MS = 2000,
-    FLUSH_LOOK_MS = 10, // for a slow reader of the log at the end
+    FLUSH_LOOK_MS = 10, // between two looks at the queue of a slow log reader at the end
     TEMPLATE_IMPORT_MS = 10 * 60 * 1000,
     TEMPLATE_IDLE_MS = 10 * 60 * 1000,
 };
 
-struct group;
+struct pod_group;
 
-struct group {
+struct pod_group {
     struct agent *agent;
     struct supervisor *supervisor;
-    struct place **places; // stay until the group is forgotten, for what they know of the last processes
+    struct rank_place **places; // they stay until the group is forgotten, because they know about the last processes
     size_t n_places;
-    struct template *template; // NULL = its processes were never to be forked from one
+    struct template *template; // NULL = no process of the group was to be forked from a template
     size_t n_running;          // processes
     struct loop_timer *timer;
     struct loop_resolve *resolve;
-    int busy; // its actions are being carried out
+    int busy; // above 0 while its actions are carried out
     struct loop_timer *sweep_timer;
-    struct place *last_gone; // its going is not told before the sweep is over
+    struct rank_place *last_gone; // the supervisor hears that it is gone when the sweep is over
     int sweeps;
 };
 
 struct agent {
     struct agent_config config;
-    struct reaper *reaper;
-    struct output *output;
+    struct child_reaper *reaper;
+    struct rank_output *output;
     struct pod_archives *pod_archives;
-    struct group *groups[AGENT_GROUPS_MAX];
+    struct pod_group *groups[AGENT_GROUPS_MAX];
     size_t n_groups;
     size_t n_running; // processes, over all groups
     struct loop_timer *done_timer;
     bool closing, done;
     int64_t flush_by_ms; // 0 = not yet
-    int64_t oom_kills;   // by the kernel, that are known
+    int64_t oom_kills;   // how many are known
 };
 
-static void carry_out(struct group *g);
-static void on_happened(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit);
+static void carry_out(struct pod_group *g);
+static void on_happened(void *ctx, struct rank_place *p, enum process_event event, const struct process_exit *exit);
 static void look_done(struct agent *a);
 
-static bool is_idle(const struct group *g)
+static bool is_idle(const struct pod_group *g)
 {
     return supervisor_state(g->supervisor) == SUPERVISOR_IDLE;
 }
 
-static struct place *place_of(const struct group *g, int rank)
+static struct rank_place *place_of(const struct pod_group *g, int rank)
 {
     for (size_t i = 0; i < g->n_places; i++)
-        if (place_rank(g->places[i]) == rank)
+        if (rank_place_rank(g->places[i]) == rank)
             return g->places[i];
     return NULL;
 }
 
 static void on_printed(void *ctx, int rank, const char *text, size_t len)
 {
-    const struct group *g = ctx;
+    const struct pod_group *g = ctx;
     const struct agent_config *config = &g->agent->config;
     config->printed(config->ctx, supervisor_group(g->supervisor), rank, text, len);
 }
 
-static struct place *place_need(struct group *g, int rank)
+static struct rank_place *place_need(struct pod_group *g, int rank)
 {
     struct agent *a = g->agent;
-    const struct place_config config = {.loop = a->config.loop,
-                                        .reaper = a->reaper,
-                                        .output = a->output,
-                                        .oom_kills = &a->oom_kills,
-                                        .rank = rank,
-                                        .happened = on_happened,
-                                        .printed = a->config.printed ? on_printed : NULL,
-                                        .ctx = g};
-    struct place *p = place_of(g, rank);
+    const struct rank_place_config config = {.loop = a->config.loop,
+                                             .reaper = a->reaper,
+                                             .output = a->output,
+                                             .oom_kills = &a->oom_kills,
+                                             .rank = rank,
+                                             .happened = on_happened,
+                                             .printed = a->config.printed ? on_printed : NULL,
+                                             .ctx = g};
+    struct rank_place *p = place_of(g, rank);
     if (p)
         return p;
-    g->places = xrealloc(g->places, g->n_places + 1, sizeof(struct place *));
-    return g->places[g->n_places++] = place_new(&config);
+    g->places = xrealloc(g->places, g->n_places + 1, sizeof(struct rank_place *));
+    return g->places[g->n_places++] = rank_place_new(&config);
 }
 
-static void tell_gone(struct group *g, const struct place *p)
+static void tell_gone(struct pod_group *g, const struct rank_place *p)
 {
-    supervisor_gone(g->supervisor, loop_now_ms(g->agent->config.loop), place_rank(p));
+    supervisor_gone(g->supervisor, loop_now_ms(g->agent->config.loop), rank_place_rank(p));
     carry_out(g);
 }
 
-// Those that nobody knows are looked for when nothing else runs in the pod; beside others, those that say whose they
-// are.
-static int kill_orphans(struct group *g)
+// If nothing else runs in the pod, all processes that nobody watches are orphans of this group. If another group runs,
+// only those with the UID of this group are.
+static int kill_orphans(struct pod_group *g)
 {
     _cleanup_(arena_done) struct arena arena = ARENA_INIT;
-    struct reaper *r = g->agent->reaper;
+    struct child_reaper *r = g->agent->reaper;
     const char *mark = arena_printf(&arena, "CADRE_GROUP_UID=%s", supervisor_group(g->supervisor));
-    return g->n_running ? 0 : reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
+    return g->n_running ? 0 : child_reaper_kill_orphans(r, g->agent->n_running ? mark : NULL);
 }
 
-// Processes that left their group (daemons, workers of a launcher that was killed) would keep GPU memory and ports from
-// the next attempt.
+// Some processes leave their process group: daemons, and workers of a launcher that was killed. They would keep GPU
+// memory and ports from the next attempt.
 static void sweep(void *ctx)
 {
-    struct group *g = ctx;
+    struct pod_group *g = ctx;
     if (kill_orphans(g) > 0 && g->sweeps++ < SWEEPS_MAX)
         loop_timer_arm(g->sweep_timer, SWEEP_MS);
     else
         tell_gone(g, TAKE_PTR(g->last_gone));
 }
 
-static void on_gone(struct group *g, struct place *p)
+static void on_gone(struct pod_group *g, struct rank_place *p)
 {
     g->agent->n_running--;
     if (--g->n_running > 0 || g->last_gone) {
@@ -134,30 +134,30 @@ static void on_gone(struct group *g, struct place *p)
     sweep(g);
 }
 
-static void on_happened(void *ctx, struct place *p, enum process_event event, const struct process_exit *exit)
+static void on_happened(void *ctx, struct rank_place *p, enum process_event event, const struct process_exit *exit)
 {
-    struct group *g = ctx;
+    struct pod_group *g = ctx;
     if (event == PROCESS_GONE) {
         on_gone(g, p);
         return;
     }
     if (event == PROCESS_STARTED)
-        supervisor_started(g->supervisor, place_rank(p));
+        supervisor_started(g->supervisor, rank_place_rank(p));
     else
-        supervisor_exited(g->supervisor, place_rank(p), exit->code, exit->signal);
+        supervisor_exited(g->supervisor, rank_place_rank(p), exit->code, exit->signal);
     carry_out(g);
 }
 
-// A pod of the group's own has its UID in the environment.
-static bool has_pod(const struct group *g)
+// A pod that belongs to the group has its UID in the environment.
+static bool has_pod(const struct pod_group *g)
 {
     const char *owner = environment_get(g->agent->config.env, "CADRE_GROUP_UID");
     return !owner || str_eq(owner, supervisor_group(g->supervisor));
 }
 
-// The template of processes that are to be forked; NULL = they are started one by one.
-static struct template *template_of(struct group *g, const struct command *c, const struct environment_group *group,
-                                    const struct place_run *run, struct arena *arena)
+// The template from which the group's processes are forked. NULL = they are started without one.
+static struct template *template_of(struct pod_group *g, const struct command *c, const struct environment_group *group,
+                                    const struct rank_place_run *run, struct arena *arena)
 {
     struct agent *a = g->agent;
     const struct template_config config = {.loop = a->config.loop,
@@ -181,8 +181,8 @@ static struct template *template_of(struct group *g, const struct command *c, co
     return g->template;
 }
 
-static int prepare_run(struct group *g, const struct supervisor_process *s, struct arena *arena, struct place_run *ret,
-                       struct err *err)
+static int prepare_run(struct pod_group *g, const struct supervisor_process *s, struct arena *arena,
+                       struct rank_place_run *ret, struct err *err)
 {
     const struct agent_config *config = &g->agent->config;
     const struct command *c = s->command;
@@ -201,7 +201,7 @@ static int prepare_run(struct group *g, const struct supervisor_process *s, stru
     if (r < 0)
         return r;
     ret->argv = c->argv ? environment_expand_all(ret->env, c->argv, arena) : config->argv;
-    ret->dir = c->dir; // of the pod's own command the kubelet has seen to
+    ret->dir = c->dir; // for the pod's own command, the kubelet has set the directory
     if (!ret->argv)
         return err_set(err, ERR_INVALID, "no command to run: set a command in the pod or in spec.worker");
     ret->template = template_of(g, c, &group, ret, arena);
@@ -209,28 +209,28 @@ static int prepare_run(struct group *g, const struct supervisor_process *s, stru
     return 0;
 }
 
-static const char *who_is(const struct group *g, const struct supervisor_process *p, struct arena *arena)
+static const char *who_is(const struct pod_group *g, const struct supervisor_process *p, struct arena *arena)
 {
     return has_pod(g) ? arena_printf(arena, "rank %d", p->spec->rank)
                       : arena_printf(arena, "%s rank %d", p->command->env.name, p->spec->rank);
 }
 
-static void on_launch(struct group *g, const struct supervisor_action *action)
+static void on_launch(struct pod_group *g, const struct supervisor_action *action)
 {
     _cleanup_(arena_done) struct arena arena = ARENA_INIT;
     struct err err = ERR_INIT;
-    struct place_run run = {0};
-    struct place *p = place_need(g, action->rank);
+    struct rank_place_run run = {0};
+    struct rank_place *p = place_need(g, action->rank);
     const char *who = who_is(g, action->process, &arena);
     g->agent->n_running++;
     g->n_running++;
     if (prepare_run(g, action->process, &arena, &run, &err) == 0)
-        place_start(p, who, &run);
+        rank_place_start(p, who, &run);
     else
-        place_fail(p, who, err.msg);
+        rank_place_fail(p, who, err.msg);
 }
 
-// "it resolves to 10.0.0.1, 10.0.0.7", and whether the address looked for is one of them.
+// Writes "it resolves to 10.0.0.1, 10.0.0.7", and returns whether `address` is one of them.
 static bool look_for(const struct addrinfo *found, const char *address, struct buf *words)
 {
     bool matches = false;
@@ -246,7 +246,7 @@ static bool look_for(const struct addrinfo *found, const char *address, struct b
 
 static void on_resolved(void *ctx, const struct addrinfo *found, const struct err *err)
 {
-    struct group *g = ctx;
+    struct pod_group *g = ctx;
     _cleanup_(buf_done) struct buf words = BUF_INIT(200);
     const char *address = supervisor_master_ip(g->supervisor);
     g->resolve = NULL;
@@ -255,7 +255,7 @@ static void on_resolved(void *ctx, const struct addrinfo *found, const struct er
     carry_out(g);
 }
 
-static void on_try_port(struct group *g, int port)
+static void on_try_port(struct pod_group *g, int port)
 {
     struct err err = ERR_INIT;
     supervisor_port_tried(g->supervisor, port_try(port, &err) < 0 ? err.msg : NULL);
@@ -263,20 +263,20 @@ static void on_try_port(struct group *g, int port)
 
 const char *agent_slow(const struct agent *a, size_t group)
 {
-    const struct group *g = a->groups[group];
-    struct place_news news = {.slow = ""};
+    const struct pod_group *g = a->groups[group];
+    struct rank_place_news news = {.slow = ""};
     for (size_t i = 0; i < g->n_places && !news.slow[0]; i++)
-        place_news(g->places[i], &news);
+        rank_place_news(g->places[i], &news);
     return news.slow;
 }
 
 bool agent_exit_report(const struct agent *a, size_t group, int rank, struct agent_report *ret)
 {
-    const struct place *p = place_of(a->groups[group], rank);
-    struct place_news news;
+    const struct rank_place *p = place_of(a->groups[group], rank);
+    struct rank_place_news news;
     if (!p)
         return false;
-    place_news(p, &news);
+    rank_place_news(p, &news);
     ret->message = news.error;
     ret->oom = news.oom;
     ret->last = news.last;
@@ -284,7 +284,7 @@ bool agent_exit_report(const struct agent *a, size_t group, int rank, struct age
     return true;
 }
 
-static size_t index_of(const struct agent *a, const struct group *g)
+static size_t index_of(const struct agent *a, const struct pod_group *g)
 {
     size_t i = 0;
     while (a->groups[i] != g)
@@ -292,7 +292,7 @@ static size_t index_of(const struct agent *a, const struct group *g)
     return i;
 }
 
-static void on_report(struct group *g, const struct supervisor_action *action)
+static void on_report(struct pod_group *g, const struct supervisor_action *action)
 {
     struct agent *a = g->agent;
     struct agent_report r = {.type = action->report,
@@ -310,13 +310,13 @@ static void on_report(struct group *g, const struct supervisor_action *action)
         r.supervisor = g->supervisor;
         r.slow = agent_slow(a, index_of(a, g));
     } else if (r.type == SUPERVISOR_REPORT_UNPREPARED)
-        output_say(a->output, "%s", r.message);
+        rank_output_say(a->output, "%s", r.message);
     a->config.report(a->config.ctx, &r);
 }
 
-static void on_action(struct group *g, const struct supervisor_action *action)
+static void on_action(struct pod_group *g, const struct supervisor_action *action)
 {
-    struct place *p = NULL;
+    struct rank_place *p = NULL;
     switch (action->type) {
     case SUPERVISOR_RESOLVE:
         g->resolve = loop_resolve_new(g->agent->config.loop, action->host, NULL, on_resolved, g);
@@ -330,12 +330,12 @@ static void on_action(struct group *g, const struct supervisor_action *action)
     case SUPERVISOR_TERMINATE:
         p = place_of(g, action->rank);
         if (p)
-            place_stop(p, action->grace_ms);
+            rank_place_stop(p, action->grace_ms);
         break;
     case SUPERVISOR_KILL:
         p = place_of(g, action->rank);
         if (p)
-            place_kill(p);
+            rank_place_kill(p);
         break;
     case SUPERVISOR_REPORT:
         on_report(g, action);
@@ -343,7 +343,7 @@ static void on_action(struct group *g, const struct supervisor_action *action)
     }
 }
 
-static void carry_out(struct group *g)
+static void carry_out(struct pod_group *g)
 {
     struct supervisor_action action;
     g->busy++;
@@ -363,14 +363,14 @@ static void carry_out(struct group *g)
 
 static void on_timer(void *ctx)
 {
-    struct group *g = ctx;
+    struct pod_group *g = ctx;
     supervisor_tick(g->supervisor, loop_now_ms(g->agent->config.loop));
     carry_out(g);
 }
 
-static struct group *group_new(struct agent *a, const char *name)
+static struct pod_group *group_new(struct agent *a, const char *name)
 {
-    struct group *g = xcalloc(1, sizeof *g);
+    struct pod_group *g = xcalloc(1, sizeof *g);
     g->agent = a;
     g->supervisor = supervisor_new(name);
     g->timer = loop_timer_new(a->config.loop, on_timer, g);
@@ -378,10 +378,10 @@ static struct group *group_new(struct agent *a, const char *name)
     return g;
 }
 
-static void group_free(struct group *g)
+static void group_free(struct pod_group *g)
 {
     for (size_t i = 0; i < g->n_places; i++)
-        place_free(g->places[i]);
+        rank_place_free(g->places[i]);
     free(g->places);
     template_free(g->template);
     loop_resolve_cancel(g->resolve);
@@ -391,7 +391,7 @@ static void group_free(struct group *g)
     free(g);
 }
 
-// A group that is idle may be forgotten for a new one; the oldest is.
+// Makes room for a new group: forgets the oldest idle one.
 static bool make_room(struct agent *a)
 {
     if (a->n_groups < AGENT_GROUPS_MAX)
@@ -405,7 +405,7 @@ static bool make_room(struct agent *a)
     return false;
 }
 
-static struct group *group_find(const struct agent *a, const char *name)
+static struct pod_group *group_find(const struct agent *a, const char *name)
 {
     for (size_t i = 0; i < a->n_groups; i++)
         if (str_eq(supervisor_group(a->groups[i]->supervisor), name))
@@ -413,9 +413,9 @@ static struct group *group_find(const struct agent *a, const char *name)
     return NULL;
 }
 
-static struct group *group_need(struct agent *a, const struct command *c, struct err *err)
+static struct pod_group *group_need(struct agent *a, const struct command *c, struct err *err)
 {
-    struct group *known = group_find(a, c->group);
+    struct pod_group *known = group_find(a, c->group);
     if (known)
         return known;
     if (c->type == COMMAND_KILL)
@@ -429,7 +429,7 @@ static struct group *group_need(struct agent *a, const struct command *c, struct
 
 int agent_command(struct agent *a, struct command *c, struct err *err)
 {
-    struct group *g = group_need(a, c, err); // no new one once the pod ends
+    struct pod_group *g = group_need(a, c, err); // no new group when the pod ends
     if (!g)
         return err->code;
     int r = supervisor_command(g->supervisor, loop_now_ms(a->config.loop), c, err);
@@ -453,13 +453,13 @@ static void look_done(struct agent *a)
         return;
     if (a->flush_by_ms == 0)
         a->flush_by_ms = loop_now_ms(a->config.loop) + FLUSH_MAX_MS;
-    loop_timer_arm(a->done_timer, output_pending(a->output) ? FLUSH_LOOK_MS : 0);
+    loop_timer_arm(a->done_timer, rank_output_pending(a->output) ? FLUSH_LOOK_MS : 0);
 }
 
 static void on_done_timer(void *ctx)
 {
     struct agent *a = ctx;
-    if (output_pending(a->output) && loop_now_ms(a->config.loop) < a->flush_by_ms) {
+    if (rank_output_pending(a->output) && loop_now_ms(a->config.loop) < a->flush_by_ms) {
         look_done(a);
         return;
     }
@@ -484,8 +484,8 @@ struct agent *agent_new(const struct agent_config *c)
     struct agent *a = xcalloc(1, sizeof *a);
     a->config = *c;
     a->oom_kills = oom_kills(OOM_CGROUP);
-    a->reaper = reaper_new(c->loop);
-    a->output = output_new(c->loop, c->out, c->err);
+    a->reaper = child_reaper_new(c->loop);
+    a->output = rank_output_new(c->loop, c->out, c->err);
     a->pod_archives = pod_archives_new(c->loop);
     a->done_timer = loop_timer_new(c->loop, on_done_timer, a);
     return a;
@@ -498,9 +498,9 @@ void agent_free(struct agent *a)
     for (size_t i = 0; i < a->n_groups; i++)
         group_free(a->groups[i]);
     loop_timer_free(a->done_timer);
-    output_free(a->output);
+    rank_output_free(a->output);
     pod_archives_free(a->pod_archives);
-    reaper_free(a->reaper);
+    child_reaper_free(a->reaper);
     free(a);
 }
 
@@ -509,12 +509,12 @@ struct pod_archives *agent_pod_archives(const struct agent *a)
     return a->pod_archives;
 }
 
-struct output *agent_output(struct agent *a)
+struct rank_output *agent_output(struct agent *a)
 {
     return a->output;
 }
 
-struct reaper *agent_reaper(struct agent *a)
+struct child_reaper *agent_reaper(struct agent *a)
 {
     return a->reaper;
 }

@@ -17,7 +17,7 @@
 
 enum {
     TOKEN_MAX = 16 * 1024,
-    BODY_MAX = 8 * 1024 * 1024, // of a command; environments of many ranks
+    BODY_MAX = 8 * 1024 * 1024, // of a command; it may contain the environments of many ranks
     QUEUE_MAX = 16 * 1024 * 1024,
     PING_MS = 10 * 1000, // the kernel sends no keepalive while a heartbeat waits for its acknowledgement
 };
@@ -30,17 +30,17 @@ struct connection {
     struct loop_timer *retry_timer, *heartbeat_timer, *output_timer;
     struct listen listen;
     int64_t backoff_ms, heartbeat_ms;
-    uint64_t gpus_told;     // probe_version() of the last news; 0 = tell again
-    uint64_t archives_told; // likewise of pod_archives_version()
+    uint64_t gpus_told;     // probe_version() of the last news that was sent; 0 = send again
+    uint64_t archives_told; // the same for pod_archives_version()
     bool up, closing, leaving;
-    bool greeted;     // HELLO is on its way: what happens from now on is not in it
-    int told;         // the log says already that it is lost: the code of why, 0 = it does not
-    bool asked_again; // told to come back soon: the operator's view of the cluster is a moment behind
+    bool greeted;     // HELLO is sent: it does not contain what happens from now on
+    int told;         // the error code of the loss that is in the log already; 0 = none
+    bool asked_again; // it was told to come back soon: the operator's view of the cluster is not up to date yet
 };
 
 static void say(struct connection *c, const char *what, const char *why)
 {
-    output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
+    rank_output_say(agent_output(c->config.agent), "operator at %s: %s%s%s", c->address, what, why[0] ? ": " : "", why);
 }
 
 static bool is_refusal(int code)
@@ -52,7 +52,7 @@ static void retry_later(struct connection *c, const struct err *err)
 {
     if (c->closing)
         return;
-    // One line is enough for a network that comes and goes; a certificate that is not trusted needs somebody to act.
+    // One line is enough for a network that comes and goes. But somebody has to act if a certificate is not trusted.
     if (!c->told || (err->code == ERR_FORBIDDEN && c->told != err->code)) {
         say(c, c->up ? "lost, trying again" : "not reached, trying again", err->code ? err->msg : "it closed");
         c->told = err->code ? err->code : ERR_GONE;
@@ -71,7 +71,7 @@ static void drop(struct connection *c, const struct err *err)
 {
     c->greeted = false;
     loop_timer_disarm(c->output_timer);
-    listen_done(&c->listen); // it says again what it wants
+    listen_done(&c->listen); // the operator asks again for what it wants
     ws_client_free(TAKE_PTR(c->client));
     record_reader_done(&c->reader);
     retry_later(c, err);
@@ -88,7 +88,7 @@ static int send_body(struct connection *c, enum record_type type, struct json_wr
 static void send_or_drop(struct connection *c, enum record_type type, struct json_writer *w)
 {
     struct err err = ERR_INIT;
-    if (send_body(c, type, w, &err) < 0) // it does not read: after a new hello it knows all the same
+    if (send_body(c, type, w, &err) < 0) // it does not read: the next HELLO tells it everything
         drop(c, &err);
 }
 
@@ -113,7 +113,7 @@ void connection_gpus(struct connection *c)
         on_heartbeat(c);
 }
 
-// As long as the operator does not take what it has got, lines are dropped.
+// Stops while the operator has not taken what was sent. Meanwhile, lines are dropped.
 static void on_output(void *ctx)
 {
     struct connection *c = ctx;
@@ -163,7 +163,7 @@ static void on_welcome(struct connection *c, const struct record *r)
 static void refuse(struct connection *c, enum record_type type, const struct command *command, const struct err *why)
 {
     struct json_writer w;
-    output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
+    rank_output_say(agent_output(c->config.agent), "%s refused: %s", record_type_name(type), why->msg);
     writer_init(&w, 0);
     message_refused(type, command, why, &w);
     send_or_drop(c, RECORD_REFUSED, &w);
@@ -194,13 +194,13 @@ static void on_archive(struct connection *c, const struct record *r)
         p.len = piece.len;
         archive_piece_write(&p, &body);
         const struct record_header h = {.type = RECORD_ARCHIVE, .rank = RECORD_GROUP};
-        // Where too much waits to be sent, the worker asks again.
+        // If too much waits to be sent, this answer is dropped, and the worker asks again.
         if (ws_client_queued(c->client) < WS_LOW_MARK)
             (void)ws_client_record_copy(c->client, &h, body.data, body.len, &err);
     }
 }
 
-// A close follows.
+// The operator closes the connection after this.
 static void on_refused(struct connection *c, const struct record *r)
 {
     struct err why;
@@ -227,7 +227,7 @@ static void on_record(struct connection *c, const struct record *r)
         on_archive(c, r);
     else if (r->h.type == RECORD_ERROR)
         on_refused(c, r);
-    // Anything else is for newer agents than this one.
+    // Ignores all other records: they are for newer agents.
 }
 
 static void on_data(void *ctx, const char *data, size_t len, bool end)
@@ -255,7 +255,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
     drop(c, &why);
 }
 
-// "Bearer TOKEN"; NULL and an error where there should be a token and is none.
+// Returns "Bearer TOKEN". Returns NULL with an error if the token cannot be read.
 static char *read_token(const struct connection *c, struct err *err)
 {
     _cleanup_(buf_done) struct buf token = BUF_INIT(TOKEN_MAX);

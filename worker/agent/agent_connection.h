@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agent's websocket to one replica of the operator: sends HELLO, takes commands, reports, sends heartbeats, and
-// reconnects with jitter. A lost connection changes nothing in the pod.
+// The agent's websocket to one replica of the operator. It sends HELLO, takes commands, sends reports and heartbeats,
+// and reconnects with jitter. A lost connection changes nothing in the pod.
 #pragma once
 
 #include "common/base/loop.h"
@@ -10,13 +10,14 @@
 #include "worker/agent/probe.h"
 
 enum {
-    // Before the next attempt, less up to two thirds at random. An operator that was away for long has all its agents
-    // back within a few seconds. 10,000 agents then send 5,000 packets a second to where nobody listens, which refuses
-    // them or drops them; an operator that has come back has a TLS handshake of each to do, at any pause.
+    // The longest pause before the next attempt. A random part of up to two thirds is subtracted. After a long absence,
+    // an operator has all its agents back within a few seconds. While it is away, 10,000 agents send 5,000 packets a
+    // second to a place where nobody listens: they are refused or dropped. When the operator returns, it does one TLS
+    // handshake for each agent, with any pause.
     CONNECTION_RETRY_FIRST_MS = 500,
     CONNECTION_RETRY_MAX_MS = 3000,
-    CONNECTION_REFUSED_MAX_MS = 10 * 1000, // by an operator that does not take the token, which costs it a review
-    CONNECTION_AGAIN_MS = 250,             // first, after a replica that does not know the pod yet; doubles
+    CONNECTION_REFUSED_MAX_MS = 10 * 1000, // if the operator refuses the token: each attempt costs it a review
+    CONNECTION_AGAIN_MS = 250,             // the first pause after a replica that does not know the pod yet; it doubles
 };
 
 struct connection;
@@ -24,24 +25,26 @@ struct connection;
 struct connection_config {
     struct loop *loop;
     struct agent *agent;
-    const struct probe *gpus; // NULL = nobody watches them
+    const struct probe *gpus; // NULL = the GPUs are not watched
     struct ws_tls *tls;       // NULL = none
     const char *server_name;  // for TLS
     const char *token_file;   // read again for each attempt, because it rotates; NULL = no token
     struct rand *rand;        // for the jitter
-    void (*lost)(void *ctx);  // after it was up; it tries again
+    void (*lost)(void *ctx);  // the connection was up and is lost; it tries again
     void *lost_ctx;
 };
 
 struct connection *connection_new(const struct connection_config *c, const char *address);
 void connection_free(struct connection *c); // at once; accepts NULL
-// The pod ends: says so at once, and again after each WELCOME. What its processes exit with from now on is no failure.
+// The pod ends. Tells the operator so at once, and again after each WELCOME. From now on, the exit of a process is not
+// a failure.
 void connection_goodbye(struct connection *c);
-// Says goodbye and closes in good order, for ever; connection_open() tells when it has.
+// Says goodbye, and closes the connection in good order. It does not reconnect. connection_open() tells when it is
+// closed.
 void connection_close(struct connection *c);
 bool connection_open(const struct connection *c);
 bool connection_up(const struct connection *c); // the operator has said WELCOME
 void connection_printed(struct connection *c, const char *group, int rank, const char *text, size_t len);
-void connection_report(struct connection *c, const struct agent_report *r); // dropped before the HELLO, which has it
+void connection_report(struct connection *c, const struct agent_report *r); // not before HELLO, which contains it
 
-void connection_gpus(struct connection *c); // there is news of them that should not wait for the next heartbeat
+void connection_gpus(struct connection *c); // there is news about the GPUs that should not wait for the next heartbeat

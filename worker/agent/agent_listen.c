@@ -11,7 +11,7 @@
 struct listen_group {
     struct list link;
     char *uid;
-    struct json_writer lines; // items, without the list around them
+    struct json_writer lines; // items of a list, without its brackets
     int64_t dropped;
 };
 

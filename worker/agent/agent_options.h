@@ -9,9 +9,9 @@
 enum { OPTIONS_USAGE = 2 };
 
 enum options_mode {
-    OPTIONS_SERVE,   // pid 1 of a worker pod: waits for the operator
+    OPTIONS_SERVE,   // is pid 1 of a worker pod, and waits for the operator
     OPTIONS_RUN,     // supervises some processes by itself
-    OPTIONS_INSTALL, // copies itself
+    OPTIONS_INSTALL, // copies the program
 };
 
 struct options {
@@ -24,15 +24,15 @@ struct options {
     // OPTIONS_RUN
     int processes;
     int attempt;
-    int control;     // descriptor (control.h), -1 = none
+    int control;     // the descriptor for control.h, -1 = none
     int master_port; // 0 = a free one
     enum gpus_visibility gpu_visibility;
-    int gpus;                 // a worker's, or GPUS_SHARE
-    const char *process_gpus; // whose is which, "0;1;2,3;-"; NULL = not said
+    int gpus;                 // for each process, or GPUS_SHARE
+    const char *process_gpus; // the GPUs of each process, "0;1;2,3;-"; NULL = not given
     // OPTIONS_INSTALL
     const char *dir;
 };
 
-// Returns -1 to go on, or the exit code: 0 after --help and --version, OPTIONS_USAGE for a wrong command line (said on
-// stderr).
+// Returns -1 if the program should go on, or the exit code: 0 after --help and --version, OPTIONS_USAGE after a wrong
+// command line. The error is on stderr then.
 int options_parse(int argc, char **argv, struct options *ret);

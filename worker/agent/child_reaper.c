@@ -16,76 +16,77 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-struct reaper_watch {
+struct child_reaper_watch {
     struct list link;
-    pid_t pid; // 0 = any that nobody else watches
-    reaper_fn fn;
+    pid_t pid; // 0 = all children that nobody else watches
+    child_reaper_fn fn;
     void *ctx;
 };
 
-struct reaper {
+struct child_reaper {
     struct list watches;
     struct loop_signal *signal;
 };
 
-static struct reaper_watch *watch_of(const struct reaper *r, pid_t pid)
+static struct child_reaper_watch *watch_of(const struct child_reaper *r, pid_t pid)
 {
     LIST_FOREACH(l, &r->watches) {
-        struct reaper_watch *w = CONTAINER_OF(l, struct reaper_watch, link);
+        struct child_reaper_watch *w = CONTAINER_OF(l, struct child_reaper_watch, link);
         if (w->pid == pid)
             return w;
     }
     return NULL;
 }
 
-static void tell_orphan_watches(struct reaper *r)
+static void tell_orphan_watches(struct child_reaper *r)
 {
-    // A callback may remove any watch, its own and the next one too, so those still to be told move to a list of ours.
+    // A callback may remove any watch, even its own and the next one. So the watches that are not called yet move to a
+    // list of their own.
     struct list todo = LIST_INIT(todo);
     LIST_FOREACH(l, &r->watches) {
-        if (CONTAINER_OF(l, struct reaper_watch, link)->pid == 0) {
+        if (CONTAINER_OF(l, struct child_reaper_watch, link)->pid == 0) {
             list_remove(l);
             list_append(&todo, l);
         }
     }
     for (struct list *l; (l = list_pop(&todo));) {
         list_append(&r->watches, l);
-        struct reaper_watch *w = CONTAINER_OF(l, struct reaper_watch, link);
+        struct child_reaper_watch *w = CONTAINER_OF(l, struct child_reaper_watch, link);
         w->fn(w->ctx, 0);
     }
 }
 
 static void on_child(void *ctx, int signo)
 {
-    struct reaper *r = ctx;
+    struct child_reaper *r = ctx;
     bool orphans = false;
     int status;
     (void)signo;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) { // one signal may stand for many deaths
-        struct reaper_watch *w = watch_of(r, pid);
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) { // one signal may stand for several children
+        struct child_reaper_watch *w = watch_of(r, pid);
         if (!w) {
             orphans = true;
             continue;
         }
-        reaper_fn fn = w->fn;
+        child_reaper_fn fn = w->fn;
         void *fn_ctx = w->ctx;
-        reaper_unwatch(w);
+        child_reaper_unwatch(w);
         fn(fn_ctx, status);
     }
     if (orphans)
         tell_orphan_watches(r);
 }
 
-struct reaper *reaper_new(struct loop *loop)
+struct child_reaper *child_reaper_new(struct loop *loop)
 {
-    struct reaper *r = xcalloc(1, sizeof *r);
+    struct child_reaper *r = xcalloc(1, sizeof *r);
     list_init(&r->watches);
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     r->signal = loop_signal_new(loop, SIGCHLD, on_child, r);
     return r;
 }
 
-void reaper_free(struct reaper *r)
+void child_reaper_free(struct child_reaper *r)
 {
     if (!r)
         return;
@@ -93,25 +94,25 @@ void reaper_free(struct reaper *r)
     free(r);
 }
 
-static struct reaper_watch *add(struct reaper *r, pid_t pid, reaper_fn fn, void *ctx)
+static struct child_reaper_watch *add(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx)
 {
-    struct reaper_watch *w = xcalloc(1, sizeof *w);
-    *w = (struct reaper_watch){.pid = pid, .fn = fn, .ctx = ctx};
+    struct child_reaper_watch *w = xcalloc(1, sizeof *w);
+    *w = (struct child_reaper_watch){.pid = pid, .fn = fn, .ctx = ctx};
     list_append(&r->watches, &w->link);
     return w;
 }
 
-struct reaper_watch *reaper_watch_child(struct reaper *r, pid_t pid, reaper_fn fn, void *ctx)
+struct child_reaper_watch *child_reaper_watch_child(struct child_reaper *r, pid_t pid, child_reaper_fn fn, void *ctx)
 {
     return add(r, pid, fn, ctx);
 }
 
-struct reaper_watch *reaper_watch_orphans(struct reaper *r, reaper_fn fn, void *ctx)
+struct child_reaper_watch *child_reaper_watch_orphans(struct child_reaper *r, child_reaper_fn fn, void *ctx)
 {
     return add(r, 0, fn, ctx);
 }
 
-void reaper_unwatch(struct reaper_watch *w)
+void child_reaper_unwatch(struct child_reaper_watch *w)
 {
     if (!w)
         return;
@@ -119,8 +120,8 @@ void reaper_unwatch(struct reaper_watch *w)
     free(w);
 }
 
-// The parent of a process, from /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything. A
-// zombie has none that matters: it is reaped anyway.
+// Reads the parent of a process from /proc/PID/stat: "PID (name) state parent ...", where the name may contain
+// anything. Returns -1 for a zombie: it is reaped anyway.
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[1024];
@@ -133,7 +134,7 @@ static pid_t parent_of(const char *pid)
     return name_end && strlen(name_end) > 4 && name_end[2] != 'Z' ? (pid_t)strtol(name_end + 4, NULL, 10) : -1;
 }
 
-bool reaper_is_child(pid_t pid)
+bool child_reaper_is_child(pid_t pid)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", (int)pid);
@@ -156,7 +157,7 @@ static bool is_marked(pid_t pid, const char *mark)
     return found;
 }
 
-int reaper_kill_orphans(struct reaper *r, const char *mark)
+int child_reaper_kill_orphans(struct child_reaper *r, const char *mark)
 {
     DIR *proc = opendir("/proc");
     int n = 0;

@@ -34,20 +34,20 @@ void command_unref(struct command *c)
     free(c);
 }
 
-// Reads members of one body; after the first that is wrong it keeps that error.
-struct reader {
+// Reads members of one body. It keeps the first error.
+struct command_reader {
     struct command *c;
     struct err *err;
 };
 
-static void wrong(struct reader *r, const char *name, const char *what)
+static void wrong(struct command_reader *r, const char *name, const char *what)
 {
     if (r->err->code == 0)
         err_set(r->err, ERR_INVALID, "%s: %s", name, what);
 }
 
-static int64_t read_number(struct reader *r, const struct json *from, const char *name, int64_t min, int64_t max,
-                           int64_t fallback)
+static int64_t read_number(struct command_reader *r, const struct json *from, const char *name, int64_t min,
+                           int64_t max, int64_t fallback)
 {
     const struct json *v = json_get(from, name);
     int64_t n = fallback;
@@ -60,7 +60,7 @@ static int64_t read_number(struct reader *r, const struct json *from, const char
     return n;
 }
 
-static const char *copy_text(struct reader *r, const struct json *v, const char *name)
+static const char *copy_text(struct command_reader *r, const struct json *v, const char *name)
 {
     const char *s = json_str(v, &r->c->arena);
     if (!s)
@@ -68,7 +68,7 @@ static const char *copy_text(struct reader *r, const struct json *v, const char 
     return s;
 }
 
-static const char *read_text(struct reader *r, const struct json *from, const char *name, bool required)
+static const char *read_text(struct command_reader *r, const struct json *from, const char *name, bool required)
 {
     const struct json *v = json_get(from, name);
     if (!v && required)
@@ -76,7 +76,7 @@ static const char *read_text(struct reader *r, const struct json *from, const ch
     return v ? copy_text(r, v, name) : NULL;
 }
 
-static const struct json *read_list(struct reader *r, const struct json *from, const char *name, size_t max)
+static const struct json *read_list(struct command_reader *r, const struct json *from, const char *name, size_t max)
 {
     const struct json *v = json_get(from, name);
     if (v && (v->type != JSON_LIST || json_count(v) > max)) {
@@ -86,7 +86,7 @@ static const struct json *read_list(struct reader *r, const struct json *from, c
     return v;
 }
 
-static void read_prepare(struct reader *r, const struct json *body)
+static void read_prepare(struct command_reader *r, const struct json *body)
 {
     r->c->master_addr = read_text(r, body, "masterAddr", false);
     r->c->master_ip = read_text(r, body, "masterIP", false);
@@ -96,8 +96,8 @@ static void read_prepare(struct reader *r, const struct json *body)
         wrong(r, "masterAddr", "masterAddr and masterIP go together");
 }
 
-// Numbers of GPUs in the pod; NULL = there is no list.
-static const int *read_indices(struct reader *r, const struct json *from, const char *name, size_t *ret_n)
+// Reads the numbers of GPUs in the pod. Returns NULL if there is no list.
+static const int *read_indices(struct command_reader *r, const struct json *from, const char *name, size_t *ret_n)
 {
     const struct json *list = read_list(r, from, name, GPUS_MAX);
     if (!list)
@@ -113,7 +113,7 @@ static const int *read_indices(struct reader *r, const struct json *from, const 
     return indices;
 }
 
-static void read_processes(struct reader *r, const struct json *body)
+static void read_processes(struct command_reader *r, const struct json *body)
 {
     const struct json *list = read_list(r, body, "processes", COMMAND_PROCESSES_MAX);
     struct command *c = r->c;
@@ -133,7 +133,7 @@ static void read_processes(struct reader *r, const struct json *body)
     }
 }
 
-static void read_vars(struct reader *r, const struct json *body)
+static void read_vars(struct command_reader *r, const struct json *body)
 {
     const struct json *list = read_list(r, body, "env", COMMAND_VARS_MAX);
     struct environment_var *vars = arena_array(&r->c->arena, json_count(list), sizeof *vars);
@@ -148,7 +148,7 @@ static void read_vars(struct reader *r, const struct json *body)
     r->c->env.n_vars = n;
 }
 
-static void read_gpus(struct reader *r, const struct json *body)
+static void read_gpus(struct command_reader *r, const struct json *body)
 {
     struct gpus *g = &r->c->env.gpus;
     const struct json *gpus = json_get(body, "gpus");
@@ -161,7 +161,7 @@ static void read_gpus(struct reader *r, const struct json *body)
     g->indices = read_indices(r, gpus, "indices", &g->n_indices);
 }
 
-static void read_argv(struct reader *r, const struct json *body)
+static void read_argv(struct command_reader *r, const struct json *body)
 {
     const struct json *list = read_list(r, body, "command", COMMAND_ARGS_MAX);
     size_t n = 0;
@@ -175,7 +175,7 @@ static void read_argv(struct reader *r, const struct json *body)
     r->c->argv = argv;
 }
 
-static void read_start(struct reader *r, const struct json *body)
+static void read_start(struct command_reader *r, const struct json *body)
 {
     struct environment_group *g = &r->c->env;
     read_processes(r, body);
@@ -197,7 +197,7 @@ static void read_start(struct reader *r, const struct json *body)
             wrong(r, "processes", "a rank outside of the world");
 }
 
-static void read_stop(struct reader *r, const struct json *body)
+static void read_stop(struct command_reader *r, const struct json *body)
 {
     const struct json *end = json_get(body, "end");
     if (end && end->type != JSON_BOOL)
@@ -205,7 +205,7 @@ static void read_stop(struct reader *r, const struct json *body)
     r->c->end = json_is_true(end);
 }
 
-static void read_body(struct reader *r, const struct json *body)
+static void read_body(struct command_reader *r, const struct json *body)
 {
     struct command *c = r->c;
     c->group = read_text(r, body, "group", true);
@@ -228,7 +228,7 @@ int command_parse(enum command_type type, const char *json, size_t len, struct c
     struct command *c = command_new(type, NULL, 0);
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *body;
-    struct reader r = {c, err};
+    struct command_reader r = {c, err};
     if (json_parse(json, len, NULL, &a, &body, err) == 0)
         read_body(&r, body);
     if (err->code == 0) {

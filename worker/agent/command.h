@@ -11,7 +11,7 @@
 enum { COMMAND_PROCESSES_MAX = 1024, COMMAND_VARS_MAX = 4096, COMMAND_ARGS_MAX = 4096 };
 
 enum command_type {
-    COMMAND_PREPARE, // be ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to rank 0's pod
+    COMMAND_PREPARE, // get ready to start: nothing of an older attempt runs, MASTER_ADDR resolves to the pod of rank 0
     COMMAND_START,   // start all processes of a prepared attempt
     COMMAND_RESTART, // start some processes of a running attempt again
     COMMAND_STOP,    // stop all
@@ -21,34 +21,35 @@ enum command_type {
 struct command_process {
     int rank, local_rank;
     const char *ticket; // NULL = none
-    const int *gpus;    // of the pod, that are its own; NULL = a share, by its local rank
+    const int *gpus;    // its own GPUs, as numbers in the pod; NULL = a share, by its local rank
     size_t n_gpus;
 };
 
 struct command {
     enum command_type type;
     const char *group; // UID
-    int attempt;       // KILL: of the process, 0 = whichever there is
+    int attempt;       // KILL: the attempt of the process, 0 = any
     int rank;          // KILL
     int64_t grace_ms;  // PREPARE, RESTART, STOP: between SIGTERM and SIGKILL
     bool end;          // STOP: the pod ends, too
     // PREPARE
-    const char *master_addr, *master_ip; // NULL = do not look it up
-    int64_t timeout_ms;                  // for it to resolve
-    int master_port;                     // that rank 0 will listen on here, 0 = elsewhere, or do not look
+    const char *master_addr, *master_ip; // NULL = need not be resolved
+    int64_t timeout_ms;                  // how long it may take to resolve
+    int master_port; // the port on which rank 0 will listen in this pod; 0 = it runs elsewhere, or the port is not
+                     // tested
     // START, RESTART
     struct environment_group env;
     const char *const *argv; // NULL = the command of the pod
-    const char *dir;         // NULL = the pod's
+    const char *dir;         // NULL = the directory of the pod
     struct command_process *processes;
     size_t n_processes;
     // private
     unsigned refs;
-    struct arena arena; // holds all of it
+    struct arena arena; // holds everything
 };
 
-struct command *command_new(enum command_type type, const char *group, int attempt); // all else zero
-// Copies what it keeps of the text. ERR_INVALID names the member that is wrong.
+struct command *command_new(enum command_type type, const char *group, int attempt); // all other members are zero
+// Copies what it keeps of the text. The message of ERR_INVALID names the wrong member.
 int command_parse(enum command_type type, const char *json, size_t len, struct command **ret, struct err *err);
 struct command *command_ref(struct command *c);
 void command_unref(struct command *c); // accepts NULL

@@ -17,18 +17,18 @@ enum { GRACE_MS = 10 * 1000 };
 struct control {
     struct agent *agent;
     int fd;
-    struct loop_poll *poll; // NULL = the other end has gone, or does not listen
+    struct loop_poll *poll; // NULL = the other end is closed, or does not read
     char packet[CONTROL_PACKET_MAX];
 };
 
-// Nobody is there any more to say what is to be done next.
+// Nobody is left to say what to do next.
 static void leave(struct control *c)
 {
     loop_poll_free(TAKE_PTR(c->poll));
     agent_shutdown(c->agent, GRACE_MS);
 }
 
-// A peer that does not read for a while loses messages. It still sees the end of the agent.
+// A peer that does not read for a while loses messages. It still notices when the agent ends.
 static void send_record(struct control *c, enum record_type type, struct json_writer *w)
 {
     struct record_header h = {.len = (uint32_t)w->buf.len, .type = (uint8_t)type, .rank = RECORD_GROUP};
@@ -53,7 +53,7 @@ static void on_packet(struct control *c, size_t len)
     enum command_type type;
     if (len < RECORD_HEADER_SIZE || record_header_decode(c->packet, &h, &err) < 0 ||
         h.len != len - RECORD_HEADER_SIZE || !message_command_type(h.type, &type) || type == COMMAND_START ||
-        type == COMMAND_RESTART) // what is started, the options say
+        type == COMMAND_RESTART) // the options say what is started, not the peer
         return;
     if (command_parse(type, c->packet + RECORD_HEADER_SIZE, h.len, &command, &err) == 0)
         agent_command(c->agent, command, &err);

@@ -21,7 +21,7 @@ static size_t count(const char *const *list)
 
 struct builder {
     struct arena *a;
-    struct map at; // name -> its place in `list`, plus 1
+    struct map at; // name -> its index in `list`, plus 1
     const char **list;
     size_t n;
 };
@@ -83,12 +83,13 @@ static void put_pod(struct builder *b, const char *const *pod)
 {
     for (; *pod; pod++) {
         const char *equals = strchr(*pod, '=');
-        if (equals) // nothing else is an entry
+        if (equals) // ignore everything that is not NAME=VALUE
             put(b, arena_strndup(b->a, *pod, (size_t)(equals - *pod)), equals + 1);
     }
 }
 
-// As Kubernetes does, to the letter: $$ is $, also where no name follows; what is not set, or not closed, stays.
+// Follows Kubernetes exactly: $$ becomes $, even if no name follows. A reference stays as it is if it is not set or not
+// closed.
 const char *environment_expand(const char *const *env, const char *text, struct arena *a)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(EXPANDED_MAX);
@@ -123,7 +124,8 @@ static const char *get_var(const struct environment_group *g, const char *const 
     return environment_get(pod, name);
 }
 
-// Before what the image may have: it is of the operator's own version. CADRE_PACKAGE=image: what the image has is used.
+// The agent's package comes before the one of the image, because it has the operator's version. With
+// CADRE_PACKAGE=image, the image's package is used.
 static void put_brought(struct builder *b, const struct environment_group *g)
 {
     const char *path = environment_get(b->list, "PYTHONPATH"), *whose = environment_get(b->list, "CADRE_PACKAGE");
@@ -156,7 +158,7 @@ int environment_build(const char *const *pod, const struct environment_group *g,
         put_group(&b, g);
         put_process(&b, p, &view);
         put_vars(&b, g);
-        put_group(&b, g); // who it is, nobody else says
+        put_group(&b, g); // again: the user's variables must not change the identity
         put_process(&b, p, &view);
         put_brought(&b, g);
         *ret = b.list;

@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-// CUDA's names of the pod's GPUs, and which of them the group has.
-struct pool {
+// CUDA's names of the GPUs of a group, or of the pod.
+struct gpu_names {
     const char *names[GPUS_MAX];
     int n;
-    bool whole; // the group has all of the pod's
+    bool whole; // these are all GPUs of the pod
 };
 
 static int split(const char *list, struct arena *a, const char *names[GPUS_MAX])
@@ -34,8 +34,7 @@ static int number(int n, struct arena *a, const char *names[GPUS_MAX])
     return MAX(n, 0);
 }
 
-// Numbers are what programs expect in CUDA_VISIBLE_DEVICES. Parts of a GPU (MIG) have no numbers: CUDA takes their
-// names only.
+// Programs expect numbers in CUDA_VISIBLE_DEVICES. Parts of a GPU (MIG) have no numbers: CUDA takes only their names.
 static int pod_names(const struct gpus *g, struct arena *a, const char *names[GPUS_MAX])
 {
     static const char *const no_list[] = {"all", "none", "void"};
@@ -50,8 +49,8 @@ static int pod_names(const struct gpus *g, struct arena *a, const char *names[GP
     return n > 0 && str_starts(names[0], "MIG-") ? n : number(n, a, names);
 }
 
-static int pool_init(struct pool *p, const struct gpus *g, const int *indices, size_t n_indices, struct arena *a,
-                     struct err *err)
+static int names_init(struct gpu_names *p, const struct gpus *g, const int *indices, size_t n_indices, struct arena *a,
+                      struct err *err)
 {
     const char *names[GPUS_MAX] = {NULL};
     int n = pod_names(g, a, names);
@@ -66,7 +65,7 @@ static int pool_init(struct pool *p, const struct gpus *g, const int *indices, s
     return 0;
 }
 
-static const char *join(const struct pool *p, int first, int n, struct arena *a)
+static const char *join(const struct gpu_names *p, int first, int n, struct arena *a)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(GPUS_MAX * 64);
     for (int i = 0; i < n; i++)
@@ -75,7 +74,7 @@ static const char *join(const struct pool *p, int first, int n, struct arena *a)
     return text;
 }
 
-static int position(const struct pool *p, const char *name)
+static int position(const struct gpu_names *p, const char *name)
 {
     for (int i = 0; i < p->n; i++)
         if (str_eq(p->names[i], name))
@@ -83,12 +82,12 @@ static int position(const struct pool *p, const char *name)
     return -1;
 }
 
-// It was said which GPUs are the worker's.
-static int own_view(const struct gpus *g, const struct pool *pool, const struct gpus_worker *w, struct arena *a,
+// The operator said which GPUs the worker gets.
+static int own_view(const struct gpus *g, const struct gpu_names *pool, const struct gpus_worker *w, struct arena *a,
                     struct gpus_view *ret, struct err *err)
 {
-    struct pool own = {.n = 0};
-    int r = pool_init(&own, g, w->own, w->n_own, a, err);
+    struct gpu_names own = {.n = 0};
+    int r = names_init(&own, g, w->own, w->n_own, a, err);
     if (r < 0)
         return r;
     ret->own = join(&own, 0, own.n, a);
@@ -108,13 +107,13 @@ static int own_view(const struct gpus *g, const struct pool *pool, const struct 
 int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a, struct gpus_view *ret,
               struct err *err)
 {
-    struct pool pool = {.n = 0};
+    struct gpu_names pool = {.n = 0};
     *ret = (struct gpus_view){.device = -1, .own = ""};
     if (g->per_worker == 0) {
         ret->visible = "";
         return 0;
     }
-    int r = pool_init(&pool, g, g->indices, g->n_indices, a, err);
+    int r = names_init(&pool, g, g->indices, g->n_indices, a, err);
     if (r < 0)
         return r;
     if (w->own)
@@ -123,11 +122,11 @@ int gpus_view(const struct gpus *g, const struct gpus_worker *w, struct arena *a
         return err_set(err, ERR_INVALID,
                        "each process should get %d GPUs (spec.worker.gpus, or --gpus), but there are %d here",
                        g->per_worker, pool.n);
-    if (pool.n == 0) { // nothing to share, and perhaps GPUs of a kind that we do not know
+    if (pool.n == 0) { // nothing to share; there may be GPUs of an unknown kind
         ret->visible = g->indices ? "" : NULL;
         return 0;
     }
-    // More workers than GPUs share them; what is left over by an uneven division is nobody's.
+    // If there are more workers than GPUs, they share GPUs. If the division leaves GPUs over, no worker gets them.
     bool share = g->per_worker == GPUS_SHARE;
     int n = share ? MAX(pool.n / w->local_world_size, 1) : g->per_worker;
     int first = share && pool.n < w->local_world_size ? (int)((long)w->local_rank * pool.n / w->local_world_size)

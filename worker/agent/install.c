@@ -43,7 +43,7 @@ static int install(const char *source, const char *dir, const char *name, struct
     return r;
 }
 
-// "/usr/bin" of "/usr/bin/cadre-agent"; NULL = it is not known.
+// Returns the folder of this program, such as "/usr/bin". NULL = it is not known.
 static char *own_folder(void)
 {
     char path[PATH_MAX];
@@ -79,7 +79,7 @@ char *install_brought(void)
 char *install_beside(const char *name)
 {
     _cleanup_(free_p) char *own = own_folder();
-    // Installed by install_program(), or in an image that has both.
+    // The program was installed by install_program(), or the image has both.
     static const char *const folders[] = {"", "../lib/cadre/"};
     for (size_t i = 0; own && i < ARRAY_LEN(folders); i++) {
         char *path = xasprintf("%s/%s%s", own, folders[i], name);

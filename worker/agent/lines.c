@@ -20,7 +20,7 @@ void lines_done(struct lines *l)
 static void put(struct lines *l, const char *data, size_t n, struct buf *out)
 {
     size_t start = out->len + strlen(l->prefix);
-    if (buf_reserve(out, strlen(l->prefix) + l->partial.len + n + 1) == 0) { // a whole line or nothing of it
+    if (buf_reserve(out, strlen(l->prefix) + l->partial.len + n + 1) == 0) { // the whole line or nothing
         buf_puts(out, l->prefix);
         buf_append(out, l->partial.data, l->partial.len);
         buf_append(out, data, n);

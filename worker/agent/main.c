@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-agent: builds the parts, turns the loop, takes the parts down in order.
+// cadre-agent: builds the parts, turns the loop, and takes the parts down in order.
 #include "common/base/mem.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/agent_options.h"
@@ -19,22 +19,22 @@
 
 enum { EXIT_CANNOT = 1, TURN_MS = 24 * 3600 * 1000, GOODBYE_MS = 1000 };
 
-struct program {
+struct parts {
     const struct options *options;
     struct loop *loop;
     struct agent *agent;
     struct standalone standalone;
-    struct control *control;     // NULL: nobody watches
-    struct operators *operators; // NULL when it runs by itself
-    struct probe *probe;         // NULL: there are no GPUs to watch
+    struct control *control;     // NULL = no program watches this one
+    struct operators *operators; // NULL for `cadre-agent run`
+    struct probe *probe;         // NULL = there are no GPUs to watch
     bool stopping, done;
 };
 
 static void on_stop_signal(void *ctx, int signo)
 {
-    struct program *p = ctx;
-    output_say(agent_output(p->agent), p->stopping ? "signal %d again: killing" : "signal %d: stopping", signo);
-    if (p->operators) // before a process of it, or one of another pod for its sake, has exited
+    struct parts *p = ctx;
+    rank_output_say(agent_output(p->agent), p->stopping ? "signal %d again: killing" : "signal %d: stopping", signo);
+    if (p->operators) // say goodbye before the first process exits because of this
         operators_goodbye(p->operators);
     agent_shutdown(p->agent, p->stopping ? 0 : p->options->grace_ms);
     p->stopping = true;
@@ -42,7 +42,7 @@ static void on_stop_signal(void *ctx, int signo)
 
 static void on_report(void *ctx, const struct agent_report *r)
 {
-    struct program *p = ctx;
+    struct parts *p = ctx;
     if (p->operators)
         operators_report(p->operators, r);
     if (p->control)
@@ -53,14 +53,14 @@ static void on_report(void *ctx, const struct agent_report *r)
 
 static void on_printed(void *ctx, const char *group, int rank, const char *text, size_t len)
 {
-    const struct program *p = ctx;
+    const struct parts *p = ctx;
     if (p->operators)
         operators_printed(p->operators, group, rank, text, len);
 }
 
 static void on_done(void *ctx)
 {
-    struct program *p = ctx;
+    struct parts *p = ctx;
     p->done = true;
 }
 
@@ -74,12 +74,12 @@ static int count_gpus(void)
 
 static void on_gpus(void *ctx, bool urgent)
 {
-    const struct program *p = ctx;
+    const struct parts *p = ctx;
     if (p->operators && urgent)
         operators_gpus(p->operators);
 }
 
-static void watch_gpus(struct program *p)
+static void watch_gpus(struct parts *p)
 {
     const char *const *env = (const char *const *)environ;
     int n = count_gpus();
@@ -98,7 +98,7 @@ static void watch_gpus(struct program *p)
     if (path)
         p->probe = probe_new(&config);
     else
-        output_say(agent_output(p->agent), "GPUs: not watched: there is no " INSTALL_GPUS " beside cadre-agent");
+        rank_output_say(agent_output(p->agent), "GPUs: not watched: there is no " INSTALL_GPUS " beside cadre-agent");
 }
 
 static int cannot(const struct err *err)
@@ -107,7 +107,7 @@ static int cannot(const struct err *err)
     return EXIT_CANNOT;
 }
 
-static int begin(struct program *p, struct err *err)
+static int begin(struct parts *p, struct err *err)
 {
     const struct options *o = p->options;
     if (o->mode == OPTIONS_RUN) {
@@ -117,14 +117,14 @@ static int begin(struct program *p, struct err *err)
         p->standalone.control = p->control;
         return standalone_start(&p->standalone, err);
     }
-    // Whatever nsswitch.conf the image has: a static program cannot load its plugins, and pods need no others.
+    // Ignores nsswitch.conf of the image: a static program cannot load plugins. Pods need only files and dns.
     __nss_configure_lookup("hosts", "files dns");
     watch_gpus(p);
     p->operators = operators_new(p->loop, p->agent, p->probe, o->operator_url, getenv("CADRE_CA"), o->token_file, err);
     return err->code;
 }
 
-static void say_goodbye(struct program *p)
+static void say_goodbye(struct parts *p)
 {
     int64_t until = clock_mono_ms(&clock_system) + GOODBYE_MS;
     if (!p->operators)
@@ -137,7 +137,7 @@ static void say_goodbye(struct program *p)
 static int run(const struct options *o)
 {
     static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
-    struct program p = {.options = o, .loop = loop_new()};
+    struct parts p = {.options = o, .loop = loop_new()};
     struct loop_signal *signals[ARRAY_LEN(stop_signals)];
     struct err err = ERR_INIT;
     const struct template_seed seed = template_seed_take();
@@ -160,7 +160,7 @@ static int run(const struct options *o)
         signals[i] = loop_signal_new(p.loop, stop_signals[i], on_stop_signal, &p);
     begin(&p, &err);
     while (err.code == 0 && !p.done)
-        loop_run_once(p.loop, TURN_MS); // not loop_run(): waiting for SIGCHLD alone would not keep it up
+        loop_run_once(p.loop, TURN_MS); // not loop_run(): it returns if only SIGCHLD is watched
     say_goodbye(&p);
     for (size_t i = 0; i < ARRAY_LEN(signals); i++)
         loop_signal_free(signals[i]);
@@ -172,7 +172,7 @@ static int run(const struct options *o)
     return err.code < 0 ? cannot(&err) : p.standalone.exit_code;
 }
 
-// Descriptors 0 to 2 that the caller closed would be handed out again, for pipes.
+// Opens the descriptors 0 to 2 that the caller closed. Otherwise a pipe would get their numbers.
 static void open_standard(void)
 {
     for (int fd; (fd = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0;)

@@ -11,7 +11,7 @@
 
 enum {
     PROTOCOL_VERSION = 1,
-    LAST_LINES_MAX = 512 * 1024, // of all processes together, in a HELLO
+    LAST_LINES_MAX = 512 * 1024, // for all processes in a HELLO together
     HEARTBEAT_MS = 3000,
     HEARTBEAT_MIN_MS = 100,
     HEARTBEAT_MAX_MS = 600 * 1000,
@@ -23,7 +23,7 @@ static void put_last(struct json_writer *w, const char *last, size_t len)
     memcpy(text, last, len);
     text[len] = '\0';
     for (char *nul = text; (nul += strlen(nul)) < text + len;)
-        *nul = ' '; // JSON of ours knows no U+0000
+        *nul = ' '; // the JSON writer takes no U+0000
     writer_str_set(w, "lastLines", text);
 }
 
@@ -103,7 +103,8 @@ void message_heartbeat(const struct probe *gpus, const struct pod_archives *arch
     writer_object_end(w);
 }
 
-// Who restarts one by one has an attempt of its own, and a replica that did not send the command learns of it here.
+// A group whose ranks restart one by one has one attempt for each process. A replica that did not send the command
+// learns the attempts here.
 static void put_running(struct json_writer *w, const struct supervisor *s)
 {
     writer_list(w, "processes");

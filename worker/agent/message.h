@@ -6,17 +6,19 @@
 #include "common/wire/record.h"
 #include "worker/agent/agent.h"
 
-// Each begins a document in `w`, which the caller has initialised, and ends it.
-// Contains what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 struct probe;
 struct pod_archives;
+
+// Each function writes one JSON document into `w`. The caller has initialised `w`.
+
+// Writes what the agent knows about its groups, archives and GPUs. `gpus` may be NULL.
 void message_hello(const struct agent *a, const struct probe *gpus, struct json_writer *w);
-// NULL = nothing new about these.
+// NULL: there is nothing new about the GPUs, or the archives.
 void message_heartbeat(const struct probe *gpus, const struct pod_archives *archives, struct json_writer *w);
 enum record_type message_report(const struct agent_report *r, struct json_writer *w);
-void message_refused(enum record_type command, const struct command *c, const struct err *err,
-                     struct json_writer *w); // c: NULL where it could not be read
+// c: NULL if the command could not be read.
+void message_refused(enum record_type command, const struct command *c, const struct err *err, struct json_writer *w);
 
-bool message_command_type(unsigned record_type, enum command_type *ret); // false = not a command
-// The interval in a WELCOME, kept within bounds; the default if it has none.
+bool message_command_type(unsigned record_type, enum command_type *ret); // false = this record is not a command
+// The interval in a WELCOME, kept within bounds. Returns the default if WELCOME has none.
 int64_t message_heartbeat_ms(const char *welcome, size_t len);

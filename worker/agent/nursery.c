@@ -23,20 +23,20 @@ enum { ASKED_MAX = 64 << 20, SAID_MAX = 1024, FILES = 4 };
 
 struct stand_in {
     int fd, signals;  // to the nursery, and a signalfd; -1 = not open
-    sigset_t blocked; // those that are passed on
+    sigset_t blocked; // the signals that are passed on
     bool born;
     int code;
 };
 
-// The agent it is for
+// Asking for the agent
 
 static void put(struct buf *b, const char *text)
 {
     buf_append(b, text, strlen(text) + 1);
 }
 
-// The program, its directory, the number of its control descriptor, the command line after its length, and the
-// environment, each with its NUL.
+// Writes the program, its directory, the number of its control descriptor, the number of arguments, the arguments, and
+// the environment. Each string ends with NUL.
 static int describe(int argc, char *const *argv, int control)
 {
     char program[PATH_MAX] = "", dir[PATH_MAX], number[16];
@@ -87,7 +87,7 @@ static bool ask(struct stand_in *s, const char *path, int argc, char *const *arg
     return asked;
 }
 
-// Its life
+// Standing for the agent
 
 static _Noreturn void die_of(const struct stand_in *s, int signo)
 {
@@ -103,15 +103,15 @@ static void on_signal(const struct stand_in *s)
     if (read(s->signals, &info, sizeof info) != sizeof info)
         return;
     if (!s->born)
-        die_of(s, (int)info.ssi_signo); // the nursery sees it, and has nothing to do
+        die_of(s, (int)info.ssi_signo); // the nursery notices it, and has nothing to do
     char number[16];
     int n = snprintf(number, sizeof number, "%u", info.ssi_signo);
     if (send(s->fd, number, (size_t)n, MSG_NOSIGNAL) != n)
         fprintf(stderr, "cadre-agent: signal %u does not reach the agent, whose nursery has ended\n", info.ssi_signo);
 }
 
-// "P": it is born. "N": it will not be. "X" and a number: its exit code; "K" and a number: the signal that ended it.
-// False: this was the last one.
+// Takes a message. "P": the agent is born. "N" and a reason: it will not be born. "X" and a number: its exit code. "K"
+// and a number: the signal that ended it. Returns false after the last message.
 static bool on_said(struct stand_in *s)
 {
     char said[SAID_MAX];

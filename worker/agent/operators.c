@@ -33,7 +33,7 @@ static void remove_link(void *ctx, void *link)
 static void on_unresolved(void *ctx, const struct err *err)
 {
     struct operators *o = ctx;
-    output_say(agent_output(o->config.agent), "no operator yet: %s", err->msg);
+    rank_output_say(agent_output(o->config.agent), "no operator yet: %s", err->msg);
 }
 
 static void on_lost(void *ctx)

@@ -21,7 +21,7 @@ struct archive {
 
 struct pod_archives {
     struct loop_timer *look;
-    struct archive archives[POD_ARCHIVES_ARCHIVES_MAX]; // the oldest first
+    struct archive archives[POD_ARCHIVES_MAX]; // the oldest first
     size_t n;
     uint64_t version;
 };
@@ -32,7 +32,7 @@ static void note(struct pod_archives *k, struct archive *a, bool here)
     a->here = here;
 }
 
-// Those that are missing are on their way.
+// Looks for the archives that are missing: workers are fetching them.
 static void on_look(void *ctx)
 {
     struct pod_archives *k = ctx;
@@ -79,7 +79,7 @@ static void forget_first(struct pod_archives *k)
     memmove(k->archives, k->archives + 1, --k->n * sizeof *k->archives);
 }
 
-// As in sdk/python/cadre/_code/_archive.py.
+// The same path as in sdk/python/cadre/_code/_archive.py.
 static char *path_of(const char *const *env, const char *sha256)
 {
     const char *folder = environment_get(env, "CADRE_ARCHIVES"), *tmp = environment_get(env, "TMPDIR");
@@ -97,7 +97,7 @@ void pod_archives_want(struct pod_archives *k, const char *const *env)
     if (!archive_sha256(sha256))
         return;
     if (!find(k, sha256)) {
-        if (k->n == POD_ARCHIVES_ARCHIVES_MAX)
+        if (k->n == POD_ARCHIVES_MAX)
             forget_first(k);
         struct archive *a = &k->archives[k->n++];
         *a = (struct archive){.path = path_of(env, sha256)};

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-// As servers do it: connections of an earlier one that linger do not count.
+// Binds like a server: connections of an earlier process that are still closing do not count.
 static int try_bind(int family, const struct sockaddr *address, socklen_t len)
 {
     int on = 1, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);

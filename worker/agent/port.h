@@ -4,5 +4,6 @@
 
 #include "common/base/err.h"
 
-// 0: a moment ago it could, on all addresses. ERR_CONFLICT: somebody has it, or we may not.
+// Returns 0 if the port was free on all addresses a moment ago. ERR_CONFLICT: another process uses it, or this one may
+// not.
 int port_try(int port, struct err *err);

@@ -21,14 +21,14 @@ struct probe {
     struct process *process; // NULL = it does not run
     struct loop_poll *poll;
     struct loop_timer *silent_timer, *again_timer;
-    int fd; // what it prints; -1 = none
+    int fd; // the pipe of its standard output; -1 = none
     struct buf line;
-    struct arena memory; // of what was said last
+    struct arena memory; // holds `gpus`
     struct gpu *gpus;
     size_t n;
     uint64_t version;
     bool over;        // there is nothing to watch, or the program cannot run here
-    bool said_silent; // the log has it; and that it has ended
+    bool said_silent; // the log has a line about the silence; said_ended: about the end
     bool said_ended;
 };
 
@@ -40,7 +40,7 @@ bool probe_wanted(const char *const *env, int pod_gpus)
 
 static void say(struct probe *p, const char *what, const char *why)
 {
-    output_say(agent_output(p->config.agent), "GPUs: %s%s%s", what, str_empty(why) ? "" : ": ", why ? why : "");
+    rank_output_say(agent_output(p->config.agent), "GPUs: %s%s%s", what, str_empty(why) ? "" : ": ", why ? why : "");
 }
 
 static const struct gpu *find(const struct gpu *gpus, size_t n, const char *uuid)
@@ -51,7 +51,7 @@ static const struct gpu *find(const struct gpu *gpus, size_t n, const char *uuid
     return NULL;
 }
 
-// What somebody should hear of at once. Counters of a GPU that was not known before are no news.
+// Something that should be told at once. Counters of a GPU that was not known before do not count.
 static bool has_trouble(const struct gpu *now, const struct gpu *before)
 {
     bool lost = now->lost && !(before && before->lost);
@@ -63,13 +63,13 @@ static bool has_trouble(const struct gpu *now, const struct gpu *before)
 static void tell(struct probe *p, const struct gpu *g)
 {
     if (g->lost)
-        output_say(agent_output(p->config.agent),
-                   "GPUs: GPU %d (%s, %s) fell off the bus: the driver cannot reach it any more", g->index, g->name,
-                   g->uuid);
+        rank_output_say(agent_output(p->config.agent),
+                        "GPUs: GPU %d (%s, %s) fell off the bus: the driver cannot reach it any more", g->index,
+                        g->name, g->uuid);
     else
-        output_say(agent_output(p->config.agent), "GPUs: GPU %d (%s, %s): Xid %lld, %lld uncorrected ECC errors",
-                   g->index, g->name, g->uuid, (long long)g->values[GPU_XID],
-                   (long long)MAX(g->values[GPU_ECC_UNCORRECTED], 0));
+        rank_output_say(agent_output(p->config.agent), "GPUs: GPU %d (%s, %s): Xid %lld, %lld uncorrected ECC errors",
+                        g->index, g->name, g->uuid, (long long)g->values[GPU_XID],
+                        (long long)MAX(g->values[GPU_ECC_UNCORRECTED], 0));
 }
 
 static void take_gpus(struct probe *p, struct arena *memory, struct gpu *gpus, size_t n)
@@ -125,7 +125,7 @@ static void on_readable(void *ctx, int events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0 || buf_append(&p->line, bytes, (size_t)n) < 0) {
-        close_pipe(p); // it has ended, or prints something else; the pipe's end ends it
+        close_pipe(p); // it has ended, or prints something else; closing the pipe ends it
         return;
     }
     loop_timer_arm(p->silent_timer, PROBE_SILENT_MS);
@@ -150,7 +150,7 @@ static void on_process(void *ctx, enum process_event event)
     struct probe *p = ctx;
     if (event != PROCESS_GONE)
         return;
-    while (p->fd >= 0) { // what it has printed before it ended; the pipe is at its end
+    while (p->fd >= 0) { // read what it printed before it ended, up to the end of the pipe
         size_t before = p->line.len;
         uint64_t version = p->version;
         on_readable(p, LOOP_READ);
@@ -236,7 +236,7 @@ uint64_t probe_version(const struct probe *p)
     return p ? p->version : 0;
 }
 
-// CUDA names a GPU by its number, or by its UUID or the beginning of that.
+// CUDA names a GPU by its number, its UUID, or the beginning of its UUID.
 static bool is_named(const struct gpu *g, const char *name, size_t len)
 {
     int64_t number;

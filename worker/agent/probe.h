@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about the GPUs of the pod, and which ranks use them. A separate program, cadre-gpus, asks the driver,
-// because the agent links no library and must not hang with the driver.
+// What is known about the GPUs of the pod, and which ranks use them. A separate program, cadre-gpus, asks the driver:
+// the agent links no library, and must not hang with the driver.
 #pragma once
 
 #include "common/wire/gpu.h"
@@ -16,17 +16,17 @@ struct probe_config {
     const char *const *argv; // of the program; copied
     const char *const *env;  // of the pod; borrowed
     int pod_gpus;            // as in struct agent_config
-    int err;                 // its standard error goes there
-    // There is something new. `urgent`: a GPU was lost, or has trouble that it did not have before.
+    int err;                 // where the program's standard error goes
+    // Something is new. `urgent`: a GPU was lost, or has a new error.
     void (*changed)(void *ctx, bool urgent);
     void *ctx;
 };
 
-// Whether a pod with this environment and so many GPUs may have any of NVIDIA's to watch.
+// Whether a pod with this environment and this number of GPUs may have NVIDIA GPUs to watch.
 bool probe_wanted(const char *const *env, int pod_gpus);
 struct probe *probe_new(const struct probe_config *c);
 void probe_free(struct probe *p); // accepts NULL
-// Grows with each news; 0 = nothing is known yet. NULL: nothing ever will.
+// Grows with each change; 0 = nothing is known yet. p may be NULL: nothing will ever be known.
 uint64_t probe_version(const struct probe *p);
-// All GPUs with the ranks that have them now, as member "gpus" of an object that is open.
+// Writes all GPUs with the ranks that use them now, as member "gpus" of the open object.
 void probe_write(const struct probe *p, struct json_writer *w);

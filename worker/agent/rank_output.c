@@ -19,31 +19,31 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    DRAIN_MAX = 1024 * 1024, // a child that goes on printing must not hold us
-    QUIET_MS = 1000,         // a line without an end (a prompt, a progress bar) is shown after this
+    DRAIN_MAX = 1024 * 1024, // a child that continues to print must not hold the loop
+    QUIET_MS = 1000,         // a line without a newline (a prompt, a progress bar) is shown after this time
     STREAMS = 2,
 };
 
 struct stream { // one pipe
     struct output_process *process;
     struct sink *sink;
-    struct loop_poll *poll; // NULL = at its end
+    struct loop_poll *poll; // NULL = the pipe is at its end
     int fd;
     struct lines lines;
 };
 
 struct output_process {
     struct list link; // of the output
-    struct output *output;
+    struct rank_output *output;
     struct stream streams[STREAMS];
     struct tail tail;
     struct loop_timer *quiet;
-    bool closed; // by its owner: ends with its pipes
+    bool closed; // by its owner: it is freed when its pipes end
 };
 
-struct output {
+struct rank_output {
     struct loop *loop;
-    struct sink *sinks[STREAMS]; // the second is the first where both are the same file
+    struct sink *sinks[STREAMS]; // both are the same sink if both descriptors are the same file
     struct list processes;
     bool paused;
     char *scratch; // READ_SIZE
@@ -55,7 +55,7 @@ static bool same_file(int a, int b)
     return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
-static bool above(const struct output *o, size_t limit)
+static bool above(const struct rank_output *o, size_t limit)
 {
     return sink_queued(o->sinks[0]) > limit || sink_queued(o->sinks[1]) > limit;
 }
@@ -67,7 +67,7 @@ static void watch(struct stream *s, bool on)
         loop_poll_set(s->poll, on ? LOOP_READ : 0, &ignored);
 }
 
-static void set_paused(struct output *o, bool paused)
+static void set_paused(struct rank_output *o, bool paused)
 {
     if (o->paused == paused)
         return;
@@ -81,14 +81,14 @@ static void set_paused(struct output *o, bool paused)
 
 static void on_drained(void *ctx)
 {
-    struct output *o = ctx;
+    struct rank_output *o = ctx;
     if (!above(o, SINK_LOW))
         set_paused(o, false);
 }
 
-struct output *output_new(struct loop *loop, int out, int err)
+struct rank_output *rank_output_new(struct loop *loop, int out, int err)
 {
-    struct output *o = xcalloc(1, sizeof *o);
+    struct rank_output *o = xcalloc(1, sizeof *o);
     o->loop = loop;
     o->scratch = xmalloc(READ_SIZE);
     list_init(&o->processes);
@@ -117,12 +117,12 @@ static void process_destroy(struct output_process *p)
     free(p);
 }
 
-void output_free(struct output *o)
+void rank_output_free(struct rank_output *o)
 {
     if (!o)
         return;
     LIST_FOREACH(l, &o->processes)
-        process_destroy(CONTAINER_OF(l, struct output_process, link)); // held open by children that outlived it
+        process_destroy(CONTAINER_OF(l, struct output_process, link)); // children that outlived it keep it open
     if (o->sinks[1] != o->sinks[0])
         sink_free(o->sinks[1]);
     sink_free(o->sinks[0]);
@@ -130,10 +130,10 @@ void output_free(struct output *o)
     free(o);
 }
 
-// One read. False at the end of the pipe and when it is empty.
+// Reads once. Returns false if the pipe is empty or at its end.
 static bool stream_read(struct stream *s, size_t *total)
 {
-    struct output *o = s->process->output;
+    struct rank_output *o = s->process->output;
     ssize_t n = s->fd >= 0 ? read(s->fd, o->scratch, READ_SIZE) : -1;
     if (n > 0) {
         tail_add(&s->process->tail, o->scratch, (size_t)n);
@@ -166,17 +166,13 @@ static void on_readable(void *ctx, int events)
         process_destroy(p);
 }
 
-static void flush_lines(struct output_process *p)
+static void flush_lines(void *ctx)
 {
+    struct output_process *p = ctx;
     for (int i = 0; i < STREAMS; i++) {
         lines_flush(&p->streams[i].lines, sink_queue(p->streams[i].sink));
         sink_send(p->streams[i].sink);
     }
-}
-
-static void on_quiet(void *ctx)
-{
-    flush_lines(ctx);
 }
 
 static int open_stream(struct output_process *p, int i, const char *prefix, int *ret_fd, struct err *err)
@@ -185,7 +181,7 @@ static int open_stream(struct output_process *p, int i, const char *prefix, int 
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return err_set(err, ERR_UNAVAILABLE, "cannot open a pipe for the output of a process: %s", strerror(errno));
-    fcntl(ends[0], F_SETFL, O_NONBLOCK); // our end only: programs do not expect it of their standard output
+    fcntl(ends[0], F_SETFL, O_NONBLOCK); // only this end: programs do not expect O_NONBLOCK on their standard output
     s->fd = ends[0];
     *ret_fd = ends[1];
     lines_init(&s->lines, prefix);
@@ -196,12 +192,12 @@ static int open_stream(struct output_process *p, int i, const char *prefix, int 
     return 0;
 }
 
-struct output_process *output_open(struct output *o, const char *prefix, int ret_fds[2], struct err *err)
+struct output_process *rank_output_open(struct rank_output *o, const char *prefix, int ret_fds[2], struct err *err)
 {
     struct output_process *p = xcalloc(1, sizeof *p);
     int r = 0;
     p->output = o;
-    p->quiet = loop_timer_new(o->loop, on_quiet, p);
+    p->quiet = loop_timer_new(o->loop, flush_lines, p);
     list_append(&o->processes, &p->link);
     ret_fds[0] = ret_fds[1] = -1;
     for (int i = 0; i < STREAMS; i++) {
@@ -217,7 +213,7 @@ struct output_process *output_open(struct output *o, const char *prefix, int ret
     return NULL;
 }
 
-void output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx)
+void rank_output_follow(struct output_process *p, void (*heard)(void *ctx, const char *text, size_t len), void *ctx)
 {
     for (int i = 0; i < STREAMS; i++) {
         p->streams[i].lines.heard = heard;
@@ -225,7 +221,7 @@ void output_follow(struct output_process *p, void (*heard)(void *ctx, const char
     }
 }
 
-void output_drain(struct output_process *p)
+void rank_output_drain(struct output_process *p)
 {
     size_t total = 0;
     for (int i = 0; i < STREAMS; i++) {
@@ -236,22 +232,22 @@ void output_drain(struct output_process *p)
     flush_lines(p);
 }
 
-void output_tail(const struct output_process *p, struct buf *out)
+void rank_output_tail(const struct output_process *p, struct buf *out)
 {
     tail_get(&p->tail, out);
 }
 
-void output_close(struct output_process *p)
+void rank_output_close(struct output_process *p)
 {
     if (!p)
         return;
     p->closed = true;
-    output_follow(p, NULL, NULL);
+    rank_output_follow(p, NULL, NULL);
     if (at_end(p))
         process_destroy(p);
 }
 
-void output_say(struct output *o, const char *fmt, ...)
+void rank_output_say(struct rank_output *o, const char *fmt, ...)
 {
     char line[1024];
     va_list ap;
@@ -264,7 +260,7 @@ void output_say(struct output *o, const char *fmt, ...)
     sink_send(o->sinks[1]);
 }
 
-bool output_pending(const struct output *o)
+bool rank_output_pending(const struct rank_output *o)
 {
     return above(o, 0);
 }

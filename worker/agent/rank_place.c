@@ -16,29 +16,29 @@
 
 enum { LAST_MAX = 8 * 1024 };
 
-struct place {
-    struct place_config config;
+struct rank_place {
+    struct rank_place_config config;
     char *who; // "rank 3", or "llama rank 3" where several groups share the pod
     struct process *process;
     struct output_process *output;
-    struct birth *birth; // it is about to be forked: `run` and `fds` are for what is then to be done
+    struct birth *birth; // open while the template forks the process; `run` and `fds` wait for it
     struct arena arena;
-    struct place_run run;
+    struct rank_place_run run;
     int fds[2];
-    struct loop_timer *never; // tells the end of what was never a process
-    struct process_exit exit; // its
+    struct loop_timer *never; // reports the end of a process that never existed
+    struct process_exit exit; // the exit of that process
     bool told_exit;
     char *error, *slow;
-    bool oom, killed; // killed: for a client
+    bool oom, killed; // killed: because a client wanted it
     struct buf last;
 };
 
-static void happened(struct place *p, enum process_event event, const struct process_exit *exit)
+static void happened(struct rank_place *p, enum process_event event, const struct process_exit *exit)
 {
     p->config.happened(p->config.ctx, p, event, exit);
 }
 
-static void clear(struct place *p)
+static void clear(struct rank_place *p)
 {
     free(TAKE_PTR(p->error));
     free(TAKE_PTR(p->slow));
@@ -46,46 +46,46 @@ static void clear(struct place *p)
     buf_done(&p->last);
 }
 
-static void close_fds(struct place *p)
+static void close_fds(struct rank_place *p)
 {
     for (size_t i = 0; i < ARRAY_LEN(p->fds); i++) {
         file_close(&p->fds[i]);
     }
 }
 
-// The process could not say it.
-static const char *killed_words(const struct place *p, char *out, size_t size)
+// The killed process cannot print this itself.
+static const char *killed_words(const struct rank_place *p, char *out, size_t size)
 {
     snprintf(out, size, "%s was killed by a client (group.kill)", p->who);
     return out;
 }
 
-static void say_exit(const struct place *p, const struct process_exit *e)
+static void say_exit(const struct rank_place *p, const struct process_exit *e)
 {
     char words[320];
-    struct output *o = p->config.output;
+    struct rank_output *o = p->config.output;
     if (p->error)
-        output_say(o, "%s: %s", p->who, p->error);
+        rank_output_say(o, "%s: %s", p->who, p->error);
     else if (p->killed)
-        output_say(o, "%s", killed_words(p, words, sizeof words));
+        rank_output_say(o, "%s", killed_words(p, words, sizeof words));
     else if (e->signal)
-        output_say(o, "%s: ended by signal %d (%s)%s", p->who, e->signal, strsignal(e->signal),
-                   e->core  ? ", core dumped"
-                   : p->oom ? ": the memory of the container was used up"
-                            : "");
+        rank_output_say(o, "%s: ended by signal %d (%s)%s", p->who, e->signal, strsignal(e->signal),
+                        e->core  ? ", core dumped"
+                        : p->oom ? ": the memory of the container was used up"
+                                 : "");
     else if (e->code)
-        output_say(o, "%s: exit code %d", p->who, e->code);
+        rank_output_say(o, "%s: exit code %d", p->who, e->code);
 }
 
-static void on_exited(struct place *p)
+static void on_exited(struct rank_place *p)
 {
     struct process_exit e = process_exit(p->process);
     const char *error = process_error(p->process);
     char words[320];
-    output_drain(p->output);
-    output_tail(p->output, &p->last);
+    rank_output_drain(p->output);
+    rank_output_tail(p->output, &p->last);
     p->error = error[0] ? xstrdup(error) : NULL;
-    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself meanwhile
+    p->killed = p->killed && e.signal == SIGKILL; // it may have ended by itself in the meantime
     p->oom = e.signal == SIGKILL && oom_look(p->config.oom_kills) && !p->killed;
     if (p->killed)
         buf_printf(&p->last, "%s%s\n", p->last.len && p->last.data[p->last.len - 1] != '\n' ? "\n" : "",
@@ -96,26 +96,26 @@ static void on_exited(struct place *p)
 
 static void on_process(void *ctx, enum process_event event)
 {
-    struct place *p = ctx;
+    struct rank_place *p = ctx;
     if (event == PROCESS_EXITED) {
         on_exited(p);
         return;
     }
     if (event == PROCESS_GONE) {
         process_free(TAKE_PTR(p->process));
-        output_close(TAKE_PTR(p->output));
+        rank_output_close(TAKE_PTR(p->output));
     }
     happened(p, event, NULL);
 }
 
 static void on_line(void *ctx, const char *text, size_t len)
 {
-    const struct place *p = ctx;
+    const struct rank_place *p = ctx;
     p->config.printed(p->config.ctx, p->config.rank, text, len);
 }
 
-// It never was a process: told from the loop, as if it had been one.
-static void never(struct place *p, struct process_exit exit)
+// There never was a process. The loop reports its end as if there had been one.
+static void never(struct rank_place *p, struct process_exit exit)
 {
     close_fds(p);
     p->exit = exit;
@@ -124,7 +124,7 @@ static void never(struct place *p, struct process_exit exit)
 
 static void on_never(void *ctx)
 {
-    struct place *p = ctx;
+    struct rank_place *p = ctx;
     if (!p->told_exit) {
         p->told_exit = true;
         say_exit(p, &p->exit);
@@ -132,17 +132,17 @@ static void on_never(void *ctx)
         happened(p, PROCESS_EXITED, &p->exit);
         return;
     }
-    output_close(TAKE_PTR(p->output));
+    rank_output_close(TAKE_PTR(p->output));
     happened(p, PROCESS_GONE, NULL);
 }
 
-static void fail(struct place *p, const char *why)
+static void fail(struct rank_place *p, const char *why)
 {
     p->error = xstrdup(why);
     never(p, (struct process_exit){.code = PROCESS_EXIT_NOT_RUNNABLE});
 }
 
-static struct process_config config_of(struct place *p, const struct place_run *run)
+static struct process_config config_of(struct rank_place *p, const struct rank_place_run *run)
 {
     return (struct process_config){.loop = p->config.loop,
                                    .reaper = p->config.reaper,
@@ -155,7 +155,7 @@ static struct process_config config_of(struct place *p, const struct place_run *
                                    .ctx = p};
 }
 
-static void start_alone(struct place *p, const struct place_run *run)
+static void start_alone(struct rank_place *p, const struct rank_place_run *run)
 {
     struct err err = ERR_INIT;
     const struct process_config config = config_of(p, run);
@@ -165,16 +165,16 @@ static void start_alone(struct place *p, const struct place_run *run)
     close_fds(p);
 }
 
-static void start_slow(struct place *p, const struct place_run *run, const char *why)
+static void start_slow(struct rank_place *p, const struct rank_place_run *run, const char *why)
 {
     p->slow = xstrdup(why);
-    output_say(p->config.output, "%s: started without its template: %s", p->who, why);
+    rank_output_say(p->config.output, "%s: started without its template: %s", p->who, why);
     start_alone(p, run);
 }
 
 static void on_birth(void *ctx, int pid, int fd, const char *why_not)
 {
-    struct place *p = ctx;
+    struct rank_place *p = ctx;
     struct err err = ERR_INIT;
     const struct process_config config = config_of(p, &p->run);
     p->birth = NULL;
@@ -185,7 +185,7 @@ static void on_birth(void *ctx, int pid, int fd, const char *why_not)
     arena_done(&p->arena);
 }
 
-static void start_forked(struct place *p, const struct place_run *run)
+static void start_forked(struct rank_place *p, const struct rank_place_run *run)
 {
     struct err err = ERR_INIT;
     const struct birth_config config = {
@@ -195,44 +195,44 @@ static void start_forked(struct place *p, const struct place_run *run)
         start_slow(p, run, err.msg);
         return;
     }
-    p->run = (struct place_run){.argv = environment_copy(run->argv, &p->arena),
-                                .env = environment_copy(run->env, &p->arena),
-                                .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
+    p->run = (struct rank_place_run){.argv = environment_copy(run->argv, &p->arena),
+                                     .env = environment_copy(run->env, &p->arena),
+                                     .dir = run->dir ? arena_strdup(&p->arena, run->dir) : NULL};
 }
 
-static void begin(struct place *p, const char *who)
+static void begin(struct rank_place *p, const char *who)
 {
     clear(p);
     free(p->who);
     p->who = xstrdup(who);
 }
 
-void place_fail(struct place *p, const char *who, const char *why)
+void rank_place_fail(struct rank_place *p, const char *who, const char *why)
 {
     begin(p, who);
     fail(p, why);
 }
 
-void place_start(struct place *p, const char *who, const struct place_run *run)
+void rank_place_start(struct rank_place *p, const char *who, const struct rank_place_run *run)
 {
     struct err err = ERR_INIT;
     char prefix[LINES_PREFIX_MAX];
     begin(p, who);
     snprintf(prefix, sizeof prefix, "[%s] ", who);
-    p->output = output_open(p->config.output, prefix, p->fds, &err);
+    p->output = rank_output_open(p->config.output, prefix, p->fds, &err);
     if (!p->output) {
         fail(p, err.msg);
         return;
     }
     if (p->config.printed)
-        output_follow(p->output, on_line, p);
+        rank_output_follow(p->output, on_line, p);
     if (run->template)
         start_forked(p, run);
     else
         start_alone(p, run);
 }
 
-void place_stop(struct place *p, int64_t grace_ms)
+void rank_place_stop(struct rank_place *p, int64_t grace_ms)
 {
     if (p->process)
         process_stop(p->process, grace_ms);
@@ -244,41 +244,41 @@ void place_stop(struct place *p, int64_t grace_ms)
     never(p, (struct process_exit){.code = PROCESS_EXIT_SIGNAL + signo, .signal = signo});
 }
 
-void place_kill(struct place *p)
+void rank_place_kill(struct rank_place *p)
 {
     p->killed = p->process || p->birth;
-    place_stop(p, 0);
+    rank_place_stop(p, 0);
 }
 
-void place_news(const struct place *p, struct place_news *ret)
+void rank_place_news(const struct rank_place *p, struct rank_place_news *ret)
 {
-    *ret = (struct place_news){.error = p->error ? p->error : "",
-                               .slow = p->slow ? p->slow : "",
-                               .oom = p->oom,
-                               .last = buf_str(&p->last),
-                               .last_len = p->last.len};
+    *ret = (struct rank_place_news){.error = p->error ? p->error : "",
+                                    .slow = p->slow ? p->slow : "",
+                                    .oom = p->oom,
+                                    .last = buf_str(&p->last),
+                                    .last_len = p->last.len};
 }
 
-int place_rank(const struct place *p)
+int rank_place_rank(const struct rank_place *p)
 {
     return p->config.rank;
 }
 
-struct place *place_new(const struct place_config *c)
+struct rank_place *rank_place_new(const struct rank_place_config *c)
 {
-    struct place *p = xcalloc(1, sizeof *p);
-    *p = (struct place){.config = *c, .fds = {-1, -1}, .last = BUF_INIT(LAST_MAX)};
+    struct rank_place *p = xcalloc(1, sizeof *p);
+    *p = (struct rank_place){.config = *c, .fds = {-1, -1}, .last = BUF_INIT(LAST_MAX)};
     p->never = loop_timer_new(c->loop, on_never, p);
     return p;
 }
 
-void place_free(struct place *p)
+void rank_place_free(struct rank_place *p)
 {
     if (!p)
         return;
     birth_cancel(p->birth);
     process_free(p->process);
-    output_close(p->output);
+    rank_output_close(p->output);
     loop_timer_free(p->never);
     close_fds(p);
     arena_done(&p->arena);

@@ -25,8 +25,8 @@ enum { PATHS_MAX = 64, GONE_LOOK_MS = 100, GONE_GIVE_UP_MS = 10 * 1000 };
 
 enum step { STEP_DIR, STEP_EXEC, STEP_LOADER, STEP_OTHER };
 
-// What the child says through the pipe when it could not become the command.
-struct failure {
+// What the child writes into the pipe if it cannot become the command.
+struct start_failure {
     int step; // enum step
     int error;
 };
@@ -34,19 +34,19 @@ struct failure {
 struct process {
     struct process_config config;
     pid_t pid;
-    struct reaper_watch *child, *orphans;
+    struct child_reaper_watch *child, *orphans;
     int start_fd; // closes when the command runs; -1 afterwards
     struct loop_poll *start_poll;
     struct loop_timer *kill_timer, *gone_timer;
-    int64_t kill_at_ms;    // once stopping
-    int64_t give_up_at_ms; // once killed
+    int64_t kill_at_ms;    // set when it is stopped
+    int64_t give_up_at_ms; // set when it is killed
     bool stopping, killed, exited, gone;
     struct process_exit exit;
     char *command, *dir; // for messages
     char error[512];
 };
 
-// Where to look for the command, in the order in which the child tries.
+// The paths where the child looks for the command, in order.
 struct lookup {
     const char *paths[PATHS_MAX + 1];
     size_t n;
@@ -68,50 +68,50 @@ static void lookup_init(struct lookup *l, const struct process_config *c, struct
     l->paths[l->n] = NULL;
 }
 
-// From here to child_run() everything runs between fork and exec, beside threads that are not there any more: only what
-// POSIX allows in a signal handler.
+// The functions from here to child_run() run between fork and exec. The threads of the parent do not exist there. So
+// they may call only what POSIX allows in a signal handler.
 static bool child_redirect(const struct process_config *c, int in, int start_fd)
 {
     if (dup2(in, STDIN_FILENO) < 0 || dup2(c->out, STDOUT_FILENO) < 0 || dup2(c->err, STDERR_FILENO) < 0)
         return false;
-    // Whatever a library opened without O_CLOEXEC; kernels before 5.11 do without.
+    // Closes what a library opened without O_CLOEXEC. Kernels before 5.11 cannot do this.
     syscall(SYS_close_range, 3u, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */);
     return fcntl(start_fd, F_SETFD, FD_CLOEXEC) == 0;
 }
 
-// The rules of execvp(): a place where it is not, or not for us, does not end the search.
-static struct failure child_exec(const struct process_config *c, const struct lookup *l)
+// Follows the rules of execvp(): the search continues if a path does not exist, or is not executable for this user.
+static struct start_failure child_exec(const struct process_config *c, const struct lookup *l)
 {
-    struct failure f = {STEP_EXEC, ENOENT};
+    struct start_failure f = {STEP_EXEC, ENOENT};
     for (size_t i = 0; i < l->n; i++) {
         execve(l->paths[i], (char *const *)c->argv, (char *const *)c->env);
         int error = errno;
         if (error == EACCES)
             f.error = EACCES;
         else if (error != ENOENT && error != ENOTDIR)
-            return (struct failure){STEP_EXEC, error};
+            return (struct start_failure){STEP_EXEC, error};
         else if (error == ENOENT && access(l->paths[i], F_OK) == 0)
-            return (struct failure){STEP_LOADER, ENOENT};
+            return (struct start_failure){STEP_LOADER, ENOENT};
     }
     return f;
 }
 
 static void child_run(const struct process_config *c, const struct lookup *l, int in, int start_fd, pid_t parent)
 {
-    struct failure f = {STEP_OTHER, 0};
+    struct start_failure f = {STEP_OTHER, 0};
     setsid();
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !child_redirect(c, in, start_fd)) {
         f.error = errno;
-    } else if (getppid() != parent) { // died before it could take us along
+    } else if (getppid() != parent) { // the parent died before PR_SET_PDEATHSIG was set
         _exit(PROCESS_EXIT_SIGNAL + SIGKILL);
     } else if (c->dir && chdir(c->dir) != 0) {
-        f = (struct failure){STEP_DIR, errno};
+        f = (struct start_failure){STEP_DIR, errno};
     } else {
         f = child_exec(c, l);
     }
     bool missing = f.step == STEP_EXEC && f.error == ENOENT;
     if (write(start_fd, &f, sizeof f) < 0)
-        missing = false; // the parent is gone, nobody asks
+        missing = false; // the parent is gone, nobody reads it
     _exit(missing ? PROCESS_EXIT_NOT_FOUND : PROCESS_EXIT_NOT_RUNNABLE);
 }
 
@@ -126,7 +126,7 @@ static void explain_missing(struct process *p)
                  p->command, strchr(p->command, '/') ? "" : " in PATH");
 }
 
-static void explain(struct process *p, const struct failure *f)
+static void explain(struct process *p, const struct start_failure *f)
 {
     if (f->step == STEP_DIR)
         snprintf(p->error, sizeof p->error, "cannot start %s in directory %s: %s", p->command, p->dir,
@@ -149,10 +149,10 @@ static void explain(struct process *p, const struct failure *f)
                  f->error == EACCES ? ": is it executable for this user?" : "");
 }
 
-// True when it is known whether the command runs.
+// Returns true when it is known whether the command runs.
 static bool read_start(struct process *p)
 {
-    struct failure f;
+    struct start_failure f;
     ssize_t n = read(p->start_fd, &f, sizeof f);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
@@ -173,16 +173,22 @@ static void on_start_fd(void *ctx, int events)
         p->config.fn(p->config.ctx, PROCESS_STARTED);
 }
 
+static void signal_group(const struct process *p, int signo)
+{
+    if (kill(-p->pid, signo) != 0 && !p->exited)
+        kill(p->pid, signo); // between fork and setsid it has no process group yet
+}
+
 static void kill_group(struct process *p)
 {
-    if (kill(-p->pid, SIGKILL) != 0 && !p->exited)
-        kill(p->pid, SIGKILL); // between fork and setsid it has no group yet
+    signal_group(p, SIGKILL);
     p->killed = true;
     p->give_up_at_ms = loop_now_ms(p->config.loop) + GONE_GIVE_UP_MS;
 }
 
-// A process that is stopped may leave members of its group (a shell's child) that use the rest of the grace time. One
-// that was killed may stay as the zombie of a parent that left the group and does not look after it: not for ever.
+// After SIGTERM, other members of the process group (children of a shell) may use the rest of the grace time. After
+// SIGKILL, a member may stay as a zombie, if its parent left the group and does not reap it. The wait for it is
+// limited.
 static bool group_alive(const struct process *p)
 {
     if (kill(-p->pid, 0) != 0 && errno == ESRCH)
@@ -190,8 +196,9 @@ static bool group_alive(const struct process *p)
     return !p->killed || loop_now_ms(p->config.loop) < p->give_up_at_ms;
 }
 
-static void look_gone(struct process *p)
+static void look_gone(void *ctx)
 {
+    struct process *p = ctx;
     if (!p->exited || p->gone)
         return;
     if (group_alive(p)) {
@@ -200,16 +207,11 @@ static void look_gone(struct process *p)
         return;
     }
     p->gone = true;
-    reaper_unwatch(p->orphans);
+    child_reaper_unwatch(p->orphans);
     p->orphans = NULL;
     loop_timer_disarm(p->kill_timer);
     loop_timer_disarm(p->gone_timer);
     p->config.fn(p->config.ctx, PROCESS_GONE);
-}
-
-static void on_look_gone(void *ctx)
-{
-    look_gone(ctx);
 }
 
 static void on_orphan(void *ctx, int status)
@@ -223,7 +225,7 @@ static void on_child_exit(void *ctx, int status)
     struct process *p = ctx;
     p->child = NULL;
     if (p->start_fd >= 0)
-        read_start(p); // dead: whatever it had to say is there
+        read_start(p); // it is dead: everything it wrote is there
     p->exited = true;
     if (WIFSIGNALED(status))
         p->exit = (struct process_exit){
@@ -232,8 +234,8 @@ static void on_child_exit(void *ctx, int status)
         p->exit = (struct process_exit){.code = WEXITSTATUS(status)};
     if (!p->stopping)
         kill_group(p);
-    p->orphans = reaper_watch_orphans(p->config.reaper, on_orphan, p);
-    loop_timer_arm(p->gone_timer, 0); // after PROCESS_EXITED in any case
+    p->orphans = child_reaper_watch_orphans(p->config.reaper, on_orphan, p);
+    loop_timer_arm(p->gone_timer, 0); // PROCESS_EXITED comes first in any case
     p->config.fn(p->config.ctx, PROCESS_EXITED);
 }
 
@@ -271,7 +273,7 @@ static pid_t start_child(const struct process_config *c, int *ret_start_fd, stru
     return pid;
 }
 
-// start_fd: closes when it has become the command.
+// start_fd closes when the child has become the command.
 static struct process *watch(const struct process_config *c, pid_t pid, int start_fd, struct err *err)
 {
     struct process *p = xcalloc(1, sizeof *p);
@@ -280,9 +282,9 @@ static struct process *watch(const struct process_config *c, pid_t pid, int star
     p->dir = xstrdup(c->dir ? c->dir : ".");
     p->pid = pid;
     p->start_fd = start_fd;
-    p->child = reaper_watch_child(c->reaper, pid, on_child_exit, p);
+    p->child = child_reaper_watch_child(c->reaper, pid, on_child_exit, p);
     p->kill_timer = loop_timer_new(c->loop, on_kill_timer, p);
-    p->gone_timer = loop_timer_new(c->loop, on_look_gone, p);
+    p->gone_timer = loop_timer_new(c->loop, look_gone, p);
     p->start_poll = loop_poll_read(c->loop, start_fd, on_start_fd, p, err);
     if (p->start_poll)
         return p;
@@ -300,7 +302,7 @@ struct process *process_start(const struct process_config *c, struct err *err)
 
 struct process *process_adopt(const struct process_config *c, int pid, int fd, struct err *err)
 {
-    if (reaper_is_child(pid) && send(fd, "", 1, MSG_NOSIGNAL) == 1)
+    if (child_reaper_is_child(pid) && send(fd, "", 1, MSG_NOSIGNAL) == 1)
         return watch(c, pid, fd, err);
     close(fd);
     err_set(err, ERR_UNAVAILABLE, "the process that was forked for it has died");
@@ -312,8 +314,8 @@ void process_stop(struct process *p, int64_t grace_ms)
     int64_t kill_at = loop_now_ms(p->config.loop) + MAX(grace_ms, 0);
     if (p->gone || (p->stopping && kill_at >= p->kill_at_ms))
         return;
-    if (grace_ms > 0 && !p->stopping && kill(-p->pid, SIGTERM) != 0 && !p->exited)
-        kill(p->pid, SIGTERM); // between fork and setsid it has no group yet
+    if (grace_ms > 0 && !p->stopping)
+        signal_group(p, SIGTERM);
     p->stopping = true;
     p->kill_at_ms = kill_at;
     loop_timer_arm(p->kill_timer, grace_ms);
@@ -340,8 +342,8 @@ void process_free(struct process *p)
         return;
     if (!p->gone)
         kill_group(p);
-    reaper_unwatch(p->child); // who is reaped without a watch counts as an orphan
-    reaper_unwatch(p->orphans);
+    child_reaper_unwatch(p->child); // a child without a watch counts as an orphan when it is reaped
+    child_reaper_unwatch(p->orphans);
     loop_poll_free(p->start_poll);
     loop_timer_free(p->kill_timer);
     loop_timer_free(p->gone_timer);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One worker process: started with an environment of its own as the leader of a new session, watched, stopped with
-// SIGTERM and SIGKILL. Nothing is inherited but what is named here.
+// One worker process. It has an environment of its own, and is the leader of a new session. It is watched, and stopped
+// with SIGTERM and SIGKILL. It inherits only what is named here.
 //
-// Exit codes are the shell's: the process's own; 128 + N if signal N ended it; 127 if the command is not there, 126 if
-// it is but cannot be run.
+// Exit codes are like the ones of the shell: the code of the process; 128 + N if signal N ended it; 127 if the command
+// does not exist; 126 if it exists but cannot be run.
 #pragma once
 
 #include "worker/agent/child_reaper.h"
@@ -17,20 +17,21 @@ struct process;
 
 enum process_event {
     PROCESS_STARTED, // the command runs
-    PROCESS_EXITED,  // process_exit() tells how; also instead of PROCESS_STARTED, where process_error() says why
-    PROCESS_GONE,    // nothing of its group is left; the last event
+    PROCESS_EXITED,  // process_exit() tells how. It may come instead of PROCESS_STARTED: then process_error() tells why
+    PROCESS_GONE,    // nothing of its process group is left; the last event
 };
 
-// May free the process on PROCESS_GONE, not before. Never called inside process_start() or process_stop().
+// The callee may free the process on PROCESS_GONE, not before. It is never called inside process_start() or
+// process_stop().
 typedef void (*process_fn)(void *ctx, enum process_event event);
 
 struct process_config {
     struct loop *loop;
-    struct reaper *reaper;
-    const char *const *argv; // NULL-terminated; argv[0] without '/' is looked for in PATH of `env`
+    struct child_reaper *reaper;
+    const char *const *argv; // NULL-terminated; an argv[0] without '/' is searched in PATH of `env`
     const char *const *env;  // "NAME=value", NULL-terminated
-    const char *dir;         // NULL = ours
-    int in;                  // becomes its standard input; 0 = /dev/null. These three stay the caller's
+    const char *dir;         // NULL = the directory of the agent
+    int in;                  // becomes its standard input; 0 = /dev/null. The caller keeps these three descriptors
     int out, err;            // become its standard output and error
     process_fn fn;
     void *ctx;
@@ -39,18 +40,18 @@ struct process_config {
 struct process_exit {
     int code;   // see above
     int signal; // 0 = it exited by itself
-    bool core;  // a core was dumped
+    bool core;  // it dumped core
 };
 
-// Forks, and returns NULL only where that fails; whether the command could be run comes as an event. The config's
-// strings are not used afterwards.
+// Forks the process. Returns NULL only if fork() fails. An event tells later whether the command could be run. The
+// strings of the config are not used after this call.
 struct process *process_start(const struct process_config *c, struct err *err);
-// The same of a child that was forked from a template (template.h) and leads a session of its own: it has waited on
-// this socket for the word to become the process. The socket is the process's from now on. Of the config, argv[0] and
-// dir are used for messages. ERR_UNAVAILABLE: it has died.
+// Does the same with a child that was forked from a template (template.h) and leads a session of its own. The child
+// waits on this socket until it may become the process. The process owns the socket from now on. Only argv[0] and dir
+// of the config are used, for messages. ERR_UNAVAILABLE: the child has died.
 struct process *process_adopt(const struct process_config *c, int pid, int fd, struct err *err);
-// Asks the whole group to end, and kills it after the grace time (0 = at once). May be called again to shorten it.
-// Without it, what is left of the group is killed as soon as its leader has exited.
+// Asks the whole process group to end, and kills it after the grace time (0 = at once). Another call may shorten the
+// time. Without this call, the rest of the group is killed as soon as its leader has exited.
 void process_stop(struct process *p, int64_t grace_ms);
 int process_pid(const struct process *p);
 struct process_exit process_exit(const struct process *p);

@@ -14,9 +14,9 @@ struct sink {
     struct loop *loop;
     struct loop_poll *poll; // NULL until the descriptor was full once
     struct buf queue;
-    size_t sent; // bytes at the front of the queue that are out
+    size_t sent; // bytes at the front of the queue that are written
     int fd, shared_fd;
-    int restore_flags; // of the shared descriptor, -1 = nothing to restore
+    int restore_flags; // flags of the shared descriptor; -1 = nothing to restore
     bool high, broken;
     loop_fn drained;
     void *ctx;
@@ -35,7 +35,7 @@ static void open_again(struct sink *s)
         s->fd = fd;
         return;
     }
-    // A socket, or not ours to open (another user's pipe): then for all who share it, until the end.
+    // It is a socket, or another user's pipe. So everybody who shares it sees O_NONBLOCK until the end.
     s->restore_flags = fcntl(s->shared_fd, F_GETFL);
     if (s->restore_flags >= 0)
         fcntl(s->shared_fd, F_SETFL, s->restore_flags | O_NONBLOCK);
@@ -80,7 +80,7 @@ static void compact(struct sink *s)
     else
         buf_consume(&s->queue, s->sent);
     s->sent = 0;
-    s->queue.over = false; // what had no room is lost, what comes now has some
+    s->queue.over = false; // what had no room is lost; now there is room again
 }
 
 static void on_writable(void *ctx, int events)
@@ -103,7 +103,7 @@ static void wait_writable(struct sink *s)
     if (!s->poll)
         s->poll = loop_poll_new(s->loop, s->fd, on_writable, s);
     if (!s->poll || loop_poll_set(s->poll, LOOP_WRITE, &err) < 0)
-        s->broken = true; // full, and nobody can tell when it is not
+        s->broken = true; // it is full, and nothing can tell when it has room again
 }
 
 void sink_send(struct sink *s)

@@ -15,7 +15,7 @@
 
 #define GROUP "standalone"
 
-// Free now; the one who wants it binds it within milliseconds.
+// The port is free now. The process that wants it binds it within milliseconds.
 static int free_port(int *ret, struct err *err)
 {
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -28,21 +28,21 @@ static int free_port(int *ret, struct err *err)
     return r;
 }
 
-// The program that starts us may know the group.
+// The program that starts the agent may have set the name of the group.
 static const char *said(const char *variable)
 {
     const char *value = getenv(variable);
     return str_empty(value) ? GROUP : value;
 }
 
-// Those of one process: "1,2", "-"; *text is moved behind them. ERR_INVALID.
+// Reads the GPUs of one process: "1,2", "-". Moves *text behind them. ERR_INVALID: this is not a list.
 static int read_gpus(const char **text, struct command_process *p, struct arena *a, struct err *err)
 {
     int *gpus = arena_array(a, GPUS_MAX, sizeof *gpus);
     const char *at = *text;
     p->gpus = gpus;
     for (char *end; *at >= '0' && *at <= '9' && p->n_gpus < GPUS_MAX; at = end + (*end == ',')) {
-        gpus[p->n_gpus++] = (int)MIN(strtol(at, &end, 10), (long)GPUS_MAX); // which no pod has
+        gpus[p->n_gpus++] = (int)MIN(strtol(at, &end, 10), (long)GPUS_MAX); // GPUS_MAX: no pod has this GPU
     }
     at += !p->n_gpus && *at == '-';
     if (at == *text || (*at && *at != ';'))
@@ -81,7 +81,7 @@ static struct command *start_command(const struct options *o, int attempt, int p
     return c;
 }
 
-// The attempt that was prepared.
+// Starts the attempt that was prepared.
 static void begin(struct standalone *s, int attempt)
 {
     struct err *err = &s->err;
@@ -97,7 +97,7 @@ static void begin(struct standalone *s, int attempt)
     if (r == 0)
         return;
     s->exit_code = 1;
-    output_say(agent_output(s->agent), "%s", err->msg);
+    rank_output_say(agent_output(s->agent), "%s", err->msg);
     agent_shutdown(s->agent, 0);
 }
 
@@ -112,7 +112,7 @@ static int command(struct standalone *s, enum command_type type, int attempt, st
 
 int standalone_start(struct standalone *s, struct err *err)
 {
-    int r = command(s, COMMAND_PREPARE, s->options->attempt, err); // and begin()
+    int r = command(s, COMMAND_PREPARE, s->options->attempt, err); // the report calls begin()
     if (r == 0 && s->err.code)
         r = err_set(err, s->err.code, "%s", s->err.msg);
     return r;
@@ -120,7 +120,7 @@ int standalone_start(struct standalone *s, struct err *err)
 
 static void on_exited(struct standalone *s, const struct agent_report *r)
 {
-    struct err ignored = ERR_INIT; // it is stopped for a newer attempt already
+    struct err ignored = ERR_INIT; // it is being stopped for a newer attempt already
     s->exited++;
     if (s->exit_code == 0)
         s->exit_code = r->code;

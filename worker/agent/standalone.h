@@ -7,14 +7,14 @@
 #include "worker/agent/control.h"
 
 struct standalone {
-    struct agent *agent; // whom it commands
+    struct agent *agent; // gets the commands
     const struct options *options;
-    struct control *control; // who may begin another attempt when one is over; NULL = nobody: the agent ends
+    struct control *control; // may begin another attempt when one is over; NULL = the agent ends then
     int exited;
     int exit_code;  // of the process that failed first in the last attempt
-    struct err err; // why it could not be started
+    struct err err; // why the last attempt could not be started
 };
 
-// The agent's reports go to standalone_report() with the standalone as context.
+// The agent's reports go to standalone_report(), with the struct as context.
 void standalone_report(void *ctx, const struct agent_report *r);
 int standalone_start(struct standalone *s, struct err *err);

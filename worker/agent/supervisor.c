@@ -11,13 +11,13 @@ enum { RETRY_FIRST_MS = 50, RETRY_MAX_MS = 1000 };
 struct supervisor {
     char *group;
     enum supervisor_state state;
-    int attempt;     // newest that was accepted, -1 = none
-    int min_attempt; // what may be prepared: after a stop only newer ones
+    int attempt;     // the newest that was accepted, -1 = none
+    int min_attempt; // the oldest that may be prepared; after a stop, only newer ones
     bool closed;     // the pod ends
     bool tell_started;
-    struct command *prepare;                      // from PREPARING on
+    struct command *prepare;                      // set from PREPARING on
     struct command *next;                         // STOPPING: to be prepared afterwards
-    bool resolving, stale;                        // stale: the answer is to the question of an older prepare
+    bool resolving, stale;                        // stale: the next answer is to the question of an older prepare
     int64_t retry_at_ms, retry_ms, give_up_at_ms; // PREPARING
     char found[256];
     struct supervisor_process processes[COMMAND_PROCESSES_MAX];
@@ -43,17 +43,10 @@ static void forget_processes(struct supervisor *s)
     s->n_processes = 0;
 }
 
-static void set_prepare(struct supervisor *s, struct command *c)
+static void set(struct command **at, struct command *c)
 {
-    struct command *before = s->prepare;
-    s->prepare = c ? command_ref(c) : NULL;
-    command_unref(before);
-}
-
-static void set_next(struct supervisor *s, struct command *c)
-{
-    struct command *before = s->next;
-    s->next = c ? command_ref(c) : NULL;
+    struct command *before = *at;
+    *at = c ? command_ref(c) : NULL;
     command_unref(before);
 }
 
@@ -62,8 +55,8 @@ void supervisor_free(struct supervisor *s)
     if (!s)
         return;
     forget_processes(s);
-    set_prepare(s, NULL);
-    set_next(s, NULL);
+    set(&s->prepare, NULL);
+    set(&s->next, NULL);
     free(s->actions);
     free(s->group);
     free(s);
@@ -142,7 +135,7 @@ static struct supervisor_action *unprepared(struct supervisor *s)
     return report(s, SUPERVISOR_REPORT_UNPREPARED);
 }
 
-// MASTER_ADDR is right.
+// MASTER_ADDR has the right address.
 static void try_port(struct supervisor *s)
 {
     if (s->prepare->master_port)
@@ -160,7 +153,7 @@ void supervisor_port_tried(struct supervisor *s, const char *why_not)
     struct supervisor_action *a = unprepared(s);
     snprintf(a->message, sizeof a->message, "%s", why_not);
     a->port = s->prepare->master_port;
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
 }
 
 static void resolve(struct supervisor *s)
@@ -171,7 +164,7 @@ static void resolve(struct supervisor *s)
 
 static void begin(struct supervisor *s, int64_t now_ms, struct command *c)
 {
-    set_prepare(s, c);
+    set(&s->prepare, c);
     forget_processes(s);
     s->attempt = s->min_attempt = c->attempt;
     s->tell_started = false;
@@ -189,13 +182,13 @@ static void begin(struct supervisor *s, int64_t now_ms, struct command *c)
         resolve(s);
 }
 
-// After the last process: idle, or on with what they were stopped for.
+// The last process is gone. The group becomes idle, or prepares the next attempt.
 static void finish_stop(struct supervisor *s, int64_t now_ms)
 {
     struct command *next = TAKE_PTR(s->next);
     report(s, SUPERVISOR_REPORT_STOPPED);
     s->state = SUPERVISOR_IDLE;
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
     forget_processes(s);
     if (next)
         begin(s, now_ms, next);
@@ -227,21 +220,21 @@ static int on_prepare(struct supervisor *s, int64_t now_ms, struct command *c, s
     if (c->attempt < newest)
         return refuse_older(s, c, MAX(s->attempt, newest - 1), err);
     if (s->state == SUPERVISOR_STOPPING) {
-        set_next(s, c);
+        set(&s->next, c);
     } else if (s->state == SUPERVISOR_IDLE || c->attempt > s->attempt) {
         if (s->state == SUPERVISOR_RUNNING) {
-            set_next(s, c);
+            set(&s->next, c);
             stop_all(s, now_ms, c->grace_ms);
         } else {
             begin(s, now_ms, c);
         }
-    } else if (s->state != SUPERVISOR_PREPARING) { // it comes again
+    } else if (s->state != SUPERVISOR_PREPARING) { // the command was repeated
         report(s, SUPERVISOR_REPORT_PREPARED);
     }
     return 0;
 }
 
-// Puts the process of a command into its place, once that is free.
+// Lets the process of a command start as soon as the previous process of its rank is gone.
 static void place(struct supervisor *s, struct supervisor_process *p, struct command *c, size_t i)
 {
     command_unref(p->next);
@@ -276,7 +269,7 @@ static int on_start(struct supervisor *s, struct command *c, struct err *err)
 {
     if (c->attempt < s->attempt)
         return refuse_older(s, c, s->attempt, err);
-    if (c->attempt == s->attempt && s->state == SUPERVISOR_RUNNING) { // it comes again
+    if (c->attempt == s->attempt && s->state == SUPERVISOR_RUNNING) { // the command was repeated
         report_again(s);
         return 0;
     }
@@ -309,7 +302,7 @@ static int on_restart(struct supervisor *s, struct command *c, struct err *err)
     s->attempt = s->min_attempt = c->attempt;
     for (size_t i = 0; i < c->n_processes; i++) {
         struct supervisor_process *p = find(s, c->processes[i].rank);
-        if ((p->next ? p->next : p->command)->attempt < c->attempt) { // else the command comes again
+        if ((p->next ? p->next : p->command)->attempt < c->attempt) { // else the command was repeated
             s->tell_started = true;
             place(s, p, c, i);
         }
@@ -322,7 +315,7 @@ static int on_stop(struct supervisor *s, int64_t now_ms, struct command *c, stru
     if (c->attempt < s->attempt)
         return refuse_older(s, c, s->attempt, err);
     if (s->next && s->next->attempt <= c->attempt)
-        set_next(s, NULL);
+        set(&s->next, NULL);
     s->attempt = c->attempt;
     s->min_attempt = MAX(s->min_attempt, c->attempt + 1);
     stop_all(s, now_ms, c->grace_ms);
@@ -343,7 +336,7 @@ static int on_kill(struct supervisor *s, const struct command *c, struct err *er
 
 int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, struct err *err)
 {
-    if (s->closed && c->type != COMMAND_KILL) // which shortens what is left
+    if (s->closed && c->type != COMMAND_KILL) // a kill makes the end come sooner
         return err_set(err, ERR_CONFLICT, "the pod is about to end");
     switch (c->type) {
     case COMMAND_PREPARE:
@@ -363,7 +356,7 @@ int supervisor_command(struct supervisor *s, int64_t now_ms, struct command *c, 
 void supervisor_shutdown(struct supervisor *s, int64_t now_ms, int64_t grace_ms)
 {
     s->closed = true;
-    set_next(s, NULL);
+    set(&s->next, NULL);
     stop_all(s, now_ms, grace_ms);
 }
 
@@ -372,7 +365,7 @@ static void give_up(struct supervisor *s)
     struct supervisor_action *a = unprepared(s);
     snprintf(a->message, sizeof a->message, "%s does not resolve to %s, the pod of rank 0, within %.1f s: %s",
              s->prepare->master_addr, s->prepare->master_ip, (double)s->prepare->timeout_ms / 1000, s->found);
-    set_prepare(s, NULL);
+    set(&s->prepare, NULL);
 }
 
 void supervisor_resolved(struct supervisor *s, int64_t now_ms, bool matches, const char *found)
@@ -433,7 +426,7 @@ void supervisor_exited(struct supervisor *s, int rank, int code, int signal)
     if (!p || p->state > SUPERVISOR_PROCESS_RUNNING)
         return;
     if (p->state == SUPERVISOR_PROCESS_STARTING && !p->next)
-        s->tell_started = false; // one of them never ran
+        s->tell_started = false; // one of the processes never ran
     p->state = SUPERVISOR_PROCESS_EXITED;
     p->code = code;
     p->signal = signal;

@@ -6,13 +6,13 @@
 
 enum { TAIL_BYTES = 4096, TAIL_LINES = 80 };
 
-struct tail { // all zero to begin with
+struct tail { // initially all zero
     char ring[TAIL_BYTES];
     size_t at;   // where the next byte goes
-    size_t used; // bytes that are there
-    bool cut;    // something older was there
+    size_t used; // bytes that are kept
+    bool cut;    // older output was dropped
 };
 
 void tail_add(struct tail *t, const char *data, size_t n);
-// Appends what is there to `out`: whole lines, or the end of one that is longer than all that is kept.
+// Appends what is kept to `out`: whole lines, or the end of one line that is longer than the ring.
 void tail_get(const struct tail *t, struct buf *out);

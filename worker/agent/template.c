@@ -25,7 +25,7 @@ enum {
     PASSED = 4,
     SOURCE_MAX = 64 << 20,
     ASKED_MAX = 16,  // births in one packet
-    STACKS_MS = 5000 // to print them
+    STACKS_MS = 5000 // for printing them
 };
 
 enum state { STATE_NONE, STATE_IMPORTING, STATE_READY, STATE_USELESS };
@@ -35,18 +35,18 @@ struct birth {
     struct template *template;
     birth_fn fn;
     void *ctx;
-    int fd;             // our end of its socket
-    int passed[PASSED]; // its end, standard output and error, environment; -1 once they are sent
+    int fd;             // the agent's end of its socket
+    int passed[PASSED]; // the other end, standard output and error, environment; -1 once they are sent
     struct loop_poll *poll;
-    bool asked, lost; // lost: the template that was asked is gone
+    bool asked, lost; // lost: the template that got the request is gone
 };
 
 struct template
 {
     struct template_config config;
-    struct buf source; // what it was made of, to compare
+    struct buf source; // what it was made from, for the comparison
     struct arena arena;
-    const char *const *env; // that it was started with
+    const char *const *env; // its environment at the start
     enum state state;
     struct process *process;
     struct output_process *output;
@@ -54,17 +54,17 @@ struct template
     struct loop_poll *poll;
     struct loop_timer *turn, *import_timer, *idle_timer;
     struct list births; // oldest first
-    char why[SAID_MAX]; // it does not fork
+    char why[SAID_MAX]; // why it does not fork
 };
 
 void birth_cancel(struct birth *b)
 {
     if (!b)
         return;
-    loop_timer_arm(b->template->turn, 0); // the next one's
+    loop_timer_arm(b->template->turn, 0); // for the next birth
     list_remove(&b->link);
     loop_poll_free(b->poll);
-    file_close(&b->fd); // a rank that was forked meanwhile ends
+    file_close(&b->fd); // if a rank was forked in the meantime, it ends
     for (size_t i = 0; i < PASSED; i++)
         file_close(&b->passed[i]);
     free(b);
@@ -99,7 +99,7 @@ static void forget_process(struct template *t)
     loop_poll_free(TAKE_PTR(t->poll));
     file_close(&t->fd);
     process_free(TAKE_PTR(t->process));
-    output_close(TAKE_PTR(t->output));
+    rank_output_close(TAKE_PTR(t->output));
 }
 
 static void become_useless(struct template *t, const char *why)
@@ -109,7 +109,7 @@ static void become_useless(struct template *t, const char *why)
     loop_timer_arm(t->turn, 0);
 }
 
-// "R": it is ready. "N...": why it is not.
+// Takes a message. "R": the template is ready. "N" and a reason: it will not be.
 static void on_said(void *ctx, int events)
 {
     struct template *t = ctx;
@@ -144,20 +144,20 @@ static void describe_exit(const struct template *t, char *out, size_t size)
         snprintf(out, size, "it exited with code %d; its output says why", e.code);
 }
 
-// Killed while it imported, it may do better the next time. If it failed by itself, it will again.
+// A template that was killed while it imported may succeed the next time. One that failed by itself would fail again.
 static void on_exited(struct template *t)
 {
     char why[SAID_MAX];
     if (t->poll)
-        on_said(t, LOOP_READ); // its last words
+        on_said(t, LOOP_READ); // its last message
     loop_timer_disarm(t->import_timer);
     if (t->output)
-        output_drain(t->output);
+        rank_output_drain(t->output);
     describe_exit(t, why, sizeof why);
     if (t->state == STATE_IMPORTING && !process_exit(t->process).signal)
         become_useless(t, why);
     if (t->state != STATE_USELESS) {
-        output_say(t->config.output, "template: %s; the next rank that starts gets a new one", why);
+        rank_output_say(t->config.output, "template: %s; the next rank that starts gets a new one", why);
         snprintf(t->why, sizeof t->why, "%s", why);
         t->state = STATE_NONE;
     }
@@ -173,7 +173,7 @@ static void on_process(void *ctx, enum process_event event)
         forget_process(t);
 }
 
-// First it has to say where it hangs; then it has to go.
+// First the template has to print where it hangs, then it has to end.
 static void on_import_timer(void *ctx)
 {
     struct template *t = ctx;
@@ -210,7 +210,7 @@ static int start(struct template *t, const struct template_source *s, struct err
         return err_set(err, ERR_UNAVAILABLE, "cannot open a socket for it: %s", strerror(errno));
     t->fd = ends[0];
     snprintf(prefix, sizeof prefix, "[%s] ", s->who);
-    t->output = output_open(t->config.output, prefix, fds, err);
+    t->output = rank_output_open(t->config.output, prefix, fds, err);
     if (t->output) {
         const struct process_config config = {.loop = t->config.loop,
                                               .reaper = t->config.reaper,
@@ -239,7 +239,7 @@ static void end_seed(struct template_seed *seed)
     *seed = (struct template_seed){0, -1, -1};
 }
 
-// The seed has our environment, and prints where we do.
+// The seed has the agent's environment, and prints to the agent's output.
 static int adopt(struct template *t, const struct template_source *s, struct err *err)
 {
     struct template_seed *seed = t->config.seed;
@@ -259,7 +259,7 @@ static int adopt(struct template *t, const struct template_source *s, struct err
     return listen_to_it(t, err);
 }
 
-// All strings, each with its NUL.
+// Appends all strings, each with its NUL.
 static void put_all(struct buf *b, const char *const *list)
 {
     for (; *list; list++)
@@ -300,8 +300,9 @@ void template_want(struct template *t, const struct template_source *s)
 
 // Births
 
-// The directory, then how the environment differs from the one of the template, each with its NUL. All else the rank
-// takes as the template has it: python3 may be a script that sets variables, and imports may.
+// Writes the directory, then the difference between the rank's environment and the one of the template, each string
+// with its NUL. The rank keeps the template's other variables: python3 may be a script that sets variables, and imports
+// may set some.
 static int environment_file(const struct template *t, const struct birth_config *c)
 {
     _cleanup_(buf_done) struct buf b = BUF_INIT(SOURCE_MAX);
@@ -312,7 +313,7 @@ static int environment_file(const struct template *t, const struct birth_config 
     return file_in_memory("environment", &b);
 }
 
-// "P" and the pid of the rank, or "N" and why there is none. False: nothing has come yet.
+// Takes a message. "P" and the pid of the rank, or "N" and why there is none. Returns false if no message has come yet.
 static bool take_birth(struct birth *b)
 {
     char said[SAID_MAX];
@@ -361,7 +362,7 @@ static int listen_to(struct birth *b, struct err *err)
     return b->poll ? 0 : err->code;
 }
 
-// All that wait, in one packet: the template forks them in one go.
+// Requests all waiting births in one packet. The template forks them together.
 static void ask(struct template *t)
 {
     struct birth *births[ASKED_MAX];
@@ -375,7 +376,7 @@ static void ask(struct template *t)
     int r = send_passed(t, births, n);
     if (r < 0) {
         err_set(&err, ERR_UNAVAILABLE, "it cannot be asked: %s", strerror(-r));
-        birth_end(births[0], 0, err.msg); // the others try it again
+        birth_end(births[0], 0, err.msg); // the others try again
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -385,7 +386,7 @@ static void ask(struct template *t)
         }
 }
 
-// The oldest that something is to be done for. NULL: all wait for the template.
+// Returns the oldest birth that can continue. NULL: all births wait for the template.
 static struct birth *next_birth(const struct template *t)
 {
     LIST_FOREACH(l, &t->births) {
@@ -396,7 +397,7 @@ static struct birth *next_birth(const struct template *t)
     return NULL;
 }
 
-// One birth in each turn: its end may be the end of others.
+// Handles one birth in each turn of the loop, because its end may end others.
 static void on_turn(void *ctx)
 {
     struct template *t = ctx;
@@ -437,7 +438,7 @@ struct birth *template_fork(struct template *t, const struct birth_config *c, st
     return NULL;
 }
 
-// From one end to the other
+// The whole life
 
 static bool take_number(const char *name, int *ret)
 {

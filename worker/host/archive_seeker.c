@@ -2,6 +2,7 @@
 #include "worker/host/archive_seeker.h"
 
 #include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -10,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MS = 6 * 1000 }; // a proxy that has not answered by then is asked again, or another one is
+enum { AGAIN_MS = 6 * 1000 }; // if a proxy has not answered by then, the seeker asks again, perhaps another proxy
 
 struct archive_seeker {
     void (*ask)(void *ctx, const struct archive_piece *p, unsigned nth);
     void *ctx;
     struct loop_wakeup *wakeup;
-    pthread_mutex_t mutex; // of what follows
+    pthread_mutex_t mutex; // of the following members
     pthread_cond_t changed;
     char sha256[ARCHIVE_SHA256_LEN + 1];
     int64_t offset;
@@ -43,15 +44,11 @@ struct archive_seeker *archive_seeker_new(struct loop *loop,
                                           void *ctx)
 {
     struct archive_seeker *s = xcalloc(1, sizeof *s);
-    pthread_condattr_t attr;
     s->ask = ask;
     s->ctx = ctx;
     s->wakeup = loop_wakeup_new(loop, on_wakeup, s);
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&s->changed);
     return s;
 }
 
@@ -91,9 +88,7 @@ int64_t archive_seeker_wait(struct archive_seeker *s, const char *sha256, int64_
             again = now + AGAIN_MS;
             loop_wakeup_signal(s->wakeup);
         }
-        int64_t at = MIN(end, again);
-        const struct timespec time = {at / 1000, at % 1000 * 1000000};
-        pthread_cond_timedwait(&s->changed, &s->mutex, &time);
+        (void)cond_wait_until(&s->changed, &s->mutex, MIN(end, again));
         now = clock_mono_ms(&clock_system);
     }
     int64_t got = s->got < 0 ? ERR_TIMEOUT : s->got;

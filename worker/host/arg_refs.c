@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct item {
-    size_t from, to; // in the arguments: what it takes the place of
+struct arg_ref {
+    size_t from, to; // the bytes of the arguments that it replaces
     struct ref_part part;
-    const char *at, *key, *owner; // in the arena; NULL where it is of this process
+    const char *at, *key, *owner; // in the arena; NULL if the object is in this process
     int64_t until;
     struct blob *own;
     char *got;
-    const char *data; // once it is there; where its values are on the device, the head alone
+    const char *data; // set when the object is there; if its values are on the device, only the head
     struct region *values;
 };
 
@@ -26,17 +26,17 @@ struct arg_refs {
     struct arena arena;
     const char *args;
     size_t len;
-    struct item *items;
+    struct arg_ref *items;
     size_t n, size;
     uint64_t bytes;
-    bool whole, join; // the arguments are one reference; or batches to be joined
+    bool whole, join; // whole: the arguments are one reference; join: they are batches to be joined
     struct rank_device *device;
     char *made;
 };
 
-static int take_own(struct objects *o, struct item *it, struct err *err)
+static int take_own(struct objects *o, struct arg_ref *it, struct err *err)
 {
-    const struct object *kept = store_get(o->store, it->part.id);
+    const struct object *kept = object_store_get(o->store, it->part.id);
     if (!kept)
         return err_set(
             err, ERR_NOT_FOUND,
@@ -48,7 +48,7 @@ static int take_own(struct objects *o, struct item *it, struct err *err)
     return 0;
 }
 
-static int take_place(struct arg_refs *refs, const struct ref_found *f, struct item *it, struct err *err)
+static int take_place(struct arg_refs *refs, const struct ref_found *f, struct arg_ref *it, struct err *err)
 {
     if (!f->at || !f->key || f->key_len != PEER_KEY_LEN)
         return err_set(err, ERR_INVALID, "an argument is a reference that does not say where the object is");
@@ -70,8 +70,8 @@ static int add(struct arg_refs *refs, struct objects *o, const struct ref_found 
     if (r < 0)
         return r;
     MEM_GROW(refs->items, refs->n, refs->size);
-    struct item *it = &refs->items[refs->n++];
-    *it = (struct item){.from = (size_t)(f->json - refs->args), .part = ref.parts[0]};
+    struct arg_ref *it = &refs->items[refs->n++];
+    *it = (struct arg_ref){.from = (size_t)(f->json - refs->args), .part = ref.parts[0]};
     it->to = it->from + f->len;
     r = objects_is_own(o, ref.uid, it->part.attempt, it->part.rank) ? take_own(o, it, err)
                                                                     : take_place(refs, f, it, err);
@@ -112,8 +112,8 @@ int arg_refs_new(struct objects *o, const char *args, size_t len, struct arg_ref
     return 0;
 }
 
-// Of this process, and among others: it comes to the host.
-static int download(struct arg_refs *refs, struct item *it, const atomic_bool *canceled, struct err *err)
+// The object is in this process, and is not the only argument: it is copied to the host.
+static int download(struct arg_refs *refs, struct arg_ref *it, const atomic_bool *canceled, struct err *err)
 {
     size_t head = (size_t)it->part.bytes - it->values->len;
     it->got = xmalloc((size_t)it->part.bytes);
@@ -122,8 +122,8 @@ static int download(struct arg_refs *refs, struct item *it, const atomic_bool *c
     return rank_device_download(refs->device, it->got + head, it->values->memory, it->values->len, canceled, err);
 }
 
-// Only what is the arguments of the call alone may stay on the device, or come to it.
-static int fetch(struct arg_refs *refs, struct item *it, const atomic_bool *canceled, struct err *err)
+// Values may stay on the device, or come to it, only if one reference is all the arguments.
+static int fetch(struct arg_refs *refs, struct arg_ref *it, const atomic_bool *canceled, struct err *err)
 {
     if (it->data)
         return it->values && !refs->whole ? download(refs, it, canceled, err) : 0;
@@ -141,10 +141,10 @@ static int fetch(struct arg_refs *refs, struct item *it, const atomic_bool *canc
     return object_fetch(&what, it->got, &it->values, err);
 }
 
-// A value that is neither list nor object is the only argument, by position.
+// A value that is neither a list nor an object becomes the only argument, by position.
 static bool stands_alone(const struct arg_refs *refs)
 {
-    const struct item *it = &refs->items[0];
+    const struct arg_ref *it = &refs->items[0];
     return refs->whole && (it->part.kind != REF_JSON || (it->part.bytes && (*it->data == '[' || *it->data == '{')));
 }
 
@@ -155,7 +155,7 @@ static void splice(struct arg_refs *refs, size_t *ret_len)
     if (refs->whole)
         refs->made[n++] = '[';
     for (size_t i = 0; i < refs->n; i++) {
-        const struct item *it = &refs->items[i];
+        const struct arg_ref *it = &refs->items[i];
         if (!refs->whole) {
             memcpy(refs->made + n, refs->args + at, it->from - at);
             n += it->from - at;
@@ -174,7 +174,7 @@ static void splice(struct arg_refs *refs, size_t *ret_len)
     *ret_len = n;
 }
 
-// The rows of all of them, in one batch.
+// Joins the rows of all batches into one batch.
 static int join(struct arg_refs *refs, size_t *ret_len, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
@@ -184,7 +184,7 @@ static int join(struct arg_refs *refs, size_t *ret_len, struct err *err)
     _cleanup_(scatter_done) struct scatter doc = SCATTER_INIT;
     int r = 0;
     for (size_t i = 0; r == 0 && i < refs->n; i++) {
-        const struct item *it = &refs->items[i];
+        const struct arg_ref *it = &refs->items[i];
         sources[i] = (struct scatter_source){it->part.bytes ? it->data : "", (size_t)it->part.bytes};
         results[i] = (struct batch_result){.batch = &batches[i], .rank = it->part.rank};
         r = batch_read(sources[i].data, sources[i].len, &a, &batches[i], err);

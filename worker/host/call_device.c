@@ -29,7 +29,7 @@ static int upload(struct call_device *d, struct region **at, const void *from, s
     if (r == 0)
         *at = g;
     else
-        region_unref_now(g);
+        region_unref(g);
     return r;
 }
 
@@ -62,7 +62,7 @@ int call_device_download(struct call_device *d, void *to, const void *from, size
 
 void call_device_drop_result(struct call_device *d)
 {
-    region_unref_now(TAKE_PTR(d->result));
+    region_unref(TAKE_PTR(d->result));
 }
 
 int call_device_room(struct call_device *d, size_t len, struct err *err)
@@ -88,7 +88,7 @@ static int copy_args(struct call_device *d, const atomic_bool *canceled, struct 
     if (r == 0)
         *ret = own;
     else
-        region_unref_now(own);
+        region_unref(own);
     return r;
 }
 

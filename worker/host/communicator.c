@@ -54,7 +54,7 @@ static int list_ranks(const int *ranks, size_t n, int world, struct members *ret
     return 0;
 }
 
-// Those that differ from this rank only in one dimension.
+// Lists the ranks that differ from this rank only in one dimension.
 static int list_dim(struct rendezvous *rv, const cadre_comm_options *o, int rank, int world, struct members *ret,
                     struct err *err)
 {
@@ -87,7 +87,7 @@ static int list_members(struct rendezvous *rv, const cadre_comm_options *o, stru
     return r < 0 ? r : find_own(ret, rank, err);
 }
 
-// Of this end: how the other members reach this host, too.
+// Returns the address of this end. The other members reach this host at the same address.
 static void address_of(int fd, char out[INET6_ADDRSTRLEN])
 {
     struct sockaddr_storage at = {0};
@@ -105,9 +105,9 @@ static void address_of(int fd, char out[INET6_ADDRSTRLEN])
         inet_ntop(AF_INET6, &v6->sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
-// Makes a communicator of that list, and sets limit_ms and canceled of it: it waits no longer than the call may take.
-// Only the back end, the limit and the stream of `o` count. `names` of the members are for messages. The errors of
-// rendezvous_meet() and comm_new().
+// Makes a communicator of that list. It sets limit_ms and canceled of the list, because the communicator waits no
+// longer than the call may take. Only the back end, the limit and the stream of `o` count. `names` of the members are
+// for messages. Returns the errors of rendezvous_meet() and comm_new().
 static int meet(struct cadre_call *c, const struct rendezvous_list *who, const char *const *names,
                 const cadre_comm_options *o, cadre_comm **ret, struct err *err)
 {
@@ -119,7 +119,7 @@ static int meet(struct cadre_call *c, const struct rendezvous_list *who, const c
     struct rendezvous_list list = *who;
     list.limit_ms = MIN(limit, MAX(left, (int64_t)1));
     list.canceled = &c->canceled;
-    executor_waits();
+    method_executor_waits();
     int r = list.n > 1 ? rendezvous_meet(c->nested.rendezvous, &list, links, err) : 0;
     if (r < 0)
         return r;

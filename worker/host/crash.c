@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 static _Thread_local _Atomic(const char *) doing_class, doing_method,
-    doing_trace; // a fault comes to the thread that made it
+    doing_trace; // thread-local, because a fault is handled on the thread that caused it
 static char rank_text[16];
 
-// Only what may be called in a signal handler from here on.
+// From here on, only functions that may be called in a signal handler.
 static void add(char *line, size_t size, const char *text)
 {
     size_t len = strlen(line), more = strlen(text);
-    more = MIN(more, size - 2 - len); // room for the newline
+    more = MIN(more, size - 2 - len); // minus room for the newline
     memcpy(line + len, text, more);
     line[len + more] = '\0';
 }
@@ -57,7 +57,7 @@ static void on_fault(int signo)
     line[strlen(line)] = '\n';
     ssize_t written = write(STDERR_FILENO, line, strnlen(line, sizeof line));
     (void)written;
-    raise(signo); // SA_RESETHAND has put the default back
+    raise(signo); // SA_RESETHAND has restored the default action
 }
 
 void crash_install(int rank)
@@ -77,13 +77,13 @@ void crash_prepare_thread(void)
     if (prepared)
         return;
     prepared = true;
-    if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) // a sanitizer brings one
+    if (sigaltstack(NULL, &now) == 0 && (now.ss_flags & SS_DISABLE)) // a sanitizer sets its own stack
         sigaltstack(&stack, NULL);
 }
 
 void crash_doing(const char *class, const char *method, const char *trace)
 {
-    // In this order, for a fault in between; that they are seen at once by other threads does not matter.
+    // The order is for a fault in between. Other threads need not see the values at once.
     atomic_store_explicit(&doing_class, NULL, memory_order_release);
     atomic_store_explicit(&doing_method, method, memory_order_release);
     atomic_store_explicit(&doing_trace, trace, memory_order_release);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a class can do, as JSON: sent in HELLO, so that the proxy knows the declared modes, and printed by --describe.
+// What a class can do, as JSON. It is sent in HELLO, so the proxy knows the declared modes. --describe prints it.
 //
 //   "module": "accumulator", "class": "Accumulator",
 //   "methods": [{"name": "add", "dispatch": "ONE_TO_ALL", "execute": "ALL", "doc": "adds x to the value ..."},
@@ -7,14 +7,15 @@
 //               {"name": "ask", ..., "concurrency": {"group": "io", "limit": 8}}],
 //   "meshes": [{"name": "train", "dims": [{"name": "pp", "size": 2}, {"name": "dp", "size": 2}]}]
 //
-// or, with roles, instead of "class" and "methods"
+// With roles, it has this member instead of "class" and "methods":
 //
 //   "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
 //
-// `split`, `collect`, `concurrency` and `meshes` are what the constructors published.
+// The constructors published `split`, `collect`, `concurrency` and `meshes`.
 #pragma once
 
 #include "common/base/json_writer.h"
 #include "worker/host/roles.h"
 
-void description_write(struct json_writer *w, const struct module *m, const struct roles *roles); // members
+// Writes members of an open object.
+void description_write(struct json_writer *w, const struct module *m, const struct roles *roles);

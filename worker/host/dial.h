@@ -9,8 +9,8 @@
 
 enum { DIAL_MS = 5 * 1000 };
 
-// `at`: "10.0.0.7:41234", "[v6]:41234". `canceled` is looked at several times a second. ERR_UNAVAILABLE: why not,
-// without the address; ERR_CANCELED. *ret is non-blocking, -1 where there is none.
+// `at`: "10.0.0.7:41234", "[v6]:41234". Checks `canceled` several times a second. ERR_UNAVAILABLE: the message says
+// why, without the address. ERR_CANCELED. *ret is non-blocking, or -1 after an error.
 int dial(const char *at, const atomic_bool *canceled, int *ret, struct err *err);
-// 0: ready for these events of poll(). ERR_TIMEOUT, ERR_CANCELED.
+// Waits for these events of poll(). Returns 0, ERR_TIMEOUT or ERR_CANCELED.
 int dial_wait(int fd, short events, int64_t ms, const atomic_bool *canceled);

@@ -7,10 +7,10 @@
 struct download {
     struct executor_job job;
     struct list link;
-    struct downloads *owner; // NULL: nobody wants the answer
+    struct downloads *owner; // NULL = nobody waits for the answer
     uint32_t call;
     struct region *values;
-    struct blob *blob; // of the whole object
+    struct blob *blob; // the whole object
     struct err err;
 };
 

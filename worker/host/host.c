@@ -34,7 +34,7 @@ static void on_stopped(void *ctx)
     roles_destroy(&h->roles);
 }
 
-// Lets the sessions end, then the object, then the loop.
+// Ends the sessions first, then the objects, then the loop.
 static void stop(struct host *h)
 {
     if (h->stopping)
@@ -49,7 +49,7 @@ static void on_over(void *ctx, const char *why)
     stop(ctx);
 }
 
-// Methods that run may not come back, because the driver of a GPU that is lost need not.
+// Methods that run may never return, because the driver of a lost GPU may hang.
 static void on_lost_late(void *ctx)
 {
     (void)ctx;
@@ -108,7 +108,7 @@ static void on_created(void *ctx, const struct err *err)
     if (err->code) {
         host_say(h, "", err->msg);
         h->exit_code = HOST_EXIT_CONSTRUCTOR;
-        executor_leave(h->executor);
+        method_executor_leave(h->executor);
         return;
     }
     publish_meshes(h);
@@ -120,7 +120,7 @@ static void on_created(void *ctx, const struct err *err)
 static void on_destroyed(void *ctx)
 {
     struct host *h = ctx;
-    executor_leave(h->executor);
+    method_executor_leave(h->executor);
 }
 
 static void on_signal(void *ctx, int signo)
@@ -130,7 +130,8 @@ static void on_signal(void *ctx, int signo)
     if (h->stopping)
         return;
     if (!h->proxies) {
-        // There is nothing to destroy yet, and the constructor may wait for peers that are gone: no use to wait for it.
+        // Nothing exists that must be destroyed. The constructor may wait for peers that are gone, so this does not
+        // wait for it.
         host_say(h, "told to stop while the constructor runs", "");
         _exit(0);
     }
@@ -168,7 +169,7 @@ static void take_down(struct host *h)
     objects_free(h->objects);
     rendezvous_free(h->rendezvous);
     progress_free(h->progress);
-    executor_free(h->executor);
+    method_executor_free(h->executor);
     nested_client_free(h->client);
     rank_device_free(h->device);
     loop_timer_free(h->lost);
@@ -177,7 +178,7 @@ static void take_down(struct host *h)
     loop_free(h->loop);
 }
 
-// Proxies that were named are those of a run on this machine.
+// Proxies that are named belong to a run on this machine.
 static struct objects *make_objects(const struct host *h)
 {
     const struct options *o = &h->options;
@@ -203,10 +204,10 @@ static struct objects *make_objects(const struct host *h)
 
 int host_run(struct host *h)
 {
-    // Room for what each session lets wait, and for the destructor.
+    // There is room for all waiting calls of each session, and for the destructor.
     size_t max = OPTIONS_CONNECT_MAX * SESSION_CALLS_MAX + 1;
     h->loop = loop_new();
-    h->executor = h->pulled ? executor_new_pulled(h->loop, max) : executor_new(h->loop, max);
+    h->executor = method_executor_new(h->loop, max, h->pulled);
     if (h->on_begin)
         h->on_begin(h->ctx);
     h->client = nested_client_new(&h->options);
@@ -223,12 +224,12 @@ int host_run(struct host *h)
     h->seeker = h->awaits ? archive_seeker_new(h->loop, ask_archive, h) : NULL;
     h->objects = make_objects(h);
     h->signals[0] = loop_signal_new(h->loop, SIGTERM, on_signal, h);
-    if (!h->pulled) // there it is the program's
+    if (!h->pulled) // in a program, SIGINT belongs to the program
         h->signals[1] = loop_signal_new(h->loop, SIGINT, on_signal, h);
     const struct roles_config config = {h->executor, on_created, on_destroyed, h};
     roles_create(&h->roles, &config);
     if (h->exit_code == 0)
-        executor_turn(h->executor);
+        method_executor_turn(h->executor);
     if (h->on_end)
         h->on_end(h->ctx);
     take_down(h);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker process from its first object to its end: creates the objects of its roles, serves the proxies, and stops
-// when told to. Used by cadre-worker, and by programs that run their methods themselves (program.c).
+// A worker process from its first object to its end. It creates the objects of its roles, serves the proxies, and stops
+// when it is told to. Used by cadre-worker, and by programs that run their methods themselves (program.c).
 #pragma once
 
 #include "worker/host/nested_client.h"
@@ -14,30 +14,31 @@ struct host {
     struct cadre_worker worker;
     struct module module;
     struct roles roles;
-    bool pulled;        // the program runs the methods: executor_pull()
+    bool pulled;        // the program runs the methods: method_executor_pull()
     const char *awaits; // as in cadre_host_options
-    // From the thread of host_run(); each may be NULL: there is a loop and an executor; all objects are made, and calls
-    // may come from now on; no call comes any more, before loop and executor go.
+    // Called on the thread of host_run(); each may be NULL. on_begin: the loop and the executor exist. on_created: all
+    // objects exist, and calls may come from now on. on_end: no call comes any more, and the loop and the executor
+    // still exist.
     void (*on_begin)(void *ctx);
     void (*on_created)(void *ctx);
     void (*on_end)(void *ctx);
     void *ctx;
-    // private, but for the callbacks
+    // private, except for the callbacks
     struct loop *loop;
-    struct executor *executor;
+    struct method_executor *executor;
     struct nested_client *client;
     struct objects *objects;
     struct rank_device *device;
-    struct loop_timer *lost; // the GPU is, and so long this process has to end
+    struct loop_timer *lost; // the GPU is lost: the process has this time to end
     struct rendezvous *rendezvous;
     struct progress *progress;
-    struct archive_seeker *seeker; // NULL: it awaits nothing
+    struct archive_seeker *seeker; // NULL = it awaits no archive
     struct proxies *proxies;       // NULL while the constructor runs
     struct loop_signal *signals[2];
     bool stopping;
     int exit_code;
 };
 
-// Returns the exit code when all is over; what went wrong was said. The first members are set, and the roles read.
+// Returns the exit code after the end. Errors are printed. The caller has set the first members and read the roles.
 int host_run(struct host *h);
-void host_say(const struct host *h, const char *what, const char *detail); // a line on stderr, with the rank
+void host_say(const struct host *h, const char *what, const char *detail); // prints a line on stderr, with the rank

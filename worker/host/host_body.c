@@ -20,7 +20,7 @@ int body_head(const struct blob *body, struct call_head *ret, struct err *err)
     return r < 0 ? r : call_head_decode(parts.head, parts.head_len, ret, err);
 }
 
-// Then the arguments begin behind it.
+// Returns true if the arguments are not in the body. They begin in the tail then.
 static bool ends_with_head(const struct blob *body)
 {
     struct record_call parts;

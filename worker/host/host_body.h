@@ -5,10 +5,10 @@
 #include "common/wire/call_head.h"
 #include "common/wire/record_reader.h"
 
-// The body, to be kept. *ret_tail: its arguments, borrowed from the record, where they lie in shared memory and can be
-// used there; NULL: they are in the body. Returns NULL where there is no room for what has to be copied.
+// Keeps the body of the record. *ret_tail: its arguments, borrowed from the record, if they are in shared memory and
+// can be used there; NULL: they are in the body. Returns NULL if there is no room for what has to be copied.
 struct blob *body_keep(const struct record *r, struct quota *quota, struct blob **ret_tail);
-// Its head, which lies in the body.
+// Decodes the head of the body. It points into the body.
 int body_head(const struct blob *body, struct call_head *ret, struct err *err);
-// Both in one, ours. NULL: there is no room.
+// Copies both into one blob, which the caller owns. Returns NULL if there is no room.
 struct blob *body_join(const struct blob *body, const struct blob *tail, struct quota *quota);

@@ -62,7 +62,7 @@ cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ..
     return r;
 }
 
-// What the device has said, as the result of the method that wanted something of it.
+// Turns an error of the device into the result of the method that used it.
 cadre_result call_fail_device(struct cadre_call *c, const struct err *err)
 {
     cadre_result r = err->code == ERR_NOMEM      ? CADRE_OUT_OF_MEMORY
@@ -74,7 +74,8 @@ cadre_result call_fail_device(struct cadre_call *c, const struct err *err)
     return call_fail(c, r, "%s(): %s", c->method, err->msg);
 }
 
-// To the client a missing argument is a wrong one: NOT_FOUND would look like a group or method that is not there.
+// For the client, a missing argument is a wrong argument: NOT_FOUND would mean that the group or the method does not
+// exist.
 static const char *result_code(const struct cadre_call *c, cadre_result r)
 {
     switch (r) {
@@ -211,7 +212,7 @@ char *call_place_result(struct cadre_call *c, size_t len)
     if (buf_reserve(&c->result, len) < 0)
         return NULL;
     c->result.len = len;
-    c->result.data[len] = '\0'; // as a buffer has it
+    c->result.data[len] = '\0'; // buffers end with NUL
     return c->result.data;
 }
 

@@ -6,7 +6,7 @@
 //   RESULT      the value, or a batch
 //   ERROR       {"code": "INVALID", "message": "add() needs an argument 'x' (position 0)"}
 //
-// Codes are the names of `enum err_code`, and two that only methods have: FAILED (cadre_fail) and NO_DEVICE.
+// Codes are the names of `enum err_code`. Only methods have two more: FAILED (cadre_fail) and NO_DEVICE.
 #pragma once
 
 #include "common/base/arena.h"
@@ -23,44 +23,45 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CALL_RESULT_MAX ((size_t)2 << 30) // what the protocol has
+#define CALL_RESULT_MAX ((size_t)2 << 30) // the limit of the protocol
 #define CALL_MESSAGE_MAX 4095
 #define CALL_CAUSE_MAX ((size_t)48 << 10)
 #define CALL_FIRST 640
 
-struct call_names { // of all arguments that a method takes
+struct call_names { // the names of all arguments that a method takes
     const char *items[64];
     size_t n;
 };
 
 struct cadre_call {
     const char *args;   // borrowed
-    size_t args_len;    // of all of them; where their values are on the device, only the head is in args
-    const char *method; // name, for messages
+    size_t args_len;    // of all arguments; if their values are on the device, `args` has only the head
+    const char *method; // its name, for messages
     char trace[TRACEPARENT_LEN + 1];
-    struct arena arena;        // the tree of the arguments and strings out of them; begins in `first`
-    struct json *root;         // NULL where they are a batch
-    struct batch batch;        // then
-    const struct json *meta;   // of the batch, NULL = none
-    char *aligned;             // a copy of the batch, where it did not come aligned, or not to the host
-    bool *on_host;             // those tensors of one whose values are on the device; in the arena
-    struct returned *returned; // of the result, where it is a batch
+    struct arena arena;      // holds the tree of the arguments and strings from it; begins in `first`
+    struct json *root;       // NULL if the arguments are a batch
+    struct batch batch;      // valid if they are a batch
+    const struct json *meta; // of the batch, NULL = none
+    char *aligned;           // a copy of the batch, if it is not aligned, or its values are on the device
+    bool *on_host; // which tensors of `aligned` have their values, if the batch is on the device; in the arena
+    struct returned *returned; // the result, if it is a batch
     atomic_bool canceled;
-    struct nested nested; // calls that the method makes
+    struct nested nested; // calls that this method makes
     struct call_device device;
-    const char *loss;  // why the GPU is of no more use to this process, in the arena; NULL = it is
-    bool keep;         // the result stays here
+    const char *loss;  // why this process can no longer use the GPU, in the arena; NULL = it can
+    bool keep;         // the result is kept here
     bool ran;          // the method has begun
-    bool failed;       // then `code` and `message` are the answer, else `result`
+    bool failed;       // if true, `code` and `message` are the answer, else `result`
     const char *code;  // static, or in the arena
     const char *cause; // of the error: a JSON object for the client, in the arena; NULL = none
-    struct buf result; // empty = null; not where it is in `shared`
+    struct buf result; // empty = null, or the result is in `shared`
     struct pool *pool; // for long results; NULL = they are not shared
     char *shared;      // in the pool, NULL = none
     size_t shared_len;
     struct buf message;
-    bool missing; // it is about an argument that is not there
-    // Made here, used by another thread: no memory to pass between them. The last: a call is not cleared from here on.
+    bool missing; // the message is about a missing argument
+    // The call is made on one thread and used on another. This memory avoids passing memory between them. It is the
+    // last member: call_init() does not clear it.
     _Alignas(max_align_t) char first[CALL_FIRST];
 };
 
@@ -70,27 +71,27 @@ void call_done(struct cadre_call *c);
 
 void call_answered(struct cadre_call *c, cadre_result r); // the method has returned this
 void call_cancel(struct cadre_call *c);                   // from any thread
-// On the thread that ran it, after it has failed: sets `loss` if that was the GPU.
+// Call this on the thread that ran the method, after a failure. Sets `loss` if the GPU is lost.
 void call_note_loss(struct cadre_call *c);
 
-// The answer's body, which the call then has no more. True: of a RESULT, false: of an ERROR.
+// Moves the answer into `out`. Returns true for the body of a RESULT, false for the body of an ERROR.
 bool call_encode(struct cadre_call *c, struct buf *out);
-// A result that is in the pool instead, which is the caller's then; NULL: it is not.
+// Returns a result that is in the pool, and the caller owns it. NULL: the result is not in the pool.
 char *call_take_shared(struct cadre_call *c, size_t *ret_len);
-// ran: the method may have begun.
+// ran: the method may have run.
 void call_encode_error(struct buf *out, const char *code, const char *message, bool ran);
 
-// For the files of host_call_*: the error of a call for its client. Returns `r`.
+// For the files host_call_*: sets the error that the client gets. Returns `r`.
 cadre_result call_fail(struct cadre_call *c, cadre_result r, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 cadre_result call_fail_device(struct cadre_call *c, const struct err *err);
 cadre_result call_missing(struct cadre_call *c, const char *name, size_t position);
 bool call_names_have(const struct call_names *names, const char *name, size_t len);
-// Where a result of this length goes, which is written there at once; NULL: it is too long. What was there before is
-// gone.
+// Allocates a result of this length. The caller writes it at once. The previous result is gone. NULL: it is too long.
 char *call_place_result(struct cadre_call *c, size_t len);
 cadre_result call_return(struct cadre_call *c, const char *body, size_t len);
-// For host_request.c, before the method runs: it has other arguments; it does not run, `err` says why.
+// For host_request.c, before the method runs. The first two replace the arguments. After the last one, the method does
+// not run, and `err` is the answer.
 void call_set_args(struct cadre_call *c, const char *args, size_t len);
 void call_set_device_args(struct cadre_call *c, const char *head, size_t len, struct region *values);
 void call_refuse(struct cadre_call *c, const struct err *err);

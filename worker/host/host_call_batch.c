@@ -10,7 +10,7 @@
 
 enum { ALIGN = 8 };
 
-// The sender aligns values in the document; where the document itself lies is its luck.
+// The sender aligns values inside the document. The document itself may begin anywhere.
 static void align(struct cadre_call *c)
 {
     if ((uintptr_t)c->args % ALIGN == 0)
@@ -47,7 +47,7 @@ cadre_result call_batch_read(struct cadre_call *c)
     return r < 0 ? call_fail(c, CADRE_INVALID_ARGUMENT, "%s(): %s", c->method, err.msg) : CADRE_OK;
 }
 
-// The columns one by one, as whole lists, which the batch does not know, only their values. 0: that was all.
+// Iterates over the columns as whole lists. The batch knows only their values. Returns 0 at the end.
 static int next_column(struct cadre_call *c, struct json_scan *scan, const char **ret_name, struct json_item *ret)
 {
     struct json *name;
@@ -122,7 +122,7 @@ CADRE_EXPORT size_t cadre_rows(const cadre_call *c)
     return c->batch.rows;
 }
 
-// Of a batch whose values are on the device: they are copied to the host one by one, when they are wanted.
+// For a batch whose values are on the device: copies a tensor to the host when somebody reads it.
 static int fetch(struct cadre_call *c, const struct safetensors_tensor *t, struct err *err)
 {
     size_t i = (size_t)(t - c->batch.doc.tensors), head = c->args_len - (c->device.args ? c->device.args->len : 0);
@@ -143,7 +143,7 @@ static int fetch(struct cadre_call *c, const struct safetensors_tensor *t, struc
 
 CADRE_EXPORT const char *cadre_args(const cadre_call *call, size_t *ret_len)
 {
-    struct cadre_call *c = (struct cadre_call *)(uintptr_t)call; // to fetch is not to change it
+    struct cadre_call *c = (struct cadre_call *)(uintptr_t)call; // fetching does not change the call for the caller
     struct err err = ERR_INIT;
     for (size_t i = 0; c->device.args && i < c->batch.doc.n_tensors; i++)
         if (fetch(c, &c->batch.doc.tensors[i], &err) < 0) {
@@ -258,7 +258,7 @@ CADRE_EXPORT cadre_result cadre_return_blank(cadre_call *c, const cadre_tensor *
     returned_free(TAKE_PTR(c->returned));
     int r = returned_blank(tensors, n, columns, meta, place_result, c, ret_data, &err);
     if (r < 0)
-        (void)call_return(c, "null", 4); // what was begun is gone
+        (void)call_return(c, "null", 4); // drops the result that was begun
     return r < 0 ? outcome(c, r, &err) : CADRE_OK;
 }
 

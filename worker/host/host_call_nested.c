@@ -29,7 +29,7 @@ static cadre_result connect_line(struct cadre_call *c, const char *method)
     if (!n->line)
         return failed(c, &error);
     eventfd_t old;
-    (void)eventfd_read(n->line->wake, &old); // of a call before
+    (void)eventfd_read(n->line->wake, &old); // clear the wake-up of an earlier call
     atomic_store(&n->wake, n->line->wake + 1);
     return CADRE_OK;
 }
@@ -41,7 +41,8 @@ int call_via(const struct cadre_call *c, struct buf *out, struct err *err)
     return via_add(c->nested.via, c->nested.via_len, &here, out, err);
 }
 
-// No longer than its own client waits, and not for ever where that one would.
+// The call may take no longer than the client of this method waits. It has a limit even if that client waits without
+// one.
 static bool set_timeout(const struct cadre_call *c, int64_t wanted, cadre_client_request *q)
 {
     int64_t left = c->nested.deadline - clock_mono_ms(&clock_system);
@@ -139,7 +140,7 @@ CADRE_EXPORT cadre_result cadre_group_get(cadre_call *c, uint64_t id, const char
             add_open(n, id); // nested_end() cancels it
             return CADRE_CANCELED;
         }
-        executor_waits();
+        method_executor_waits();
         poll(fds, ARRAY_LEN(fds), cadre_client_timeout_ms(n->line->client));
         (void)eventfd_read(n->line->wake, &woken);
     }

@@ -77,7 +77,7 @@ static cadre_result wrong_type(struct cadre_call *c, const char *name, const str
                      name ? name : "?", wanted, json_type_name(v->type), is);
 }
 
-// An argument whose name is none of these. *ret_name: NULL = of a list, which is too long.
+// Finds an argument whose name is not in `names`. *ret_name: NULL = the arguments are a list, which is too long.
 static bool find_surplus(struct cadre_call *c, const struct call_names *names, const char **ret_name, size_t *ret_len)
 {
     *ret_name = NULL;
@@ -129,18 +129,14 @@ CADRE_EXPORT cadre_result cadre_arg_double(cadre_call *c, size_t position, const
 {
     const struct json *v;
     cadre_result r = get_arg(c, position, name, &v);
-    if (r != CADRE_OK)
-        return r;
-    return number_read(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a number that fits a double");
+    return r != CADRE_OK || number_read(v, ret) ? r : wrong_type(c, name, v, "a number that fits a double");
 }
 
 CADRE_EXPORT cadre_result cadre_arg_int64(cadre_call *c, size_t position, const char *name, int64_t *ret)
 {
     const struct json *v;
     cadre_result r = get_arg(c, position, name, &v);
-    if (r != CADRE_OK)
-        return r;
-    return json_i64(v, ret) ? CADRE_OK : wrong_type(c, name, v, "a whole number of 64 bits");
+    return r != CADRE_OK || json_i64(v, ret) ? r : wrong_type(c, name, v, "a whole number of 64 bits");
 }
 
 CADRE_EXPORT cadre_result cadre_arg_string(cadre_call *c, size_t position, const char *name, const char **ret)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-// The result comes to the host, behind its head.
+// Copies the result to the host, behind its head.
 static cadre_result bring(struct cadre_call *c)
 {
     const struct region *values = c->device.copied = TAKE_PTR(c->device.result);
@@ -30,7 +30,7 @@ cadre_result call_view_write(struct cadre_call *c)
     return c->keep ? CADRE_OK : bring(c);
 }
 
-// Not in shared memory: the head alone is not sent.
+// The head does not go into shared memory, because it is not sent alone.
 static char *place_head(void *ctx, size_t len)
 {
     struct cadre_call *c = ctx;
@@ -58,7 +58,7 @@ static size_t length(const cadre_host_part *parts, size_t n)
     return len;
 }
 
-// Inside of the device.
+// Call this inside the device.
 static int move_parts(struct cadre_call *c, const cadre_host_part *parts, size_t n, void *stream, char *to,
                       bool to_device, struct err *err)
 {
@@ -130,14 +130,14 @@ static cadre_view view_of(struct cadre_call *c, const cadre_tensor *t, size_t le
                         .stream = c->device.copier ? copier_stream(c->device.copier) : NULL};
 }
 
-// Where the tensor is on the device.
+// Returns where the tensor is on the device.
 static int locate(struct cadre_call *c, const struct safetensors_tensor *t, void **ret, struct err *err)
 {
     struct call_device *d = &c->device;
     size_t i = (size_t)(t - c->batch.doc.tensors);
     if (!d->args)
         return call_device_upload(d, i, c->batch.doc.n_tensors, c->args + t->offset, t->len, &c->canceled, ret, err);
-    int r = call_device_enter(d, err); // for the stream
+    int r = call_device_enter(d, err); // for the stream of the view
     if (r == 0)
         call_device_leave(d);
     *ret = (char *)d->args->memory + t->offset - (c->args_len - d->args->len);

@@ -119,7 +119,7 @@ static int read_number(const char *name, int64_t min, int64_t max, int64_t *ret)
     return wrong(where, text, what);
 }
 
-// Each process of a pod has a port of its own.
+// Each process of a pod has its own port.
 static int set_objects(struct options *o)
 {
     int64_t store = STORE_BYTES_DEFAULT, call = (int64_t)SESSION_BYTES_DEFAULT, port = 0, local_rank = 0;

@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// owner: NULL, or the one that it had.
-static void destroy(struct request *r, struct request_owner *owner)
+// owner: NULL, or the owner before it got the answer.
+static void destroy(struct host_request *r, struct request_owner *owner)
 {
     loop_timer_free(r->deadline);
     call_done(&r->call);
@@ -34,14 +34,14 @@ static void destroy(struct request *r, struct request_owner *owner)
         free(r);
 }
 
-// The owner has its answer, or wants none.
-static void part(struct request *r)
+// The owner has its answer, or wants none any more.
+static void part(struct host_request *r)
 {
     r->owner = NULL;
     loop_timer_free(TAKE_PTR(r->deadline));
 }
 
-static void answer_error(struct request *r, int code, const char *message)
+static void answer_error(struct host_request *r, int code, const char *message)
 {
     _cleanup_(buf_done) struct buf body = BUF_INIT(8 * CALL_MESSAGE_MAX);
     call_encode_error(&body, err_name(code), message, r->submitted);
@@ -49,14 +49,14 @@ static void answer_error(struct request *r, int code, const char *message)
     part(r);
 }
 
-// True: it has not begun, and never will.
-static bool withdraw(struct request *r)
+// Returns true if the method has not begun, and never will.
+static bool withdraw(struct host_request *r)
 {
-    return !r->submitted || executor_withdraw(r->owner->executor, &r->job);
+    return !r->submitted || method_executor_withdraw(r->owner->executor, &r->job);
 }
 
-// What its arguments refer to; false: it does not run.
-static bool fetch(struct request *r)
+// Fetches the objects that its arguments refer to. Returns false if the method must not run.
+static bool fetch(struct host_request *r)
 {
     struct err err = ERR_INIT;
     const char *args;
@@ -64,7 +64,7 @@ static bool fetch(struct request *r)
     struct region *values;
     if (!r->refs)
         return true;
-    executor_waits();
+    method_executor_waits();
     int code = arg_refs_fetch(r->refs, &r->call.canceled, &args, &len, &values, &err);
     if (code < 0) {
         r->call.loss = code == ERR_GONE ? arena_strdup(&r->call.arena, err.msg) : NULL;
@@ -79,13 +79,13 @@ static bool fetch(struct request *r)
     return true;
 }
 
-bool request_begin(struct request *r)
+bool host_request_begin(struct host_request *r)
 {
     crash_prepare_thread();
     return fetch(r);
 }
 
-void request_fail(struct request *r, const char *name, const char *cause, bool ran)
+void host_request_fail(struct host_request *r, const char *name, const char *cause, bool ran)
 {
     call_note_loss(&r->call);
     r->call.ran = ran;
@@ -94,14 +94,14 @@ void request_fail(struct request *r, const char *name, const char *cause, bool r
     r->call.cause = cause && strlen(cause) <= CALL_CAUSE_MAX ? arena_strdup(&r->call.arena, cause) : NULL;
 }
 
-struct stretch *request_own_args(struct request *r)
+struct stretch *host_request_own_args(struct host_request *r)
 {
     bool shared = r->tail && r->tail->area && !r->refs;
     r->stretch = shared ? stretch_new(r->tail->area, r->call.args, r->call.args_len) : NULL;
     return r->stretch;
 }
 
-void request_end(struct request *r)
+void host_request_end(struct host_request *r)
 {
     stretch_settle(r->stretch);
     nested_end(&r->call.nested);
@@ -109,8 +109,8 @@ void request_end(struct request *r)
 
 static void run(struct executor_job *job)
 {
-    struct request *r = CONTAINER_OF(job, struct request, job);
-    if (!request_begin(r))
+    struct host_request *r = CONTAINER_OF(job, struct host_request, job);
+    if (!host_request_begin(r))
         return;
     crash_doing(r->what.role->class->name, r->what.method->name, r->call.trace);
     call_run(&r->call, r->what.method, instance_self(r->what.role->instance));
@@ -119,8 +119,8 @@ static void run(struct executor_job *job)
         call_note_loss(&r->call);
 }
 
-// The result stays here. False: it cannot, and the body describes an error.
-static bool keep(struct request *r, struct buf *body)
+// Keeps the result here. Returns false if this fails; the body is an error then.
+static bool keep(struct host_request *r, struct buf *body)
 {
     struct err err = ERR_INIT;
     int code = r->owner->objects
@@ -137,7 +137,7 @@ static bool keep(struct request *r, struct buf *body)
 static void done(struct executor_job *job)
 {
     char why[512];
-    struct request *r = CONTAINER_OF(job, struct request, job);
+    struct host_request *r = CONTAINER_OF(job, struct host_request, job);
     struct request_owner *owner = r->owner;
     if (owner) {
         _cleanup_(buf_done) struct buf body = BUF_INIT(CALL_RESULT_MAX);
@@ -156,7 +156,7 @@ static void done(struct executor_job *job)
 
 static void on_deadline(void *ctx)
 {
-    struct request *r = ctx;
+    struct host_request *r = ctx;
     char message[256];
     bool idle = withdraw(r);
     call_cancel(&r->call);
@@ -169,7 +169,7 @@ static void on_deadline(void *ctx)
         destroy(r, NULL);
 }
 
-struct turn { // of the method that is to run
+struct turn { // the method that wants to run
     const struct request_owner *owner;
     unsigned lane;
 };
@@ -182,7 +182,7 @@ static bool holds_the_thread(void *ctx, const char *role, const char *method)
     return other && instance_lane(other->instance, method) == t->lane;
 }
 
-// A method that waits for this call may have the only thread that this call could run on.
+// A method that waits for this call may occupy the only thread that this call could run on.
 static int check_cycle(const struct request_owner *owner, const struct request_what *what, const struct call_head *head,
                        struct arena *a, struct err *err)
 {
@@ -190,7 +190,7 @@ static int check_cycle(const struct request_owner *owner, const struct request_w
     struct via_place here;
     struct json *via;
     if (!head->via || !owner->client || !nested_client_where(owner->client, &here.ns, &here.group, &here.rank) ||
-        executor_lane_size(owner->executor, turn.lane) > 1)
+        method_executor_lane_size(owner->executor, turn.lane) > 1)
         return 0;
     if (json_parse(head->via, head->via_len, NULL, a, &via, err) < 0)
         return err->code;
@@ -220,15 +220,15 @@ static int read_what(const struct request_owner *owner, const struct call_head *
     return ret->method ? check_cycle(owner, ret, head, &a, err) : err->code;
 }
 
-int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head, struct blob *body,
-                struct blob *tail, struct request **ret, struct err *err)
+int host_request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const struct call_head *head,
+                     struct blob *body, struct blob *tail, struct host_request **ret, struct err *err)
 {
     struct record_call parts;
     struct request_what what;
     if (record_call_decode(body->data, body->len, &parts, err) < 0 || read_what(owner, head, &what, err) < 0)
         return err->code;
-    struct request *q = reuse_take(&owner->spare, sizeof *q);
-    memset(q, 0, offsetof(struct request, call));
+    struct host_request *q = reuse_take(&owner->spare, sizeof *q);
+    memset(q, 0, offsetof(struct host_request, call));
     q->id = id;
     q->seq = seq;
     q->owner = owner;
@@ -251,7 +251,7 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     traceparent_copy(q->call.trace, head->trace, head->trace ? TRACEPARENT_LEN : 0);
     q->call.device.rank = owner->objects ? owner->objects->config.device : NULL;
     q->call.keep = what.keep;
-    if (owner->memory && !what.keep) { // what is kept is not sent
+    if (owner->memory && !what.keep) { // a result that is kept is not sent
         q->area = area_ref(memory_area(owner->memory));
         q->call.pool = memory_pool(owner->memory);
     }
@@ -263,16 +263,16 @@ int request_new(struct request_owner *owner, uint32_t id, uint64_t seq, const st
     return 0;
 }
 
-int request_fetch_args(struct request *r, struct err *err)
+int host_request_fetch_args(struct host_request *r, struct err *err)
 {
     return r->owner->objects ? arg_refs_new(r->owner->objects, r->call.args, r->call.args_len, &r->refs, err)
                              : err_set(err, ERR_INVALID, "no references are understood here");
 }
 
-void request_start(struct request *r)
+void host_request_start(struct host_request *r)
 {
     struct err err = ERR_INIT;
-    if (executor_submit(r->owner->executor, &r->job, &err) == 0) {
+    if (method_executor_submit(r->owner->executor, &r->job, &err) == 0) {
         r->submitted = true;
         return;
     }
@@ -280,7 +280,7 @@ void request_start(struct request *r)
     destroy(r, NULL);
 }
 
-void request_cancel(struct request *r, int code, const char *why)
+void host_request_cancel(struct host_request *r, int code, const char *why)
 {
     call_cancel(&r->call);
     if (!withdraw(r))
@@ -289,7 +289,7 @@ void request_cancel(struct request *r, int code, const char *why)
     destroy(r, NULL);
 }
 
-void request_abandon(struct request *r)
+void host_request_abandon(struct host_request *r)
 {
     bool idle = withdraw(r);
     call_cancel(&r->call);

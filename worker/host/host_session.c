@@ -20,25 +20,25 @@
 
 enum { COPY_MAX = 16 << 10 }; // longer bodies are shared with the queue, not copied
 
-struct session {
+struct host_session {
     struct request_owner owner;
-    struct session_config config;
+    struct host_session_config config;
     struct loop *loop;
     struct rand rand;
     char *address, *ticket;
-    struct ws_client *client; // NULL: waits to dial again
+    struct ws_client *client; // NULL: it waits before it dials again
     struct record_reader reader;
-    struct ws_sharing sharing; // of memory with the proxy
+    struct ws_sharing sharing; // shared memory with the proxy
     struct memory *memory;     // for long results
     struct quota *quota;
     bool welcomed, closing, stopping;
-    int told;                 // that it is not connected: the code of why, 0 = it is not told
-    struct loop_timer *timer; // for dialing, for the WELCOME, for the end
+    int told;                 // the error code of the loss that was reported; 0 = none was
+    struct loop_timer *timer; // for dialing, for the WELCOME, and for the end
     int64_t retry_ms;
-    int refused;    // the code with which the proxy ended this connection, 0 = it did not say
-    struct err why; // what this side has closed the connection for
-    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body is
-    // still coming; the others are the executor's.
+    int refused;    // the code with which the proxy ended this connection, 0 = it gave none
+    struct err why; // why this side has closed the connection
+    // Calls without an answer, in the order of their records. Some may wait for an earlier call whose long body has not
+    // arrived completely. The executor has the others.
     struct list requests;
     size_t n_requests;
     size_t n_waiting;
@@ -46,10 +46,10 @@ struct session {
     uint32_t last_id; // the highest id of a call on this connection
 };
 
-static void dial(struct session *s);
+static void dial(struct host_session *s);
 
-// Ends the connection from this side. on_close follows.
-static void hang_up(struct session *s, unsigned code, const struct err *err)
+// Ends the connection from this side. on_close() follows.
+static void hang_up(struct host_session *s, unsigned code, const struct err *err)
 {
     if (s->closing)
         return;
@@ -58,25 +58,25 @@ static void hang_up(struct session *s, unsigned code, const struct err *err)
     ws_client_close(s->client, code, err->msg);
 }
 
-static struct record_header header_of(const struct session *s, enum record_type type, uint32_t id)
+static struct record_header header_of(const struct host_session *s, enum record_type type, uint32_t id)
 {
     return (struct record_header){.call = id, .rank = (uint32_t)s->config.worker->rank, .type = (uint8_t)type};
 }
 
-static void sent(struct session *s, int r, const struct err *err)
+static void sent(struct host_session *s, int r, const struct err *err)
 {
-    if (r == ERR_LIMIT) // a proxy that calls and does not read
+    if (r == ERR_LIMIT) // the proxy sends calls and does not read
         hang_up(s, FRAME_CLOSE_TRY_LATER, err);
 }
 
-static void send_record(struct session *s, enum record_type type, uint32_t id, const char *body, size_t len)
+static void send_record(struct host_session *s, enum record_type type, uint32_t id, const char *body, size_t len)
 {
     struct err err = ERR_INIT;
     const struct record_header h = header_of(s, type, id);
     sent(s, ws_client_record_copy(s->client, &h, body, len, &err), &err);
 }
 
-static void send_blob(struct session *s, enum record_type type, uint32_t id, struct blob *blob)
+static void send_blob(struct host_session *s, enum record_type type, uint32_t id, struct blob *blob)
 {
     struct err err = ERR_INIT;
     const struct record_header h = header_of(s, type, id);
@@ -84,7 +84,7 @@ static void send_blob(struct session *s, enum record_type type, uint32_t id, str
     blob_unref(blob);
 }
 
-static void send_long(struct session *s, enum record_type type, uint32_t id, struct buf *body)
+static void send_long(struct host_session *s, enum record_type type, uint32_t id, struct buf *body)
 {
     size_t len = body->len;
     struct blob *shared = s->owner.memory && len >= SHARE_MIN ? memory_blob(s->memory, len) : NULL;
@@ -93,7 +93,7 @@ static void send_long(struct session *s, enum record_type type, uint32_t id, str
     send_blob(s, type, id, shared ? shared : blob_adopt(buf_take(body), len));
 }
 
-static void send_error(struct session *s, uint32_t id, int code, const char *message)
+static void send_error(struct host_session *s, uint32_t id, int code, const char *message)
 {
     _cleanup_(buf_done) struct buf body = BUF_INIT(8192);
     call_encode_error(&body, err_name(code), message, false);
@@ -102,14 +102,14 @@ static void send_error(struct session *s, uint32_t id, int code, const char *mes
 
 // HELLO and WELCOME
 
-static void send_hello(struct session *s)
+static void send_hello(struct host_session *s)
 {
     _cleanup_(writer_done) struct json_writer w;
     introduction_hello(&s->config, s->ticket, &w);
     send_record(s, RECORD_HELLO, 0, buf_str(&w.buf), w.buf.len);
 }
 
-bool session_send(struct session *s, enum record_type type, const char *body, size_t len)
+bool host_session_send(struct host_session *s, enum record_type type, const char *body, size_t len)
 {
     bool connected = s->welcomed && !s->closing;
     if (connected)
@@ -117,7 +117,7 @@ bool session_send(struct session *s, enum record_type type, const char *body, si
     return connected;
 }
 
-static int take_welcome(struct session *s, const struct record *r, struct err *err)
+static int take_welcome(struct host_session *s, const struct record *r, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
@@ -143,7 +143,7 @@ static int take_welcome(struct session *s, const struct record *r, struct err *e
     return parsed;
 }
 
-static int take_goodbye(struct session *s, const struct record *r)
+static int take_goodbye(struct host_session *s, const struct record *r)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
@@ -153,8 +153,8 @@ static int take_goodbye(struct session *s, const struct record *r)
     return 0;
 }
 
-// Of the session, such as a refused HELLO.
-static int take_refusal(struct session *s, const struct record *r)
+// The proxy refuses the session, for example its HELLO.
+static int take_refusal(struct host_session *s, const struct record *r)
 {
     struct err err;
     error_body_read(r->body, r->len, &err);
@@ -166,24 +166,24 @@ static int take_refusal(struct session *s, const struct record *r)
 
 // Calls
 
-static struct request *find_request(struct session *s, uint32_t id)
+static struct host_request *find_request(struct host_session *s, uint32_t id)
 {
-    if (id > s->last_id) // a proxy counts up: a new one is found not to be there without a look at all
+    if (id > s->last_id) // a proxy counts up, so a new id needs no search
         return NULL;
     LIST_FOREACH(l, &s->requests) {
-        struct request *q = CONTAINER_OF(l, struct request, link);
+        struct host_request *q = CONTAINER_OF(l, struct host_request, link);
         if (q->id == id)
             return q;
     }
     return NULL;
 }
 
-static void say_goodbye_when_idle(struct session *s);
+static void say_goodbye_when_idle(struct host_session *s);
 
-static void answer(struct request_owner *owner, struct request *q, bool ok, struct buf *body)
+static void answer(struct request_owner *owner, struct host_request *q, bool ok, struct buf *body)
 {
     enum record_type type = ok ? RECORD_RESULT : RECORD_ERROR;
-    struct session *s = CONTAINER_OF(owner, struct session, owner);
+    struct host_session *s = CONTAINER_OF(owner, struct host_session, owner);
     list_remove(&q->link);
     s->n_requests--;
     s->n_waiting -= q->waits;
@@ -200,10 +200,10 @@ static void answer(struct request_owner *owner, struct request *q, bool ok, stru
     say_goodbye_when_idle(s);
 }
 
-static void keep_in_order(struct session *s, struct request *q)
+static void keep_in_order(struct host_session *s, struct host_request *q)
 {
     struct list *at = &s->requests;
-    while (at->prev != &s->requests && CONTAINER_OF(at->prev, struct request, link)->seq > q->seq)
+    while (at->prev != &s->requests && CONTAINER_OF(at->prev, struct host_request, link)->seq > q->seq)
         at = at->prev;
     list_insert_before(at, &q->link);
     s->n_requests++;
@@ -211,34 +211,35 @@ static void keep_in_order(struct session *s, struct request *q)
     q->waits = true;
 }
 
-// A call whose record came before may still be on its way: then those of the same client wait. Whether there is one of
-// its client the proxy knows. What came later of others goes on.
-static void start_requests(struct session *s)
+// The record of an earlier call may not be complete. Then the later calls of the same client wait. The proxy knows the
+// clients, and marks these calls as ordered. Calls of other clients start.
+static void start_requests(struct host_session *s)
 {
     uint64_t unfinished = record_reader_unfinished(&s->reader);
     LIST_FOREACH(l, &s->requests) {
-        struct request *q = CONTAINER_OF(l, struct request, link);
+        struct host_request *q = CONTAINER_OF(l, struct host_request, link);
         if (!s->n_waiting)
             break;
         if (!q->waits || (q->ordered && q->seq >= unfinished))
             continue;
         q->waits = false;
         s->n_waiting--;
-        request_start(q);
+        host_request_start(q);
     }
 }
 
 static void send_download(void *ctx, uint32_t id, struct blob *blob, const struct err *err)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     if (blob)
         send_blob(s, RECORD_RESULT, id, blob);
     else
         send_error(s, id, err->code, err->msg);
 }
 
-// What the host answers by itself needs no executor. True: it was such a call, and is answered or refused.
-static bool serve_own(struct session *s, const struct record *r, const struct call_head *head, struct blob *body,
+// Serves calls that the host answers itself, without the executor. Returns true if it was such a call: it is answered
+// or refused.
+static bool serve_own(struct host_session *s, const struct record *r, const struct call_head *head, struct blob *body,
                       struct blob *tail, struct err *err)
 {
     struct own_answer answer;
@@ -257,14 +258,14 @@ static bool serve_own(struct session *s, const struct record *r, const struct ca
     return is;
 }
 
-static int no_room(const struct session *s, size_t len, struct err *err)
+static int no_room(const struct host_session *s, size_t len, struct err *err)
 {
     return err_set(err, ERR_LIMIT,
                    "calls with %zu bytes wait for rank %d already, of %zu (CADRE_CALL_BYTES); no room for %zu more",
                    quota_used(s->quota), s->config.worker->rank, s->config.bytes_max, len);
 }
 
-static void send_limit(struct session *s, const struct record *r)
+static void send_limit(struct host_session *s, const struct record *r)
 {
     struct err err = ERR_INIT;
     s->last_id = MAX(s->last_id, r->h.call);
@@ -272,10 +273,10 @@ static void send_limit(struct session *s, const struct record *r)
     send_error(s, r->h.call, ERR_LIMIT, err.msg);
 }
 
-static int take_call(struct session *s, const struct record *r, struct err *err)
+static int take_call(struct host_session *s, const struct record *r, struct err *err)
 {
     struct err refused = ERR_INIT;
-    struct request *q;
+    struct host_request *q;
     struct call_head head;
     int rank = s->config.worker->rank;
     if (find_request(s, r->h.call))
@@ -293,12 +294,12 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
         no_room(s, len, &refused);
     else if (body_head(body, &head, &refused) < 0 || serve_own(s, r, &head, body, tail, &refused))
         ;
-    else if (request_new(&s->owner, r->h.call, r->seq, &head, body, tail, &q, &refused) == 0) {
+    else if (host_request_new(&s->owner, r->h.call, r->seq, &head, body, tail, &q, &refused) == 0) {
         q->quiet = r->h.flags & RECORD_QUIET;
         q->ordered = r->h.flags & RECORD_ORDERED;
         q->code = r->h.flags & RECORD_CODE;
-        if (r->h.flags & RECORD_REFS && request_fetch_args(q, &refused) < 0)
-            request_abandon(q);
+        if (r->h.flags & RECORD_REFS && host_request_fetch_args(q, &refused) < 0)
+            host_request_abandon(q);
         else
             keep_in_order(s, q);
     }
@@ -308,9 +309,9 @@ static int take_call(struct session *s, const struct record *r, struct err *err)
     return 0;
 }
 
-// Long bodies are collected. Of one for which there is no room the pieces go on coming; its answer is due at its end,
-// not before.
-static int take_piece(struct session *s, const struct record *r, struct err *err)
+// Collects long bodies. If there is no room for a body, its other pieces still arrive. The error is sent when the last
+// one has arrived, not before.
+static int take_piece(struct host_session *s, const struct record *r, struct err *err)
 {
     bool last = !(r->h.flags & RECORD_MORE);
     if (r->h.type != RECORD_CALL && r->offset)
@@ -323,11 +324,11 @@ static int take_piece(struct session *s, const struct record *r, struct err *err
     return 0;
 }
 
-static int take_record(struct session *s, const struct record *r, struct err *err)
+static int take_record(struct host_session *s, const struct record *r, struct err *err)
 {
     if ((r->h.flags & RECORD_MORE) || r->offset)
         return take_piece(s, r, err);
-    bool of_session = r->h.call == 0; // an ERROR too, then
+    bool of_session = r->h.call == 0; // for an ERROR, too
     if (!s->welcomed && !of_session)
         return err_set(err, ERR_PROTO, "a %s before the WELCOME", record_type_name(r->h.type));
     switch (r->h.type) {
@@ -353,13 +354,13 @@ static int take_record(struct session *s, const struct record *r, struct err *er
         s->owner.memory = s->sharing.share.lends ? s->memory : NULL;
         return 0;
     case RECORD_CANCEL: {
-        struct request *q = find_request(s, r->h.call);
-        if (q) // else its answer is under way
-            request_cancel(q, ERR_CANCELED, "canceled before it could begin");
+        struct host_request *q = find_request(s, r->h.call);
+        if (q) // else its answer is on the way
+            host_request_cancel(q, ERR_CANCELED, "canceled before it could begin");
         return 0;
     }
     case RECORD_HOLD:
-    case RECORD_GO: // else it is out already
+    case RECORD_GO: // else it is sent already
         (void)record_writer_hold(ws_client_records(s->client), r->h.call, true, r->h.type == RECORD_HOLD);
         return 0;
     default:
@@ -371,7 +372,7 @@ static int take_record(struct session *s, const struct record *r, struct err *er
 
 static void on_data(void *ctx, const char *data, size_t len, bool end)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     struct record r;
     struct err err = ERR_INIT;
     int got = 0;
@@ -392,13 +393,13 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
 
 static char *on_place(void *ctx, size_t *ret_room)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     return s->closing ? NULL : record_reader_place(&s->reader, ret_room);
 }
 
 static void on_open(void *ctx, const char *subprotocol)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     struct err err = ERR_INIT;
     if (*subprotocol) {
         send_hello(s);
@@ -408,32 +409,32 @@ static void on_open(void *ctx, const char *subprotocol)
     hang_up(s, FRAME_CLOSE_PROTOCOL, &err);
 }
 
-static void finish_stop(struct session *s) // from the loop
+static void finish_stop(struct host_session *s) // calls on_stopped() from the loop
 {
     loop_timer_free(s->timer);
     s->timer = loop_timer_new(s->loop, s->config.on_stopped, s->config.ctx);
     loop_timer_arm(s->timer, 0);
 }
 
-static void drop_connection(struct session *s)
+static void drop_connection(struct host_session *s)
 {
     stretch_keep_all();
     ws_sharing_end(&s->sharing, &s->memory);
     s->owner.memory = NULL;
     ws_client_free(TAKE_PTR(s->client));
     LIST_FOREACH(l, &s->requests)
-        request_abandon(CONTAINER_OF(l, struct request, link));
+        host_request_abandon(CONTAINER_OF(l, struct host_request, link));
     downloads_end(&s->downloads);
     if (s->config.objects)
-        (void)store_drop_owned(s->config.objects->store, &s->owner);
+        (void)object_store_drop_owned(s->config.objects->store, &s->owner);
     s->n_requests = 0;
     s->n_waiting = 0;
     s->last_id = 0;
     record_reader_done(&s->reader);
 }
 
-// How long to wait before dialing again.
-static int64_t next_wait(struct session *s)
+// Returns how long to wait before dialing again.
+static int64_t next_wait(struct host_session *s)
 {
     bool busy = s->refused == ERR_UNAVAILABLE || s->refused == ERR_THROTTLED;
     if (s->refused == ERR_CONFLICT || s->refused == ERR_FORBIDDEN || s->refused == ERR_UNAUTHORIZED) {
@@ -448,7 +449,7 @@ static int64_t next_wait(struct session *s)
 
 static void on_close(void *ctx, unsigned code, const char *reason, const struct err *close_err)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     if (!s->closing && code == FRAME_CLOSE_POLICY)
         s->refused = ERR_FORBIDDEN;
     struct err err = s->closing ? s->why : *close_err;
@@ -467,7 +468,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
     }
     int64_t wait = next_wait(s);
     loop_timer_arm(s->timer, wait);
-    // A certificate that is not trusted is news after other reasons: it needs somebody to act.
+    // A certificate that is not trusted is reported even after another reason, because somebody has to act.
     bool first = !s->told || (err.code == ERR_FORBIDDEN && s->told != err.code);
     if (first)
         s->told = err.code;
@@ -476,7 +477,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 
 static void on_timer(void *ctx)
 {
-    struct session *s = ctx;
+    struct host_session *s = ctx;
     struct err err = ERR_INIT;
     if (!s->client) {
         dial(s);
@@ -486,7 +487,7 @@ static void on_timer(void *ctx)
     hang_up(s, FRAME_CLOSE_POLICY, &err);
 }
 
-static struct ws_client *new_client(struct session *s, struct err *err)
+static struct ws_client *new_client(struct host_session *s, struct err *err)
 {
     struct ws_client_config config = {
         .address = s->address,
@@ -504,7 +505,7 @@ static struct ws_client *new_client(struct session *s, struct err *err)
     return ws_client_new(s->loop, &config, err);
 }
 
-static void dial(struct session *s)
+static void dial(struct host_session *s)
 {
     struct err err = ERR_INIT;
     struct record_reader_config reader = {.tail = true, .max_body = SESSION_BODY_MAX, .quota = s->quota};
@@ -512,14 +513,14 @@ static void dial(struct session *s)
     s->refused = 0;
     s->client = new_client(s, &err);
     if (!s->client)
-        abort(); // the same configuration was good enough for session_new()
+        abort(); // host_session_new() has tested the same configuration
     record_reader_init(&s->reader, &reader);
     loop_timer_arm(s->timer, SESSION_WELCOME_MS);
 }
 
-struct session *session_new(struct loop *loop, const struct session_config *config, struct err *err)
+struct host_session *host_session_new(struct loop *loop, const struct host_session_config *config, struct err *err)
 {
-    struct session *s = xcalloc(1, sizeof *s);
+    struct host_session *s = xcalloc(1, sizeof *s);
     s->config = *config;
     if (!s->config.bytes_max)
         s->config.bytes_max = SESSION_BYTES_DEFAULT;
@@ -539,20 +540,20 @@ struct session *session_new(struct loop *loop, const struct session_config *conf
     rand_seed(&s->rand, config->seed);
     s->ticket = config->ticket ? xstrdup(config->ticket) : NULL;
     s->quota = quota_new(s->config.bytes_max, NULL);
-    quota_keep_body(s->quota, s->config.bytes_max); // who was sent so much is sent it again
+    quota_keep_body(s->quota, s->config.bytes_max); // a proxy that sends such a body once sends it again
     s->timer = loop_timer_new(loop, on_timer, s);
     dial(s);
     return s;
 }
 
-bool session_up(const struct session *s)
+bool host_session_up(const struct host_session *s)
 {
     return s->welcomed;
 }
 
 // The end
 
-static void say_goodbye_when_idle(struct session *s)
+static void say_goodbye_when_idle(struct host_session *s)
 {
     static const char goodbye[] = "{\"reason\":\"the worker was told to stop\"}";
     if (!s->stopping || s->closing || !list_empty(&s->requests))
@@ -561,7 +562,7 @@ static void say_goodbye_when_idle(struct session *s)
     hang_up(s, FRAME_CLOSE_GOING_AWAY, &(struct err){0});
 }
 
-void session_stop(struct session *s)
+void host_session_stop(struct host_session *s)
 {
     if (s->stopping)
         return;
@@ -573,11 +574,11 @@ void session_stop(struct session *s)
         return;
     }
     LIST_FOREACH(l, &s->requests)
-        request_cancel(CONTAINER_OF(l, struct request, link), ERR_GONE, "the worker was told to stop");
+        host_request_cancel(CONTAINER_OF(l, struct host_request, link), ERR_GONE, "the worker was told to stop");
     say_goodbye_when_idle(s);
 }
 
-void session_free(struct session *s)
+void host_session_free(struct host_session *s)
 {
     if (!s)
         return;

@@ -11,10 +11,10 @@
 #include <string.h>
 
 struct instance {
-    struct executor_job job; // of the constructor, later of the destructor
+    struct executor_job job; // the constructor's, later the destructor's
     struct instance_config config;
     char *init;
-    struct arena arena; // what was read out of init, until the constructor has returned
+    struct arena arena; // what was read from init; freed when the constructor has returned
     void *self;
     cadre_result created;
 };
@@ -44,7 +44,7 @@ static void create_done(struct executor_job *job)
     arena_done(&i->arena);
     struct published *p = &i->config.worker->published;
     for (size_t k = 0; k < p->n_groups && i->created == CADRE_OK; k++)
-        p->groups[k].lane = executor_add_lane(i->config.executor, p->groups[k].limit);
+        p->groups[k].lane = method_executor_add_lane(i->config.executor, p->groups[k].limit);
     if (i->created != CADRE_OK && !str_empty(said))
         err_set(&err, ERR_INVALID, "%s: %s", i->config.class->name, said);
     else if (i->created != CADRE_OK)
@@ -68,7 +68,7 @@ struct instance *instance_new(const struct instance_config *config, struct err *
         config->worker->init = init;
         config->worker->arena = &i->arena;
         config->worker->class = config->class;
-        if (executor_submit(config->executor, &i->job, err) == 0)
+        if (method_executor_submit(config->executor, &i->job, err) == 0)
             return i;
     }
     release(i);
@@ -106,6 +106,6 @@ void instance_destroy(struct instance *i)
 {
     struct err err = ERR_INIT;
     i->job = (struct executor_job){.run = run_destroy, .done = destroy_done, .alone = true};
-    if (executor_submit(i->config.executor, &i->job, &err) < 0)
-        abort(); // the owner has withdrawn every call before
+    if (method_executor_submit(i->config.executor, &i->job, &err) < 0)
+        abort(); // the owner has withdrawn every call
 }

@@ -22,7 +22,7 @@ static void take_meshes(struct rendezvous *m, const struct json *list, struct ar
         rendezvous_meshes(m, meshes, n, false);
 }
 
-void introduction_hello(const struct session_config *c, const char *ticket, struct json_writer *w)
+void introduction_hello(const struct host_session_config *c, const char *ticket, struct json_writer *w)
 {
     writer_init(w, 0);
     writer_object(w, NULL);
@@ -43,7 +43,7 @@ void introduction_hello(const struct session_config *c, const char *ticket, stru
     writer_object_end(w);
 }
 
-const char *introduction_welcome(const struct session_config *c, const struct json *welcome, struct arena *a)
+const char *introduction_welcome(const struct host_session_config *c, const struct json *welcome, struct arena *a)
 {
     const struct json *group = json_get(welcome, "group");
     const char *secret = json_str(json_get(welcome, "peerSecret"), a);
@@ -68,7 +68,7 @@ size_t introduction_question(const struct rendezvous_question *q, char out[INTRO
                             q->rank, open, q->group, close, id, q->index, q->until);
 }
 
-static int take_piece(const struct session_config *c, const char *body, size_t len, struct err *err)
+static int take_piece(const struct host_session_config *c, const char *body, size_t len, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct archive_piece p;
@@ -78,7 +78,7 @@ static int take_piece(const struct session_config *c, const char *body, size_t l
     return code;
 }
 
-static int take_place(const struct session_config *c, const char *body, size_t len, struct err *err)
+static int take_place(const struct host_session_config *c, const char *body, size_t len, struct err *err)
 {
     _cleanup_(arena_done) struct arena a = ARENA_INIT;
     struct json *root;
@@ -92,7 +92,7 @@ static int take_place(const struct session_config *c, const char *body, size_t l
     return code < 0 ? err_wrap(err, "PLACE") : 0;
 }
 
-int introduction_answer(const struct session_config *c, const struct record *r, struct err *err)
+int introduction_answer(const struct host_session_config *c, const struct record *r, struct err *err)
 {
     return r->h.type == RECORD_PLACE ? take_place(c, r->body, r->len, err) : take_piece(c, r->body, r->len, err);
 }

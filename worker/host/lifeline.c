@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// As a child of fork() can read it whatever other threads were doing. A number may be something else meanwhile: no
-// other socket has the inode.
+// A child of fork() can read this array, whatever other threads were doing. A descriptor may have become something
+// else: then its inode differs.
 enum { FDS_MAX = 1 << 16 };
 static struct {
     pthread_once_t once;
@@ -22,7 +22,7 @@ static uint64_t inode_of(int fd)
     return fstat(fd, &s) == 0 && S_ISSOCK(s.st_mode) ? s.st_ino : 0;
 }
 
-// The numbers stay in use: the child has copies of what would close them.
+// The descriptors stay in use, because the child has copies of the objects that would close them.
 static void cut_in_child(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections to other ranks, which learn from their end that this process has ended. A child of fork() would keep them
-// open after that, so it gives them up when it begins.
+// Connections to other ranks. Their end tells the other ranks that this process has ended. A child of fork() would keep
+// them open after that, so the child gives them up when it begins.
 #pragma once
 
-// From any thread. Nobody has to say when it is closed.
+// On any thread. Nobody needs to say when the connection is closed.
 void lifeline_add(int fd);

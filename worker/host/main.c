@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-worker: loads the module, makes the object or those of all roles, serves until it is told to stop.
+// cadre-worker: loads the module, creates the object or the objects of all roles, and serves until it is told to stop.
 #include "worker/host/crash.h"
 #include "worker/host/description.h"
 #include "worker/host/host.h"
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
     struct host h = {.exit_code = 0};
     mem_keep(KEPT_BLOCK, KEPT_BYTES, KEPT_BLOCK / 32);
     struct err err = ERR_INIT;
-    setvbuf(stdout, NULL, _IOLBF, 0); // it is a pipe to the agent: people want to see lines when they are written
+    setvbuf(stdout, NULL, _IOLBF, 0); // stdout is a pipe to the agent, and people want to see lines at once
     signal(SIGPIPE, SIG_IGN);
     int code = options_parse(argc, argv, &h.options);
     if (code < 0 && process_from_env(&h.worker, &err) < 0) {

@@ -2,6 +2,7 @@
 #include "worker/host/method_executor.h"
 
 #include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/mem.h"
 
@@ -13,50 +14,50 @@
 #include <unistd.h>
 
 enum {
-    BRIEF_US = 300,  // a job of lane 0 that took no longer: the next ones may run on the thread that turns the loop
-    TURN_US = 200,   // so long jobs run there one after the other before the loop is turned
-    WATCH_US = 2000, // how often the first thread looks whether the other one still turns
+    BRIEF_US = 300,  // if a job of lane 0 took no longer, the next ones may run on the thread that turns the loop
+    TURN_US = 200,   // jobs run there for this time before the loop is turned
+    WATCH_US = 2000, // how often the first thread checks that the other one still turns the loop
 };
 
 struct lane {
-    struct executor *executor;
+    struct method_executor *executor;
     struct list waiting;
-    pthread_cond_t work;                     // something waits that may begin, or the end has come
-    pthread_t threads[EXECUTOR_THREADS_MAX]; // where they are pulled: [0] pulls, if this is lane 0
-    unsigned n_threads;                      // likewise: how many may be
+    pthread_cond_t work;                     // a job waits that may begin, or the executor stops
+    pthread_t threads[EXECUTOR_THREADS_MAX]; // if the executor is pulled: [0] is the thread that pulls lane 0
+    unsigned n_threads;                      // if the executor is pulled: how many may pull
     int fd;                                  // -1 = none
 };
 
-struct executor {
+struct method_executor {
     struct loop *loop;
     struct loop_wakeup *wakeup;
     size_t max;
     bool pulled;
-    // Of the thread that the loop is lent to: when it last turned it, and last looked at the clock; 0 = not since it
-    // has the loop. in_loop: it turns it until there is a job.
+    // For the thread that has the lent loop: when it last turned the loop, and when it last read the clock; 0 = not
+    // since it has the loop. in_loop: it turns the loop until there is a job.
     int64_t turned_us, looked_us;
     bool in_loop;
 
-    pthread_mutex_t mutex; // of all that follows, of the lanes, and of link and `waits` of the jobs
+    pthread_mutex_t mutex; // of all members below, of the lanes, and of link and `waits` of the jobs
     struct lane *lanes[EXECUTOR_LANES_MAX];
     unsigned n_lanes;
     struct list finished;
     size_t n_waiting, n_running;
-    size_t n_pulling;       // threads in executor_pull()
-    bool woken;             // the one of lane 0 is to return
-    pthread_cond_t outside; // nobody pulls any more
+    size_t n_pulling;       // threads in method_executor_pull()
+    bool woken;             // method_executor_wake() was called: the thread that pulls lane 0 has to return
+    pthread_cond_t outside; // no thread pulls any more
     bool stop;
-    bool turning, leaving;  // in executor_turn(), and out of it
-    bool lent;              // the loop, to the thread of lane 0
-    bool brief;             // the last job of lane 0 was
-    uint64_t begun;         // jobs of lane 0
-    bool busy;              // one of them runs, or who pulls them is elsewhere
-    int64_t began_us;       // when, 0 = it is not timed
-    bool dozes;             // the first thread, while the loop is lent and nothing happens
-    pthread_cond_t changed; // for the first thread while the loop is lent
+    bool turning, leaving;  // turning: method_executor_turn() runs; leaving: it has to return
+    bool lent;              // the thread of lane 0 has the loop
+    bool brief;             // the last job of lane 0 was brief
+    uint64_t begun;         // how many jobs of lane 0 have begun
+    bool busy;              // one of them runs, or the thread that pulls them is elsewhere
+    int64_t began_us;       // when the job began, 0 = it is not timed
+    bool dozes;             // the first thread sleeps without a limit, because the loop is lent and nothing happens
+    pthread_cond_t changed; // wakes the first thread while the loop is lent
 };
 
-static _Thread_local struct executor *here; // the executor whose job this thread runs
+static _Thread_local struct method_executor *here; // the executor whose job this thread runs
 
 static struct executor_job *job_of(struct list *l)
 {
@@ -70,7 +71,7 @@ static bool may_begin(const struct lane *lane)
 
 static struct executor_job *take_job(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (!may_begin(lane))
         return NULL;
     struct executor_job *job = job_of(list_pop(&lane->waiting));
@@ -80,22 +81,22 @@ static struct executor_job *take_job(struct lane *lane)
     return job;
 }
 
-// Those that were run come back.
+// Calls `done` of the jobs that were run.
 static void deliver(void *ctx)
 {
-    struct executor *e = ctx;
+    struct method_executor *e = ctx;
     struct list batch = LIST_INIT(batch);
     pthread_mutex_lock(&e->mutex);
     for (struct list *l; (l = list_pop(&e->finished));)
         list_append(&batch, l);
     if (e->lent ? e->in_loop && may_begin(e->lanes[0]) : e->turning && e->brief)
-        loop_stop(e->loop); // something to be run by this thread; or it is to be lent
+        loop_stop(e->loop); // this thread has a job to run, or the loop is to be lent
     pthread_mutex_unlock(&e->mutex);
     for (struct list *l; (l = list_pop(&batch));)
         job_of(l)->done(job_of(l));
 }
 
-static void note_begin(struct executor *e)
+static void note_begin(struct method_executor *e)
 {
     e->begun++;
     e->busy = true;
@@ -105,41 +106,41 @@ static void note_begin(struct executor *e)
     }
 }
 
-// With the mutex: it was run. Whether the loop is to be told.
+// Call this with the mutex after a job was run. Returns true if the loop must be woken.
 static bool job_over(struct lane *lane, struct executor_job *job)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first_lane = lane == e->lanes[0];
     e->n_running--;
     if (!first_lane && e->n_running == 0)
-        pthread_cond_signal(&e->lanes[0]->work);                      // for one that runs alone
-    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop, or it is this thread's to turn
+        pthread_cond_signal(&e->lanes[0]->work);                      // for a job that runs alone
+    bool told = !list_empty(&e->finished) || (first_lane && e->lent); // the loop knows already, or this thread turns it
     list_append(&e->finished, &job->link);
     return !told;
 }
 
-// With the mutex.
+// Call this with the mutex.
 static void start_timing(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (lane == e->lanes[0])
         e->began_us = e->turning && !e->lent ? clock_mono_us(&clock_system) : 0;
 }
 
-// With the mutex.
+// Call this with the mutex.
 static void end_timing(struct lane *lane)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     if (lane != e->lanes[0])
         return;
     if (e->began_us)
         e->brief = clock_mono_us(&clock_system) - e->began_us <= BRIEF_US;
 }
 
-// With the mutex, which is let go of meanwhile.
+// Call this with the mutex. It is unlocked while the job runs.
 static void run_job(struct lane *lane, struct executor_job *job)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     start_timing(lane);
     if (lane == e->lanes[0])
         note_begin(e);
@@ -153,14 +154,14 @@ static void run_job(struct lane *lane, struct executor_job *job)
         e->busy = false;
     if (!job_over(lane, job))
         return;
-    pthread_mutex_unlock(&e->mutex); // which the loop is about to take
+    pthread_mutex_unlock(&e->mutex); // the loop needs the mutex
     loop_wakeup_signal(e->wakeup);
     pthread_mutex_lock(&e->mutex);
 }
 
-// A turn of the loop that was lent to this thread; a quick one if a job waits. With the mutex, which is let go of
+// Turns the loop that was lent to this thread once, quickly if a job waits. Call this with the mutex. It is unlocked
 // meanwhile.
-static void turn_lent(struct executor *e)
+static void turn_lent(struct method_executor *e)
 {
     pthread_mutex_unlock(&e->mutex);
     deliver(e);
@@ -168,7 +169,7 @@ static void turn_lent(struct executor *e)
     e->in_loop = !may_begin(e->lanes[0]) && !e->woken;
     pthread_mutex_unlock(&e->mutex);
     if (e->in_loop)
-        loop_run(e->loop); // until a job is submitted
+        loop_run(e->loop); // returns when a job is submitted
     else
         loop_run_once(e->loop, 0);
     e->in_loop = false;
@@ -180,15 +181,16 @@ static void turn_lent(struct executor *e)
     }
 }
 
-// The first thread goes on turning it, and what has been run comes back there.
-static void give_back(struct executor *e)
+// The first thread turns the loop again, and gets the jobs that were run.
+static void give_back(struct method_executor *e)
 {
     e->lent = e->brief = false;
     pthread_cond_signal(&e->changed);
 }
 
-// With the mutex, of a loop that was lent, after a job or a turn. Gives it back where the job was not brief.
-static bool turn_is_due(struct executor *e)
+// Call this with the mutex, after a job or a turn, while the loop is lent. Gives the loop back if the job was not
+// brief. Returns true if the loop must be turned.
+static bool turn_is_due(struct method_executor *e)
 {
     int64_t now = clock_mono_us(&clock_system), looked = e->looked_us;
     e->looked_us = now;
@@ -200,7 +202,7 @@ static bool turn_is_due(struct executor *e)
 static void *lane_thread(void *ctx)
 {
     struct lane *lane = ctx;
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first = lane == e->lanes[0];
     pthread_mutex_lock(&e->mutex);
     while (!e->stop) {
@@ -218,41 +220,22 @@ static void *lane_thread(void *ctx)
     return NULL;
 }
 
-static void changed_init(pthread_cond_t *changed)
+struct method_executor *method_executor_new(struct loop *loop, size_t max, bool pulled)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(changed, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-static struct executor *new_executor(struct loop *loop, size_t max, bool pulled)
-{
-    struct executor *e = xcalloc(1, sizeof *e);
+    struct method_executor *e = xcalloc(1, sizeof *e);
     e->loop = loop;
     e->max = max;
     e->pulled = pulled;
     list_init(&e->finished);
     pthread_mutex_init(&e->mutex, NULL);
-    changed_init(&e->changed);
+    cond_init(&e->changed);
     pthread_cond_init(&e->outside, NULL);
     e->wakeup = loop_wakeup_new(loop, deliver, e);
-    executor_add_lane(e, 1);
+    method_executor_add_lane(e, 1);
     return e;
 }
 
-struct executor *executor_new(struct loop *loop, size_t max)
-{
-    return new_executor(loop, max, false);
-}
-
-struct executor *executor_new_pulled(struct loop *loop, size_t max)
-{
-    return new_executor(loop, max, true);
-}
-
-unsigned executor_add_lane(struct executor *e, unsigned n_threads)
+unsigned method_executor_add_lane(struct method_executor *e, unsigned n_threads)
 {
     struct lane *lane = xcalloc(1, sizeof *lane);
     assert(e->n_lanes < EXECUTOR_LANES_MAX && n_threads <= EXECUTOR_THREADS_MAX);
@@ -264,12 +247,12 @@ unsigned executor_add_lane(struct executor *e, unsigned n_threads)
     e->lanes[e->n_lanes++] = lane;
     for (; lane->n_threads < n_threads; lane->n_threads++)
         if (!e->pulled && pthread_create(&lane->threads[lane->n_threads], NULL, lane_thread, lane) != 0)
-            abort(); // no thread: nothing can run
+            abort(); // without a thread nothing can run
     pthread_mutex_unlock(&e->mutex);
     return e->n_lanes - 1;
 }
 
-unsigned executor_lane_size(const struct executor *e, unsigned lane)
+unsigned method_executor_lane_size(const struct method_executor *e, unsigned lane)
 {
     return e->lanes[lane]->n_threads;
 }
@@ -283,17 +266,17 @@ static void lane_free(struct lane *lane)
     free(lane);
 }
 
-void executor_free(struct executor *e)
+void method_executor_free(struct method_executor *e)
 {
     if (!e)
         return;
-    executor_stop(e);
+    method_executor_stop(e);
     pthread_mutex_lock(&e->mutex);
     assert(e->n_waiting == 0);
     while (e->n_pulling)
         pthread_cond_wait(&e->outside, &e->mutex);
     pthread_mutex_unlock(&e->mutex);
-    for (unsigned i = e->n_lanes; i-- > 0;) // the first one, which others tell of their end, as the last
+    for (unsigned i = e->n_lanes; i-- > 0;) // the first lane comes last, because the others tell it of their end
         lane_free(e->lanes[i]);
     deliver(e);
     loop_wakeup_free(e->wakeup);
@@ -305,8 +288,9 @@ void executor_free(struct executor *e)
 
 // Turning
 
-// The first thread's part while the loop is lent: to take it back when a job takes long. With the mutex.
-static void watch(struct executor *e)
+// The first thread waits here while the loop is lent. It takes the loop back when a job takes long. Call this with the
+// mutex.
+static void watch(struct method_executor *e)
 {
     uint64_t begun = e->begun;
     bool busy = e->busy;
@@ -328,7 +312,7 @@ static void watch(struct executor *e)
     e->dozes = false;
 }
 
-void executor_turn(struct executor *e)
+void method_executor_turn(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->turning = true;
@@ -350,7 +334,7 @@ void executor_turn(struct executor *e)
     pthread_mutex_unlock(&e->mutex);
 }
 
-void executor_leave(struct executor *e)
+void method_executor_leave(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->leaving = e->turning;
@@ -358,9 +342,9 @@ void executor_leave(struct executor *e)
     loop_stop(e->loop);
 }
 
-void executor_waits(void)
+void method_executor_waits(void)
 {
-    struct executor *e = here;
+    struct method_executor *e = here;
     if (!e)
         return;
     pthread_mutex_lock(&e->mutex);
@@ -369,7 +353,7 @@ void executor_waits(void)
     pthread_mutex_unlock(&e->mutex);
 }
 
-int executor_submit(struct executor *e, struct executor_job *job, struct err *err)
+int method_executor_submit(struct method_executor *e, struct executor_job *job, struct err *err)
 {
     struct lane *lane = e->lanes[job->lane];
     pthread_mutex_lock(&e->mutex);
@@ -385,13 +369,13 @@ int executor_submit(struct executor *e, struct executor_job *job, struct err *er
     if (fd >= 0)
         eventfd_write(fd, 1);
     if (here_next && e->in_loop)
-        loop_stop(e->loop); // this thread runs it after the turn
+        loop_stop(e->loop); // this thread runs the job after the turn
     if (room && !here_next)
-        pthread_cond_signal(&lane->work); // not before: it would wake up to wait for the mutex
+        pthread_cond_signal(&lane->work); // after the unlock, so that the thread does not wait for the mutex
     return room ? 0 : err_set(err, ERR_LIMIT, "%zu calls wait for this worker already; call again later", e->max);
 }
 
-bool executor_withdraw(struct executor *e, struct executor_job *job)
+bool method_executor_withdraw(struct method_executor *e, struct executor_job *job)
 {
     pthread_mutex_lock(&e->mutex);
     bool waits = job->waits;
@@ -406,10 +390,10 @@ bool executor_withdraw(struct executor *e, struct executor_job *job)
 
 // Pulling
 
-// With the mutex, which is let go of meanwhile.
+// Call this with the mutex. It is unlocked meanwhile.
 static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_job **ret)
 {
-    struct executor *e = lane->executor;
+    struct method_executor *e = lane->executor;
     bool first = lane == e->lanes[0];
     while (!e->stop) {
         struct executor_job *job;
@@ -434,7 +418,8 @@ static enum executor_pulled pull(struct lane *lane, bool wait, struct executor_j
     return EXECUTOR_STOPPED;
 }
 
-enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait, struct executor_job **ret)
+enum executor_pulled method_executor_pull(struct method_executor *e, unsigned lane, bool wait,
+                                          struct executor_job **ret)
 {
     pthread_mutex_lock(&e->mutex);
     if (lane >= e->n_lanes) {
@@ -448,7 +433,7 @@ enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait,
     e->n_pulling++;
     enum executor_pulled pulled = pull(e->lanes[lane], wait, ret);
     if (lane == 0)
-        note_begin(e); // a loop that is lent to this thread is taken back if it stays away
+        note_begin(e); // if this thread stays away, the lent loop is taken back
     if (--e->n_pulling == 0)
         pthread_cond_signal(&e->outside);
     if (pulled == EXECUTOR_JOB)
@@ -457,7 +442,7 @@ enum executor_pulled executor_pull(struct executor *e, unsigned lane, bool wait,
     return pulled;
 }
 
-void executor_finish(struct executor *e, struct executor_job *job)
+void method_executor_finish(struct method_executor *e, struct executor_job *job)
 {
     struct lane *lane = e->lanes[job->lane];
     here = NULL;
@@ -469,7 +454,7 @@ void executor_finish(struct executor *e, struct executor_job *job)
         loop_wakeup_signal(e->wakeup);
 }
 
-void executor_wake(struct executor *e)
+void method_executor_wake(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->woken = true;
@@ -477,10 +462,10 @@ void executor_wake(struct executor *e)
     pthread_cond_signal(&e->lanes[0]->work);
     pthread_mutex_unlock(&e->mutex);
     if (in_loop)
-        loop_stop(e->loop); // who pulls lane 0 turns it: this is that thread
+        loop_stop(e->loop); // the thread that pulls lane 0 turns the loop: it is this thread
 }
 
-int executor_lane_fd(struct executor *e, unsigned lane)
+int method_executor_lane_fd(struct method_executor *e, unsigned lane)
 {
     pthread_mutex_lock(&e->mutex);
     struct lane *l = lane < e->n_lanes ? e->lanes[lane] : NULL;
@@ -491,7 +476,7 @@ int executor_lane_fd(struct executor *e, unsigned lane)
     return fd;
 }
 
-void executor_stop(struct executor *e)
+void method_executor_stop(struct method_executor *e)
 {
     pthread_mutex_lock(&e->mutex);
     e->stop = true;

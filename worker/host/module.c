@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A letter or '_', then letters, digits and '_'. Names with "__" in front are kept for methods of the host.
+// A name is a letter or '_', then letters, digits and '_'. Names that begin with "__" are reserved for methods of the
+// host.
 static bool name_valid(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -92,27 +93,21 @@ static int check_classes(const cadre_module_info *info, bool pulled, struct err 
 
 enum { MODULE_ABI_MIN = 1 };
 
-int module_check(const char *path, const cadre_module_info *info, struct err *err)
+int module_check(const char *path, const cadre_module_info *info, bool pulled, struct err *err)
 {
     if (!info)
         return err_set(err, ERR_INVALID, "module %s: cadre_module() returned NULL", path);
-    // Of another one nothing can be trusted to lie where we would look. From 1 to 2 only functions came.
+    // The layout of another ABI is unknown. ABI 2 only adds functions to ABI 1.
     if (info->abi < MODULE_ABI_MIN || info->abi > CADRE_ABI)
         return err_set(err, ERR_INVALID,
                        "module %s was built for ABI %u, this cadre-worker speaks %u: rebuild it with the SDK of "
                        "version %s",
                        path, info->abi, CADRE_ABI, CADRE_VERSION);
-    int r = check_classes(info, false, err);
+    int r = check_classes(info, pulled, err);
     return r < 0 ? err_wrap(err, "module %s", path) : 0;
 }
 
-int module_check_pulled(const char *path, const cadre_module_info *info, struct err *err)
-{
-    int r = check_classes(info, true, err);
-    return r < 0 ? err_wrap(err, "module %s", path) : 0;
-}
-
-// What the loader said, in words for the person who built the image.
+// Explains the error of the loader to the person who built the image.
 static int explain_load(const char *path, const char *said, struct err *err)
 {
     if (strstr(said, "libcuda.so.1: cannot open"))
@@ -140,7 +135,7 @@ static int explain_load(const char *path, const char *said, struct err *err)
 
 int module_load(const char *path, struct module *ret, struct err *err)
 {
-    // An absolute path, because dlopen() would look for a bare name elsewhere.
+    // The path is absolute, because dlopen() searches other folders for a bare name.
     _cleanup_(free_p) char *real = realpath(path, NULL);
     if (!real)
         return err_set(err, ERR_NOT_FOUND, "module %s: %s (the path is one inside the worker's container)", path,
@@ -158,7 +153,7 @@ int module_load(const char *path, struct module *ret, struct err *err)
                        path);
     memcpy(&describe, &symbol, sizeof describe);
     const cadre_module_info *info = describe();
-    int r = module_check(path, info, err);
+    int r = module_check(path, info, false, err);
     if (r == 0)
         *ret = (struct module){path, info};
     return r;

@@ -18,7 +18,7 @@ void nested_end(struct nested *n)
         (void)cadre_client_cancel(n->line->client, n->open[i]);
     }
     if (n->n_open)
-        cadre_client_process(n->line->client); // so that the proxy hears of it now
+        cadre_client_process(n->line->client); // so that the proxy gets the cancels now
     atomic_store(&n->wake, 0);
     free(n->open);
     n->open = NULL;

@@ -14,7 +14,7 @@ struct nested_client {
     const struct options *options;
     char url[330];
     pthread_key_t line;
-    pthread_mutex_t mutex; // of the place, which is written once
+    pthread_mutex_t mutex; // of the namespace, the group and the rank, which are written once
     char *ns, *group;
     int rank;
 };
@@ -40,7 +40,7 @@ struct nested_client *nested_client_new(const struct options *o)
     }
     pthread_mutex_init(&c->mutex, NULL);
     if (pthread_key_create(&c->line, line_free) != 0)
-        abort(); // this process has no other keys to speak of
+        abort(); // this process uses few keys
     return c;
 }
 
@@ -58,7 +58,7 @@ void nested_client_free(struct nested_client *c)
 void nested_client_place(struct nested_client *c, const char *ns, const char *group, int rank)
 {
     pthread_mutex_lock(&c->mutex);
-    if (!c->ns && ns && group) { // who it is does not change with the proxy that says so
+    if (!c->ns && ns && group) { // it is the same for all proxies
         c->ns = xstrdup(ns);
         c->group = xstrdup(group);
         c->rank = rank;
@@ -93,7 +93,7 @@ static cadre_client *dial(struct nested_client *c, cadre_client_error *error)
     if (access(NESTED_CLIENT_TOKEN_FILE, R_OK) == 0)
         o.token_file = NESTED_CLIENT_TOKEN_FILE;
     else
-        o.token = "none"; // without a cluster the socket is trusted, and any will do
+        o.token = "none"; // without a cluster, the socket is trusted, and any token works
     cadre_client_open(&o, &client, error);
     return client;
 }
@@ -109,6 +109,6 @@ struct nested_client_line *nested_client_line(struct nested_client *c, cadre_cli
     l = xcalloc(1, sizeof *l);
     *l = (struct nested_client_line){client, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     if (l->wake < 0 || pthread_setspecific(c->line, l) != 0)
-        abort(); // no descriptors: nothing else would work either
+        abort(); // without descriptors nothing else works
     return l;
 }

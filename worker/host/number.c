@@ -14,7 +14,7 @@ static void make_plain(void)
 {
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!plain)
-        abort(); // "C" is always there: no memory
+        abort(); // "C" always exists, so there is no memory
 }
 
 static locale_t plain_locale(void)

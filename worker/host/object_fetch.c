@@ -44,7 +44,7 @@ static int reach(const struct object_fetch *f, int *ret, struct err *err)
     return r == ERR_CANCELED ? stopped(f, err) : r < 0 ? unreachable(f, why.msg, err) : 0;
 }
 
-// All of it, or an error; *got counts.
+// Transfers everything, or returns an error. *got counts the bytes that came.
 static int transfer(const struct object_fetch *f, int fd, bool out, char *data, size_t len, uint64_t *got,
                     struct err *err)
 {
@@ -86,7 +86,7 @@ static int refused(const struct object_fetch *f, int fd, const struct peer_answe
 
 // Values for the device
 
-// The head of the document, which says how long it is.
+// Reads the head of the document. Its first bytes say how long it is.
 static int take_head(const struct object_fetch *f, int fd, char *out, size_t *ret_len, uint64_t *got, struct err *err)
 {
     int r = f->bytes < SAFETENSORS_PREFIX ? ERR_PROTO : transfer(f, fd, false, out, SAFETENSORS_PREFIX, got, err);
@@ -112,8 +112,8 @@ static int receive_values(const struct object_fetch *f, int fd, struct copier *c
     return r < 0 ? r : copier_wait(copier, DEVICE_NO_LIMIT, f->canceled, err);
 }
 
-// The owner keeps the values as long as this process does not hang up. Memory that a copy reads stays mapped: so the
-// copy is not canceled, and one that does not end keeps its mapping until the process ends.
+// The owner keeps the values until this process hangs up. Memory that a copy reads must stay mapped. So the copy cannot
+// be canceled. If it does not end in time, its mapping stays until the process ends.
 static int copy_values(const struct object_fetch *f, struct copier *copier, const struct device_handle *handle,
                        struct region *to, struct err *err)
 {
@@ -148,7 +148,7 @@ static int take_values(const struct object_fetch *f, int fd, const struct device
     if (r == 0)
         *ret = values;
     else
-        region_unref_now(values);
+        region_unref(values);
     return r;
 }
 
@@ -168,7 +168,7 @@ static int take_device(const struct object_fetch *f, int fd, enum peer_form form
 
 // Asking
 
-// *ret_unusable: this process can do nothing with an answer of that form.
+// *ret_unusable: this process cannot use an answer of that form.
 static int ask(const struct object_fetch *f, int fd, uint32_t place, char *out, struct region **ret, bool *ret_unusable,
                struct err *err)
 {
@@ -203,7 +203,7 @@ int object_fetch(const struct object_fetch *f, char *out, struct region **ret_va
     for (size_t i = 0; unusable && i < ARRAY_LEN(places); i++) {
         int fd = -1;
         unusable = false;
-        *err = ERR_INIT; // of a form that was of no use
+        *err = ERR_INIT; // the error of the form that could not be used
         r = reach(f, &fd, err);
         if (r == 0)
             r = ask(f, fd, places[i], out, ret_values, &unusable, err);

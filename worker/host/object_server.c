@@ -26,23 +26,22 @@ struct peer {
     struct loop_poll *poll;
     struct loop_timer *silent;
     char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
-    size_t asked; // bytes of the question that have come
+    size_t asked; // bytes of the question that have arrived
     bool answering;
-    struct blob *blob;        // of what follows the head
+    struct blob *blob;        // follows the head
     size_t offset, len, sent; // sent: of head and body together
-    // Of values on the device, which come behind that. by_handle: the peer maps them, and they stay until it hangs up.
+    // Values on the device come after the blob. by_handle: the peer maps them, and they stay until it hangs up.
     struct region *values; // NULL = none
     bool by_handle;
-    char *piece; // of them, in memory of the host; NULL = not yet
+    char *piece; // the current piece of the values, in host memory; NULL = not yet
     size_t piece_at, piece_len;
     struct executor_job job; // copies the next piece
-    bool copying, parted;    // parted: it is over when the job is
-    struct err why;          // of the job
+    bool copying, parted;    // parted: the peer is freed when the job is done
+    struct err why;          // the error of the job
 };
 
 struct object_server {
     struct object_server_config config;
-    struct loop *loop;
     char *secret; // NULL = not known yet
     int fd, port;
     struct loop_poll *poll;
@@ -94,7 +93,7 @@ static void refuse(struct peer *p, int code, const char *why)
     say(p, (struct peer_answer){PEER_BYTES, (uint32_t)-code, len}, blob_copy(why, len, NULL), 0);
 }
 
-// The handle of the values, and the head.
+// Returns the handle of the values, and the head.
 static struct blob *handle_and_head(const struct object *o)
 {
     size_t head = o->blob->len - o->offset;
@@ -118,7 +117,7 @@ static void give(struct peer *p, const struct object *o, uint32_t place)
         say(p, answer, blob_ref(o->blob), o->offset);
 }
 
-// The connection is the rendezvous's from now on: nothing more is read of it here.
+// The connection belongs to the rendezvous from now on: nothing is read from it here.
 static void hand_over(struct peer *p, const struct peer_request *q)
 {
     char head[PEER_ANSWER_LEN];
@@ -151,7 +150,7 @@ static void answer(struct peer *p)
     } else if (q.until < clock_wall_ms(&clock_system)) {
         refuse(p, ERR_FORBIDDEN, "the key has expired: the call waited too long, or clocks differ");
     } else {
-        const struct object *o = store_get(s->config.store, q.id);
+        const struct object *o = object_store_get(s->config.store, q.id);
         if (o)
             give(p, o, q.place);
         else
@@ -159,7 +158,7 @@ static void answer(struct peer *p)
     }
 }
 
-// Values on the device: the next piece of them.
+// Copies the next piece of the values from the device.
 
 static void copy_piece(struct executor_job *job)
 {
@@ -183,7 +182,7 @@ static void piece_copied(struct executor_job *job)
     if (p->parted)
         release(p);
     else if (p->why.code < 0)
-        part(p); // the peer sees that it lacks the rest
+        part(p); // the peer notices that the rest is missing
     else
         on_peer(p, 0);
 }
@@ -198,7 +197,7 @@ static void begin_piece(struct peer *p)
     rank_device_submit(p->server->config.device, &p->job);
 }
 
-// False: the connection is over.
+// Returns false if the connection is over.
 static bool write_values(struct peer *p)
 {
     size_t before = sizeof p->head + p->len;
@@ -218,7 +217,7 @@ static bool write_values(struct peer *p)
     return false;
 }
 
-// False: the connection is over.
+// Returns false if the connection is over.
 static bool write_more(struct peer *p)
 {
     size_t head = sizeof p->head, total = head + p->len;
@@ -237,20 +236,20 @@ static bool write_more(struct peer *p)
     return p->by_handle || (p->values && write_values(p));
 }
 
-// The peer has the handle.
+// The peer has got the handle.
 static bool has_handle(const struct peer *p)
 {
     return p->by_handle && p->sent == sizeof p->head + p->len;
 }
 
-// It hangs up when it has copied the values, and says nothing before that.
+// The peer hangs up when it has copied the values. It sends nothing before.
 static bool is_there(const struct peer *p)
 {
     char byte;
     return recv(p->fd, &byte, 1, MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-// True: go on.
+// Returns false if the connection is over.
 static bool read_more(struct peer *p)
 {
     ssize_t n = recv(p->fd, p->question + p->asked, sizeof p->question - p->asked, MSG_DONTWAIT);
@@ -285,8 +284,8 @@ static void take(struct object_server *s, int fd)
     struct err err = ERR_INIT;
     struct peer *p = xcalloc(1, sizeof *p);
     *p = (struct peer){.server = s, .fd = fd};
-    p->poll = loop_poll_read(s->loop, fd, on_peer, p, &err);
-    p->silent = loop_timer_new(s->loop, on_silent, p);
+    p->poll = loop_poll_read(s->config.loop, fd, on_peer, p, &err);
+    p->silent = loop_timer_new(s->config.loop, on_silent, p);
     list_append(&s->peers, &p->link);
     s->n++;
     loop_timer_arm(p->silent, OBJECT_SERVER_SILENT_MS);
@@ -294,7 +293,7 @@ static void take(struct object_server *s, int fd)
         part(p);
 }
 
-// A peer that has asked for nothing makes room: most ask at once.
+// Drops a peer that has asked for nothing, to make room: most peers ask at once.
 static void drop_silent(struct object_server *s)
 {
     LIST_FOREACH(i, &s->peers) {
@@ -323,7 +322,7 @@ static void on_connection(void *ctx, int events)
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
-    loop_poll_set(s->poll, 0, &err); // no descriptors: it would be readable all the time
+    loop_poll_set(s->poll, 0, &err); // there are no descriptors: the socket would stay readable
     loop_timer_arm(s->retry, RETRY_MS);
 }
 
@@ -350,7 +349,7 @@ static int bind_to(int family, const struct sockaddr *address, socklen_t len)
     return -1;
 }
 
-// Of both families where there are both.
+// Listens on both families, if the host has both.
 static int open_socket(bool local, int port)
 {
     const struct sockaddr_in6 v6 = {
@@ -380,10 +379,10 @@ struct object_server *object_server_new(const struct object_server_config *confi
         return NULL;
     }
     struct object_server *s = xcalloc(1, sizeof *s);
-    *s = (struct object_server){.config = *config, .loop = config->loop, .fd = fd, .port = port_of(fd)};
+    *s = (struct object_server){.config = *config, .fd = fd, .port = port_of(fd)};
     list_init(&s->peers);
-    s->poll = loop_poll_read(s->loop, fd, on_connection, s, err);
-    s->retry = loop_timer_new(s->loop, on_retry, s);
+    s->poll = loop_poll_read(s->config.loop, fd, on_connection, s, err);
+    s->retry = loop_timer_new(s->config.loop, on_retry, s);
     if (!s->poll) {
         object_server_free(s);
         return NULL;

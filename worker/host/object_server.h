@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives objects of this process to other worker processes that show their key. One listening socket on the loop,
-// whatever the methods do meanwhile. The number of connections and their silence are bounded.
+// Gives objects of this process to other worker processes that show their key. It has one listening socket on the loop,
+// so it works while methods run. The number of connections and their silence are bounded.
 //
-// Values on the device go to processes of the same place by a handle, and the object stays until they hang up. To
-// others they go over the connection, copied to the host piece by piece beside the loop.
+// A process of the same place gets values on the device as a handle, and the object stays until that process hangs up.
+// Other processes get the values over the connection. They are copied to the host piece by piece beside the loop.
 #pragma once
 
 #include "common/base/loop.h"
@@ -16,17 +16,17 @@ struct rendezvous;
 
 struct object_server_config {
     struct loop *loop;
-    struct store *store;
-    struct rendezvous *rendezvous; // gets the connections of those who come to it; NULL = nobody may
-    struct rank_device *device;    // NULL = no object has values there
-    bool local;                    // only processes of this machine reach it, else all
-    int port;                      // 0 = one that is free
+    struct object_store *store;
+    struct rendezvous *rendezvous; // gets the connections that ask for it; NULL = none may
+    struct rank_device *device;    // NULL = no object has values on a device
+    bool local;                    // only processes of this machine can reach the server
+    int port;                      // 0 = a free port
 };
 
-// What the configuration names outlives it. ERR_UNAVAILABLE: it cannot listen.
+// What the configuration names must outlive the server. ERR_UNAVAILABLE: it cannot listen.
 struct object_server *object_server_new(const struct object_server_config *config, struct err *err);
 void object_server_free(struct object_server *s); // accepts NULL
 int object_server_port(const struct object_server *s);
-// What keys are made with; until it is known nobody gets anything. Copied.
+// The secret with which keys are made. Nobody gets anything until it is known. It is copied.
 void object_server_secret(struct object_server *s, const char *secret);
-uint64_t object_server_bytes(const struct object_server *s); // that were given, ever
+uint64_t object_server_bytes(const struct object_server *s); // how many bytes it has given so far

@@ -15,23 +15,23 @@ struct kept {
     const void *owner;
 };
 
-struct store {
+struct object_store {
     size_t max, used;
     struct map by_id; // as text
     struct list all;
     struct rand rand;
 };
 
-struct store *store_new(size_t max_bytes, uint64_t seed)
+struct object_store *object_store_new(size_t max_bytes, uint64_t seed)
 {
-    struct store *s = xcalloc(1, sizeof *s);
+    struct object_store *s = xcalloc(1, sizeof *s);
     s->max = max_bytes;
     list_init(&s->all);
     rand_seed(&s->rand, seed);
     return s;
 }
 
-static void drop(struct store *s, struct kept *k)
+static void drop(struct object_store *s, struct kept *k)
 {
     char id[REF_ID_SIZE];
     ref_id_write(k->object.id, id);
@@ -43,7 +43,7 @@ static void drop(struct store *s, struct kept *k)
     free(k);
 }
 
-void store_free(struct store *s)
+void object_store_free(struct object_store *s)
 {
     if (!s)
         return;
@@ -53,15 +53,15 @@ void store_free(struct store *s)
     free(s);
 }
 
-static struct kept *find(const struct store *s, uint64_t id)
+static struct kept *find(const struct object_store *s, uint64_t id)
 {
     char text[REF_ID_SIZE];
     ref_id_write(id, text);
     return map_get(&s->by_id, text);
 }
 
-// Numbers are drawn, so that one of an earlier life of this process finds nothing.
-static uint64_t new_id(struct store *s)
+// Ids are random, so a reference to an object of an earlier process finds nothing.
+static uint64_t new_id(struct object_store *s)
 {
     uint64_t id;
     do {
@@ -70,7 +70,8 @@ static uint64_t new_id(struct store *s)
     return id;
 }
 
-int store_put(struct store *s, const struct object *what, const void *owner, const struct object **ret, struct err *err)
+int object_store_put(struct object_store *s, const struct object *what, const void *owner, const struct object **ret,
+                     struct err *err)
 {
     size_t len = what->blob->len - what->offset;
     if (s->used + STORE_OBJECT_COST > s->max || len > s->max - s->used - STORE_OBJECT_COST)
@@ -94,13 +95,13 @@ int store_put(struct store *s, const struct object *what, const void *owner, con
     return 0;
 }
 
-const struct object *store_get(const struct store *s, uint64_t id)
+const struct object *object_store_get(const struct object_store *s, uint64_t id)
 {
     const struct kept *k = find(s, id);
     return k ? &k->object : NULL;
 }
 
-bool store_pin(struct store *s, uint64_t id)
+bool object_store_pin(struct object_store *s, uint64_t id)
 {
     struct kept *k = find(s, id);
     if (k)
@@ -108,7 +109,7 @@ bool store_pin(struct store *s, uint64_t id)
     return k != NULL;
 }
 
-bool store_drop(struct store *s, uint64_t id)
+bool object_store_drop(struct object_store *s, uint64_t id)
 {
     struct kept *k = find(s, id);
     if (k)
@@ -116,7 +117,7 @@ bool store_drop(struct store *s, uint64_t id)
     return k != NULL;
 }
 
-size_t store_drop_owned(struct store *s, const void *owner)
+size_t object_store_drop_owned(struct object_store *s, const void *owner)
 {
     size_t n = 0;
     LIST_FOREACH(l, &s->all) {
@@ -129,12 +130,12 @@ size_t store_drop_owned(struct store *s, const void *owner)
     return n;
 }
 
-size_t store_used(const struct store *s)
+size_t object_store_used(const struct object_store *s)
 {
     return s->used;
 }
 
-size_t store_count(const struct store *s)
+size_t object_store_count(const struct object_store *s)
 {
     return s->by_id.used;
 }

@@ -22,7 +22,7 @@ struct objects *objects_new(const struct objects_config *config, struct err *why
     struct rand rand;
     rand_seed_system(&rand);
     o->config = *config;
-    o->store = store_new(config->store_bytes, rand_u64(&rand));
+    o->store = object_store_new(config->store_bytes, rand_u64(&rand));
     if (config->group)
         o->server = object_server_new(&(struct object_server_config){config->loop, o->store, config->rendezvous,
                                                                      config->device, config->local, config->port},
@@ -35,7 +35,7 @@ void objects_free(struct objects *o)
     if (!o)
         return;
     object_server_free(o->server);
-    store_free(o->store);
+    object_store_free(o->store);
     free(o);
 }
 
@@ -86,7 +86,8 @@ int objects_keep(struct objects *o, const void *owner, bool pinned, struct buf *
     size_t len = body->len;
     char *data = buf_take(body);
     struct blob *blob = blob_adopt(data ? xrealloc(data, MAX(len, (size_t)1), 1) : xmalloc(1), len);
-    r = store_put(o->store, &(struct object){.blob = blob, .values = values, .pinned = pinned}, owner, &kept, err);
+    r = object_store_put(o->store, &(struct object){.blob = blob, .values = values, .pinned = pinned}, owner, &kept,
+                         err);
     blob_unref(blob);
     if (r == 0)
         (void)buf_append(body, text, (size_t)describe(kept, text, sizeof text));
@@ -105,18 +106,18 @@ static int put(struct objects *o, const void *owner, bool pinned, struct blob *b
 {
     const struct object *kept;
     int r = check_named(o, err);
-    if (r == 0 && !blob_recharge(body, NULL)) // it is the store that counts it now
+    if (r == 0 && !blob_recharge(body, NULL)) // the store counts its bytes from now on
         r = ERR_INTERNAL;
     if (r == 0)
-        r = store_put(o->store,
-                      &(struct object){.blob = body, .offset = (size_t)(call->args - body->data), .pinned = pinned},
-                      owner, &kept, err);
+        r = object_store_put(
+            o->store, &(struct object){.blob = body, .offset = (size_t)(call->args - body->data), .pinned = pinned},
+            owner, &kept, err);
     if (r == 0)
         ret->len = (size_t)describe(kept, ret->text, sizeof ret->text);
     return r;
 }
 
-// The part of a reference that is this process's; *ret is NULL where there is none.
+// Finds the part of a reference that is in this process. *ret is NULL if there is none.
 static int find_part(const struct objects *o, const struct record_call *call, struct arena *a, struct ref_part **ret,
                      struct err *err)
 {
@@ -135,16 +136,16 @@ static int find_part(const struct objects *o, const struct record_call *call, st
 static int of_part(struct objects *o, const struct call_head *head, const struct ref_part *part,
                    struct objects_answer *ret, struct err *err)
 {
-    const struct object *kept = store_get(o->store, part->id);
+    const struct object *kept = object_store_get(o->store, part->id);
     if (call_head_method_is(head, "object.free")) {
-        ret->len =
-            (size_t)snprintf(ret->text, sizeof ret->text, "%s", store_drop(o->store, part->id) ? "true" : "false");
+        ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "%s",
+                                    object_store_drop(o->store, part->id) ? "true" : "false");
         return 0;
     }
     if (!kept)
         return err_set(err, ERR_NOT_FOUND, "the object no longer exists: it was freed, or its session has ended");
     if (call_head_method_is(head, "object.pin")) {
-        (void)store_pin(o->store, part->id);
+        (void)object_store_pin(o->store, part->id);
         ret->len = (size_t)snprintf(ret->text, sizeof ret->text, "true");
         return 0;
     }
@@ -180,7 +181,7 @@ void objects_release(struct objects *o, const char *json, size_t len)
     const struct json *root = json_read(json, len, &a);
     const char *text = json_str(json_get(root, "id"), &a);
     uint64_t id;
-    const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? store_get(o->store, id) : NULL;
+    const struct object *kept = text && ref_id_read(text, strlen(text), &id) ? object_store_get(o->store, id) : NULL;
     if (kept && (!kept->pinned || json_is_true(json_get(root, "pinned"))))
-        (void)store_drop(o->store, id);
+        (void)object_store_drop(o->store, id);
 }

@@ -10,7 +10,7 @@ static void serve_object(struct request_owner *owner, struct quota *quota, const
                          struct blob *body, struct blob *tail, struct own_answer *ret, struct err *err)
 {
     struct record_call call;
-    struct blob *whole = tail ? body_join(body, tail, quota) : blob_ref(body); // what is kept is ours
+    struct blob *whole = tail ? body_join(body, tail, quota) : blob_ref(body); // in this process's own memory
     if (!whole)
         err_set(err, ERR_LIMIT, "%.*s(): no room for %zu bytes", (int)head->method_len, head->method,
                 body->len + tail->len);

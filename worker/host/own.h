@@ -6,13 +6,13 @@
 #include "worker/host/host_request.h"
 
 struct own_answer {
-    struct objects_answer object; // its blob and its values are the caller's; or
+    struct objects_answer object; // the caller owns its blob and its values; or
     struct buf text;              // JSON
 };
 
-// `head`: of the CALL with this body; what of its arguments lies in shared memory is in `tail` (or NULL). False: it is
-// a call of another method. True and an error: it is refused. `code`: its client has the right to send code. In any
-// case call own_answer_done().
+// `head` is the head of the CALL with this body. `tail` has the arguments that are in shared memory (or NULL). Returns
+// false if the call is for another method. Returns true with an error if the call is refused. `code`: the client has
+// the right to send code. Call own_answer_done() in any case.
 bool own_serve(struct request_owner *owner, struct quota *quota, const struct call_head *head, struct blob *body,
                struct blob *tail, bool code, struct own_answer *ret, struct err *err);
 void own_answer_done(struct own_answer *answer);

@@ -22,7 +22,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-static struct program { // one a process
+static struct program { // one for each process
     struct host host;
     cadre_host_options options;
     cadre_class *classes;
@@ -30,15 +30,15 @@ static struct program { // one a process
     pthread_t thread;
     struct loop_poll *wake;
     int exit_code;
-    // Between the thread that starts and the loop's.
+    // Between the thread that calls cadre_host_start() and the loop's thread.
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool begun, created, ended;
-    atomic_bool over; // for values that are let go
+    atomic_bool over; // values that are let go are not freed any more
     struct rank_watch watch;
 } program = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .watch = RANK_WATCH_INIT};
 
-// Its object was made before; this tells the proxy what it is. On lane 0.
+// The object exists already. This function publishes what it can do. On lane 0.
 static cadre_result create(cadre_worker *worker, const char *init, size_t init_len, void **ret_self)
 {
     const cadre_host_class *c = &program.options.classes[worker->class - program.classes];
@@ -68,11 +68,12 @@ static int load(struct program *p, struct err *err)
                                       .n_methods = o->classes[i].n_methods};
     p->info = (cadre_module_info){CADRE_ABI, o->module, p->classes, o->n_classes};
     p->host.module = (struct module){o->module, &p->info};
-    int r = module_check_pulled(o->module, &p->info, err);
+    int r = module_check(o->module, &p->info, true, err);
     return r < 0 ? r : roles_read(&p->host.roles, &p->host.module, &p->host.worker, o->class_name, NULL, o->roles, err);
 }
 
-// The environment of cadre-worker, without what the program has read of it. -1: go on.
+// Reads the environment of cadre-worker, except for what the program has read itself. Returns -1 if the program should
+// go on.
 static int read_options(struct program *p)
 {
     struct err err = ERR_INIT;
@@ -104,7 +105,7 @@ static void on_wake(void *ctx, int events)
     (void)ctx, (void)events;
     while (read(program.options.wake_fd, some, sizeof some) == sizeof some)
         ;
-    executor_wake(program.host.executor);
+    method_executor_wake(program.host.executor);
 }
 
 static void on_begin(void *ctx)
@@ -119,16 +120,16 @@ static void on_begin(void *ctx)
 static void on_created(void *ctx)
 {
     struct program *p = ctx;
-    p->created = true; // lane 0 sees it when it returns
-    executor_wake(p->host.executor);
+    p->created = true; // lane 0 sees this when method_executor_pull() returns
+    method_executor_wake(p->host.executor);
 }
 
-// Who pulls leaves, before what it pulls from goes.
+// The threads that pull leave before the executor is freed.
 static void on_end(void *ctx)
 {
     struct program *p = ctx;
     loop_poll_free(p->wake);
-    executor_stop(p->host.executor);
+    method_executor_stop(p->host.executor);
     pthread_mutex_lock(&p->mutex);
     while (!p->ended)
         pthread_cond_wait(&p->changed, &p->mutex);
@@ -144,7 +145,7 @@ static void *run(void *ctx)
 
 // Forking
 
-// The child would answer for its parent, and keep connections open that the parent has closed.
+// Otherwise the child would answer for its parent, and keep connections open that the parent has closed.
 static void forget_in_child(void)
 {
     struct sigaction now;
@@ -206,7 +207,7 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     p->host.on_end = on_end;
     p->host.ctx = p;
     code = begin(p);
-    while (code == 0 && !p->created) { // lane 0 runs what on_created() waits for
+    while (code == 0 && !p->created) { // lane 0 runs the jobs for which on_created() waits
         cadre_host_call none;
         if (cadre_host_next(0, 1, &none) == CADRE_HOST_STOP)
             return cadre_host_end();
@@ -214,12 +215,12 @@ CADRE_EXPORT int cadre_host_start(const cadre_host_options *options)
     return code;
 }
 
-static struct request *request_of(cadre_call *c)
+static struct host_request *request_of(cadre_call *c)
 {
-    return CONTAINER_OF(c, struct request, call);
+    return CONTAINER_OF(c, struct host_request, call);
 }
 
-static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
+static void hand_over(struct host_request *r, unsigned lane, cadre_host_call *ret)
 {
     const struct role *role = r->what.role;
     *ret = (cadre_host_call){.call = &r->call,
@@ -231,7 +232,7 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
         ret->values_len = r->call.device.args->len;
         ret->args_len -= ret->values_len;
     }
-    struct stretch *own = ret->own = request_own_args(r);
+    struct stretch *own = ret->own = host_request_own_args(r);
     if (own)
         ret->args = stretch_data(own);
     ret->code = code_right_admits(r->code);
@@ -242,26 +243,26 @@ static void hand_over(struct request *r, unsigned lane, cadre_host_call *ret)
 
 CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret)
 {
-    struct executor *e = program.host.executor;
+    struct method_executor *e = program.host.executor;
     for (;;) {
         struct executor_job *job = NULL;
         if (lane == 0)
             crash_doing(NULL, NULL, NULL);
-        enum executor_pulled pulled = executor_pull(e, lane, wait, &job);
+        enum executor_pulled pulled = method_executor_pull(e, lane, wait, &job);
         if (pulled != EXECUTOR_JOB)
             return pulled == EXECUTOR_NONE ? CADRE_HOST_NONE : CADRE_HOST_STOP;
-        struct request *r = CONTAINER_OF(job, struct request, job);
-        if (request_begin(r)) {
+        struct host_request *r = CONTAINER_OF(job, struct host_request, job);
+        if (host_request_begin(r)) {
             hand_over(r, lane, ret);
             return CADRE_HOST_CALL;
         }
-        executor_finish(e, job);
+        method_executor_finish(e, job);
     }
 }
 
 CADRE_EXPORT int cadre_host_lane_fd(unsigned lane)
 {
-    return executor_lane_fd(program.host.executor, lane);
+    return method_executor_lane_fd(program.host.executor, lane);
 }
 
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len)
@@ -293,11 +294,11 @@ CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, vo
     return NULL;
 }
 
-// At the end of the program nothing is left to free it with.
+// At the end of the program, there is nothing left to free it with.
 CADRE_EXPORT void cadre_host_let_go(void *held)
 {
     if (!atomic_load(&program.over))
-        region_unref_now(held);
+        region_unref(held);
 }
 
 CADRE_EXPORT void cadre_host_let_go_args(void *own)
@@ -306,7 +307,8 @@ CADRE_EXPORT void cadre_host_let_go_args(void *own)
         stretch_let_go(own);
 }
 
-CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream)
+CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,
+                                             void *stream)
 {
     static _Thread_local struct err err;
     struct rank_device *d = program.host.device;
@@ -317,7 +319,8 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
     if (rank_device_enter(d, &err) < 0)
         return err.msg;
     if (rank_device_lend(d, true, &copier, &err) == 0 && copier_join(copier, stream, &err) == 0)
-        (void)copier_download(copier, to, from, len, DEVICE_NO_LIMIT, NULL, &err); // as the program's own copy would
+        (void)copier_download(copier, to, from, len, call ? DEVICE_NO_LIMIT : COPIER_LIMIT_MS,
+                              call ? &call->canceled : NULL, &err);
     rank_device_leave(d);
     rank_device_give(d, copier);
     return err.code ? err.msg : NULL;
@@ -326,7 +329,7 @@ CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t 
 CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char *message, const char *cause, int ran)
 {
     (void)cadre_fail(call, "%s", message);
-    request_fail(request_of(call), name, cause, ran);
+    host_request_fail(request_of(call), name, cause, ran);
 }
 
 CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result)
@@ -337,9 +340,9 @@ CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result)
 
 CADRE_EXPORT void cadre_host_finish(cadre_call *call)
 {
-    struct request *r = request_of(call);
-    request_end(r);
-    executor_finish(program.host.executor, &r->job);
+    struct host_request *r = request_of(call);
+    host_request_end(r);
+    method_executor_finish(program.host.executor, &r->job);
 }
 
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call)

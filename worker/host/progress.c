@@ -13,7 +13,7 @@ struct progress {
     void *ctx;
     struct loop_wakeup *wakeup;
     struct loop_timer *timer;
-    bool told; // that something moves
+    bool told; // a move was reported
     pthread_mutex_t mutex;
     struct list parts; // under the mutex
 };
@@ -27,7 +27,7 @@ static void look(void *ctx)
     bool moving = !list_empty(&p->parts);
     LIST_FOREACH(l, &p->parts) {
         struct progress_part *part = CONTAINER_OF(l, struct progress_part, link);
-        done += atomic_load(&part->bytes.done); // first: it is never above the other
+        done += atomic_load(&part->bytes.done); // read first, so that it is never above the total
         bytes += atomic_load(&part->bytes.total);
     }
     pthread_mutex_unlock(&p->mutex);

@@ -14,10 +14,10 @@ struct proxies {
     struct proxies_config config;
     struct loop *loop;
     struct rand rand;
-    struct ws_tls *tls; // of the named ones
-    struct session *named[OPTIONS_CONNECT_MAX];
+    struct ws_tls *tls; // for the named proxies
+    struct host_session *named[OPTIONS_CONNECT_MAX];
     size_t n_named;
-    struct ws_replicas *replicas; // NULL where the command line has named some
+    struct ws_replicas *replicas; // NULL = proxies are named on the command line
     size_t n_stopping;
 };
 
@@ -51,9 +51,9 @@ static void on_stopped(void *ctx)
         p->config.on_stopped(p->config.ctx);
 }
 
-static struct session_config common(struct proxies *p)
+static struct host_session_config common(struct proxies *p)
 {
-    struct session_config c = p->config.session;
+    struct host_session_config c = p->config.session;
     c.group = p->config.options->group;
     c.ticket = p->config.options->ticket;
     c.attempt = p->config.options->attempt;
@@ -66,20 +66,20 @@ static struct session_config common(struct proxies *p)
     return c;
 }
 
-// Those of the command line
+// The proxies of the command line
 
 static int dial_named(struct proxies *p, struct err *err)
 {
     const struct options *o = p->config.options;
     for (size_t i = 0; i < o->n_connect; i++) {
-        struct session_config c = common(p);
+        struct host_session_config c = common(p);
         c.address = o->connect[i].address;
         c.path = o->connect[i].path;
         c.shares = str_starts(c.address, "unix:");
         if (o->connect[i].tls && !p->tls && !(p->tls = ws_tls_new(o->ca_pem, err)))
             return err_wrap(err, "CADRE_CA");
         c.tls = o->connect[i].tls ? p->tls : NULL;
-        p->named[i] = session_new(p->loop, &c, err);
+        p->named[i] = host_session_new(p->loop, &c, err);
         if (!p->named[i])
             return err->code;
         p->n_named++;
@@ -92,25 +92,25 @@ static int dial_named(struct proxies *p, struct err *err)
 static void *add(void *ctx, const char *address)
 {
     struct proxies *p = ctx;
-    struct session_config c = common(p);
+    struct host_session_config c = common(p);
     struct err ignored = ERR_INIT;
     c.address = address;
     c.path = WS_REPLICAS_PATH;
     c.tls = ws_replicas_tls(p->replicas);
     c.server_name = ws_replicas_host(p->replicas);
-    return session_new(p->loop, &c, &ignored);
+    return host_session_new(p->loop, &c, &ignored);
 }
 
 static bool is_up(void *ctx, void *link)
 {
     (void)ctx;
-    return session_up(link);
+    return host_session_up(link);
 }
 
 static void remove_link(void *ctx, void *link)
 {
     (void)ctx;
-    session_free(link);
+    host_session_free(link);
 }
 
 static void on_unresolved(void *ctx, const struct err *err)
@@ -152,9 +152,9 @@ struct proxies *proxies_new(struct loop *loop, const struct proxies_config *conf
 static void send_to_all(struct proxies *p, enum record_type type, const char *body, size_t len)
 {
     for (size_t i = 0; i < p->n_named; i++)
-        session_send(p->named[i], type, body, len);
+        host_session_send(p->named[i], type, body, len);
     for (size_t i = 0; p->replicas && i < ws_replicas_count(p->replicas); i++)
-        session_send(ws_replicas_at(p->replicas, i), type, body, len);
+        host_session_send(ws_replicas_at(p->replicas, i), type, body, len);
 }
 
 void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q)
@@ -175,8 +175,8 @@ void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, u
     archive_piece_write(piece, &body);
     for (size_t k = 0, asked = 0; k < n && !asked; k++) {
         size_t i = (nth + k) % n;
-        struct session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
-        asked = session_send(s, RECORD_ARCHIVE, buf_str(&body), body.len);
+        struct host_session *s = i < p->n_named ? p->named[i] : ws_replicas_at(p->replicas, i - p->n_named);
+        asked = host_session_send(s, RECORD_ARCHIVE, buf_str(&body), body.len);
     }
 }
 
@@ -189,9 +189,9 @@ void proxies_stop(struct proxies *p)
     if (p->n_stopping == 0)
         p->config.on_stopped(p->config.ctx);
     for (size_t i = 0; i < p->n_named; i++)
-        session_stop(p->named[i]);
+        host_session_stop(p->named[i]);
     for (size_t i = 0; i < n; i++)
-        session_stop(ws_replicas_at(p->replicas, i));
+        host_session_stop(ws_replicas_at(p->replicas, i));
 }
 
 void proxies_free(struct proxies *p)
@@ -199,7 +199,7 @@ void proxies_free(struct proxies *p)
     if (!p)
         return;
     for (size_t i = 0; i < p->n_named; i++)
-        session_free(p->named[i]);
+        host_session_free(p->named[i]);
     ws_replicas_free(p->replicas);
     ws_tls_unref(p->tls);
     free(p);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All proxies that this worker serves, with a session for each: those of the command line, or every replica of the
-// operator, by its name.
+// All proxies that this worker serves, with a session for each. They are named on the command line, or are all replicas
+// of the operator, found by its name.
 #pragma once
 
 #include "worker/host/host_options.h"
@@ -8,22 +8,21 @@
 
 struct proxies_config {
     const struct options *options;
-    struct session_config session; // what all have in common: worker, module, instance, executor
-    void (*on_ready)(void *ctx);   // a proxy has welcomed this worker
+    struct host_session_config session; // what all sessions have in common: worker, module, instance, executor
+    void (*on_ready)(void *ctx);        // a proxy has welcomed this worker
     void (*on_trouble)(void *ctx, const char *what);
-    void (*on_over)(void *ctx, const char *why); // nothing is left to serve: proxies_stop() is due, perhaps in it
-    void (*on_stopped)(void *ctx);               // after proxies_stop(), perhaps inside of it
+    void (*on_over)(void *ctx, const char *why); // nothing is left to serve: call proxies_stop(), here or later
+    void (*on_stopped)(void *ctx);               // after proxies_stop(), or inside it
     void *ctx;
 };
 
 struct proxies;
 
-// Dials at once. The configuration's strings are borrowed. ERR_INVALID for an address or certificates that make no
-// sense.
+// Dials at once. The configuration's strings are borrowed. ERR_INVALID: an address or the certificates are wrong.
 struct proxies *proxies_new(struct loop *loop, const struct proxies_config *config, struct err *err);
-void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q); // all of them
-void proxies_tell_progress(struct proxies *p, const char *body, size_t len);    // all of them
-// One of those that are connected, another one each time.
+void proxies_ask_place(struct proxies *p, const struct rendezvous_question *q); // asks all proxies
+void proxies_tell_progress(struct proxies *p, const char *body, size_t len);    // tells all proxies
+// Asks one of the connected proxies, another one for each `nth`.
 void proxies_ask_archive(struct proxies *p, const struct archive_piece *piece, unsigned nth);
-void proxies_stop(struct proxies *p); // once: session_stop() for all
+void proxies_stop(struct proxies *p); // once: host_session_stop() for all
 void proxies_free(struct proxies *p); // at once; accepts NULL

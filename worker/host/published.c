@@ -16,7 +16,7 @@ const struct published_method *published_of(const struct published *p, const cha
     return NULL;
 }
 
-// To be changed.
+// The entry may be changed.
 static struct published_method *entry_of(struct published *p, const cadre_method *m)
 {
     struct published_method *at = (struct published_method *)published_of(p, m->name);

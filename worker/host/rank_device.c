@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/host/rank_device.h"
 
+#include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "worker/device/device.h"
@@ -17,26 +19,28 @@ enum { SPARE_MAX = EXECUTOR_LANES_MAX * 4 };
 struct rank_device {
     struct loop *loop;
     int number;
-    bool closing, lost;
+    bool lost;
     void (*on_lost)(void *ctx, const char *why);
     void *ctx;
     uint32_t place;
-    struct executor *executor; // NULL = nothing was submitted yet
-    unsigned free_lane;        // apart from copies, which must not wait for what the device does
-    struct executor_job sweep; // frees what is dead
-    bool sweeping;
-
-    pthread_mutex_t mutex; // of what follows
-    void **dead;           // memory
+    struct method_executor *executor; // NULL = nothing was submitted yet
+    // Frees what is in `dead`, if the rank has a GPU. The driver waits there until the GPU has done everything, so no
+    // other thread does this.
+    pthread_t sweeper;
+    pthread_mutex_t mutex; // of the following members
+    pthread_cond_t changed;
+    bool closing;
+    void **dead; // memory that must be freed
     size_t n_dead, dead_size;
+    int64_t free_by_ms;    // when the driver has been freeing for too long; 0 = it frees nothing
     struct device *device; // NULL = not opened yet
     struct spare {
         struct copier *copiers[SPARE_MAX];
         size_t n;
-    } spare[2]; // the latter of those that are apart
+    } spare[2]; // [1]: for copiers that are apart
 };
 
-// Of files whose content, or whose number, is the same for all processes of a place.
+// Hashes files whose content or inode is the same for all processes of a place.
 static uint32_t find_place(void)
 {
     static const char *const spaces[] = {"/proc/self/ns/ipc", "/proc/self/ns/pid", "/proc/self/ns/user"};
@@ -53,52 +57,6 @@ static uint32_t find_place(void)
             len += (size_t)snprintf(text + len, sizeof text - len, " %ju", (uintmax_t)s.st_ino);
     uint64_t hash = str_hash(text, len);
     return MAX((uint32_t)(hash ^ hash >> 32), UINT32_C(1));
-}
-
-struct rank_device *rank_device_new(struct loop *loop, int number, void (*on_lost)(void *ctx, const char *why),
-                                    void *ctx)
-{
-    struct rank_device *d = xcalloc(1, sizeof *d);
-    *d = (struct rank_device){.loop = loop, .number = number, .on_lost = on_lost, .ctx = ctx};
-    d->place = number >= 0 ? find_place() : 0;
-    pthread_mutex_init(&d->mutex, NULL);
-    return d;
-}
-
-void rank_device_close(struct rank_device *d)
-{
-    d->closing = true;
-}
-
-// All of them together get the time of one.
-static void free_spare(struct rank_device *d)
-{
-    int64_t limit_ms = COPIER_LIMIT_MS;
-    struct err err = ERR_INIT;
-    for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
-        while (d->spare[i].n)
-            if (copier_free(d->spare[i].copiers[--d->spare[i].n], limit_ms, &err) < 0)
-                limit_ms = 0;
-    if (!limit_ms)
-        fprintf(stderr, "cadre-worker: freeing the GPU: %s\n", err.msg);
-}
-
-void rank_device_free(struct rank_device *d)
-{
-    struct err ignored = ERR_INIT;
-    if (!d)
-        return;
-    if (d->sweeping)
-        (void)executor_withdraw(d->executor, &d->sweep);
-    executor_free(d->executor);
-    free(d->dead);
-    if (d->device && device_enter(d->device, &ignored) == 0) {
-        free_spare(d);
-        device_leave(d->device);
-    }
-    device_close(d->device);
-    pthread_mutex_destroy(&d->mutex);
-    free(d);
 }
 
 bool rank_device_has_gpu(const struct rank_device *d)
@@ -144,7 +102,7 @@ int rank_device_lend(struct rank_device *d, bool apart, struct copier **ret, str
     return *ret ? 0 : copier_new(d->device, apart, ret, err);
 }
 
-// One for each thread that runs methods: more are not lent at a time.
+// There is a spare one for each thread that runs methods: no more are lent at the same time.
 void rank_device_give(struct rank_device *d, struct copier *copier)
 {
     struct err ignored = ERR_INIT;
@@ -182,74 +140,82 @@ struct device *rank_device_of(struct rank_device *d)
     return d->device;
 }
 
-// Beside the loop
+// Freeing
 
-static struct executor *executor_of(struct rank_device *d)
+static void free_memory(struct rank_device *d, void *memory)
 {
-    if (!d->executor) {
-        d->executor = executor_new(d->loop, SIZE_MAX);
-        d->free_lane = executor_add_lane(d->executor, 1);
-    }
-    return d->executor;
-}
-
-void rank_device_submit(struct rank_device *d, struct executor_job *job)
-{
-    struct err err = ERR_INIT;
-    if (executor_submit(executor_of(d), job, &err) < 0)
-        abort(); // it takes any number
-}
-
-static void *take_dead(struct rank_device *d)
-{
-    pthread_mutex_lock(&d->mutex);
-    void *memory = d->n_dead ? d->dead[--d->n_dead] : NULL;
-    pthread_mutex_unlock(&d->mutex);
-    return memory;
-}
-
-static void run_sweep(struct executor_job *job)
-{
-    struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
     struct err ignored = ERR_INIT;
-    void *memory;
-    bool entered = rank_device_enter(d, &ignored) == 0;
-    while ((memory = take_dead(d)))
-        if (entered) // else the GPU is lost, and all that it had
-            device_free(d->device, memory);
-    if (entered)
-        rank_device_leave(d);
+    if (rank_device_enter(d, &ignored) < 0) // the GPU is lost, and all its memory, too
+        return;
+    device_free(d->device, memory);
+    rank_device_leave(d);
 }
 
-static void sweep_done(struct executor_job *job)
+static void *sweep(void *ctx)
 {
-    struct rank_device *d = CONTAINER_OF(job, struct rank_device, sweep);
+    struct rank_device *d = ctx;
     pthread_mutex_lock(&d->mutex);
-    d->sweeping = d->n_dead && !d->closing; // some came when it had seen the last one
+    while (!d->closing) {
+        if (!d->n_dead) {
+            pthread_cond_wait(&d->changed, &d->mutex);
+            continue;
+        }
+        void *memory = d->dead[--d->n_dead];
+        d->free_by_ms = clock_mono_ms(&clock_system) + COPIER_LIMIT_MS;
+        pthread_mutex_unlock(&d->mutex);
+        free_memory(d, memory);
+        pthread_mutex_lock(&d->mutex);
+        d->free_by_ms = 0;
+        pthread_cond_broadcast(&d->changed);
+    }
     pthread_mutex_unlock(&d->mutex);
-    if (d->sweeping)
-        rank_device_submit(d, job);
+    return NULL;
 }
 
 void rank_device_drop(struct rank_device *d, void *memory)
 {
-    if (d->closing)
-        return;
     pthread_mutex_lock(&d->mutex);
-    MEM_GROW(d->dead, d->n_dead, d->dead_size);
-    d->dead[d->n_dead++] = memory;
+    if (!d->closing) {
+        MEM_GROW(d->dead, d->n_dead, d->dead_size);
+        d->dead[d->n_dead++] = memory;
+        pthread_cond_broadcast(&d->changed);
+    }
     pthread_mutex_unlock(&d->mutex);
-    if (d->sweeping)
-        return;
-    d->sweeping = true;
-    (void)executor_of(d);
-    d->sweep = (struct executor_job){.run = run_sweep, .done = sweep_done, .lane = d->free_lane};
-    rank_device_submit(d, &d->sweep);
+}
+
+// Call this with the mutex.
+static bool is_sweeping(const struct rank_device *d)
+{
+    return d->free_by_ms || (d->n_dead && !d->closing);
+}
+
+bool rank_device_reclaim(struct rank_device *d, bool *ret_any)
+{
+    int64_t until = clock_mono_ms(&clock_system) + COPIER_LIMIT_MS;
+    bool in_time = true;
+    pthread_mutex_lock(&d->mutex);
+    *ret_any = is_sweeping(d);
+    while (in_time && is_sweeping(d))
+        in_time = cond_wait_until(&d->changed, &d->mutex, d->free_by_ms ? MIN(until, d->free_by_ms) : until);
+    bool done = !is_sweeping(d);
+    pthread_mutex_unlock(&d->mutex);
+    return done;
+}
+
+// Beside the loop
+
+void rank_device_submit(struct rank_device *d, struct executor_job *job)
+{
+    struct err err = ERR_INIT;
+    if (!d->executor)
+        d->executor = method_executor_new(d->loop, SIZE_MAX, false);
+    if (method_executor_submit(d->executor, job, &err) < 0)
+        abort(); // it takes any number of jobs
 }
 
 bool rank_device_withdraw(struct rank_device *d, struct executor_job *job)
 {
-    return executor_withdraw(d->executor, job);
+    return method_executor_withdraw(d->executor, job);
 }
 
 void rank_device_lost(struct rank_device *d, const char *why)
@@ -258,4 +224,74 @@ void rank_device_lost(struct rank_device *d, const char *why)
         return;
     d->lost = true;
     d->on_lost(d->ctx, why);
+}
+
+// The beginning and the end
+
+struct rank_device *rank_device_new(struct loop *loop, int number, void (*on_lost)(void *ctx, const char *why),
+                                    void *ctx)
+{
+    struct rank_device *d = xcalloc(1, sizeof *d);
+    *d = (struct rank_device){.loop = loop, .number = number, .on_lost = on_lost, .ctx = ctx};
+    d->place = number >= 0 ? find_place() : 0;
+    pthread_mutex_init(&d->mutex, NULL);
+    cond_init(&d->changed);
+    if (number >= 0 && pthread_create(&d->sweeper, NULL, sweep, d) != 0)
+        abort(); // no thread: nothing can run
+    return d;
+}
+
+void rank_device_close(struct rank_device *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->closing = true;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+// All copiers together get the time of one. Returns false if it is over.
+static bool free_spare(struct rank_device *d)
+{
+    int64_t limit_ms = COPIER_LIMIT_MS;
+    struct err err = ERR_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(d->spare); i++)
+        while (d->spare[i].n)
+            if (copier_free(d->spare[i].copiers[--d->spare[i].n], limit_ms, &err) < 0)
+                limit_ms = 0;
+    if (!limit_ms)
+        fprintf(stderr, "cadre-worker: freeing the GPU: %s\n", err.msg);
+    return limit_ms;
+}
+
+// If the GPU is not done in time, the end of the process frees the rest: the driver would wait.
+static void close_device(struct rank_device *d)
+{
+    struct err ignored = ERR_INIT;
+    bool in_time = true;
+    if (d->device && device_enter(d->device, &ignored) == 0) {
+        in_time = free_spare(d);
+        device_leave(d->device);
+    }
+    if (in_time)
+        device_close(d->device);
+}
+
+void rank_device_free(struct rank_device *d)
+{
+    bool any;
+    if (!d)
+        return;
+    rank_device_close(d);
+    method_executor_free(d->executor);
+    if (!rank_device_reclaim(d, &any)) {
+        fprintf(stderr, "cadre-worker: freeing memory of the GPU: it was not done within %d ms\n", COPIER_LIMIT_MS);
+        return; // the sweeper still uses it
+    }
+    if (d->number >= 0)
+        pthread_join(d->sweeper, NULL);
+    close_device(d);
+    free(d->dead);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
 }

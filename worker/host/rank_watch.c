@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-// What rank_watch_end() waits for.
+// rank_watch_end() waits while `busy` is true.
 static bool set_busy(struct rank_watch *w, bool busy)
 {
     pthread_mutex_lock(&w->mutex);
@@ -27,7 +27,7 @@ static void on_broken(void *ctx)
     pthread_mutex_unlock(&w->mutex);
 }
 
-// Not with the mutex, which on_broken() may want.
+// Call this without the mutex: on_broken() may need it.
 static void forget(struct rank_watch *w, struct star *star)
 {
     if (!star)
@@ -49,7 +49,7 @@ static void forget_lost(struct rank_watch *w)
     pthread_mutex_unlock(&w->mutex);
 }
 
-// rank_watch_end() may cancel it. Says whether the end has not come.
+// Lets rank_watch_end() cancel the star. Returns false if rank_watch_end() was called.
 static bool set_agreeing(struct rank_watch *w, struct star *star)
 {
     pthread_mutex_lock(&w->mutex);
@@ -70,7 +70,7 @@ static int agree(struct rank_watch *w, struct star *star, struct err *err)
     return r;
 }
 
-// All processes of these ranks have this number, also those that start later, and no other rendezvous has it.
+// All processes of these ranks compute the same number, even those that start later. No other rendezvous has it.
 static uint64_t number_of(const struct rank_watch_members *who)
 {
     return str_hash("watch", 5) ^ str_hash((const char *)who->ranks, (size_t)who->n * sizeof *who->ranks);
@@ -116,7 +116,7 @@ static int meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_w
 int rank_watch_meet(struct rank_watch *w, struct rendezvous *rv, const struct rank_watch_members *who, int64_t limit_ms,
                     struct err *err)
 {
-    if (!set_busy(w, true)) // and the rendezvous may be gone
+    if (!set_busy(w, true)) // the rendezvous may be gone
         return err_set(err, ERR_CANCELED, "the host ends");
     forget_lost(w);
     int r = meet(w, rv, who, limit_ms, err);

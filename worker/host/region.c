@@ -10,8 +10,13 @@ int region_new(struct rank_device *d, size_t len, struct region **ret, struct er
     struct region *g = xcalloc(1, sizeof *g);
     g->owner = d;
     g->len = len;
+    bool any;
     atomic_init(&g->refs, 1);
     int r = device_alloc(rank_device_of(d), len, &g->memory, err);
+    if (r == ERR_NOMEM && rank_device_reclaim(d, &any) && any) {
+        *err = ERR_INIT;
+        r = device_alloc(rank_device_of(d), len, &g->memory, err);
+    }
     if (r < 0)
         free(TAKE_PTR(g));
     *ret = g;
@@ -35,27 +40,10 @@ bool region_is_ours(const struct region *g)
     return atomic_load(&g->refs) == 1;
 }
 
-static bool is_last(struct region *g)
-{
-    return g && atomic_fetch_sub(&g->refs, 1) == 1;
-}
-
 void region_unref(struct region *g)
 {
-    if (!is_last(g))
+    if (!g || atomic_fetch_sub(&g->refs, 1) > 1)
         return;
     rank_device_drop(g->owner, g->memory);
-    free(g);
-}
-
-void region_unref_now(struct region *g)
-{
-    struct err ignored = ERR_INIT;
-    if (!is_last(g))
-        return;
-    if (rank_device_enter(g->owner, &ignored) == 0) { // else the GPU is lost, and all that it had
-        device_free(rank_device_of(g->owner), g->memory);
-        rank_device_leave(g->owner);
-    }
     free(g);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the rank's device that several hold, such as the values of a kept result and the calls that use them. It is
-// freed beside the loop, because the driver waits for all work of the device first.
+// Memory of the rank's device that several holders share, such as the values of a kept result and the calls that use
+// them. It is freed on a thread beside, because the driver waits for all work of the device first.
 #pragma once
 
 #include "worker/host/rank_device.h"
@@ -8,18 +8,19 @@
 struct region {
     void *memory;
     size_t len;
-    bool shared;                 // other processes can open it by
+    bool shared;                 // other processes can open it with
     struct device_handle handle; // this
     // private
     atomic_uint refs;
     struct rank_device *owner;
 };
 
-// Inside of the device. ERR_NOMEM says how much is free.
+// Call this inside the device. If there is no room, waits for memory that is being freed, COPIER_LIMIT_MS at most. The
+// message of ERR_NOMEM says how much is free.
 int region_new(struct rank_device *d, size_t len, struct region **ret, struct err *err);
-// The same: lets other processes open it, if the device can do that.
+// Call this inside the device. Lets other processes open the memory, if the device supports that.
 void region_share(struct region *r);
-struct region *region_ref(struct region *r); // any thread
-bool region_is_ours(const struct region *r); // the caller is the only one who holds it
-void region_unref(struct region *r);         // the loop's thread; accepts NULL
-void region_unref_now(struct region *r);     // any other thread, which waits; accepts NULL
+// These are for any thread.
+struct region *region_ref(struct region *r);
+bool region_is_ours(const struct region *r); // the caller is the only holder
+void region_unref(struct region *r);         // accepts NULL

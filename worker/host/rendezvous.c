@@ -2,6 +2,7 @@
 #include "worker/host/rendezvous.h"
 
 #include "common/base/clock.h"
+#include "common/base/cond.h"
 #include "common/base/file.h"
 #include "common/base/list.h"
 #include "common/base/str.h"
@@ -21,7 +22,7 @@
 
 enum { SLICE_MS = 100, GRACE_MS = 1000 };
 
-struct joiner { // who has come, and nobody has asked for yet
+struct joiner { // a connection that has arrived, before its list asks for it
     struct list link;
     int fd;
     uint64_t id;
@@ -35,7 +36,7 @@ struct seeker { // a thread that wants to know where a rank is
     char at[RENDEZVOUS_AT_SIZE], key[PEER_KEY_SIZE]; // "" = no answer yet
 };
 
-struct list_count { // rendezvous of the same ranks
+struct list_count { // how many rendezvous the same ranks have had
     uint64_t hash;
     uint32_t n;
 };
@@ -43,14 +44,14 @@ struct list_count { // rendezvous of the same ranks
 struct rendezvous {
     struct rendezvous_config config;
     struct loop_wakeup *wakeup;
-    pthread_mutex_t mutex; // of what follows
+    pthread_mutex_t mutex; // of the following members
     pthread_cond_t changed;
     struct list joiners, seekers;
     size_t n_joiners;
     struct list_count *lists;
     size_t n_lists;
     struct arena memory;    // of the meshes
-    struct grid *meshes[2]; // of the object, published
+    struct grid *meshes[2]; // of the object's spec, and published
     size_t n_meshes[2];
 };
 
@@ -64,7 +65,7 @@ static int64_t now_ms(void)
 static void on_wakeup(void *ctx)
 {
     struct rendezvous *rv = ctx;
-    struct rendezvous_question questions[64]; // of more threads at a time the others ask again
+    struct rendezvous_question questions[64]; // if more threads wait, they ask again later
     size_t n = 0;
     pthread_mutex_lock(&rv->mutex);
     LIST_FOREACH(l, &rv->seekers)
@@ -78,16 +79,12 @@ static void on_wakeup(void *ctx)
 struct rendezvous *rendezvous_new(const struct rendezvous_config *config)
 {
     struct rendezvous *rv = xcalloc(1, sizeof *rv);
-    pthread_condattr_t attr;
     rv->config = *config;
     rv->wakeup = loop_wakeup_new(config->loop, on_wakeup, rv);
     list_init(&rv->joiners);
     list_init(&rv->seekers);
     pthread_mutex_init(&rv->mutex, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&rv->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    cond_init(&rv->changed);
     return rv;
 }
 
@@ -151,7 +148,7 @@ bool rendezvous_admits(const char *secret, const struct peer_request *g, struct 
     return err->code == 0;
 }
 
-// Those of old are gone themselves; one that comes again has given the first connection up.
+// Drops joiners that are out of date. A rank that comes again has given up its first connection.
 static void drop_old(struct rendezvous *rv, const struct peer_request *g)
 {
     int64_t now = clock_wall_ms(&clock_system);
@@ -210,15 +207,13 @@ int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, str
     return grid_check(ret, world, err);
 }
 
-// With the mutex held, which is given up meanwhile. At most a slice: nothing wakes this for a cancel.
+// Call this with the mutex. It is unlocked meanwhile. Waits one slice at most, because a cancel wakes nobody.
 static void wait_some(struct rendezvous *rv, int64_t until)
 {
-    int64_t at = MIN(until, now_ms() + SLICE_MS);
-    const struct timespec time = {at / 1000, at % 1000 * 1000000};
-    pthread_cond_timedwait(&rv->changed, &rv->mutex, &time);
+    (void)cond_wait_until(&rv->changed, &rv->mutex, MIN(until, now_ms() + SLICE_MS));
 }
 
-// With the mutex held, which is given up meanwhile.
+// Call this with the mutex. It is unlocked meanwhile.
 static bool is_over(struct rendezvous *rv, const struct rendezvous_list *l)
 {
     if (atomic_load(l->canceled))
@@ -231,7 +226,7 @@ static bool is_over(struct rendezvous *rv, const struct rendezvous_list *l)
     return over;
 }
 
-// All members count alike, because they make their communicators of the same ranks in the same order.
+// All members count alike, because they make their communicators for the same ranks in the same order.
 static int number_of(struct rendezvous *rv, const struct rendezvous_list *l, uint64_t *ret, struct err *err)
 {
     char attempt[16];
@@ -286,7 +281,7 @@ static int wait_for_joiners(struct rendezvous *rv, const struct rendezvous_list 
     return r;
 }
 
-// Where the first of the list is. ERR_TIMEOUT, ERR_CANCELED.
+// Finds out where the first rank of the list is. ERR_TIMEOUT, ERR_CANCELED.
 static int seek(struct rendezvous *rv, const struct rendezvous_list *l, struct seeker *s, int64_t until)
 {
     int64_t ask = 0;
@@ -325,7 +320,7 @@ static int read_all(int fd, char *data, size_t len, const atomic_bool *canceled)
     return 0;
 }
 
-// 0: it is let in. ERR_FORBIDDEN is final.
+// Returns 0 if the other end lets this rank in. ERR_FORBIDDEN is final.
 static int introduce(int fd, const struct rendezvous_list *l, const struct seeker *s, struct err *err)
 {
     char question[PEER_REQUEST_LEN], head[PEER_ANSWER_LEN];
@@ -374,7 +369,7 @@ static int join_first(struct rendezvous *rv, const struct rendezvous_list *l, ui
             return err_set(err, r, "canceled while it looked for rank %u%s%s", s.q.rank, of, group);
         if (r == ERR_FORBIDDEN)
             return err_set(err, r, "rank %u%s%s at %s: %s", s.q.rank, of, group, s.at, why.msg);
-        err_set(err, r, "%s: %s", s.at, why.msg); // it may be on its way up
+        err_set(err, r, "%s: %s", s.at, why.msg); // it may be starting
         pthread_mutex_lock(&rv->mutex);
         wait_some(rv, until);
         bool over = is_over(rv, l);

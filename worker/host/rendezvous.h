@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet: the first rank of a list waits at the port of its object server. The others ask the proxy for its
-// address, and connect. No port or address has to be agreed on. The proxy's answer contains a proof, made with the
-// secret of the first rank's attempt, which lets them in. docs/protocol.md, "Rendezvous".
+// How ranks meet. The first rank of a list waits at the port of its object server. The others ask the proxy for its
+// address, and connect. Nobody has to agree on a port or an address. The proxy's answer contains a proof, made with the
+// secret of the first rank's attempt. With this proof, the first rank lets them in. docs/protocol.md, "Rendezvous".
 #pragma once
 
 #include "common/base/loop.h"
@@ -15,9 +15,9 @@ enum { RENDEZVOUS_JOINERS_MAX = 8192, RENDEZVOUS_LISTS_MAX = 4096, RENDEZVOUS_AS
 
 struct rendezvous;
 
-struct rendezvous_question { // of one that comes: where is that rank?
+struct rendezvous_question { // a rank that wants to join asks: where is that rank?
     char group[64];          // "" = its own
-    uint32_t rank, index;    // index: its own place in the list
+    uint32_t rank, index;    // index: its own position in the list
     uint64_t id;
     int64_t until;
 };
@@ -25,22 +25,23 @@ struct rendezvous_question { // of one that comes: where is that rank?
 struct rendezvous_config {
     struct loop *loop;
     uint32_t attempt;
-    int rank, world;                                             // of this process, and how many there are
-    int64_t limit_ms;                                            // of communicators that set none
-    void (*ask)(void *ctx, const struct rendezvous_question *q); // on the loop's thread: ask the proxies
+    int rank, world;                                             // of this process, and their number
+    int64_t limit_ms;                                            // for communicators without a limit of their own
+    void (*ask)(void *ctx, const struct rendezvous_question *q); // called on the loop's thread: ask the proxies
     void *ctx;
 };
 
 struct rendezvous *rendezvous_new(const struct rendezvous_config *config);
-void rendezvous_free(struct rendezvous *rv); // on the loop's thread, when no other uses it; accepts NULL
+void rendezvous_free(struct rendezvous *rv); // on the loop's thread, when no other thread uses it; accepts NULL
 
 // On the loop's thread.
-void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key); // what a proxy says
-// Meshes of the object, which go before those that the classes publish. Copied, the first time.
+void rendezvous_place(struct rendezvous *rv, uint64_t id, const char *at, const char *key); // the answer of a proxy
+// The meshes of the object's spec. They come before the meshes that the classes publish. Only the first call of each
+// kind counts: it copies the meshes.
 void rendezvous_meshes(struct rendezvous *rv, const struct grid *meshes, size_t n, bool published);
-// `secret`: of this attempt, may be NULL. ERR_UNAVAILABLE, ERR_FORBIDDEN in `err`.
+// `secret`: the secret of this attempt, may be NULL. `err` gets ERR_UNAVAILABLE or ERR_FORBIDDEN.
 bool rendezvous_admits(const char *secret, const struct peer_request *g, struct err *err);
-void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g); // takes the descriptor
+void rendezvous_join(struct rendezvous *rv, int fd, const struct peer_request *g); // owns the descriptor from now on
 
 // On any other thread.
 
@@ -49,21 +50,22 @@ int rendezvous_world(const struct rendezvous *rv);
 int64_t rendezvous_limit_ms(const struct rendezvous *rv);
 
 struct rendezvous_list {
-    const int *ranks; // of the own group; NULL: the list is known by its id, and begins with rank `first`
+    const int *ranks; // of this process's group; NULL: the list is known by its id, and begins with rank `first`
     int first;
-    const char *group; // of the first one; NULL = the own
-    uint64_t id;       // where there are no ranks
-    int n, index;      // index: of this process
+    const char *group; // the group of the first rank; NULL = the group of this process
+    uint64_t id;       // used if `ranks` is NULL
+    int n, index;      // index: position of this process
     int64_t limit_ms;
     const atomic_bool *canceled;
-    bool (*stop)(void *ctx); // asked several times a second: nobody wants the rendezvous any more; may be NULL
+    // Called several times a second. Returns true if nobody needs the rendezvous any more. May be NULL.
+    bool (*stop)(void *ctx);
     void *ctx;
 };
 
-// The mesh with that name, the first one for NULL; in the arena. ERR_INVALID.
+// Finds the mesh with that name; NULL = the first one. It is in the arena. ERR_INVALID.
 int rendezvous_mesh(struct rendezvous *rv, const char *name, uint32_t world, struct arena *a, struct grid *ret,
                     struct err *err);
-// Connections as a star has them. Of the first of the list: links[i] to each of the others, -1 where it has not come
-// within the limit. Of another one: links[0] to the first. ERR_TIMEOUT, ERR_CANCELED (also where it was stopped),
-// ERR_FORBIDDEN, ERR_LIMIT.
+// Returns connections for a star. In the first rank of the list, links[i] goes to rank i of the list; -1 = it has not
+// come within the limit. In another rank, links[0] goes to the first one. ERR_TIMEOUT, ERR_CANCELED (also if `stop`
+// returned true), ERR_FORBIDDEN, ERR_LIMIT.
 int rendezvous_meet(struct rendezvous *rv, const struct rendezvous_list *l, int *links, struct err *err);

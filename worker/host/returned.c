@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct value { // of a tensor
+struct value { // the values of one tensor
     struct safetensors_tensor tensor;
     void *data;
     size_t order;
@@ -21,7 +21,7 @@ struct returned {
     struct value *values;
     size_t n, size, bytes;
     struct json_writer columns, meta;
-    struct buf names; // of columns and metadata, "c" or "m" and the name, each with a NUL
+    struct buf names; // of columns and metadata: "c" or "m", then the name, each with NUL
 };
 
 static struct returned *get(struct returned **at)
@@ -51,7 +51,7 @@ void returned_free(struct returned *r)
     free(r);
 }
 
-// All but the values.
+// Describes everything except the values.
 static int describe(const cadre_tensor *t, struct safetensors_tensor *ret, size_t *ret_len, struct err *err)
 {
     if (str_empty(t->name) || !t->n_dims || !t->shape)
@@ -130,7 +130,7 @@ int returned_meta(struct returned **at, const char *name, const char *json, size
     return add(r, 'm', &r->meta, name, json, len, err);
 }
 
-// The widest elements first, so that each tensor is aligned.
+// Sorts the widest elements first, so each tensor is aligned.
 static int by_width(const void *a, const void *b)
 {
     const struct value *x = a, *y = b;
@@ -140,7 +140,7 @@ static int by_width(const void *a, const void *b)
     return x->order < y->order ? -1 : 1;
 }
 
-// The text of a writer's object, which may still get more members.
+// Returns the text of a writer's object as if it were closed. The writer may still add members.
 static const char *closed(const struct json_writer *w, struct arena *a)
 {
     return arena_printf(a, "%s}", buf_str(&w->buf));
@@ -207,7 +207,7 @@ static int blank_head(const cadre_tensor *tensors, size_t n, const char *columns
     return safetensors_write_head(out, sorted, n, metas, batch_metadata(columns, meta, metas), err);
 }
 
-// Offsets behind the head. Returns how long all values are together.
+// Computes the offsets behind the head. Returns the length of all values together.
 static size_t tell_places(const cadre_tensor *tensors, size_t n, const struct safetensors_tensor *sorted, size_t *ret)
 {
     size_t at = 0;

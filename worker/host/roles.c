@@ -25,7 +25,7 @@ static int read_role(struct roles *r, const struct module *m, const struct json 
 
 static int read_list(struct roles *r, const struct module *m, const char *text, struct err *err)
 {
-    static const char *const bulk[] = {"init", NULL}; // its constructor reads it
+    static const char *const bulk[] = {"init", NULL}; // the constructor reads it
     struct json *list;
     if (json_parse(text, strlen(text), bulk, &r->arena, &list, err) < 0)
         return err_wrap(err, "roles");

@@ -50,7 +50,7 @@ static bool await(void)
 
 static int ask(struct err *err)
 {
-    while (sem_trywait(&stacks.written) == 0) // of one that came too late
+    while (sem_trywait(&stacks.written) == 0) // drop the post of an earlier request that came too late
         ;
     if (ftruncate(stacks.fd, 0) < 0 || lseek(stacks.fd, 0, SEEK_SET) < 0 ||
         pthread_kill(stacks.thread, stacks.signo) != 0)
@@ -69,7 +69,7 @@ static void read_file(struct buf *out)
 int stacks_read(struct buf *out, struct err *err)
 {
     int r = stacks.signo ? 0 : err_set(err, ERR_INVALID, "only workers in Python show the stacks of their threads");
-    // The program's handler is away for a moment while it raises the signal for ours: then nothing is written.
+    // While the program's handler raises the second signal, it is not installed for a moment. Then nothing is written.
     for (int i = 0; i < TRIES && r == 0 && !out->len; i++) {
         if (i)
             nanosleep(&(struct timespec){.tv_nsec = 1000 * 1000}, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stacks of the threads of a program that runs its methods itself, as text, even while a thread holds the lock of
-// the program's language. On a signal, the program writes them to a file, and then raises the signal that tells us.
+// The stacks of the threads of a program that runs its methods itself, as text. This works even while a thread holds
+// the lock of the program's language. On a signal, the program writes the stacks to a file. Then it raises another
+// signal, which tells this module.
 #pragma once
 
 #include "common/base/buf.h"
@@ -9,9 +10,9 @@
 #define STACKS_METHOD "worker.stack" // no method of a class has a dot in its name
 #define STACKS_MAX ((size_t)256 << 10)
 
-// Before the program handles the signal. From the thread that is to get it, which the program interrupts anyway: what
-// it reads of its threads does not change meanwhile. signo 0: there are none.
+// Call this before the program handles the signal, on the thread that should get the signal. The program interrupts
+// that thread anyway, so its view of the threads does not change meanwhile. signo 0: there are no stacks.
 void stacks_install(int signo, int fd);
-// For the loop's thread; waits for half a second at most. ERR_INVALID: the program has none. ERR_TIMEOUT: that thread
+// On the loop's thread. Waits half a second at most. ERR_INVALID: the program shows no stacks. ERR_TIMEOUT: that thread
 // takes no signals.
 int stacks_read(struct buf *out, struct err *err);

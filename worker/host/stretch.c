@@ -11,22 +11,22 @@
 #include <unistd.h>
 
 enum { LOOK_AT = 512 };                         // pages at a time
-#define PAGE_IS_OF_FILE (1ull << 61)            // /proc/self/pagemap: nobody has written to it
-#define PAGE_IS_THERE (1ull << 62 | 1ull << 63) // in memory, or swapped out
+#define PAGE_IS_OF_FILE (1ull << 61)            // /proc/self/pagemap: nobody has written to the page
+#define PAGE_IS_THERE (1ull << 62 | 1ull << 63) // the page is in memory, or swapped out
 
 struct stretch {
     struct list link;
-    struct area *area; // the call's, or, after stretch_end(), of this
+    struct area *area; // the call's; after stretch_end(), this struct holds a reference
     char *data;
     char *from; // whole pages
     size_t len;
-    bool held, called; // by the program; by the call
+    bool held, called; // held: by the program; called: by the call
     bool clean;
 };
 
 static struct {
     pthread_mutex_t lock;
-    struct list all, over; // over: only the area is still to be let go, on the loop's thread
+    struct list all, over; // over: only the area must still be released, on the loop's thread
     atomic_bool some_over;
     size_t kept;
     int pagemap; // of this process
@@ -51,14 +51,14 @@ static bool is_free(const char *from, size_t len)
     return true;
 }
 
-// Writes nothing, and what others write meanwhile is not lost.
+// Writes to each page without a change, so a write of another thread is not lost.
 static void own(const struct stretch *s)
 {
     for (size_t at = 0; at < s->len; at += page())
         __atomic_fetch_or(s->from + at, 0, __ATOMIC_RELAXED);
 }
 
-// True also where the kernel does not say.
+// Returns true also if the kernel does not tell.
 static bool was_written(const struct stretch *s)
 {
     uint64_t pages[LOOK_AT];
@@ -74,15 +74,15 @@ static bool was_written(const struct stretch *s)
     return written;
 }
 
-// What comes to lie there next has to be seen.
+// Makes the pages show the shared memory again, for the next arguments.
 static void clean(const struct stretch *s)
 {
     if (!was_written(s) || madvise(s->from, s->len, MADV_DONTNEED) == 0)
         return;
-    off_t offset = s->from - s->area->own; // they are locked: others take their place
+    off_t offset = s->from - s->area->own; // the pages are locked: new ones replace them
     if (mmap(s->from, s->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, s->area->fd, offset) ==
         MAP_FAILED)
-        abort(); // old values would be taken for new ones
+        abort(); // old values would look like new ones
 }
 
 struct stretch *stretch_new(struct area *a, const char *data, size_t len)
@@ -105,7 +105,7 @@ struct stretch *stretch_new(struct area *a, const char *data, size_t len)
     }
     pthread_mutex_unlock(&stretches.lock);
     if (s)
-        clean(s); // mlockall() writes to all pages
+        clean(s); // if mlockall() was called, all pages count as written
     return s;
 }
 
@@ -123,7 +123,7 @@ void stretch_settle(struct stretch *s)
     pthread_mutex_unlock(&stretches.lock);
     if (s->clean)
         clean(s);
-    else // if it is let go meanwhile, stretch_end() cleans
+    else // if it is let go in between, stretch_end() cleans it
         own(s);
 }
 
@@ -177,7 +177,8 @@ void stretch_end(struct stretch *s)
         free(s);
 }
 
-// Those that stretch_settle() has not made so. What the program let go nobody needs, and it may be clean already.
+// Does what stretch_settle() has not done yet. A stretch that the program let go is skipped: nobody needs it, and it
+// may be clean already.
 static void own_all(void)
 {
     LIST_FOREACH(l, &stretches.all) {
@@ -194,7 +195,8 @@ void stretch_keep_all(void)
     pthread_mutex_unlock(&stretches.lock);
 }
 
-// The child has its own pages: it would not see any more what the parent makes its own later, and the owner changes.
+// The child has its own page tables. If the parent made a page its own later, the child would not see that, and the
+// owner would change the page.
 static void before_fork(void)
 {
     pthread_mutex_lock(&stretches.lock);

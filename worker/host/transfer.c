@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cadre/transfer.h: what a client's call says is read here, and the ranks meet as communicators do.
-// worker/transfer does the rest.
+// The functions of cadre/transfer.h. This file reads what the call of a client says, and lets the ranks meet as
+// communicators do. worker/transfer does the rest.
 //
-//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": "", of the weights as they are;
+//   {"step": "begin", "id": "00c0ffee00c0ffee"}                    -> {"version": "", of the current weights;
 //                                                                      "contacts": ""}
 //   {"step": "move", "id": ..., "sends": true, "source": "actor", "sources": 4, "target": "rollout", "targets": 2,
 //    "names": ["up"], "contacts": "00c0ffee00c0ffed",
 //    "limitMs": 60000}                                             -> {"bytes": 1024, "direct": 1024, "copied": 0,
 //                                                                      "problems": []}
 //
-// Names may be missing: all. Contacts are the transfer whose connections this rank still has, or all have and are to
-// use; they may be missing, too. The first step makes sure that both groups have time, before one of them waits for the
-// other, and that a transfer does not wait for ranks that have begun another one.
+// Without "names", all weights move. "contacts" names the transfer whose connections this rank still has; in a move,
+// the transfer whose connections all ranks have and should use. It may be missing. The first step makes sure that both
+// groups have time before one of them waits for the other. It also makes sure that a transfer does not wait for ranks
+// that have begun another one.
 #include "sdk/c/include/cadre/transfer.h"
 
 #include "common/base/clock.h"
@@ -39,7 +40,7 @@ struct cadre_weights {
     char version[VERSION_SIZE];
 };
 
-struct step {
+struct transfer_step {
     struct cadre_call *call;
     struct cadre_weights *weights;
     const cadre_weight_list *list;
@@ -50,7 +51,7 @@ struct step {
     bool sends;
     const char *groups[2];
     int64_t worlds[2], limit_ms;
-    const char **names; // of members
+    const char **names; // of the members
 };
 
 CADRE_EXPORT cadre_weights *cadre_weights_new(void)
@@ -79,7 +80,7 @@ CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w)
 
 // What the call says
 
-static int read_args(struct step *s, struct err *err)
+static int read_args(struct transfer_step *s, struct err *err)
 {
     size_t len;
     const char *text = cadre_args(s->call, &len);
@@ -90,7 +91,7 @@ static int read_args(struct step *s, struct err *err)
     return r;
 }
 
-static int read_move(struct step *s, struct err *err)
+static int read_move(struct transfer_step *s, struct err *err)
 {
     const char *contacts = json_str(json_get(s->args, "contacts"), &s->arena);
     s->sends = json_is_true(json_get(s->args, "sends"));
@@ -114,7 +115,7 @@ static int read_move(struct step *s, struct err *err)
 
 // The weights of this rank
 
-static const struct grid *make_mesh(struct step *s)
+static const struct grid *make_mesh(struct transfer_step *s)
 {
     const cadre_weight_list *l = s->list;
     size_t n = MAX(l->n_mesh, (size_t)1);
@@ -128,7 +129,7 @@ static const struct grid *make_mesh(struct step *s)
     return mesh;
 }
 
-static int add_tensor(struct step *s, const cadre_weight *w, const struct transfer_side *side,
+static int add_tensor(struct transfer_step *s, const cadre_weight *w, const struct transfer_side *side,
                       struct transfer_tensor *ret, struct err *err)
 {
     size_t mesh_dims = side->mesh->n_dims;
@@ -142,7 +143,7 @@ static int add_tensor(struct step *s, const cadre_weight *w, const struct transf
                          w->dtype ? w->dtype : "(none)");
 }
 
-static int narrow(struct step *s, struct transfer_side *side, struct err *err)
+static int narrow(struct transfer_step *s, struct transfer_side *side, struct err *err)
 {
     const struct json *list = json_get(s->args, "names");
     const char **names = arena_array(&s->arena, json_count(list), sizeof *names), *missing;
@@ -157,7 +158,7 @@ static int narrow(struct step *s, struct transfer_side *side, struct err *err)
     return missing ? err_set(err, ERR_INVALID, "%s has no weights '%s'", side->name, missing) : 0;
 }
 
-static int describe(struct step *s, struct transfer_side *ret, struct err *err)
+static int describe(struct transfer_step *s, struct transfer_side *ret, struct err *err)
 {
     const cadre_weight_list *l = s->list;
     struct transfer_tensor *tensors = arena_array(&s->arena, l->n, sizeof *tensors);
@@ -171,8 +172,9 @@ static int describe(struct step *s, struct transfer_side *ret, struct err *err)
     return narrow(s, ret, err);
 }
 
-// Where this rank's blocks of those tensors are, which may be fewer than all.
-static int find_blocks(struct step *s, const struct transfer_side *side, const struct block **ret, struct err *err)
+// Finds the blocks of this rank for these tensors, which may be fewer than all.
+static int find_blocks(struct transfer_step *s, const struct transfer_side *side, const struct block **ret,
+                       struct err *err)
 {
     struct block *blocks = arena_array(&s->arena, side->n, sizeof *blocks);
     uint32_t rank = (uint32_t)rendezvous_rank(s->call->nested.rendezvous);
@@ -199,7 +201,8 @@ static int find_blocks(struct step *s, const struct transfer_side *side, const s
 
 // Rendezvous
 
-static struct rendezvous_list list_of(const struct step *s, const struct reshard_rendezvous *m, int member, int index)
+static struct rendezvous_list list_of(const struct transfer_step *s, const struct reshard_rendezvous *m, int member,
+                                      int index)
 {
     int receivers = (int)s->worlds[1];
     return (struct rendezvous_list){.first = member < receivers ? member : member - receivers,
@@ -215,19 +218,19 @@ static struct rendezvous_list list_of(const struct step *s, const struct reshard
 
 static int host(void *ctx, const struct reshard_rendezvous *m, int *links, struct err *err)
 {
-    const struct step *s = ctx;
+    const struct transfer_step *s = ctx;
     const struct rendezvous_list list = list_of(s, m, 0, 0);
     return rendezvous_meet(s->call->nested.rendezvous, &list, links, err);
 }
 
 static int join(void *ctx, const struct reshard_rendezvous *m, int member, int index, int *link, struct err *err)
 {
-    const struct step *s = ctx;
+    const struct transfer_step *s = ctx;
     const struct rendezvous_list list = list_of(s, m, member, index);
     return rendezvous_meet(s->call->nested.rendezvous, &list, link, err);
 }
 
-static void name_members(struct step *s)
+static void name_members(struct transfer_step *s)
 {
     size_t receivers = (size_t)s->worlds[1], n = (size_t)s->worlds[0] + receivers;
     s->names = arena_array(&s->arena, n, sizeof *s->names);
@@ -238,7 +241,7 @@ static void name_members(struct step *s)
 
 // The steps
 
-static int begin(struct step *s, struct json_writer *out)
+static int begin(struct transfer_step *s, struct json_writer *out)
 {
     char contacts[REF_ID_SIZE] = "";
     uint64_t id = contacts_id(&s->weights->contacts);
@@ -261,8 +264,8 @@ static void write_moved(const struct reshard_result *moved, struct json_writer *
     writer_list_end(out);
 }
 
-// Inside of the GPU, if any weights are there.
-static int run(struct step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
+// Runs inside the GPU, if any weights are there.
+static int run(struct transfer_step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
 {
     struct rank_device *rank = s->call->device.rank;
     struct gpu_copier gpu = {.device = NULL};
@@ -283,7 +286,7 @@ static int run(struct step *s, struct reshard_config *c, struct reshard_result *
     return r;
 }
 
-static int move(struct step *s, struct json_writer *out, struct err *err)
+static int move(struct transfer_step *s, struct json_writer *out, struct err *err)
 {
     struct cadre_weights *w = s->weights;
     struct reshard_config c = {.id = s->id,
@@ -322,7 +325,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
                                                 .late_ms = PARTICIPANT_LATE_MS,
                                                 .patience_ms = PARTICIPANT_PATIENCE_MS,
                                                 .canceled = &s->call->canceled};
-    executor_waits();
+    method_executor_waits();
     if (!s->sends)
         progress_begin(s->call->nested.progress, &w->progress);
     r = run(s, &c, &moved, err);
@@ -337,7 +340,7 @@ static int move(struct step *s, struct json_writer *out, struct err *err)
     return 0;
 }
 
-static int take_step(struct step *s, struct json_writer *out, struct err *err)
+static int take_step(struct transfer_step *s, struct json_writer *out, struct err *err)
 {
     int r = read_args(s, err);
     if (r < 0)
@@ -372,7 +375,7 @@ static cadre_result result_of(int code)
 CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list)
 {
     cadre_weight_list own = {.size = sizeof own};
-    struct step s = {.call = call, .weights = w, .list = &own};
+    struct transfer_step s = {.call = call, .weights = w, .list = &own};
     struct err err = ERR_INIT;
     _cleanup_(writer_done) struct json_writer out = WRITER_INIT;
     if (list)

@@ -3,11 +3,11 @@
 
     with cadre.connect("unix:/run/user/1000/cadre/accumulator.default.sock", namespace="default") as client:
         group = client.group("accumulator")
-        group.call("add", 5)                    # one result a rank
-        future = group.start("add", 5)          # is sent, and does not wait
+        group.call("add", 5)                # returns one result per rank
+        future = group.start("add", 5)      # sends the call, and does not wait
         future.result(timeout=10)           # or `await future`
 
-Threads may share a client; a child of fork() opens one of its own.
+Threads may share a client. A child of fork() opens its own.
 """
 
 import importlib
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._transfer import transfer
     from ._weights import Sharded, Weights
 
-# Names that only some programs use. They are imported at the first use, so that a rank needs less time and memory.
+# Names that only some programs use. They are imported at the first use, so a rank needs less time and memory.
 _LATER = {"Client": "_client", "Output": "_client", "connect": "_client", "Future": "_future", "as_completed": "_future",
           "wait": "_future", "Group": "_group", "Kept": "_kept", "local": "_local", "Pool": "_pool", "Task": "_task",
           "task": "_task", "transfer": "_transfer", "Sharded": "_weights", "Weights": "_weights"}

@@ -18,7 +18,7 @@ def _said(group, rank, text=""):
 
 
 def _find(group, rank):
-    """The first rank that waits at a breakpoint, and the output of its debugger so far."""
+    """Returns the first rank that waits at a breakpoint, and the output of its debugger so far."""
     print(f"waiting for a breakpoint of {group.name}; Ctrl-C ends", file=sys.stderr)
     while True:
         ranks = [w["rank"] for w in group.info(timeout=_ASK_S)["workers"] if w["connected"]] if rank is None else [rank]
@@ -26,12 +26,12 @@ def _find(group, rank):
             said = _said(group, one)
             if said.endswith(_PROMPT):
                 return one, said
-            print(said, end="", flush=True)  # of a breakpoint that is over
+            print(said, end="", flush=True)  # output of an earlier breakpoint
         time.sleep(_LOOK_S)
 
 
 def _typed():
-    """The lines of standard input, as they are typed; "" at the end."""
+    """Yields the lines of standard input as they are typed, and "" at the end."""
     lines = queue.SimpleQueue()
 
     def read():
@@ -54,7 +54,7 @@ def _next(lines, timeout):
 def _debug(group, rank):
     rank, said = _find(group, rank)
     print(f"rank {rank}:", file=sys.stderr)
-    lines, line, end = _typed(), None, None  # line: typed before the debugger asks for it; end: of the patience after the last
+    lines, line, end = _typed(), None, None  # end: when to stop waiting after the last line
     while True:
         print(said, end="", flush=True)
         asks = said.endswith(_PROMPT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A method of a group, as an attribute of it: `group.add(10)`."""
+"""A method of a group, as an attribute of the group: `group.add(10)`."""
 
 
 _MODES = ("rank", "dispatch", "execute")
@@ -17,7 +17,9 @@ class BoundMethod:
         self._said = said  # the modes that its class registered, if the group was made from the class itself
 
     def __call__(self, *args, **named):
-        """Waits for its results: arguments by position, or all by name. With blocking=False it is start()."""
+        """Calls the method and waits for the results. Arguments come by position, or all by name. With blocking=False
+        it is start().
+        """
         said = self._said
         if said and (said.at_caller or not said.blocking):
             future = self.start(*args, **named)
@@ -31,7 +33,7 @@ class BoundMethod:
         return self.group.start(self.name, *args, **self._with(args, named))
 
     def _start_split(self, split, collect, args, named):
-        """By functions of the class's own."""
+        """Splits and collects with functions of the class."""
         pieces = split(self.group, *args, **named)
         per_rank = [piece if type(piece) is dict else _per_rank([piece])[0] for piece in pieces]
         future = self.group.start(self.name, per_rank=per_rank, **self._options)
@@ -40,19 +42,19 @@ class BoundMethod:
         return future
 
     async def aio(self, *args, **named):
-        """As a call of asyncio: canceled, it cancels the call."""
+        """The call for asyncio: if it is canceled, it cancels the call."""
         return await self.start(*args, **named)
 
     def each(self, values):
-        """Element i for rank i: its one argument, or, as a tuple, all of its arguments."""
+        """Element i of the list is for rank i: its only argument, or, if it is a tuple, all of its arguments."""
         return self.group.call(self.name, per_rank=_per_rank(values), **self._options)
 
     def start_each(self, values):
-        """As each(), but returns a Future."""
+        """Like each(), but returns a Future."""
         return self.group.start(self.name, per_rank=_per_rank(values), **self._options)
 
     def on(self, rank):
-        """The same method, of one rank only."""
+        """The same method, of this rank only."""
         return self.options(rank=rank)
 
     def options(self, **options):

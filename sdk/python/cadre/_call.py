@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on their way into the library: a request that lacks nothing but its arguments, and those."""
+"""Calls on their way into the library: a request without its arguments, and the arguments."""
 
 import ctypes
 import time
@@ -20,7 +20,9 @@ _start, _room, _free = lib.functions.start, lib.functions.batch_room, lib.functi
 
 
 class Method:
-    """What calls of one method with the same options share. Threads may use it at the same time: nothing is written."""
+    """What all calls of one method with the same options share. Threads may use it at the same time, because nothing
+    is written.
+    """
 
     __slots__ = ("group", "role", "name", "request", "by_reference", "trust")
 
@@ -41,7 +43,7 @@ class Method:
 
 
 class Methods:
-    """Of one group or role: each is made once for the same options."""
+    """The Methods of one group or role. Each one is made once for the same options."""
 
     def __init__(self, group, role, trust):
         self._of = group, role
@@ -62,15 +64,15 @@ class Methods:
 
 
 class Both(NamedTuple):
-    """Arguments by position and by name in one call: only workers in Python take those."""
+    """Arguments by position and by name in one call. Only Python workers take them."""
 
     args: tuple
     kwargs: dict
 
 
 def start(client, method, args, given=None, lazy=0, kwargs=None):
-    """The Future of a call. args: by position; kwargs: by name; given: the ones among `args` and `per_rank` that the
-    client has set by name instead.
+    """Returns the Future of a call. args: by position; kwargs: by name; given: the arguments among `args` and
+    `per_rank` that the client has given by name instead.
     """
     if kwargs:
         args = Both(args, kwargs) if args else kwargs
@@ -123,7 +125,7 @@ def _resolved(args):
 
 
 def _send(future, args, lazy):
-    """The id of the call that was started."""
+    """Starts the call and returns its id."""
     client, method = future._client, future._method
     body = _body_of(args, method.name)
     if body.kind == "pickle" and not _goes_whole(client, method):
@@ -150,17 +152,17 @@ def _send_document(client, request, body):
         request.batch, request.batch_len = room, size
         return _begin(client, request)
     finally:
-        _free(handle, room)  # it is the call's from now on
+        _free(handle, room)  # the call owns it from now on
 
 
-_READY_S = 600  # so long calls wait for their group
+_READY_S = 600  # how long calls wait for their group
 _AGAIN_S = 0.05
 _MODES = {number: name for name, number in lib.DISPATCH.items()}
 _ONE_RANK = (lib.EXECUTE["RANK_ZERO"], lib.EXECUTE["ANY"])
 
 
 def _group_of(client, method, again=False):
-    """(ranks, {method: (dispatch, execute)}), as the group tells; again: as it is now."""
+    """Returns (ranks, {method: (dispatch, execute)}) from the group's info. again: as it is now."""
     key = method.group, method.role
     known = None if again else client._groups.get(key)
     end = time.monotonic() + _READY_S
@@ -168,19 +170,19 @@ def _group_of(client, method, again=False):
         info = client.group(method.group).info()
         roles = {r["name"]: r["methods"] for r in info.get("roles", ())}
         methods = roles.get(method.role, info.get("methods", ()))
-        if methods or roles:  # the proxy refuses a role that is not there
+        if methods or roles:  # the proxy refuses a role that does not exist
             known = info["worldSize"], {m["name"]: (m["dispatch"], m["execute"]) for m in methods}
             client._groups[key] = known
         elif time.monotonic() >= end:
             raise _errors.Unavailable(f"{method.name}() was not sent: no rank of {method.group} has told its methods "
                                       f"within {_READY_S} s: {info.get('message', 'none is connected')}")
         else:
-            time.sleep(_AGAIN_S)  # it starts
+            time.sleep(_AGAIN_S)  # the group is starting
     return known
 
 
 def _mode_of(client, method):
-    """The dispatch mode that splits the call; None: one rank gets it as it is."""
+    """The dispatch mode that splits the call. None: one rank gets all of it."""
     r = method.request
     if r.rank >= 0 or r.execute in _ONE_RANK or method.name.startswith(("group.", "object.")):
         return None
@@ -196,7 +198,7 @@ def _goes_whole(client, method):
 
 
 def _send_split(future, args):
-    """Of a call with arguments that only this program can split."""
+    """Sends a call with arguments that only this program can split."""
     client, method = future._client, future._method
     mode, (ranks, _) = _mode_of(client, method), _group_of(client, method, again=True)
     by_position, by_name = args if type(args) is Both else ((), args) if isinstance(args, dict) else (tuple(args), {})
@@ -226,7 +228,7 @@ def _send_per_rank(client, method, values):
 
 
 def _say_who_waits(request):
-    """For a call that a method makes: the proxy and the ranks refuse a call that would wait for itself."""
+    """For a call that a method makes. The proxy and the ranks then refuse a call that would wait for itself."""
     running = running_call.get(None)
     if running is None or running.over:
         return

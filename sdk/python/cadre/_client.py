@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A connection to the proxy. The library has a thread for it, which never needs Python's lock."""
+"""A connection to the proxy. The library has its own thread for it, which never needs Python's lock."""
 
 import atexit
 import ctypes
@@ -28,49 +28,49 @@ os.register_at_fork(after_in_child=lambda: _forks.append(0))
 
 @atexit.register
 def _close_all():
-    """What a program made goes with it at once: the proxy hears a goodbye."""
+    """Closes all clients at the end of the program. The proxies hear a goodbye at once."""
     for client in list(_open):
         client.close()
 
 
 _BODY_MAX = 2 << 30  # the protocol's limit
-_SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
+_SLICE_MS = 100  # how long Python's own signal handlers (Ctrl-C) have to wait at most
 
 
 class Output(NamedTuple):
-    """What ranks of the client's group have printed."""
+    """A line that ranks of the client's group have printed."""
 
     group: str  # "namespace/name"
-    ranks: str  # "3"; "0-3,7" of ranks that have printed the same at the same time
-    text: str  # one line; None: nothing but that some were dropped
+    ranks: str  # "3"; "0-3,7" if these ranks have printed the same line at the same time
+    text: str  # one line; None: only `dropped` counts
     dropped: int  # lines before this one that came too fast
 
 
 def connect(address=None, *, context=None, kubeconfig=None, service_account=None, operator_namespace=None,
             on_connection=None, on_output=None, trust=False, **options):
-    """A Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once. Without an
-    address, it looks for one: CADRE_ADDRESS, the run or the pod of a worker, the ServiceAccount of any other pod, a
-    kubeconfig by kubectl (docs/python.md). Unavailable lists what was tried.
+    """Returns a Client of the proxy at "wss://host:port", "ws://host:port" or "unix:/path". It connects at once.
+    Without an address, it looks for one: CADRE_ADDRESS, the run or the pod of a worker, the ServiceAccount of any
+    other pod, a kubeconfig with kubectl (docs/python.md). Unavailable lists what was tried.
 
-    namespace        whose groups are called, required with an address
-    context          or kubeconfig: of kubectl, which is then the way; service_account: of the namespace, whose token is
-                     used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
+    namespace        of the groups to call, required with an address
+    context          or kubeconfig: for kubectl, which is then the only way; service_account: one of the namespace, whose
+                     token is used instead of cadre-cli's; operator_namespace: where Cadre is ("cadre-system")
     group            for client.group() without a name, and the group of on_output
-    token            or token_file, which is read again for each attempt to connect; token_in_hello=True: it travels in
-                     the first record, for servers in between that take the header away
-    ca_pem           or ca_file: whom to trust (wss); default: the system's certificates
+    token            or token_file, which is read again for each attempt to connect; token_in_hello=True: the token is in the
+                     first record, for servers in between that remove the header
+    ca_pem           or ca_file: certificates to trust (wss); default: the system's
     server_name      in the certificate; default: the host of the address
-    path_prefix      in front of the proxy's own paths, such as a reverse proxy's
+    path_prefix      before the proxy's own paths, for example of a reverse proxy
     connect_timeout  seconds for one attempt (10)
-    unreachable      so many seconds a call without a timeout waits for a connection (60)
-    max_calls        not answered at a time (10,000); further ones wait until there is room
-    max_body         bytes of the arguments or of the result of a call (2 GiB)
-    max_bytes        of arguments that wait and of results that are not taken (4 GiB)
+    unreachable      seconds for which a call without a timeout waits for a connection (60)
+    max_calls        calls without an answer (10,000); further calls wait until there is room
+    max_body         bytes of the arguments, or of the result, of a call (2 GiB)
+    max_bytes        bytes of waiting arguments and of results that are not taken (4 GiB)
     trust            True: the client opens pickled results, which may run code of the people who made the group
-    spin             False: whatever waits sleeps at once, instead of looking for answers for up to 100 us before
-    on_connection    called with (True, None), and (False, why)
-    on_output        called with an Output for every line that ranks of `group` print; both on a thread of
-                     their own
+    spin             False: functions that wait sleep at once. Otherwise they first look for answers for up to 100 us
+    on_connection    called with (True, None), and (False, reason)
+    on_output        called with an Output for every line that ranks of `group` print; both are called on a thread of the
+                     client
     """
     given = _ways.Given(context, kubeconfig, service_account, operator_namespace,
                         bool(options.get("token") or options.get("token_file")), options.get("namespace"))
@@ -83,9 +83,9 @@ def connect(address=None, *, context=None, kubeconfig=None, service_account=None
 
 
 class Client:
-    """One connection; cadre.connect() makes it. Threads may share it. close() or `with` closes it."""
+    """One connection, made by cadre.connect(). Threads may share it. close() or `with` closes it."""
 
-    of_worker = False  # it leads to the proxy that this process serves
+    of_worker = False  # whether it leads to the proxy that this process serves
     prints = True  # prints the output of the ranks of its groups, unless something else prints it
 
     def __init__(self, address, on_connection, on_output, trust, options):
@@ -100,9 +100,9 @@ class Client:
         self._made = {}  # manifests of groups by name, for making one again with another class
         self._tasks = _task.Workers()
         self._supplies = _supply.Supplies(self)
-        self._gone = []  # not empty: the handle is, too
-        self._raised = None  # by a callback
-        self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a run of this machine
+        self._gone = []  # not empty: the handle is closed, too
+        self._raised = None  # an exception that a callback raised
+        self.local = str(address).startswith("unix:") and not options.get("path_prefix")  # a local run on this machine
         self.address, self.namespace, self._group = address, options.get("namespace"), options.get("group")
         o = lib.Options(size=ctypes.sizeof(lib.Options), threaded=1, max_body=_BODY_MAX, max_bytes=2 * _BODY_MAX)
         _options.put(o, "address", str(address).encode(), "address")
@@ -138,7 +138,7 @@ class Client:
             def call(*args):
                 try:
                     f(*args)
-                except BaseException as e:  # C cannot pass it on: the thread that waits gets it
+                except BaseException as e:  # C cannot pass it on: the waiting thread raises it
                     self._raised = self._raised or e
 
             return call
@@ -147,7 +147,7 @@ class Client:
                 lib.ON_OUTPUT(guarded(output)) if on_output else lib.ON_OUTPUT())
 
     def group(self, name=None, role=None):
-        """The group of that name ("name" or "namespace/name"), or one of its roles. Nothing is asked of the proxy."""
+        """Returns the group of that name ("name" or "namespace/name"), or one of its roles. Does not ask the proxy."""
         name = name or self._group
         if not name:
             raise TypeError("group() needs a name, because the client was not connected for one")
@@ -156,62 +156,65 @@ class Client:
                 raise TypeError(f"a {what} name is text, not {text!r}")
         return Group(self, name, role)
 
-    def Group(self, worker=None, **what):  # a class, but for the client that it needs
-        """Makes a group, which goes with this client, and returns it. It may be called at once: calls wait for it.
+    def Group(self, worker=None, **what):  # a class, except that it needs the client
+        """Makes a group and returns it. It ends with this client. Its methods may be called at once: the calls wait
+        for it.
 
-        worker    what each rank runs: a class, or "package.module:Class"; or a dict of roles, {"actor": Actor}: several
-                  objects in each rank, group["actor"]; or
-        module    a module in C, FILE.so, with class_name if it has several
-        init      arguments of the constructor, a dict of JSON; with roles, a dict of those
-        meshes    the ranks as grids, for the modes that follow them: {"train": {"pp": 2, "dp": 4}}
-        working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), that the ranks import
-                  from; they begin in working_dir. What .gitignore or excludes (a list of patterns) names stays here
-        preload   modules that take long to import, ["torch"]: one process in each pod imports them, and is forked for each
-                  rank, so that a restart waits for no import
-        replicas  ranks (1, or all of the pool); gpus, cpus: of each; env: a dict of variables
-        pool      a Pool, whose bundles they run on, as may other groups; gpus: that each rank sees of its bundle's
+        worker    the class of each rank, or "package.module:Class"; or a dict of roles, {"actor": Actor}: each rank then
+                  has several objects, and group["actor"] calls one; or
+        module    a module in C, FILE.so, with class_name if it has several classes
+        init      arguments of the constructor, a dict of JSON; with roles, a dict of such dicts
+        meshes    the ranks as grids, for the modes that use them: {"train": {"pp": 2, "dp": 4}}
+        working_dir, py_modules   a folder, and packages or .py files (paths, or imported modules), from which the ranks
+                  import. They begin in working_dir. Files that .gitignore or excludes (a list of patterns) names are left
+                  out
+        preload   modules that take long to import, ["torch"]: one process in each pod imports them, and forks each rank,
+                  so a restart does not wait for the import
+        replicas  number of ranks (1, or all of the pool); gpus, cpus: for each; env: a dict of variables
+        pool      a Pool on whose bundles the ranks run; other groups may use it, too; gpus: how many of the bundle's GPUs
+                  each rank sees
         image     of the pods; a local run needs none, and a pool has its own
-        template  of the pods, a dict as in the spec of a WorkerGroup: volumes, nodeSelector, tolerations; its first container
+        template  of the pods, a dict as in the spec of a WorkerGroup: volumes, nodeSelector, tolerations. Its first container
                   gets image, gpus and cpus
         strategy  "Pack", "Spread", "StrictPack" or "StrictSpread"
         restart   "Group", "Worker" or "Never"; max_restarts
-        name      in the namespace; detached=True: it stays when this client goes. The same name again, with another class,
-                  init or code: the ranks of that group start again with it, where they are
-        timeout   seconds, until it is there
+        name      in the namespace; detached=True: the group stays when this client ends. If the name exists, with another
+                  class, init or code, the ranks of that group start again with the new one, in their places
+        timeout   seconds until the group exists
         """
         return Group.make(self, worker, **what)
 
     def Pool(self, process_on_nodes, **what):
-        """Reserves bundles for groups, Group(pool=...), and returns them: Pool([4, 4]) has eight of them on two nodes,
-        four on each. Groups on one pool share its GPUs. It goes with this client.
+        """Reserves bundles for groups, Group(pool=...), and returns them: Pool([4, 4]) has eight of them on two
+        nodes, four on each. Groups on one pool share its GPUs. The pool ends with this client.
 
         gpus, cpus  of each bundle (1 GPU)
-        strategy    of the bundles of an entry ("StrictPack": one node)
-        image       of the pods; a local run needs none; template: of them, as in Group()
-        name        in the namespace, of an only PlacementGroup; of several, each has -0, -1, ... behind it
-        detached    True: it stays when this client goes
-        timeout     seconds, until it is known; wait_ready() waits until it is reserved
+        strategy    for the bundles of an entry ("StrictPack": one node)
+        image       of the pods; a local run needs none; template: of the pods, as in Group()
+        name        in the namespace, for a single PlacementGroup; if there are several, each name gets -0, -1, ...
+        detached    True: the pool stays when this client ends
+        timeout     seconds until it is known; wait_ready() waits until it is reserved
         """
         return Pool.make(self, process_on_nodes, **what)
 
     def find(self, name, timeout=None):
-        """The group of that name, which any program may have made. Raises NotFound if there is none."""
+        """Returns the group of that name, which any program may have made. Raises NotFound if it does not exist."""
         return Group.find(self, name, timeout=timeout)
 
     def find_pool(self, name, timeout=None):
-        """The pool of that PlacementGroup, which any program may have made; of several, add them up. Raises NotFound if
-        there is none.
+        """Returns the pool of that PlacementGroup, which any program may have made. If a pool has several of them,
+        add them up. Raises NotFound if it does not exist.
         """
         return Pool.find(self, name, timeout=timeout)
 
     def put(self, value):
-        """Keeps a value as it is now, and returns a reference to it, which can be an argument of any call. Group.put() puts
-        it to the workers instead.
+        """Keeps a value as it is now, and returns a reference to it. The reference can be an argument of any call.
+        Group.put() stores the value on the workers instead.
         """
         return Kept(value)
 
     def get(self, what, timeout=None):
-        """The value of a reference, or the result of a future; of a list, one for each."""
+        """Returns the value of a reference, or the result of a future. For a list, returns a list of values."""
         if isinstance(what, (list, tuple)):
             end = None if timeout is None else time.monotonic() + timeout
             return [self.get(one, None if end is None else max(end - time.monotonic(), 0)) for one in what]
@@ -223,17 +226,17 @@ class Client:
 
     @property
     def connected(self):
-        """The proxy has welcomed it."""
+        """Whether the proxy has sent WELCOME."""
         return not self.closed and bool(lib.functions.connected(self._any_handle()))
 
     @property
     def pending(self):
-        """How many calls are not answered."""
+        """The number of calls without an answer."""
         return 0 if self.closed else lib.functions.pending(self._any_handle())
 
     def close(self):
-        """Calls that are not answered end with Canceled; results that have come can still be taken. Says goodbye to the
-        proxy, for which it takes up to a second. In a child of fork() it does nothing.
+        """Closes the client. Calls without an answer end with Canceled. Results that have arrived can still be taken.
+        Says goodbye to the proxy, which takes up to a second. In a child of fork() it does nothing.
         """
         if not self._is_mine() or self.closed:
             return
@@ -246,7 +249,7 @@ class Client:
         return self
 
     def __exit__(self, kind, *exc):
-        """What was started runs to its end first, unless an exception ends the block."""
+        """Waits for the calls that were started, unless an exception ends the block."""
         if self in _task.entered:
             _task.entered.remove(self)
         try:
@@ -257,7 +260,7 @@ class Client:
         finally:
             self.close()
 
-    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of Python, this module's names may be gone
+    def __del__(self, is_finalizing=sys.is_finalizing):  # at the end of Python, the names of this module may be gone
         if is_finalizing() or not self._is_mine():
             return
         if not self.closed:
@@ -280,28 +283,28 @@ class Client:
     # For groups and futures
 
     def _create(self, kind, manifest, detached, timeout):
-        """group.create. The same request again, after a lost connection, is the same object; another client's is not, even
-        if it asks for the same.
+        """Calls group.create. The same request again, after a lost connection, stands for the same object. Another
+        client's request stands for another object, even if it asks for the same.
         """
         manifest["metadata"]["annotations"] = {"cadre-client": self._id}
         self._ask("group.create", manifest["metadata"]["name"],
                   {kind: manifest, "lifetime": "Detached" if detached else "Session"}, timeout)
 
     def _show(self, name):
-        """What ranks of this group print appears in this program."""
+        """Prints in this program what ranks of this group print."""
         if self._shown:
             self._shown.add(name, lambda: Group(self, name, trust=False).start("group.output", args={}))
 
     def _supply(self, name, archive):
-        """The ranks of the group of that name get the archive of their code."""
+        """Gives the ranks of the group of that name the archive of their code."""
         self._supplies.add(name, archive)
 
     def _ask(self, method, name, args, timeout=None):
-        """What no worker does, about an object of that name."""
+        """Sends a request about an object with that name that no worker answers."""
         return Group(self, name, trust=False).call(method, args=args, timeout=timeout)
 
     def _is_mine(self):
-        """Whether the library still has it, and this process is not a child that came later."""
+        """Whether the library still has the call, and this process is not a child that was forked later."""
         return getattr(self, "_handle", None) is not None and self._forks == len(_forks)
 
     def _check(self):
@@ -309,7 +312,7 @@ class Client:
             raise RuntimeError("the client was opened before fork(): the child opens one of its own")
 
     def _any_handle(self):
-        """The library's, which keeps answers until the client is gone."""
+        """The handle of the library, which keeps answers until the client is closed."""
         self._check()
         return self._handle
 
@@ -320,12 +323,12 @@ class Client:
         return self._handle
 
     def _await_any(self):
-        """A moment at most, until any call is answered."""
+        """Waits a moment at most, until any call is answered."""
         lib.functions.wait(self._any_handle(), _SLICE_MS)
         self._raise_of_callbacks()
 
     def _make_room(self, error):
-        """Whether to try again after an error for lack of room. Waits for a call to end, if any is open."""
+        """Whether to try again after an error for lack of room. If any call is open, waits for one to end."""
         if error.code != _errors.Limit.code or not error.retry_after_ms or not self.pending:
             return False
         self._await_any()
@@ -337,7 +340,9 @@ class Client:
             raise raised
 
     def _watch(self, future, f):
-        """f(future) is called when it is answered, on a thread of its own. False: it is answered and taken already."""
+        """Calls f(future) when the call is answered, on another thread. Returns False if it is answered and taken
+        already.
+        """
         with self._lock:
             self._watched.setdefault(future._id, (future, []))[1].append(f)
             if not self._watcher:
@@ -363,7 +368,7 @@ _INSTEAD = {"token_file": ("token",), "ca_pem": ("ca_file",), "ca_file": ("ca_pe
 
 
 class FoundClient(Client):
-    """A Client that has looked for its way to a proxy. When it ends, all that the way has started ends, too."""
+    """A Client that has looked for its way to a proxy. When it ends, everything ends that was started for the way."""
 
     def __init__(self, way, on_connection, on_output, trust, options):
         self._ends = weakref.finalize(self, way.end)
@@ -384,7 +389,7 @@ class FoundClient(Client):
 
 
 def _tell(ref, handle, gone):
-    """The thread that tells of answers, until the client is closed and all are told."""
+    """The thread that calls back for answers, until the client is closed and all callbacks are called."""
     while not gone:
         call_id = lib.functions.next(handle, -1)
         client = ref()
@@ -394,4 +399,4 @@ def _tell(ref, handle, gone):
             client._tell_of(one)
         if not call_id and client.closed:
             return
-        client = None  # maybe the last one that has it, which ends it
+        client = None  # this may be the last reference, which then ends the client

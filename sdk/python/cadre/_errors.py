@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a call may end with: a class for each code of docs/calls.md."""
+"""The errors of calls: a class for each code of docs/calls.md."""
 
 import builtins
 import inspect
 
 
 class Error(Exception):
-    """A call, or another operation of a client, failed. str() is a message for people: what happened, to which object.
+    """A call, or another operation of a client, failed. str() is a message for people: what happened, to which
+    object.
 
     code          number, as in cadre/client.h
-    name          the code as it was sent: "UNAVAILABLE", or what the method calls it
+    name          the code as it was sent: "UNAVAILABLE", or the name that the method gives the error
     may_have_run  False: certainly no rank has begun to run the call
-    rank          that is to blame; with pod, node and exit_code of its process where they are known; else None
-    retry_after   seconds, what the server asks for; else None
+    rank          the rank that caused it, with pod, node and exit_code of its process if they are known; else None
+    retry_after   the pause in seconds that the server asks for; else None
     """
 
     code = 0
@@ -24,7 +25,7 @@ class Error(Exception):
 
     def __init__(self, message, name="", may_have_run=False, rank=None, pod=None, node=None, exit_code=None,
                  retry_after=None):
-        Exception.__init__(self, message)  # and not of another base, such as the method's own exception
+        Exception.__init__(self, message)  # not the constructor of another base, such as the method's own exception
         self.message = message
         self.name = name or _name_of(type(self))
         self.may_have_run = may_have_run
@@ -71,7 +72,7 @@ class Limit(Error):
 
 
 class Canceled(Error):
-    """It was canceled, or the client was closed."""
+    """The call was canceled, or the client was closed."""
 
     code = 6
 
@@ -83,13 +84,13 @@ class NotFound(Error):
 
 
 class Exists(Error):
-    """There is a group or a PlacementGroup of that name already."""
+    """A group or a PlacementGroup of that name exists already."""
 
     code = 8
 
 
 class Conflict(Error):
-    """The attempt that the call was for is over, or it would wait for itself."""
+    """The attempt for which the call was made is over, or the call would wait for itself."""
 
     code = 9
 
@@ -107,7 +108,7 @@ class Unauthorized(Error):
 
 
 class Forbidden(Error):
-    """The token is not allowed to, or the server is not who it should be."""
+    """The token lacks the right, or the server is not the expected one."""
 
     code = 12
 
@@ -137,11 +138,11 @@ class Internal(Error):
 
 
 class Failed(Error):
-    """The method raised. `name` is what it calls the error. The exception is also of the type that the method raised:
-    `except ValueError`, or a class of the program's own, catches it, and `cause` is what it raised. That needs trust in the
-    worker; without it, only Python's own exceptions have their type.
+    """The method raised an exception. `name` is its name. This exception also has the type that the method raised:
+    `except ValueError`, or a class of the program, catches it, and `cause` is the method's exception. That needs
+    trust in the worker. Without it, only Python's own exceptions have their type.
 
-    traceback  of the method, text; None where the worker is in C
+    traceback  of the method, as text; None if the worker is in C
     """
 
     code = 100
@@ -163,8 +164,8 @@ class Failed(Error):
 
     @classmethod
     def _with(cls, base):
-        """The class of those that are of another type, too."""
-        if issubclass(base, Failed):  # of a call that the method made
+        """Returns the class of the exceptions that are also of another type."""
+        if issubclass(base, Failed):  # from a call that the method made
             return base
         if base not in cls._named:
             if len(cls._named) >= _NAMED_MAX:
@@ -174,12 +175,12 @@ class Failed(Error):
                                                        "__new__": _empty})
                 made("")
                 cls._named[base] = made
-            except Exception:  # Python cannot make one of both, or not without more arguments
+            except Exception:  # Python cannot make a class of both, or needs more arguments
                 cls._named[base] = Failed
         return cls._named[base]
 
     def _adopt(self, cause):
-        """What the exception of the method knows of itself; our own attributes stay."""
+        """Copies the attributes of the method's exception. Attributes of Failed stay."""
         self.cause = cause
         self.args = cause.args
         for name in dir(type(cause)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that nobody waits for yet."""
+"""Calls that were started, and whose results come later."""
 
 import ctypes
 import json
@@ -15,7 +15,7 @@ from . import _library as lib
 from ._reference import Ref
 from ._value import copy, decode
 
-_SHORT = 1 << 16  # bytes; of a longer result its arrays use the one copy that is made
+_SHORT = 1 << 16  # bytes; the arrays of a longer result use the only copy
 _SLICE_MS = 100  # so long Python's own signal handlers (Ctrl-C) have to wait at most
 _take, _give_back, _done, _cancel, _forget, _wait_for = (
     lib.functions.take, lib.functions.give_back, lib.functions.done, lib.functions.cancel, lib.functions.forget,
@@ -23,7 +23,7 @@ _take, _give_back, _done, _cancel, _forget, _wait_for = (
 
 
 class Future:
-    """A call that was started; Group.start() makes it. `await` waits for it as well. If it is dropped, the call goes on,
+    """A call that was started with Group.start(). `await` waits for it, too. If it is dropped, the call continues,
     and its result is thrown away.
     """
 
@@ -34,7 +34,7 @@ class Future:
         self._client = client
         self._method = method
         self._id = call_id
-        self._lock = threading.Lock()  # of the thread that waits for the answer and takes it
+        self._lock = threading.Lock()  # held by the thread that waits for the answer and takes it
         self._taken = False
         self._result = self._error = None
         self._begun = None
@@ -42,7 +42,9 @@ class Future:
 
     @classmethod
     def behind(cls, client, method, others, send):
-        """Of a call that is sent, by send(), as soon as others are answered: their results are its arguments."""
+        """Makes the Future of a call that send() sends as soon as other calls are answered: their results are its
+        arguments.
+        """
         future = cls(client, method, 0)
         future._begun = threading.Event()
         left = SimpleQueue()
@@ -68,7 +70,9 @@ class Future:
         self._begun.set()
 
     def result(self, timeout=None):
-        """Waits for the result, for so many seconds at most. Raises the call's Error; or TimeoutError: it goes on."""
+        """Waits for the result, `timeout` seconds at most. Raises the call's Error, or TimeoutError: the call
+        continues.
+        """
         if not self._taken:
             self._wait(timeout)
         if self._error is not None:
@@ -76,13 +80,13 @@ class Future:
         return self._result
 
     def exception(self, timeout=None):
-        """The Error that it ended with, None if it has a result; waits as result() does."""
+        """Returns the Error of the call, or None if it has a result. Waits like result()."""
         if not self._taken:
             self._wait(timeout)
         return self._error
 
     def done(self):
-        """Whether it is answered."""
+        """Whether the call is answered."""
         if self._taken:
             return True
         if self._begun is not None and not self._begun.is_set():
@@ -90,15 +94,17 @@ class Future:
         return bool(_done(self._client._any_handle(), self._id))
 
     def cancel(self):
-        """It ends with Canceled, or with its result where that was faster; ranks that run it may go on. False: it was
-        answered already.
+        """Cancels the call. It ends with Canceled, or with its result if that was faster. Ranks that run it may
+        continue. Returns False if it was answered already.
         """
         if self._taken or not self._id:
             return False
         return _cancel(self._client._any_handle(), self._id) == lib.OK
 
     def add_done_callback(self, f):
-        """f(self) is called once it is answered, on a thread of the client; at once if it is answered already."""
+        """Calls f(self) when the call is answered, on a thread of the client. If it is answered already, calls it at
+        once.
+        """
         if self._begun is not None and not self._begun.is_set():
             threading.Thread(target=self._when_begun, args=(f,), daemon=True).start()
         elif self._taken or not self._client._watch(self, f):
@@ -121,7 +127,7 @@ class Future:
         def answered(_):
             try:
                 loop.call_soon_threadsafe(wake)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed, so nobody waits any more
                 pass
 
         if not self._taken:
@@ -163,7 +169,7 @@ class Future:
         answer.error.code = lib.OK
         try:
             _take(handle, self._id, ms, answer.json_ref, answer.memory_ref, answer.error_ref)
-        finally:  # also where a signal handler raises as soon as it has been taken
+        finally:  # even if a signal handler raises after the lock was taken
             if answer.error.code != lib.OK:
                 self._error = self._error_of(handle, answer)
                 self._taken = True
@@ -238,8 +244,8 @@ def _checked(futures, what):
 
 
 def as_completed(futures, timeout=None):
-    """Yields the futures as they are answered, the first one first; they may be of several clients. TimeoutError: not
-    all were answered within so many seconds.
+    """Yields the futures as they are answered, the first one first. They may belong to several clients. TimeoutError:
+    not all were answered within `timeout` seconds.
     """
     futures = _checked(futures, "as_completed")
     answered, end = SimpleQueue(), None if timeout is None else time.monotonic() + timeout
@@ -257,9 +263,9 @@ def _yielded(answered, n, end):
 
 
 def wait(futures, num_returns=1, timeout=None):
-    """Waits until num_returns of the futures are answered, for so many seconds at most: (ready, rest), both in the
-    order in which they were given. `ready` has num_returns futures, or fewer where the time was over; some of the rest
-    may be answered, too. None is given twice; they may be of several clients. Of no futures, both lists are empty.
+    """Waits until num_returns of the futures are answered, `timeout` seconds at most. Returns (ready, rest), both in
+    the given order. `ready` has num_returns futures, or fewer if the time is over. Some futures of `rest` may be
+    answered, too. No future is in both. They may belong to several clients. Without futures, both lists are empty.
     """
     futures = _checked(futures, "wait")
     try:

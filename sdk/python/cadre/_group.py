@@ -14,7 +14,8 @@ _LOOK_HTML_S, _ROWS_MAX = 2, 64
 
 
 class Group:
-    """A WorkerGroup, or one of its roles; Client.group() names one that is there, Client.Group() makes one. What is not an attribute of it is a method of its workers: `group.add(10)` is `group.call("add", 10)`.
+    """A WorkerGroup, or one of its roles. Client.group() names an existing one, Client.Group() makes one. Names that
+    are not attributes of this class are methods of the workers: `group.add(10)` is `group.call("add", 10)`.
     """
 
     def __init__(self, client, name, role=None, trust=None, cls=None):
@@ -48,7 +49,8 @@ class Group:
 
     @staticmethod
     def _change(client, name, manifest, timeout):
-        """Whether this client made the group with that name. The group then runs what this manifest says."""
+        """Whether this client made the group with that name. The group then runs the class and code of this manifest.
+        """
         before = client._made.get(name)
         if before is None:
             return False
@@ -64,7 +66,7 @@ class Group:
         return True
 
     def _restart_with(self, manifest, timeout):
-        """Returns once calls go to the new processes only."""
+        """Returns when calls go only to the new processes."""
         attempt, end = self.info(timeout=timeout)["attempt"], time.monotonic() + (timeout or _READY_S)
         self.client._ask("group.restart", self.name, manifest, timeout)
         while self.info(timeout=timeout)["attempt"] == attempt:
@@ -74,13 +76,13 @@ class Group:
 
     @classmethod
     def find(cls, client, name, *, timeout=None):
-        """The group of that name, which any program may have made. NotFound if there is none."""
+        """Returns the group of that name, which any program may have made. Raises NotFound if it does not exist."""
         group = cls(client, name)
         group.info(timeout=timeout)
         return group
 
     def __getitem__(self, role):
-        """One of its roles, which is called as a group: group["actor"].add(10)."""
+        """Returns one of its roles, which is called like a group: group["actor"].add(10)."""
         if self.role is not None:
             raise TypeError(f"{self!r} is a role itself")
         if not isinstance(role, str):
@@ -95,18 +97,18 @@ class Group:
         return BoundMethod(self, name, said=_method.registered(function) if function else None)
 
     def call(self, method, /, *args, **options):
-        """Calls a method of the workers and returns its result: a list with one element per rank, or what the dispatch
-        and execute modes say (docs/calls.md). `args` are its arguments by position; or one Batch.
+        """Calls a method of the workers and returns its result: a list with one element per rank, or as the dispatch
+        and execute modes say (docs/calls.md). `args` are the arguments by position, or one Batch.
 
-        args      instead: arguments by name, a dict (or a list); or a Ref to all of them
+        args      instead: arguments by name, a dict (or a list); or a Ref to all arguments
         per_rank  instead: a list with the arguments of each rank: a list, a dict, a Batch, or one value
-        rank      only this one, with the arguments as they are
+        rank      only this rank, with the arguments unchanged
         dispatch  "ONE_TO_ALL", "DP_COMPUTE_PROTO", ...; execute: "ALL", "RANK_ZERO", "ANY"
-        split, collect, pad   of a batch, or of a list with {"elements": True}
+        split, collect, pad   for a batch, or for a list with {"elements": True}
         timeout   seconds
-        keep      results stay on the workers, and this is a Ref; pin: also when the client is closed
-        max_retries, retry_on, idempotent   whether it may be sent again: never, by default
-        no_result ranks need not send theirs: it is None once all have run it
+        keep      results stay on the workers, and this returns a Ref; pin: they stay when the client is closed
+        max_retries, retry_on, idempotent   whether the call may be sent again; by default, never
+        no_result ranks send no results: the result is None when all ranks have run the call
         attempt, refuse_when_not_ready, traceparent   as in docs/calls.md
         """
         future = self._start(method, args, options, 1)
@@ -117,7 +119,7 @@ class Group:
             raise
 
     def start(self, method, /, *args, **options):
-        """As call(), but does not wait: it sends the call, and returns a Future, which may be awaited."""
+        """Like call(), but does not wait: it sends the call, and returns a Future, which may be awaited."""
         return self._start(method, args, options, 0)
 
     def _start(self, method, args, options, lazy):
@@ -127,20 +129,20 @@ class Group:
         return _call.start(self.client, self._methods.get(method, options), args, given, lazy)
 
     def put(self, value, **options):
-        """Puts JSON, or a Batch, to the workers and returns a Ref to it: to the least busy rank, to `rank`, or split
-        by a `dispatch` mode.
+        """Stores JSON, or a Batch, on the workers and returns a Ref to it: on the least busy rank, on `rank`, or
+        split by a `dispatch` mode.
         """
         options["args"] = value
         return Ref(self.call("object.put", **options)["$ref"], self.client, self.name)
 
     def ref(self, text):
-        """The Ref of a text that another program got (Ref.text)."""
-        if not str(text).startswith("cadre:"):  # the proxy would take it for JSON of the client's own
+        """Returns the Ref for a text that another program got from Ref.text."""
+        if not str(text).startswith("cadre:"):  # otherwise the proxy would take it for JSON of the client
             raise ValueError(f"{text!r} is not a reference, which begins with cadre: as Ref.text does")
         return Ref(text, self.client, self.name)
 
     def info(self, timeout=None):
-        """What the proxy knows of the group: its ranks, where they run, its methods (docs/calls.md)."""
+        """Returns what the proxy knows about the group: its ranks, where they run, its methods (docs/calls.md)."""
         info = self.call("group.info", timeout=timeout)
         while "next" in info:  # a large group comes in pages
             page = self.call("group.info", info.pop("next"), timeout=timeout)
@@ -150,43 +152,45 @@ class Group:
         return info
 
     def kill(self, rank, *, attempt=None, timeout=None):
-        """Ends the process of a rank as if it had crashed. Returns once it is gone."""
+        """Ends the process of a rank as if it had crashed. Returns when the process is gone."""
         self.call("group.kill", rank=rank, attempt=attempt, timeout=timeout)
 
     def stacks(self, rank=None, *, timeout=5):
-        """Where all threads are of this rank, text; or of all ranks, a list. Workers in Python answer whatever they do."""
+        """Returns the stacks of all threads of this rank, as text. Without a rank, returns a list for all ranks.
+        Python workers answer whatever they do.
+        """
         ranks = range(self.info(timeout=timeout)["worldSize"]) if rank is None else [rank]
         asked = [self.start(_late.METHOD, rank=r, timeout=timeout) for r in ranks]
         found = [f.result()["stack"] for f in asked]
         return found if rank is None else found[0]
 
     def restart(self, *, timeout=None):
-        """Starts its processes again, with new objects; also those of a group that has failed. Calls wait for them."""
+        """Starts the processes again, with new objects, even if the group has failed. Calls wait for them."""
         self.client._ask("group.restart", self.name, {"group": self.name}, timeout)
 
     def close(self, *, timeout=None):
-        """Deletes the group: its processes end, and later calls fail."""
+        """Deletes the group. Its processes end, and later calls fail."""
         self.call("group.delete", args={"group": self.name}, timeout=timeout)
         self.client._made.pop(self.name, None)
 
     @property
     def world_size(self):
-        """How many ranks it has."""
+        """The number of ranks."""
         return self.info()["worldSize"]
 
     @property
     def nodes(self):
-        """The node of each rank, once all are connected; None where nobody knows."""
+        """The node of each rank, when all are connected. None: the node is not known."""
         return [w.get("node") for w in self.wait_ready()["workers"]]
 
     @property
     def local_ranks(self):
-        """Each rank's number among those of its node."""
+        """The number of each rank among the ranks on its node."""
         nodes = self.nodes
         return [nodes[:i].count(node) for i, node in enumerate(nodes)]
 
     def wait_ready(self, timeout=_READY_S):
-        """Waits until all ranks are connected, and returns what info() says then."""
+        """Waits until all ranks are connected. Returns info()."""
         end = time.monotonic() + timeout
         with _progress.Line(self.name) as line:
             while True:
@@ -200,7 +204,7 @@ class Group:
                 time.sleep(_LOOK_S)
 
     def _repr_html_(self):
-        """A table of its ranks, for notebooks."""
+        """Returns a table of the ranks, for notebooks."""
         try:
             info = self.info(timeout=_LOOK_HTML_S)
         except (_errors.Error, TimeoutError, RuntimeError) as e:

@@ -5,7 +5,9 @@ from ._value import decode, encode_result
 
 
 class Kept:
-    """A value that the client keeps, as it was when Client.put() got it. As an argument of a call it stands for the value."""
+    """A value that the client keeps, as it was when Client.put() got it. As an argument of a call, it stands for the
+    value.
+    """
 
     __slots__ = ("_bytes", "_value")
 
@@ -18,7 +20,7 @@ class Kept:
         return decode(bytearray(self._readable()), True)
 
     def free(self, timeout=None):
-        """It is not needed any more."""
+        """Drops the value."""
         self._bytes = self._value = None
 
     def _readable(self):
@@ -27,7 +29,7 @@ class Kept:
         return self._bytes
 
     def _argument(self):
-        """The value for an argument, which nobody writes to."""
+        """Returns the value for an argument, which nobody writes to."""
         self._readable()
         if self._value is None:
             self._value = (decode(bytearray(self._bytes), True),)

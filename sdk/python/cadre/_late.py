@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the ranks are that miss a deadline: they are asked, and answer whatever their threads do."""
+"""Where the ranks are that miss a deadline. They are asked, and answer whatever their threads do."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
 
 
 def place(stack, method):
-    """The line in which a thread is that runs the method: "train.py:12 in step"; None: none runs it."""
+    """Returns the line at which a thread runs the method: "train.py:12 in step". None: no thread runs it."""
     for block in stack.split("\n\n"):
         lines = block.splitlines()[1:]
         ends = [i for i, line in enumerate(lines) if _RUNS.match(line)]
@@ -25,7 +25,7 @@ def place(stack, method):
 
 
 def _in_a_coroutine():
-    asyncio = sys.modules.get("asyncio")  # without which there is none
+    asyncio = sys.modules.get("asyncio")  # without asyncio there is no loop
     try:
         return asyncio is not None and asyncio.get_running_loop() is not None
     except RuntimeError:
@@ -33,7 +33,9 @@ def _in_a_coroutine():
 
 
 def explain(e, future, ranks):
-    """The same error, whose message says where these ranks are. In a coroutine nobody waits for that."""
+    """Returns the same error, with a message that says where these ranks are. In a coroutine it does not wait for
+    that.
+    """
     if _in_a_coroutine():
         return e
     client, name = future._client, future._method
@@ -46,7 +48,7 @@ def explain(e, future, ranks):
     for rank, answer in asked:
         try:
             at = place(answer.result(max(end - time.monotonic(), 0))["stack"], name.name)
-        except (_errors.Error, TimeoutError):  # it hangs for good, or is no worker in Python
+        except (_errors.Error, TimeoutError):  # the rank hangs, or is no Python worker
             continue
         if at:
             said.append(f"\nrank {rank} is at {at}")

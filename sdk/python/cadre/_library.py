@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C client library: where it is, and its structs and functions as cadre/client.h has them."""
+"""The C client library: where it is, and its structs and functions as in cadre/client.h."""
 
 import ctypes
 import os
@@ -40,7 +40,7 @@ class Json(Structure):
 
 
 class Text(Structure):
-    """The same for memory of Python: setting c_char_p is fast, and keeps the bytes alive."""
+    """The same with memory of Python: setting c_char_p is fast, and keeps the bytes alive."""
 
     _fields_ = [("text", c_char_p), ("len", c_size_t)]
 
@@ -78,7 +78,9 @@ STRUCTS = {"cadre_client_transfer_options": TransferOptions, "cadre_client_trans
 
 
 class Scratch:
-    """What the library writes an id, an answer or an error to. Used again and again, by the thread that gets it."""
+    """Memory into which the library writes an id, an answer or an error. The thread that gets it uses it again and
+    again.
+    """
 
     __slots__ = ("id", "json", "memory", "error", "id_ref", "json_ref", "memory_ref", "error_ref")
     _spare = []  # a list is safe between threads, and against signal handlers
@@ -99,7 +101,7 @@ class Scratch:
         self._spare.append(self)
 
 
-HANDLE = c_size_t  # the address as a number: None, of a client that was closed, is an exception and not NULL
+HANDLE = c_size_t  # the address as a number: None, from a closed client, raises an exception, and does not become NULL
 
 # name -> (result, arguments). Structs are passed with byref().
 FUNCTIONS = {
@@ -129,8 +131,8 @@ FUNCTIONS = {
 
 
 def _load():
-    """CADRE_CLIENT_LIBRARY, or else beside this package, or else where the system's loader looks: libcadre.so, which has
-    the host of workers as well, before the client alone.
+    """Loads CADRE_CLIENT_LIBRARY, or else the library beside this package, or else the one that the system's loader
+    finds. libcadre.so, which also has the host of workers, comes before the client alone.
     """
     named = os.environ.get("CADRE_CLIENT_LIBRARY")
     here = os.path.dirname(os.path.abspath(__file__))
@@ -162,7 +164,7 @@ class _Functions:
 
 
 def _modes(name_of):
-    """Name -> number; they are numbered from 1."""
+    """Returns name -> number. The numbers begin with 1."""
     return {name.decode(): number for number, name in enumerate(takewhile(bool, map(name_of, count(1))), 1)}
 
 
@@ -170,5 +172,5 @@ library, _path = _load()
 functions = _Functions(library, _path)
 DISPATCH = _modes(functions.dispatch_name)
 EXECUTE = _modes(functions.execute_name)
-DispatchMode = namedtuple("DispatchMode", "rule pieces takes results")  # as cadre/modes.h explains them
+DispatchMode = namedtuple("DispatchMode", "rule pieces takes results")  # cadre/modes.h explains these
 DISPATCH_MODES = {name: DispatchMode(*functions.dispatch_row(number).decode().split()) for name, number in DISPATCH.items()}

@@ -15,18 +15,18 @@ from . import _printing, _programs
 from ._client import Client
 from ._code import _archive
 
-_END_S, _HURRY_S = 30, 2  # that ranks have to end; where the program was interrupted
+_END_S, _HURRY_S = 30, 2  # how long ranks may take to end, normally and after the program was interrupted
 _START_S = 30
 _PRINT_S = 5
 _USUAL = r"^cadre-local: taking calls at |\[agent\] signal 15: stopping$"
 
 
 def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_output=None, **options):
-    """A Client of a run of its own, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each (those
-    of this machine), which are counted and not looked for. The run ends with the client, at the latest with this program, and all groups in it do. Needs the
-    programs cadre-local, cadre-agent and, for modules in C, cadre-worker: of the package, of PATH, or where
-    CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER say. Ranks in Python run the Python of this program (or CADRE_PYTHON3), and
-    import what lies beside it.
+    """Returns a Client of its own run, without a cluster: `nodes` logical nodes with `gpus` GPUs and `cpus` CPUs each
+    (default: those of this machine). They are counted, not searched for. The run ends with the client, at the
+    latest with this program, and all its groups end, too. It needs the programs cadre-local, cadre-agent and, for
+    modules in C, cadre-worker: from the package, from PATH, or from CADRE_LOCAL, CADRE_AGENT and CADRE_WORKER.
+    Python ranks run with the Python of this program (or CADRE_PYTHON3), and import the modules beside it.
 
     namespace   of its groups ("default"); further options are those of connect()
     """
@@ -40,9 +40,9 @@ def local(gpus=0, nodes=1, *, cpus=None, trust=True, on_connection=None, on_outp
 
 
 class LocalClient(Client):
-    """A Client that has its run; cadre.local() makes it."""
+    """A Client with its own run, made by cadre.local()."""
 
-    prints = False  # the output of the run comes through pipes, to the last line
+    prints = False  # the output of the run comes through pipes, up to the last line
 
     def __init__(self, run, on_connection, on_output, trust, options):
         self._run = run
@@ -55,12 +55,12 @@ class LocalClient(Client):
         super().__exit__(kind, *exc)
 
     def _supply(self, name, archive):
-        """The ranks are on this machine: it is unpacked where they look."""
+        """The ranks are on this machine: the archive is unpacked where they look for it."""
         if not os.path.isdir(_archive.place(self._run.archives, archive.sha256)):
             _archive.unpack(archive.file, archive.sha256, self._run.archives)
 
     def close(self):
-        """Ends the run, too."""
+        """Closes the client, and ends the run."""
         super().close()
         if self._is_mine():
             self._run.stop()
@@ -76,7 +76,7 @@ def _program(name, variable):
 
 
 def _modules():
-    """PYTHONPATH of the ranks: they find the modules that this program finds in its own folder."""
+    """PYTHONPATH for the ranks: they find the modules that this program finds in its own folder."""
     beside = [os.path.abspath(sys.path[0])] if sys.path and os.path.isdir(sys.path[0]) else []
     return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), *beside]))
 
@@ -107,7 +107,7 @@ class _Run:
             raise
 
     def _python(self):
-        """A folder with a python3 that is the program's own, with the packages installed for it."""
+        """A folder with a python3 that is this program's Python, with the packages installed for it."""
         folder = f"{self._folder}/bin"
         os.mkdir(folder)
         with open(f"{folder}/python3", "w", encoding="utf-8") as f:
@@ -126,10 +126,10 @@ class _Run:
             time.sleep(0.01)
 
     def stop(self):
-        """All processes of it end. Twice is fine; a child of fork() has none."""
+        """Ends all processes of the run. May be called twice. In a child of fork(), it does nothing."""
         if self._pid != os.getpid():
             return
-        hurries = self.hurries or getattr(sys, "last_type", None) is KeyboardInterrupt  # which nobody has caught
+        hurries = self.hurries or getattr(sys, "last_type", None) is KeyboardInterrupt  # nobody has caught it
         for signo in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if self._process.poll() is None:
                 self._process.send_signal(signo)

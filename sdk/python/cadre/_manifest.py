@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program says of a group, as the WorkerGroup that says the same."""
+"""Turns the arguments for a group into a WorkerGroup."""
 
 import copy
 import os
@@ -8,11 +8,11 @@ import re
 from . import _code
 from ._value._json import is_exact
 
-_NAME_MAX = 50  # pods add to it
+_NAME_MAX = 50  # pods append to it
 
 
 def name_of(worker, module):
-    """A name for a group that was not given one: the name of its worker, and a few random letters."""
+    """A name for a group without a given name: the name of its worker, and a few random letters."""
     if isinstance(worker, dict):
         worker = "-".join(map(str, worker))
     what = worker if isinstance(worker, str) else getattr(worker, "__name__", None) or module or "group"
@@ -57,7 +57,7 @@ def _worker(worker, module, class_name, init, archive, preload, meshes):
 
 
 def _python(classes):
-    """The module of the classes; where the ranks cannot import them from one, with their code."""
+    """Returns the module of the classes. If the ranks cannot import them from a module, returns their code, too."""
     if not classes or len({cls.__name__ for cls in classes if isinstance(cls, type)}) < len(classes):
         raise TypeError("Group(): roles are classes of different names, {\"actor\": Actor, \"critic\": Critic}")
     if len({cls.__module__ for cls in classes}) == 1 and not any(map(_code.goes_by_value, classes)):
@@ -91,8 +91,9 @@ def _resources(gpus, cpus):
 
 
 def template_of(image=None, template=None, resources=None):
-    """The template of pods: the given one, in whose first container the image and the resources are put. If it has a CPU limit
-    of its own, the CPUs are requested only."""
+    """Returns the template of pods: the given one, with the image and the resources in its first container. If it has
+    its own CPU limit, the CPUs are only requested.
+    """
     made = copy.deepcopy(template) if template else {}
     try:
         container = made.setdefault("spec", {}).setdefault("containers", [{"name": "worker"}])[0]
@@ -111,7 +112,7 @@ def template_of(image=None, template=None, resources=None):
 
 
 def placementgroup(name, bundles, *, gpus, cpus, strategy, image, template):
-    """The manifest of a PlacementGroup with so many equal bundles."""
+    """Returns the manifest of a PlacementGroup with that many equal bundles."""
     spec = {"strategy": strategy, "bundles": [{"count": bundles, "resources": _resources(gpus, cpus)}]}
     if image or template:
         spec["template"] = template_of(image, template)
@@ -121,11 +122,11 @@ def placementgroup(name, bundles, *, gpus, cpus, strategy, image, template):
 def workergroup(name, *, worker=None, module=None, class_name=None, init=None, replicas=None, gpus=None, cpus=None,
                 image=None, template=None, env=None, strategy=None, restart=None, max_restarts=None, pool=None, archive=None,
                 preload=None, meshes=None):
-    """The manifest of a WorkerGroup. The exception says which argument is wrong."""
+    """Returns the manifest of a WorkerGroup. The exception says which argument is wrong."""
     what = _worker(worker, module, class_name, init, archive, preload, meshes)
     spec = {"worker": what}
     if "python" in what and (gpus or pool):
-        what["gpuVisibility"] = "Own"  # programs in Python expect this: device 0 is theirs
+        what["gpuVisibility"] = "Own"  # Python programs expect this: device 0 belongs to them
     if env:
         what["env"] = [{"name": str(key), "value": str(value)} for key, value in env.items()]
     if pool is None:

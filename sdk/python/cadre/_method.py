@@ -14,7 +14,8 @@ ANSWERED = object()  # the result of a method whose call the C library has answe
 class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "concurrency", "limit", "split", "collect",
                                            "idempotent", "at_caller"),
                             defaults=("ONE_TO_ALL", "ALL", True, None, 1, None, None, False, None))):
-    """As register() was told; docs/calls.md explains the modes. at_caller: (split, collect), functions that the client runs.
+    """The arguments of register(); docs/calls.md explains the modes. at_caller: (split, collect), functions that the
+    client runs.
     """
 
     __slots__ = ()
@@ -22,14 +23,14 @@ class Registered(namedtuple("Registered", ("dispatch", "execute", "blocking", "c
 
 def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=True, concurrency=None, split=None,
              collect=None, idempotent=False):
-    """Says how a method is called when its client does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
+    """Says how a method is called if its client does not say otherwise: @cadre.register(dispatch="DP_COMPUTE_PROTO").
 
-    dispatch, execute, split, collect   the modes, by name, and rules of pieces (docs/calls.md)
-    dispatch     or a function of one's own, split(group, *args, **named), which the client runs: it returns the arguments
-                 of each rank, a tuple or a dict. Or (split, collect): collect(group, results) makes the result
+    dispatch, execute, split, collect   the modes, by name, and rules for pieces (docs/calls.md)
+    dispatch     or a function split(group, *args, **named), which the client runs: it returns the arguments of each rank,
+                 a tuple or a dict. Or (split, collect): collect(group, results) makes the result
     blocking     False: the client gets a future
     concurrency  the name of a concurrency group, or (name, how many run at a time): they run beside other methods
-    idempotent   it may run again for the same call: max_retries alone sends it again where a rank died
+    idempotent   it may run again for the same call: max_retries alone sends it again if a rank died
     """
     name, limit = concurrency if isinstance(concurrency, tuple) else (concurrency, 1)
     if name is not None and not (isinstance(name, str) and isinstance(limit, int) and 1 <= limit <= _LIMIT_MAX):
@@ -52,7 +53,7 @@ def register(function=None, *, dispatch="ONE_TO_ALL", execute="ALL", blocking=Tr
 
 
 def registered(function):
-    """What a function was registered with; the defaults where it was not."""
+    """Returns the arguments with which a function was registered, or the defaults."""
     return getattr(function, NAME, None) or Registered()
 
 
@@ -64,27 +65,29 @@ def _number(name, fallback):
 
 
 def rank():
-    """Of this worker in its group, from 0."""
+    """The rank of this worker in its group, from 0."""
     return _number("RANK", 0)
 
 
 def world_size():
-    """How many workers the group has."""
+    """The number of workers of the group."""
     return _number("WORLD_SIZE", 1)
 
 
 def local_rank():
-    """Of this worker in its pod."""
+    """The number of this worker in its pod."""
     return _number("LOCAL_RANK", 0)
 
 
 def device():
-    """Its GPU as torch names it: "cuda:0"; "cpu" where it has none."""
+    """The GPU as torch names it: "cuda:0"; "cpu" if there is none."""
     number = _number("CADRE_DEVICE", -1)
     return f"cuda:{number}" if number >= 0 else "cpu"
 
 
 def canceled():
-    """Whether nobody waits for the call any more that this method runs for: canceled, or past its deadline."""
+    """Whether nobody waits any more for the call for which this method runs: it was canceled, or its deadline has
+    passed.
+    """
     current = call.get(None)
     return current is not None and current.canceled()

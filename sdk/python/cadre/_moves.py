@@ -51,16 +51,16 @@ class Handle:
     def __init__(self):
         self._free = _function("weights_free")
         self._handle = _function("weights_new")()
-        self._told, self._list = None, None  # of the last transfer: mesh and blocks are mostly the same again
+        self._told, self._list = None, None  # mesh and blocks of the last transfer: they are mostly the same again
 
     def __del__(self):
         if getattr(self, "_handle", None):
             self._free(self._handle)
 
     def move(self, call, mesh, blocks, stream=0):
-        """Does what the call asks for, and answers it. blocks: (name, dtype, shape, split, address, size, on_device) of
-        each tensor. stream: a stream of CUDA; its work comes first. Returns the version of the weights that have
-        arrived; None: none have.
+        """Does what the call asks for, and answers it. blocks: (name, dtype, shape, split, address, size, on_device)
+        of each tensor. stream: a stream of CUDA; its work comes first. Returns the version of the weights that
+        have arrived, or None.
         """
         if (mesh, blocks) != self._told:
             self._told, self._list = (mesh, blocks), self._list_of(mesh, blocks)
@@ -71,7 +71,7 @@ class Handle:
         return _function("weights_version")(self._handle).decode() if arrived else None
 
     def begin(self, call):
-        """Likewise, for a step in which nothing moves."""
+        """Does the same for a step in which nothing moves."""
         _function("host_answered")(call, _function("weights_move")(self._handle, call, None))
 
     def _list_of(self, mesh, blocks):

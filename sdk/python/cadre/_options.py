@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of calls and of connections: one table each, from Python's name to the member of the C struct."""
+"""The options of calls and of connections: one table each, from the name in Python to the member of the C struct."""
 
 from operator import index, not_
 
@@ -14,14 +14,14 @@ def _text(value):
 
 
 def _seconds(value):
-    """Milliseconds; never 0, which means none."""
+    """Milliseconds; never 0, which would mean no limit."""
     if not 0 <= value <= _MS_MAX / 1000:
         raise ValueError(f"a time of {value} s: 0 to 7 days, in seconds; None is no limit")
     return max(1, round(value * 1000))
 
 
 def _natural(value):
-    """C says "all ranks" with a negative one, which here may have been meant to count from the end."""
+    """In C, a negative number means all ranks. Here, the caller may mean a number from the end, so it is refused."""
     number = index(value)
     if number < 0:
         raise ValueError(f"{number} is negative: ranks and attempts count from 0; None is as if it was not given")
@@ -81,7 +81,8 @@ CONNECT = {
 
 
 def put(struct, member, value, what):
-    """Sets a member. ctypes would silently cut a value that does not fit: the upper bits of a number, text after a NUL.
+    """Sets a member. ctypes would silently cut a value that does not fit: the upper bits of a number, or the text
+    after a NUL.
     """
     setattr(struct, member, value)
     if getattr(struct, member) != value:

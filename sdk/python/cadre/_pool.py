@@ -11,7 +11,7 @@ _READY_S, _LOOK_S = 300, 0.05
 
 
 class _Part(NamedTuple):
-    """Bundles of one PlacementGroup, one after the other."""
+    """Bundles of one PlacementGroup that follow each other."""
 
     name: str
     first: int
@@ -56,22 +56,22 @@ class Pool:
 
     @property
     def world_size(self):
-        """How many bundles it has."""
+        """The number of bundles."""
         return sum(part.count for part in self._parts)
 
     @property
     def local_ranks(self):
-        """Each bundle's number among those of its node entry."""
+        """The number of each bundle among those of its node entry."""
         return [i for part in self._parts for i in range(part.count)]
 
     @property
     def local_world_sizes(self):
-        """How many bundles the node entry of each bundle has here."""
+        """For each bundle, how many bundles of its node entry are in this pool."""
         return [part.count for part in self._parts for _ in range(part.count)]
 
     @property
     def nodes(self):
-        """The node of each bundle, once all are reserved; None where nobody knows."""
+        """The node of each bundle, when all are reserved. None: the node is not known."""
         return self.wait_ready()
 
     def wait_ready(self, timeout=_READY_S):
@@ -101,8 +101,8 @@ class Pool:
         return Pool(self.client, _checked(self._parts + other._parts))
 
     def split(self, sizes):
-        """Pools with its bundles, in their order: as many as `sizes` says, a number that divides them, or the size of
-        each, a list whose sum they are.
+        """Returns pools with its bundles, in their order. `sizes`: the number of pools, which must divide the number
+        of bundles, or a list with the size of each, whose sum is the number of bundles.
         """
         n = self.world_size
         if isinstance(sizes, int):
@@ -125,14 +125,14 @@ class Pool:
         return Pool(self.client, parts)
 
     def close(self, *, timeout=None):
-        """Gives its bundles back; the ranks on them end. Views have none of their own."""
+        """Gives the bundles back. The ranks on them end. Views have no bundles of their own."""
         while self._made:
             *rest, last = self._made
             self.client._ask("group.delete", last, {"placementGroup": last}, timeout)
             self._made = tuple(rest)
 
     def _refs(self):
-        """spec.placement.groups of a group on it."""
+        """spec.placement.groups for a group on this pool."""
         return [{"name": p.name, "bundles": f"{p.first}-{p.first + p.count - 1}" if p.count > 1 else str(p.first)}
                 for p in self._parts]
 
@@ -154,7 +154,7 @@ def _counts(values):
 
 
 def _checked(parts):
-    """Of a sum: no bundle may be there twice, for two ranks of a group would have one place."""
+    """Checks a sum: no bundle may occur twice, because two ranks of a group would then have the same place."""
     seen = set()
     for part in parts:
         for i in range(part.first, part.first + part.count):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ranks print, on the standard output of the program or in its notebook: "actor [rank 0-3] loss 0.3". Lines that
-several ranks print at about the same time are one.
+"""Prints the output of ranks on the standard output of the program, or in its notebook: "actor [rank 0-3] loss 0.3".
+Equal lines that several ranks print at about the same time become one line.
 """
 
 import os
@@ -11,7 +11,7 @@ import threading
 import time
 
 _FOLD_S = 0.05
-_LAST_S = 0.7  # the proxy looks for equal lines of others for half a second
+_LAST_S = 0.7  # the proxy looks for equal lines of other ranks for half a second
 HIDDEN = re.compile(r"(^|\] )cadre-worker: rank \d+: ready for calls$")
 _LINE = re.compile(r"(\S+ )\[rank (\d+)\] (.*)", re.DOTALL)
 
@@ -28,17 +28,17 @@ def ranges(ranks):
 
 
 def show(stream, text):
-    """To sys.stdout or sys.stderr as they are now: a notebook, a test, or nobody may have taken them over."""
+    """Prints to the current sys.stdout or sys.stderr: a notebook or a test may have replaced it, or closed it."""
     try:
         out = getattr(sys, stream)
         out.write(text + "\n")  # print() writes the end of the line separately, and other output may come between
         out.flush()
-    except (AttributeError, ValueError, OSError):  # it is None, closed, or nobody reads it
+    except (AttributeError, ValueError, OSError):  # it is None, closed, or has no reader
         pass
 
 
 class Fold:
-    """Lines go in, and come out in the order of each rank, after a moment in which other ranks may print the same."""
+    """Lines go in, and come out in the order of each rank, after a short wait for equal lines of other ranks."""
 
     def __init__(self, out):
         self._out = out
@@ -53,25 +53,27 @@ class Fold:
         prefix, rank, text = found[1], int(found[2]), found[3]
         for entry in reversed(self._waiting):
             if entry[1] == prefix and rank in entry[3]:
-                break  # before it, the order of this rank's lines would be lost
+                break  # otherwise the order of this rank's lines would be lost
             if entry[1] == prefix and entry[2] == text:
                 entry[3].add(rank)
                 return
         self._waiting.append([now + _FOLD_S, prefix, text, {rank}])
 
     def flush(self, now=None):
-        """Those that are due; now None: all."""
+        """Prints the lines that are due; now None: all lines."""
         while self._waiting and (now is None or self._waiting[0][0] <= now):
             _, prefix, text, ranks = self._waiting.pop(0)
             self._out(f"{prefix}[rank {ranges(ranks)}] {text}")
 
     def wait_s(self, now):
-        """Until something is due; None: nothing waits."""
+        """Returns the time until a line is due. None: no line waits."""
         return max(self._waiting[0][0] - now, 0) if self._waiting else None
 
 
 class Shown:
-    """Groups of a client whose output it prints, as the proxy sends it. Its callbacks run on the thread of the client."""
+    """The groups of a client whose output it prints, as the proxy sends it. Its callbacks run on the thread of the
+    client.
+    """
 
     def __init__(self):
         self._listen = {}  # name -> function that asks the proxy for the output of the group
@@ -81,12 +83,12 @@ class Shown:
         listen()
 
     def connected(self, up):
-        """Asks again, because a proxy does not know what another one was asked."""
+        """Asks again, because a new proxy does not know which groups another proxy was asked about."""
         for listen in list(self._listen.values()) if up else ():
             listen()
 
     def line(self, line):
-        """An Output of the client."""
+        """Takes an Output of the client."""
         name = line.group.partition("/")[2]
         if line.dropped:
             show("stderr", f"{name}: {line.dropped} lines came too fast, and are not shown")
@@ -94,14 +96,14 @@ class Shown:
             show("stderr" if line.text.startswith("cadre-worker: ") else "stdout", f"{name} [rank {line.ranks}] {line.text}")
 
     def wait(self):
-        """At the end: for lines that are on their way."""
+        """Waits at the end for lines that are on their way."""
         if self._listen:
             time.sleep(_LAST_S)
 
 
 class Printer:
     """Prints the output of a process from its two pipes, on its own thread, until the process closes both. `hides`: a
-    pattern for lines that nobody needs.
+    pattern for lines that are not printed.
     """
 
     def __init__(self, out, err, hides):

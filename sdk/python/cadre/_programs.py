@@ -7,7 +7,9 @@ import sys
 
 
 def find(name, variable):
-    """CADRE_..., or else the package's own, or else that in PATH. None if there is none."""
+    """Returns the program that CADRE_... names, otherwise the one of the package, otherwise the one in PATH. None:
+    there is none.
+    """
     path = own(name)
     return os.environ.get(variable) or (path if os.path.exists(path) else shutil.which(name))
 

@@ -11,7 +11,7 @@ _WIDTH = 160
 
 
 def wanted():
-    """Whether somebody looks at standard error."""
+    """Whether standard error is a terminal or a notebook."""
     try:
         return sys.stderr.isatty() or type(sys.stderr).__module__.startswith("ipykernel.")
     except (AttributeError, ValueError):  # there is none, or it is closed
@@ -26,7 +26,7 @@ def text(name, info, seconds):
 
 
 class Line:
-    """Shown again and again in the same place, and gone at the end."""
+    """A line that is shown again and again in the same place, and disappears at the end."""
 
     def __init__(self, name):
         self._name, self._begin, self._len = name, time.monotonic(), 0
@@ -48,7 +48,7 @@ class Line:
 
 
 def result(future, group):
-    """future.result(), with the line while the group is not ready."""
+    """Returns future.result(). Shows the line while the group is not ready."""
     if not wanted():
         return future.result()
     with Line(group.name) as line:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a method raised, on its way to the client: `cause` in the body of an ERROR (docs/protocol.md)."""
+"""The exception of a method on its way to the client: `cause` in the body of an ERROR (docs/protocol.md)."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ import traceback
 from . import _errors
 from ._code import cloudpickle
 
-_PICKLE_MAX = 24 << 10  # bytes; longer exceptions come as text only
+_PICKLE_MAX = 24 << 10  # bytes; longer exceptions travel only as text
 _TRACEBACK_MAX = 8 << 10
 
 
@@ -28,14 +28,14 @@ class _Remote(Exception):
 
 
 def _traceback(e):
-    """Text, without the line of the worker itself."""
+    """Returns the traceback as text, without the line of the worker itself."""
     own = e.__traceback__.tb_next if e.__traceback__ else None
     text = "".join(traceback.format_exception(type(e), e, own)).encode("utf-8", "replace")
     return text if len(text) <= _TRACEBACK_MAX else b"...\n" + text[-_TRACEBACK_MAX:]
 
 
 def pack(e):
-    """JSON."""
+    """Returns the JSON for an exception."""
     packed = {"type": f"{type(e).__module__}.{type(e).__qualname__}"[:500],
               "traceback": _traceback(e).decode("utf-8", "replace")}
     if isinstance(e, Exception):
@@ -53,7 +53,7 @@ def _dumps(e):
 
 
 def _open(packed):
-    """(exception, why not)"""
+    """Returns (exception, why it could not be opened)."""
     try:
         found = pickle.loads(base64.b64decode(packed["pickle"]))
     except Exception as e:
@@ -62,7 +62,7 @@ def _open(packed):
 
 
 def error(struct, said, trust):
-    """The exception for a call, from its cadre_client_error and the body of its ERROR."""
+    """Returns the exception for a call, from its cadre_client_error and the body of its ERROR."""
     packed = said.get("cause")
     if not isinstance(packed, dict):
         return _errors.of_struct(struct)

@@ -5,9 +5,9 @@ from ._errors import Error
 
 
 class Ref:
-    """Says where results are that stayed on the workers (`keep=True`, `Group.put()`). Give it as an argument of a call,
-    also of another group: the ranks fetch what it stands for directly. It is freed with its client unless it is pinned;
-    `with` frees it at the end of the block.
+    """Names results that stayed on the workers (`keep=True`, `Group.put()`). Give it as an argument of a call, also
+    of another group: the ranks fetch the values directly. It is freed with its client unless it is pinned. `with`
+    frees it at the end of the block.
     """
 
     __slots__ = ("text", "_client", "_group")
@@ -18,15 +18,15 @@ class Ref:
         self._group = group
 
     def get(self, timeout=None):
-        """What the call would have given without `keep`."""
+        """Returns what the call would have returned without `keep`."""
         return self._call("object.get", timeout)
 
     def pin(self, timeout=None):
-        """It is not freed with its client any more, but lives as long as the process that has it."""
+        """Makes the object live as long as the process that has it. It is no longer freed with its client."""
         self._call("object.pin", timeout)
 
     def free(self, timeout=None):
-        """The workers need not keep it any longer."""
+        """Frees the object on the workers."""
         self._call("object.free", timeout)
 
     def _call(self, method, timeout):
@@ -36,7 +36,9 @@ class Ref:
         return self._client.group(self._group).call(method, args=self, timeout=timeout)
 
     def stands_for_all(self):
-        """As the only argument it is all the arguments, and not the first of them: a batch, or a part for each rank."""
+        """Whether, as the only argument, it stands for all arguments, and not for the first one: it is a batch, or
+        has a part for each rank.
+        """
         fields = self.text.split(":")
         parts = fields[4].split(",") if len(fields) > 4 else []
         return len(parts) != 1 or not parts[0].endswith(".j")
@@ -49,7 +51,7 @@ class Ref:
             self.free()
         except Error:
             if kind is None:
-                raise  # otherwise the exception that ended the block says more, such as that a rank has died
+                raise  # otherwise the exception that ended the block says more, for example that a rank has died
 
     def __eq__(self, other):
         return isinstance(other, Ref) and other.text == self.text

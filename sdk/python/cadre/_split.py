@@ -10,12 +10,12 @@ from ._value._tensor import module_of
 
 
 def goes_whole(mode):
-    """Whether each rank gets all of the arguments."""
+    """Whether each rank gets all arguments."""
     return lib.DISPATCH_MODES[mode].pieces == "WHOLE"
 
 
 def split(mode, args, kwargs, n, what):
-    """[(args, kwargs)] of n ranks."""
+    """Returns [(args, kwargs)] for n ranks."""
     of = lib.DISPATCH_MODES[mode]
     if of.rule == "each" and of.pieces == "ELEMENTS":
         check = _check_each
@@ -101,7 +101,7 @@ def _nested(parts, like):
 
 
 def join(values):
-    """What ranks have returned for their rows, as one; in their order."""
+    """Joins the results of ranks for their rows into one, in their order."""
     first = values[0]
     if any(type(v) is not type(first) for v in values):
         raise _errors.Invalid("the results do not fit together: ranks returned " +

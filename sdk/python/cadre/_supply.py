@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings the archives of a program's groups to pods that wait for them, for as long as the program is connected.
+"""Brings the archives of a program's groups to the pods that wait for them, while the program is connected.
 
-A rank that waits says so in group.info ("awaits"), and is called in the bootstrap group, NAME.code. One rank of each pod
-gets the archive; the others find it there. A rank that gets it from another pod takes nothing from programs.
+A rank that waits says so in group.info ("awaits"), and is called in the bootstrap group, NAME.code. One rank of each
+pod gets the archive, and the others find it there. A rank that gets it from another pod takes nothing from programs.
 """
 
 import threading
@@ -13,12 +13,12 @@ from . import _errors
 
 _PIECE = 8 << 20
 _ANSWER_S = 60
-_STARTING_S, _READY_S, _FAILED_S, _FAILED_MAX_S = 0.1, 1, 1, 30  # until it looks again
+_STARTING_S, _READY_S, _FAILED_S, _FAILED_MAX_S = 0.1, 1, 1, 30  # pauses before it looks again
 _EACH_S = 0.05  # with many groups: 20 looks a second
 
 
 def awaiting(info, sha256):
-    """From group.info: one rank of each pod that waits for this archive."""
+    """Returns one rank of each pod that waits for this archive, from group.info."""
     found = {}
     for worker in info["workers"]:
         if worker.get("awaits") == sha256:
@@ -27,15 +27,17 @@ def awaiting(info, sha256):
 
 
 class _Supply:
-    """Of one group."""
+    """Supplies one group."""
 
     def __init__(self, name, archive):
         self.name, self.archive = name, archive
         self.look_at, self.failed_s = 0, _FAILED_S
-        self.known_until = time.monotonic() + _ANSWER_S  # it may not be made yet
+        self.known_until = time.monotonic() + _ANSWER_S  # the group may not exist yet
 
     def turn(self, client, now, n):
-        """Looks, and sends; n: how many there are. True: there is nothing to send any more."""
+        """Looks for waiting ranks, and sends to them. n: the number of groups. Returns True if nothing is left to
+        send.
+        """
         try:
             info = client.group(self.name).info(timeout=_ANSWER_S)
             self.known_until = now
@@ -47,7 +49,7 @@ class _Supply:
         except _errors.Forbidden as e:
             client._raised = client._raised or e  # the thread that waits for a call gets it
             return True
-        except (_errors.Error, TimeoutError):  # the rank is gone, or has no room for it: which it says itself
+        except (_errors.Error, TimeoutError):  # the rank is gone, or has no room for it, and reports this itself
             self.look_at, self.failed_s = now + self.failed_s, min(2 * self.failed_s, _FAILED_MAX_S)
         return False
 
@@ -61,7 +63,7 @@ class _Supply:
 
 
 class Supplies:
-    """Of one client, on a thread of their own."""
+    """Supplies the groups of one client, on another thread."""
 
     def __init__(self, client):
         self._client = weakref.ref(client)
@@ -85,7 +87,7 @@ class Supplies:
                 n, due = len(self._of), [supply for supply in self._of.values() if supply.look_at <= now]
             for supply in due:
                 self._turn(client, supply, now, n)
-            client = None  # maybe the last one that has it, which ends it
+            client = None  # this may be the last reference, which then ends the client
             time.sleep(_STARTING_S)
 
     def _turn(self, client, supply, now, n):

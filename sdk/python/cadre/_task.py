@@ -14,14 +14,14 @@ _CALL = ("timeout", "max_retries", "retry_on", "idempotent")
 
 
 def task(function=None, **options):
-    """Makes a function a task, which runs on a worker: `square.start(3)` is a Future, `square(3)` waits.
+    """Makes a function a task, which runs on a worker: `square.start(3)` returns a Future, `square(3)` waits.
 
     cpus, gpus   of each worker that runs it
-    workers      how many there are: so many run at a time. Default in a run of this machine: one for each CPU that it
-                 counts, one if the task has cpus or gpus of its own; in a cluster: one
+    workers      how many workers there are, and so how many tasks run at a time. Default in a run of this machine: one for
+                 each CPU that it counts, or one if the task sets cpus or gpus; in a cluster: one
     image, env   of the workers, in a cluster; env: a dict of variables
-    max_retries  how often it runs again if its worker dies, or if it raises what retry_on says: the names of exceptions,
-                 or exceptions themselves; Exception stands for all
+    max_retries  how often it runs again if its worker dies, or if it raises an exception that retry_on names: names of
+                 exceptions, or exceptions; Exception stands for all
     timeout      seconds
     """
     if function is None:
@@ -30,8 +30,8 @@ def task(function=None, **options):
 
 
 class Task:
-    """A function that runs on a worker of the client whose `with` block is open; using() says another one. Workers start
-    with the first call, and go with the client.
+    """A function that runs on a worker of the client whose `with` block is open. using() chooses another client. The
+    workers start with the first call, and end with the client.
     """
 
     def __init__(self, function, options, client=None):
@@ -65,7 +65,7 @@ class Task:
         return _call.start(client, method, (name, *args), kwargs=named)
 
     async def aio(self, *args, **named):
-        """As a call of asyncio: canceled, it cancels the task."""
+        """The call for asyncio: if it is canceled, it cancels the task."""
         return await self.start(*args, **named)
 
     def _call_options(self):
@@ -81,7 +81,7 @@ class Task:
 
 
 def _name_of(function):
-    """What tells the workers which function it is; one that they cannot import goes itself."""
+    """Tells the workers which function it is. A function that they cannot import is sent itself."""
     name = function.__qualname__
     return _code.pack(function, name) if _code.goes_by_value(function) else f"{function.__module__}:{name}"
 

@@ -14,16 +14,16 @@ _SLICE_S = 0.1
 
 
 def transfer(source, target, names=None, *, timeout=600):
-    """Moves the weights of one group to another, whose mesh may split them otherwise. The classes of both are
-    cadre.Weights, or modules in C that move weights. Each rank of the target takes exactly what it has from the ranks that
-    have it. All of its ranks take the new weights, or all keep their old ones.
+    """Moves the weights of one group to another, whose mesh may split them differently. The classes of both are
+    cadre.Weights, or modules in C that move weights. Each rank of the target gets exactly its own blocks from the
+    ranks that have them. All of its ranks take the new weights, or all keep their old ones.
 
-    names    only these tensors, by default all of both groups
-    timeout  seconds, for all of it
+    names    only these tensors; by default all tensors of both groups
+    timeout  seconds for the whole transfer
 
-    Returns {"bytes", "direct", "seconds", "version"}: of the bytes, "direct" went from the memory or GPU of one rank to
-    another one, the rest over connections. Raises Invalid with all that does not fit, and nothing was moved; or an
-    error that says who was lost, or is late.
+    Returns {"bytes", "direct", "seconds", "version"}. "direct" is the part of the bytes that went from the memory or
+    GPU of one rank to another one; the rest used connections. Raises Invalid with everything that does not match, and
+    nothing was moved. Other errors say which rank was lost, or is late.
     """
     if source.client is not target.client:
         raise TypeError(f"transfer({source.name}, {target.name}): both groups must be of one client")
@@ -85,7 +85,7 @@ def _options(source, target, names, timeout):
 
 
 def _taken(text):
-    """A string that the library has allocated."""
+    """Takes a string that the library has allocated."""
     try:
         return ctypes.string_at(text).decode("utf-8", "replace")
     finally:

@@ -37,7 +37,7 @@ class Way(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What the caller of connect() has said about the way."""
+    """The arguments of connect() that concern the way."""
 
     context: str = None
     kubeconfig: str = None
@@ -51,7 +51,7 @@ class Given(NamedTuple):
 
 
 class _No(Exception):
-    """This way leads nowhere, and why."""
+    """This way leads nowhere; the message says why."""
 
 
 def find(given):
@@ -91,7 +91,7 @@ def _read(name):
 
 
 class _ApiServer:
-    """Asked as the pod's own account."""
+    """The API server, with the pod's own account."""
 
     def __init__(self):
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
@@ -122,7 +122,7 @@ def _reason(answer):
 
 
 def _account_of(token):
-    """The name in a ServiceAccount's token: its subject is system:serviceaccount:NAMESPACE:NAME."""
+    """Returns the name from a ServiceAccount's token. Its subject is system:serviceaccount:NAMESPACE:NAME."""
     try:
         payload = token.split(".")[1]
         return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"].split(":")[3]
@@ -181,7 +181,7 @@ class _TokenFile:
             try:
                 token = make()
             except (_No, OSError, ValueError, KeyError):
-                pause = _TOKEN_S / 60  # the old one is good for a while; a later connection reports it
+                pause = _TOKEN_S / 60  # the old token is valid for a while; a later connection reports the error
                 continue
             pause = _TOKEN_S / 2
             if not self._over.is_set():
@@ -233,12 +233,12 @@ def _kubeconfig(given):
     return Way(tunnel.address, {**options, "path_prefix": prefix, "token_in_hello": True}, tuple(ends))
 
 
-# The second process ends kubectl when the pipe closes, which it does with this program, however that ends.
+# The second process ends kubectl when the pipe closes. It closes with this program, however the program ends.
 _WITH_PARENT = '"$@" </dev/null & child=$!; (cat <&3 >/dev/null; kill $child) 2>/dev/null & exec 3<&-; wait $child'
 
 
 class _Tunnel:
-    """`kubectl proxy` on a socket in a folder of our own."""
+    """`kubectl proxy` on a socket in a folder of its own."""
 
     def __init__(self, kubectl, prefix):
         self._folder = tempfile.mkdtemp(prefix="cadre-")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of a group, in its ranks: the part of each tensor that a rank has."""
+"""The weights of a group in its ranks: the block of each tensor that a rank has."""
 
 import ctypes
 import math
@@ -60,7 +60,7 @@ def _sharded(value, mesh):
 
 
 class _Block:
-    """Where a block of this rank is: in its own memory, or in a copy that is written back if it is to receive."""
+    """Where a block of this rank is: in its own memory, or in a copy that is written back if the rank receives."""
 
     def __init__(self, value, sends):
         self.value, self.owner, self.copy, self.on_device = value, value, None, False
@@ -91,7 +91,7 @@ class _Block:
 
             with torch.no_grad():
                 self.value.copy_(Tensor(self.dtype, tuple(self.value.shape), data).torch())
-        else:  # also dtypes that numpy has from another package
+        else:  # also for dtypes that numpy has from another package
             import numpy
 
             self.value[...] = numpy.frombuffer(data, self.value.dtype).reshape(self.value.shape)
@@ -102,7 +102,7 @@ def _is_in_a_row(value):
 
 
 def _readable(tensor):
-    """(owner, address) of a copy, or of the memory that the tensor shows."""
+    """Returns (owner, address) of a copy, or of the memory of the tensor."""
     data = on_host(tensor.data)
     if data.readonly or not data.nbytes:
         data = memoryview(bytearray(data) or bytearray(1))
@@ -110,11 +110,11 @@ def _readable(tensor):
 
 
 class Weights:
-    """Of a class whose weights move between groups, cadre.transfer(): it has a method weights()."""
+    """For a class whose weights move between groups with cadre.transfer(). It must have a method weights()."""
 
     def weights(self):
-        """{name: this rank's block}: a tensor of torch or an array of numpy that all ranks have alike, a cadre.Sharded, or
-        a DTensor. Those that are taken are written into the same memory.
+        """Returns {name: this rank's block}. A block is a tensor of torch or an array of numpy that all ranks have
+        alike, a cadre.Sharded, or a DTensor. Received blocks are written into the same memory.
         """
         raise NotImplementedError(f"{type(self).__name__} has no weights(): it returns a dict of tensors")
 

@@ -61,8 +61,8 @@ static inline void cadre_comm_options_init(cadre_comm_options *o)
 }
 
 // Waits for the other members. If the result is not CADRE_OK, the message for the client is written, so `return r;` is
-// enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end is not valid. CADRE_ERROR names the members that
-// did not come. options NULL = all ranks.
+// enough. CADRE_INVALID_ARGUMENT: the list, the mesh or the back end is not valid. CADRE_ERROR: the message names the
+// members that did not come. options NULL = all ranks.
 CADRE_EXPORT cadre_result cadre_comm_new(cadre_call *c, const cadre_comm_options *options, cadre_comm **ret);
 // Call it when the other members do not need this member any more. Accepts NULL.
 CADRE_EXPORT void cadre_comm_free(cadre_comm *comm);

@@ -34,7 +34,7 @@ typedef struct cadre_host_lane {
     size_t n_methods;
 } cadre_host_lane;
 
-typedef struct cadre_host_rule { // as for cadre_method_rule() and cadre_method_idempotent()
+typedef struct cadre_host_rule { // like cadre_method_rule() and cadre_method_idempotent()
     const char *method, *split, *collect;
     int idempotent;
 } cadre_host_rule;
@@ -60,21 +60,22 @@ typedef struct cadre_host_options {
     const char *module; // its name for people
     const cadre_host_class *classes;
     size_t n_classes;
-    const char *class_name;   // of `classes`; NULL = there is one
-    const char *roles;        // instead: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
-    const char *ticket;       // CADRE_TICKET, which the program takes out of its environment; NULL = none
-    const char *connect;      // URLs with commas between them, as CADRE_CONNECT; NULL = that
-    int stack_signal;         // makes the program write the stacks of its threads, for methods that are late; 0 = none
-    int dump_signal, dump_fd; // of the thread that calls cadre_host_start(), for worker.stack: its handler, which the
-                              // program installs after that, writes the stacks of all threads to the file, and then
-                              // raises the signal for the handler that was there before. 0 = none
-    int debug_fd;         // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug: lines that somebody
-                          // types come there, and what the debugger writes goes to them. -1 = none is let in
-    int wake_fd;          // readable: lane 0 returns CADRE_HOST_NONE; it is read empty. -1 = none
-    const char *awaits;   // the archive of code without which it cannot begin, its SHA-256: it waits for that in the
-                          // bootstrap group, NAME.code, and ends. NULL = none
+    const char *class_name; // of `classes`; NULL = there is one
+    const char *roles;      // instead of class_name: JSON, [{"name": "actor", "class": "Actor"}, ...]; NULL = none
+    const char *ticket;     // CADRE_TICKET, which the program takes out of its environment; NULL = none
+    const char *connect;    // URLs with commas between them, like CADRE_CONNECT; NULL = CADRE_CONNECT
+    int stack_signal; // the program writes the stacks of its threads on this signal, for methods that are late; 0 =
+                      // none
+    int dump_signal, dump_fd; // for worker.stack, on the thread that calls cadre_host_start(). The program installs a
+                              // handler afterwards. It writes the stacks of all threads to the file, and then raises
+                              // the signal for the handler that was there before. 0 = none
+    int debug_fd; // a SOCK_SEQPACKET socket to the program's debugger, for worker.debug. It carries the lines that
+                  // somebody types to the debugger, and the debugger's output back. -1 = no debugger
+    int wake_fd;  // when it is readable, lane 0 reads it empty and returns CADRE_HOST_NONE. -1 = none
+    const char *awaits; // the SHA-256 of the archive of code that the program needs before it can begin. The host waits
+                        // for it in the bootstrap group, NAME.code, and ends. NULL = none
     cadre_host_code code; // which clients' arguments may be opened even if this runs the sender's code, as with
-                          // pickles; these clients may debug, too
+                          // pickles. These clients may debug, too
 } cadre_host_options;
 
 typedef enum cadre_host_next_result {
@@ -87,11 +88,11 @@ typedef struct cadre_host_call {
     cadre_call *call;
     uint32_t role;    // number of the role, 0 without roles
     uint32_t method;  // number in its class
-    const char *args; // as cadre_args(), until the call is finished
+    const char *args; // like cadre_args(), until the call is finished
     size_t args_len;
     int code;          // its client may send code (cadre_host_code)
-    size_t values_len; // bytes on the worker's GPU that follow `args`, which is only the head of a batch; 0 = none
-    void *own;         // `args` are the program's: it may write to them, and they stay after the call, until
+    size_t values_len; // bytes on the worker's GPU after `args`; `args` is then only the head of a batch; 0 = none
+    void *own;         // not NULL: the program may write to `args`, and they stay after the call, until
                        // cadre_host_let_go_args(). NULL = they end with the call
 } cadre_host_call;
 
@@ -101,16 +102,17 @@ typedef struct cadre_host_part {
     int on_device;
 } cadre_host_part;
 
-// Strings and tables are borrowed until cadre_host_end(). The environment is cadre-worker's. Once a process, on the
-// thread that pulls lane 0. 0, or the exit code with the reason on stderr.
+// Strings and tables are borrowed until cadre_host_end(). The environment is the one of cadre-worker. Call it once in a
+// process, on the thread that pulls lane 0. Returns 0, or the exit code with the reason on stderr.
 CADRE_EXPORT int cadre_host_start(const cadre_host_options *options);
-// Lanes of groups are numbered from 1: those of the first role in their order, then those of the next.
+// The lanes of concurrency groups are numbered from 1: first the groups of the first role in their order, then those of
+// the next role.
 CADRE_EXPORT int cadre_host_next(unsigned lane, int wait, cadre_host_call *ret);
-// An eventfd of the lane for a loop of the program: readable when a call came, or the end. -1 = errno.
+// An eventfd of the lane, for a loop of the program. It is readable when a call or the end has come. -1 = see errno.
 CADRE_EXPORT int cadre_host_lane_fd(unsigned lane);
 
-// Room for the result, JSON or a safetensors document. The program writes it there, and it is sent from there. NULL:
-// too long. cadre_host_return() copies a result instead.
+// Allocates room for the result, JSON or a safetensors document. The program writes the result there, and it is sent
+// from there. NULL: too long. cadre_host_return() copies a result instead.
 CADRE_EXPORT void *cadre_host_room(cadre_call *call, size_t len);
 CADRE_EXPORT int cadre_host_return(cadre_call *call, const void *body, size_t len); // 0, or -1: too long
 // The same from parts that follow each other, the head of a safetensors document first. They are copied from the host,
@@ -124,19 +126,21 @@ CADRE_EXPORT void cadre_host_fail(cadre_call *call, const char *name, const char
 // Instead of a result: a function that answers calls of modules, such as cadre_weights_move(), has answered the call,
 // with this result.
 CADRE_EXPORT void cadre_host_answered(cadre_call *call, cadre_result result);
-CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once for each call, which is gone then
+CADRE_EXPORT void cadre_host_finish(cadre_call *call); // once for each call; then the call does not exist any more
 CADRE_EXPORT int cadre_host_canceled(const cadre_call *call);
 // The values of the arguments on the GPU, if they are there, in memory that the program gets. It may write to them, and
-// they stay after the call, until it calls cadre_host_let_go(), on any thread, which may wait for the GPU. Returns
-// NULL, or why it failed; valid until the call is finished.
+// they stay after the call, until it calls cadre_host_let_go(), on any thread. Returns NULL, or why it failed; valid
+// until the call is finished.
 CADRE_EXPORT const char *cadre_host_hold(cadre_call *call, void **ret_values, void **ret_held);
 CADRE_EXPORT void cadre_host_let_go(void *held);
 // Call it once for each `own`, on any thread. If the arguments are let go before their call is finished, they cost
 // nothing. Otherwise they cost as much as a copy when it is finished.
 CADRE_EXPORT void cadre_host_let_go_args(void *own);
-// Copies from the GPU to the host, after the work on that stream. Returns NULL, or why it failed; valid until the
+// Copies from the GPU to the host, after the work on that stream. It ends early if the call is canceled. The call must
+// not be finished before. Without a call (NULL), it waits 20 s at most. Returns NULL, or why it failed; valid until the
 // thread calls it again.
-CADRE_EXPORT const char *cadre_host_download(void *to, const void *from, size_t len, void *stream);
+CADRE_EXPORT const char *cadre_host_download(const cadre_call *call, void *to, const void *from, size_t len,
+                                             void *stream);
 
 // For calls that a method makes as a client of the same proxy. Writes the text for `via` of cadre_client_request, so
 // that a call that would wait for itself is refused. Returns how long such a call may take, in ms. -1: the method may
@@ -149,11 +153,11 @@ CADRE_EXPORT int64_t cadre_host_fetch(int64_t offset, void *out, size_t size, in
 
 // For programs whose ranks wait for each other by their own means. On one thread at a time that pulls no lane. First
 // the ranks meet: this function waits up to limit_ms until all of these ranks have called it with the same list.
-// Returns NULL, or why they did not meet; "": this host ends, or another one has. After a loss, they may meet again
-// when the lost rank has a new process.
+// Returns NULL, or why they did not meet. "": this host ends, or the host of another rank has ended. After a loss, they
+// may meet again when the lost rank has a new process.
 CADRE_EXPORT const char *cadre_host_meet(const int *ranks, int n, int64_t limit_ms);
-// Then: waits until one of these ranks is lost. Returns its message, such as "rank 3 was lost: ...", or NULL: the host
-// ends.
+// After that: waits until one of these ranks is lost. Returns its message, such as "rank 3 was lost: ...", or NULL if
+// the host ends.
 CADRE_EXPORT const char *cadre_host_watch(void);
 
 // After CADRE_HOST_STOP on lane 0. Waits until no thread is in cadre_host_next().

@@ -39,16 +39,16 @@ typedef struct cadre_weight {
     const char *dtype;     // as in batches: "F32", "BF16", "I64", ...; of elements of whole bytes
     size_t n_dims;         // at most 8
     const uint64_t *shape; // of the whole tensor
-    // For each dimension of the mesh: the dimension of the tensor that it splits; -1 = all along it have the same. A
-    // dimension of n elements is split into parts of ceil(n / ranks): the last ones are shorter, or empty. NULL = all
-    // ranks have the same.
+    // For each dimension of the mesh: the dimension of the tensor that it splits; -1 = all ranks along it have the same
+    // block. A dimension of n elements is split into parts of ceil(n / ranks): the last ones are shorter, or empty.
+    // NULL = all ranks have the same tensor.
     const int *split;
     void *data;    // this rank's block, row-major, without gaps
-    size_t len;    // bytes of it, which must be what the mesh gives this rank
+    size_t len;    // bytes of the block; they must match the block that the mesh gives this rank
     int on_device; // 1: it is in memory of the worker's GPU (cadre_device())
 } cadre_weight;
 
-typedef struct cadre_weight_list { // the same on all ranks, but the data
+typedef struct cadre_weight_list { // the same on all ranks, except for the data
     size_t size;                   // cadre_weight_list_init() sets it
     const uint32_t *mesh;          // sizes of its dimensions, the first varies slowest; their product is the world size
     size_t n_mesh;                 // at most 8; 0 = no tensor is split
@@ -63,17 +63,17 @@ static inline void cadre_weight_list_init(cadre_weight_list *l)
     l->size = sizeof *l;
 }
 
-// What an object keeps from one transfer to the next: memory for the next weights, which the kernel may take back. One
-// thread uses it at a time.
+// What an object keeps from one transfer to the next: memory for the next weights. The kernel may take this memory
+// back. One thread uses it at a time.
 typedef struct cadre_weights cadre_weights;
 
 CADRE_EXPORT cadre_weights *cadre_weights_new(void);
 CADRE_EXPORT void cadre_weights_free(cadre_weights *w); // accepts NULL
-// Does what the client's call says, which may take as long as the transfer, and answers it. Until it returns, nothing
-// else may change the weights. On anything but CADRE_OK the message for the client is written, so `return r;` is
+// Does what the client's call says, and answers it. This may take as long as the transfer. Until it returns, nothing
+// else may change the weights. If the result is not CADRE_OK, the message for the client is written, so `return r;` is
 // enough.
 CADRE_EXPORT cadre_result cadre_weights_move(cadre_weights *w, cadre_call *call, const cadre_weight_list *list);
-// Whether that call has brought new weights; and the transfer that they came by, "" = none.
+// Whether that call has brought new weights; and the id of the transfer that brought them, "" = none.
 CADRE_EXPORT int cadre_weights_arrived(const cadre_weights *w);
 CADRE_EXPORT const char *cadre_weights_version(const cadre_weights *w);
 

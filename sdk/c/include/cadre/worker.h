@@ -168,7 +168,7 @@ typedef struct cadre_request {
     const char *role;   // of a group with roles; NULL = none
     const void *args;   // a JSON list or object, or a batch, a safetensors document; NULL = []
     size_t args_len;
-    int64_t rank;            // -1 = those that `execute` says
+    int64_t rank;            // -1 = the ranks that `execute` selects
     cadre_dispatch dispatch; // 0 = as the method was registered
     cadre_execute execute;   // the same
     int64_t timeout_ms;      // 0 = as long as the method's own client waits; if that has no deadline, an hour
@@ -195,7 +195,7 @@ cadre_result cadre_group_get(cadre_call *c, uint64_t id, const char **ret, size_
 // value per row. All have the same number of rows. Metadata applies to all rows.
 typedef struct cadre_tensor {
     const char *name;
-    const char *dtype; // as safetensors has it: "F32", "BF16", "I64", ...
+    const char *dtype; // as in safetensors: "F32", "BF16", "I64", ...
     const uint64_t *shape;
     size_t n_dims;    // at least 1
     const void *data; // row-major, little endian; of arguments: aligned to 8 bytes if the sender aligned it
@@ -204,7 +204,8 @@ typedef struct cadre_tensor {
 
 int cadre_is_batch(const cadre_call *c); // 1: the arguments are a batch with tensors; 0: they are JSON
 size_t cadre_rows(const cadre_call *c);  // of the batch
-// Tensors by number, in no special order, and by name. CADRE_NOT_FOUND; the latter writes the message for the client.
+// Tensors by number, in no special order, and by name. CADRE_NOT_FOUND: there is no such tensor; the second function
+// then writes the message for the client.
 cadre_result cadre_tensor_at(cadre_call *c, size_t i, cadre_tensor *ret);
 cadre_result cadre_arg_tensor(cadre_call *c, const char *name, cadre_tensor *ret);
 // A column is an argument by name: cadre_arg_json() gets its list for this rank's rows. By number: the name is valid
@@ -237,24 +238,24 @@ cadre_result cadre_return_batch(cadre_call *c, const void *document, size_t len)
 // it. A method puts its kernels on it, too, or on the legacy default stream: these two wait for each other. When the
 // method returns, the host waits for both. What a method puts on other streams, it waits for itself.
 typedef struct cadre_view {
-    const char *name; // this and the next three as of cadre_tensor, until return
+    const char *name; // this and the next three members are like those of cadre_tensor, until return
     const char *dtype;
     const uint64_t *shape;
     size_t n_dims;
     void *data;   // on the device; row-major, aligned to its elements
     size_t len;   // bytes
     int device;   // index for cudaSetDevice(); -1 = `data` is in memory of the host
-    void *stream; // of the call, a cudaStream_t; NULL where `device` is -1
+    void *stream; // of the call, a cudaStream_t; NULL if `device` is -1
 } cadre_view;
 
 // A tensor of the arguments on the device, by name. If it came by a reference that keeps it on a device, it is there
-// already. Else it is copied there once a call, through pinned memory, and the end of the copy may still be on the
-// stream. Methods do not write to it. The errors of cadre_arg_tensor(); and CADRE_NO_DEVICE: there is no driver, or the
-// GPU is not there; CADRE_OUT_OF_MEMORY: the GPU has no room; CADRE_CANCELED.
+// already. Otherwise it is copied there once in a call, through pinned memory, and the end of the copy may still be on
+// the stream. Methods do not write to it. The errors of cadre_arg_tensor(). CADRE_NO_DEVICE: there is no driver, or the
+// GPU is not there. CADRE_OUT_OF_MEMORY: the GPU has no room. CADRE_CANCELED.
 cadre_result cadre_arg_view(cadre_call *c, const char *name, cadre_view *ret);
-// The result is a batch of exactly these tensors, as of cadre_return_blank(), and the method writes their values to
+// The result is a batch of exactly these tensors, as with cadre_return_blank(). The method writes their values to
 // ret[i].data, with kernels or copies on the stream. It need not wait for them. If the client wants a reference
-// (`keep`), they stay on the device until the reference is freed. Else they are copied to the host once. Errors as
+// (`keep`), they stay on the device until the reference is freed. Otherwise they are copied to the host once. Errors as
 // above.
 cadre_result cadre_return_views(cadre_call *c, const cadre_tensor *tensors, size_t n, const char *columns,
                                 const char *meta, cadre_view *ret);

@@ -13,7 +13,7 @@ __all__ = ["MAX", "check", "cloudpickle", "goes_by_value", "of_environment", "pa
 
 
 def goes_by_value(thing):
-    """Whether nobody else can import a class or function: it is of the program itself, or of a function in it."""
+    """Whether no other program can import a class or function: it belongs to the main program, or to a function."""
     return thing.__module__ == "__main__" or "<" in thing.__qualname__
 
 

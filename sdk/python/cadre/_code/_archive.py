@@ -50,12 +50,12 @@ class _Hashing:
         self.file.write(data)
 
     def fill(self, size):
-        """With zeros, up to a multiple of that."""
+        """Writes zeros up to a multiple of `size`."""
         self.write(bytes(-self.size % size))
 
 
 def _module(given):
-    """The folder or file of an entry of py_modules."""
+    """Returns the folder or file of an entry of py_modules."""
     if isinstance(given, types.ModuleType):
         path = list(getattr(given, "__path__", ())) or [getattr(given, "__file__", None)]
         if not path[0]:
@@ -68,7 +68,7 @@ def _module(given):
 
 
 def _found(working_dir, py_modules, excludes):
-    """(name in the archive, os.DirEntry or path), in the order of the archive."""
+    """Yields (name in the archive, os.DirEntry or path), in the order of the archive."""
     if isinstance(excludes, (str, bytes)) or isinstance(py_modules, (str, bytes)):
         raise TypeError("py_modules= and excludes= are lists")
     found, names = [], {}
@@ -89,7 +89,7 @@ def _found(working_dir, py_modules, excludes):
 
 
 def _regular(path):
-    """Its status; None for a file that archives cannot have, such as a socket."""
+    """Returns the status of the file. None: it is a file that archives cannot have, such as a socket."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -150,16 +150,16 @@ def _add(out, name, path, status):
 
 
 def folders(place_of):
-    """(working_dir, py_modules) of an unpacked archive, as pack() takes them."""
+    """Returns (working_dir, py_modules) of an unpacked archive, as pack() takes them."""
     work, modules = (os.path.join(place_of, name) for name in (WORKING_DIR, PY_MODULES))
     return (work if os.path.isdir(work) else None,
             sorted(entry.path for entry in os.scandir(modules)) if os.path.isdir(modules) else [])
 
 
 def pack(working_dir=None, py_modules=(), excludes=()):
-    """The Archive of a folder, and of modules or packages (paths, or the modules themselves). It leaves out .git,
-    virtual environments, and all that .gitignore or excludes= name, both in the syntax of gitignore(5). ValueError says
-    what is wrong.
+    """Returns the Archive of a folder, and of modules or packages (paths, or the modules themselves). It leaves out
+    .git, virtual environments, and everything that .gitignore or excludes= name, both in the syntax of
+    gitignore(5). The ValueError says what is wrong.
     """
     begun = time.time_ns()
     files = [(name, path, _regular(path)) for name, path in _found(working_dir, py_modules, excludes)]
@@ -176,14 +176,14 @@ def pack(working_dir=None, py_modules=(), excludes=()):
     return archive
 
 
-_last = []  # (how the files looked, the archive of them): a cell that is run again does not read them again
+_last = []  # (how the files looked, their archive): a notebook cell that runs again does not read them again
 
 
 def _written(has_folder, files):
     file = tempfile.TemporaryFile(prefix="cadre-archive-", buffering=_BLOCK)
     out = _Hashing(file)
     if has_folder:
-        out.write(_header(WORKING_DIR + "/", 0o755, kind=tarfile.DIRTYPE))  # also where it is empty
+        out.write(_header(WORKING_DIR + "/", 0o755, kind=tarfile.DIRTYPE))  # even if it is empty
     for name, path, status in files:
         _add(out, name, path, status)
     out.write(bytes(2 * tarfile.BLOCKSIZE))
@@ -225,12 +225,12 @@ def _unpack(file, folder):
 
 
 def place(folder, sha256):
-    """Where the archive of that hash is unpacked; whole, if it is there."""
+    """The folder of the unpacked archive with that hash. If it exists, it is complete."""
     return os.path.join(folder, sha256)
 
 
 def kept(folder, sha256):
-    """Where the archive itself is, for others that want it."""
+    """The file of the archive itself, for others that want it."""
     return os.path.join(folder, f"{sha256}.tar")
 
 
@@ -247,9 +247,9 @@ def _keep(file, path):
 
 
 def unpack(file, sha256, folder):
-    """Unpacks it below the folder, all or nothing, and keeps it there: place() appears when all of it is there.
-    ValueError: it is not the archive with that hash, or has entries that no archive may have. OSError: the disk is
-    full.
+    """Unpacks the archive below the folder, completely or not at all, and keeps the archive there. place() appears
+    when everything is there. ValueError: it is not the archive with that hash, or has entries that no archive may
+    have. OSError: the disk is full.
     """
     found = _hash(file)
     if found != sha256:
@@ -294,7 +294,7 @@ def of_environment():
 
 
 def _own_folder():
-    """One that nobody else can write to."""
+    """A folder that no other user can write to."""
     folder = os.path.join(tempfile.gettempdir(), f"cadre-archives-{os.geteuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     status = os.stat(folder, follow_symlinks=False)
@@ -311,7 +311,7 @@ def of_worker():
 
 def enter(folder):
     """Lets the ranks import from an unpacked archive, and makes its working_dir their own."""
-    for inner in (PY_MODULES, WORKING_DIR):  # the last one is looked at first
+    for inner in (PY_MODULES, WORKING_DIR):  # the last one is searched first
         path = os.path.join(folder, inner)
         if os.path.isdir(path):
             sys.path.insert(0, path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What it is in a class that does not pickle."""
+"""Which part of a class cannot be pickled."""
 
 import types
 
@@ -7,7 +7,7 @@ _DEPTH = 4
 
 
 def of(thing, pickler):
-    """A path such as "Counter.add uses log (a TextIOWrapper)"; None: nobody knows."""
+    """Returns a path such as "Counter.add uses log (a TextIOWrapper)". None: it is not known."""
     if isinstance(thing, dict):
         return next(filter(None, (of(part, pickler) for part in thing.values())), None)
     return _of(thing, thing.__qualname__, pickler, set(), _DEPTH)

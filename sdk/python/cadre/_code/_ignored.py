@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a folder does not travel: the rules of .gitignore (gitignore(5)), .git, caches of Python, virtual environments."""
+"""Which files of a folder do not travel: the rules of .gitignore (gitignore(5)), .git, caches of Python, virtual
+environments.
+"""
 
 import os
 import re
@@ -40,7 +42,7 @@ def _segment(text):
 
 
 def _rule(line):
-    """None for a line that says nothing."""
+    """Returns None if the line has no rule."""
     line = re.sub(r"(?<!\\) +$", "", line.rstrip("\r\n"))
     if not line or line.startswith("#"):
         return None
@@ -48,7 +50,7 @@ def _rule(line):
     line = line[keeps:]
     folders_only = line.endswith("/")
     parts = line.rstrip("/").split("/")
-    out = "" if len(parts) > 1 else "(?:.*/)?"  # with a slash it counts from here, without one at any depth
+    out = "" if len(parts) > 1 else "(?:.*/)?"  # with a slash, the pattern counts from here; without one, at any depth
     parts = parts[1:] if parts[0] == "" else parts
     if not any(parts):
         return None
@@ -65,7 +67,7 @@ def _rule(line):
 
 
 def read(lines):
-    """The rules of a file, or of a list of patterns."""
+    """Reads the rules of a file, or of a list of patterns."""
     return [rule for rule in map(_rule, lines) if rule]
 
 
@@ -78,7 +80,7 @@ def _of_folder(folder):
 
 
 def _verdict(rules, path, is_folder):
-    """True: it is left out. None: the rules do not say. The last one that matches counts."""
+    """True: the path is left out. None: no rule matches. The last rule that matches counts."""
     for rule in reversed(rules):
         if (is_folder or not rule.folders_only) and rule.pattern.fullmatch(path):
             return not rule.keeps
@@ -86,7 +88,7 @@ def _verdict(rules, path, is_folder):
 
 
 class Ignored:
-    """The rules that hold in a folder: its own, those of the folders above it, and patterns that beat them all."""
+    """The rules that apply in a folder: its own, those of the folders above it, and patterns that override them all."""
 
     def __init__(self, folder, excludes=()):
         self._root = os.path.abspath(folder)
@@ -98,13 +100,14 @@ class Ignored:
         found, at = [], self._root
         while not os.path.exists(os.path.join(at, ".git")):
             if os.path.dirname(at) == at:
-                return []  # there is none
+                return []  # there is no repository
             at = os.path.dirname(at)
             found.append((os.path.relpath(self._root, at).replace(os.sep, "/") + "/", _of_folder(at)))
         return found
 
     def files(self):
-        """(path from the folder, os.DirEntry) for all entries that travel: everything but folders."""
+        """Yields (path from the folder, os.DirEntry) for all entries that travel. Folders themselves are not entries.
+        """
         yield from self._walk("", [])
 
     def _walk(self, at, inner):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cloudpickle: the one that came with the package, or else the environment's own."""
+"""cloudpickle: the one that came with the package, otherwise the one of the environment."""
 
 import functools
 import importlib

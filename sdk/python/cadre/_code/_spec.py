@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec.worker.code, and the environment that workers get it in."""
+"""spec.worker.code, and the environment in which workers get it."""
 
 import base64
 import os
@@ -9,17 +9,17 @@ MAX = 256 * 1024  # bytes of code in the object
 
 
 def spec_of(code, what):
-    """As the object has it."""
+    """Returns the code as the object has it."""
     if len(code) > MAX:
         raise TypeError(f"{what} is {len(code)} bytes of code, and {MAX} is the most: it takes large values of the program "
                         "with it, such as arrays that its methods name; give those as arguments")
-    import hashlib  # which brings OpenSSL along
+    import hashlib  # this also imports OpenSSL
 
     return {"sha256": hashlib.sha256(code).hexdigest(), "size": len(code), "inline": base64.b64encode(code).decode()}
 
 
 def check(code, sha256):
-    """ValueError: these are other bytes."""
+    """Raises ValueError if these are other bytes."""
     import hashlib
 
     found = hashlib.sha256(code).hexdigest()
@@ -28,7 +28,9 @@ def check(code, sha256):
 
 
 def of_environment():
-    """The code that this worker was given, or None. It is taken out: children of the worker need none."""
+    """Returns the code that this worker was given, or None. Removes it from the environment: children of the worker
+    do not need it.
+    """
     sha256 = os.environ.pop("CADRE_CODE", None)
     if not sha256:
         return None

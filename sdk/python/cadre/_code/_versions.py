@@ -17,12 +17,14 @@ def ours():
 
 
 def _brief(version):
-    """2.5.1+cpu is a 2.5 as 2.5.0+cu121 is."""
+    """2.5.1+cpu and 2.5.0+cu121 both become 2.5."""
     return ".".join(str(version).split("+")[0].split(".")[:2])
 
 
 def _torch_here():
-    """Nothing is imported to find out. None: there is none, which only matters to code that imports it."""
+    """The version of torch, found without importing anything. None: it is not installed, which matters only to code
+    that imports it.
+    """
     if "torch" in sys.modules:
         return _brief(sys.modules["torch"].__version__)
     import importlib.metadata
@@ -41,7 +43,7 @@ def head():
 
 
 def compare(code):
-    """Compares the versions in the head with ours. Returns the bytes after the head."""
+    """Compares the versions in the head with the versions here. Returns the bytes after the head."""
     line, newline, stream = bytes(code[:_LINE_MAX]).partition(b"\n")
     try:
         theirs = json.loads(line) if newline else None

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments and results as they travel: JSON, batches, and all else as pickles with their tensors beside them.
+"""Arguments and results as they travel: JSON, batches, and all other values as pickles with their tensors beside
+them.
 
-What is JSON goes as JSON, which workers in every language read. What is rows goes as a safetensors document that the
-proxy splits and joins. The rest is a safetensors document, too, with the entry `cadre.object` in its metadata; it is read
-only by who trusts its writer.
+JSON values travel as JSON, which workers in every language read. Rows travel as a safetensors document that the proxy
+splits and joins. All other values travel as a safetensors document, too, with the entry `cadre.object` in its
+metadata. Only receivers that trust the writer read it.
 """
 
 from collections import namedtuple  # not typing, which takes 0.4 MiB of each rank
@@ -22,8 +23,9 @@ _LIST_MAGIC, _LIST_HEAD = b"\xff\xff\xff\xff", 8
 
 
 class Body(namedtuple("Body", ("kind", "parts"))):
-    """What is sent: `parts` are bytes-like, or OnGpu, in this order and without anything in between. They lie where the
-    values lie, so those stay as they are until the body is sent. `kind`: "json", "batch", "pickle" or "list".
+    """A body to send. `parts` are bytes-like, or OnGpu, in this order and without anything in between. They are the
+    memory of the values, so the values must not change until the body is sent. `kind`: "json", "batch", "pickle"
+    or "list".
     """
 
     __slots__ = ()
@@ -64,7 +66,7 @@ def encode_call(args, kwargs, method="the method"):
 
 
 def encode_result(value, method="the method"):
-    """The body for the result of a method. In the worker, parts that are on a GPU are OnGpu. A Body is returned as it
+    """Returns the body for the result of a method. In the worker, parts on a GPU are OnGpu. A Body is returned as it
     is.
     """
     if type(value) is Body:
@@ -92,8 +94,8 @@ def list_of(bodies):
 
 
 def decode_call(buffer, trust, values=None):
-    """(args, kwargs). The values lie in the memory of the buffer. Memory that cannot be written is copied if it must be
-    writable. trust: pickles are opened. values: OnGpu, the values after the head, if the buffer has only the head of
+    """Returns (args, kwargs). The values are in the memory of the buffer. Read-only memory is copied if it must be
+    writable. trust: opens pickles. values: OnGpu, the values after the head, if the buffer has only the head of
     the document.
     """
     form, value = _decode(buffer, trust, _refuse_call, values)
@@ -105,7 +107,7 @@ def decode_call(buffer, trust, values=None):
 
 
 def decode(buffer, trust):
-    """The value of a body of any kind. trust: pickles are opened."""
+    """Returns the value of a body of any kind. trust: opens pickles."""
     return _decode(buffer, trust, _refuse_result)[1]
 
 
@@ -121,7 +123,7 @@ def _refuse_result():
 
 
 def _decode(buffer, trust, refuse, values=None):
-    """(kind, value); of a pickle its form instead of the kind."""
+    """Returns (kind, value). For a pickle, its form replaces the kind."""
     begin = bytes(buffer[:_document.PREFIX])
     if begin[:4] == _LIST_MAGIC:
         return "list", [_decode(body, trust, refuse)[1] for body in _items(memoryview(buffer))]

@@ -30,7 +30,7 @@ def _remember(known, key, value):
 
 
 def is_short(text, stream):
-    """The text of the head and the stream: whether they are remembered."""
+    """The text of the head and the stream are short enough to be remembered."""
     return len(text) <= _document.SHORT and stream.nbytes <= _document.SHORT
 
 
@@ -44,7 +44,7 @@ def look(value, of_call):
 
 
 def write_again(value, of_call=False):
-    """The parts of the document, if one of arrays that look like these was written before; else None."""
+    """Returns the parts of the document if a document with such arrays was written before, else None."""
     arrays, looks = look(value, of_call)
     found = _written.get(looks) if looks else None
     if not found:
@@ -64,7 +64,7 @@ def wrote(value, of_call, parts, laid):
 
 
 class Reading:
-    """Of a document and its stream, which is short."""
+    """Reads a document and its stream, which is short."""
 
     __slots__ = ("document", "key", "found")
 
@@ -74,7 +74,7 @@ class Reading:
         self.found = _came.get(self.key, False)
 
     def value(self):
-        """None: it has to be opened."""
+        """Returns the value, or None if it must be opened."""
         if type(self.found) is not Looks:
             return None
         of_call, n, names, looks = self.found
@@ -91,7 +91,7 @@ class Reading:
             _remember(_came, self.key, True)
             return
         arrays, looks = look(value, of_call)
-        if len(self.document.tensors) != len(arrays) + 1:  # an array is in the stream, as pickle writes it
+        if len(self.document.tensors) != len(arrays) + 1:  # an array is inside the stream, as pickle writes it
             looks = None
         if looks:
             head, *_, stream = write(value)

@@ -55,7 +55,7 @@ def _check_rows(batch):
 
 
 def write(batch):
-    """The parts of the document."""
+    """Returns the parts of the document."""
     _check_rows(batch)
     metadata = {}
     if batch.columns:
@@ -66,7 +66,7 @@ def write(batch):
 
 
 def of_document(tensors, metadata):
-    """The batch that a document has."""
+    """Returns the batch of a document."""
     batch = Batch(columns=_json.decode(metadata.get("cadre.columns", "{}")),
                   meta=_json.decode(metadata.get("cadre.meta", "{}")))
     batch.tensors.update(tensors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Safetensors documents: their heads are made and read here, their values stay where they are."""
+"""Safetensors documents. Heads are made and read here; values stay where they are."""
 
 import functools
 import json
@@ -10,11 +10,13 @@ from ._tensor import DTYPES, Tensor
 
 PREFIX = 8  # bytes that say how long the head is
 DIMS_MAX = 8
-SHORT = 4 << 10  # bytes of a head: the same one often comes again
+SHORT = 4 << 10  # bytes of a head: short heads are often repeated
 
 
 def write(tensors, metadata):
-    """The parts of the document in their order, the head first: the widest values first, so that all lie aligned."""
+    """Returns the parts of the document in their order, the head first. The widest values come first, so all are
+    aligned.
+    """
     for name, t in tensors.items():
         _check(name, t)
     order = sorted(tensors.items(), key=lambda item: -DTYPES[item[1].dtype][0])
@@ -53,12 +55,12 @@ class Document(namedtuple("Document", ("tensors", "metadata", "text", "values"))
     __slots__ = ()
 
     def part(self, name):
-        """The bytes of a tensor, not copied."""
+        """Returns the bytes of a tensor without a copy."""
         _, _, begin, end = self.tensors[name]
         return self.values[begin:end]
 
     def read(self):
-        """{name: Tensor}, where they lie."""
+        """Returns {name: Tensor}, without copies."""
         try:
             return {name: Tensor(t[0], t[1], self.part(name)) for name, t in self.tensors.items()}
         except (ValueError, TypeError) as e:
@@ -70,7 +72,7 @@ def _no_document(size, e):
 
 
 def parse(view, values=None):
-    """A Document: `view` has all of it, or only the head."""
+    """Returns a Document. `view` has all of it, or only the head."""
     start = PREFIX + int.from_bytes(view[:PREFIX], "little")
     try:
         text = bytes(view[PREFIX:start])

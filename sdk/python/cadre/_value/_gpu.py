@@ -8,7 +8,7 @@ from .. import _library, _method
 
 
 class OnGpu:
-    """Bytes of a GPU. `owner`: has their memory, which stays as long as it does."""
+    """Bytes of a GPU. `owner` holds their memory, which stays as long as the owner."""
 
     __slots__ = ("address", "nbytes", "owner")
 
@@ -22,10 +22,12 @@ class OnGpu:
         return OnGpu(self.address + first, max(end - first, 0), self.owner)
 
     def host(self):
-        """A copy in memory of the host, as a memoryview."""
+        """Copies the bytes to host memory. Returns a memoryview."""
         own = bytearray(self.nbytes)
         if self.nbytes:
-            why = _download()(ctypes.addressof(ctypes.c_char.from_buffer(own)), self.address, self.nbytes, stream())
+            running = _method.call.get(None)
+            why = _download()(running.here() if running else None, ctypes.addressof(ctypes.c_char.from_buffer(own)),
+                              self.address, self.nbytes, stream())
             if why:
                 raise RuntimeError(f"values on a GPU do not come to the host: {why.decode()}")
         return memoryview(own)
@@ -43,12 +45,13 @@ def _download():
         f = _library.library.cadre_host_download
     except AttributeError:
         raise RuntimeError("values on a GPU come to the host in workers only: copy them there first") from None
-    f.restype, f.argtypes = ctypes.c_char_p, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
+    f.restype = ctypes.c_char_p
+    f.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
     return f
 
 
 def on_host(part):
-    """The same bytes as a memoryview of memory of the host."""
+    """Returns the same bytes as a memoryview of host memory."""
     return part.host() if type(part) is OnGpu else memoryview(part)
 
 
@@ -57,12 +60,16 @@ def size(part):
 
 
 def stays():
-    """A method of a worker with a GPU runs: tensors of CUDA are taken where they are, and not copied to the host first."""
+    """Whether a method of a worker with a GPU runs. Then tensors of CUDA are used in place, and are not copied to the
+    host first.
+    """
     return _method.call.get(None) is not None and _method.device() != "cpu"
 
 
 def of_array(value):
-    """(address, shape, typestr) of an array in CUDA's own form, such as one of cupy; None: it is none, or not in a row."""
+    """Returns (address, shape, typestr) of an array in CUDA's own form, such as one of cupy. None: it is not such an
+    array, or is not contiguous.
+    """
     try:
         said = value.__cuda_array_interface__
     except (AttributeError, RuntimeError, TypeError):
@@ -71,6 +78,6 @@ def of_array(value):
 
 
 def stream():
-    """The one that torch uses on this thread, if it uses CUDA; 0: the default one."""
+    """The stream that torch uses on this thread, if it uses CUDA; 0: the default stream."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     return cuda.current_stream().cuda_stream if cuda and cuda.is_initialized() else 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JSON, and whether it is all that a value is."""
+"""JSON, and whether JSON can represent a value completely."""
 
 import json
 from math import isfinite
@@ -17,7 +17,7 @@ def _always(value):
     return True
 
 
-ATOMS = {int: _is_short, float: isfinite, str: _always, bool: _always, type(None): _always}  # and whether JSON has all of one
+ATOMS = {int: _is_short, float: isfinite, str: _always, bool: _always, type(None): _always}  # and whether JSON has all of it
 _NUMBERS = frozenset((int, float, bool))
 _LISTS = frozenset((list, tuple))
 _DEEP = 100  # levels; deeper values are not JSON to workers in C
@@ -41,7 +41,7 @@ def encode(value):
 
 
 def decode(text):
-    """Of a str. Text without spaces around, as programs write it, takes half the time."""
+    """Decodes a str. Text without spaces around it, as programs write it, takes half the time."""
     try:
         value, end = _decoder.scan_once(text, 0)
     except StopIteration:
@@ -50,13 +50,13 @@ def decode(text):
 
 
 def is_number(value):
-    """One of numpy's own scalars that Python has, too: no array."""
+    """Whether it is one of numpy's scalars that Python has, too. Arrays are not."""
     return type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__") and (
         type(value.item()) in ATOMS)
 
 
 def is_exact(value, depth=_DEEP):
-    """Whether JSON has all of it. Tuples count: they become lists."""
+    """Whether JSON represents the value completely. Tuples count: they become lists."""
     kind = type(value)
     if kind in ATOMS:
         return ATOMS[kind](value)
@@ -68,7 +68,7 @@ def is_exact(value, depth=_DEEP):
 
 
 def are_exact(values, depth=_DEEP):
-    """The same of each of them. Long lists of numbers are looked at without a loop in Python."""
+    """The same for each element. Long lists of numbers are checked without a loop in Python."""
     types = set(map(type, values))
     others = types.difference(ATOMS)
     if int in types and not _are_short(values, types):

@@ -14,7 +14,7 @@ from ._gpu import on_host
 from ._tensor import Tensor, is_plain_numpy, is_plain_torch, module_of
 
 OBJECT = "cadre.object"  # the name of the stream in the document, and of its entry in the metadata
-VALUE, CALL = "pickle5", "pickle5-call"  # that entry: it is any value, or (args, kwargs) of a call
+VALUE, CALL = "pickle5", "pickle5-call"  # the value of that entry: any value, or (args, kwargs) of a call
 _WRITABLE = bytearray(1)  # stands for values: receivers may write to them, even if they were read-only here
 
 
@@ -51,7 +51,7 @@ def _of_torch(data, dtype, shape, requires_grad, parameter):
 
 
 def _of_cuda(data, dtype, shape, requires_grad, parameter):
-    """Of a tensor of CUDA: on a GPU, if its values came to one."""
+    """Whether it is a tensor of CUDA that is on a GPU."""
     import torch
 
     value = Tensor(dtype, shape, data).torch()
@@ -75,17 +75,17 @@ class _Writer:
         self.tensors = {}
 
     def lay_out(self, t):
-        """What stands for the values of a tensor in the stream."""
+        """Returns what stands for the values of a tensor in the stream."""
         whole = t.shape and len(t.shape) <= _document.DIMS_MAX
         self.tensors[str(len(self.tensors))] = t if whole else Tensor("U8", (t.data.nbytes,), t.data)
         return pickle.PickleBuffer(_WRITABLE)
 
     def reduce(self, value):
-        """How to make the value again; NotImplemented: as pickle does it."""
+        """Returns how to make the value again. NotImplemented: use the way of pickle."""
         package, name = module_of(value), type(value).__name__
         if isinstance(value, Tensor):
             return _of_tensor, (self.lay_out(value), value.dtype, value.shape)
-        if package == "verl" and name == "DataProto":  # whose own way writes its tensors into the stream
+        if package == "verl" and name == "DataProto":  # its own way writes its tensors into the stream
             return _as_it_was, (type(value), vars(value))
         if is_plain_numpy(value):
             try:
@@ -104,7 +104,8 @@ def write(value, what, form=VALUE):
     """The parts of the document. what: for messages, "the arguments of add()"."""
     writer, stream = _Writer(), io.BytesIO()
     try:
-        # Buffers of others, such as subclasses of arrays, stay in the stream: only those that were laid out have a dtype.
+        # Buffers of others, such as subclasses of arrays, stay in the stream: only the tensors that were laid out have
+        # a dtype.
         pickler = _pickler()(stream, protocol=5, buffer_callback=_Laid(writer))
         pickler.writer = writer
         pickler.dump(value)
@@ -119,7 +120,7 @@ def write(value, what, form=VALUE):
 
 
 class _Laid:
-    """Says of each buffer whether it stays in the stream: true, unless it is the one that was laid out last."""
+    """Says for each buffer whether it stays in the stream. True, except for the buffer that was laid out last."""
 
     def __init__(self, writer):
         self.writer = writer
@@ -133,7 +134,7 @@ class _Laid:
 
 
 def _path_to(value, path="it", depth=8):
-    """Which part it is that does not pickle: "it['x'].file (a TextIOWrapper)"."""
+    """Finds the part that cannot be pickled: "it['x'].file (a TextIOWrapper)"."""
     inner = vars(value).items() if hasattr(value, "__dict__") and not isinstance(value, type) else ()
     parts = [(f"{path}.{name}", v) for name, v in inner]
     if isinstance(value, dict):
@@ -149,7 +150,7 @@ def _path_to(value, path="it", depth=8):
 
 
 def read(document):
-    """The object. The caller trusts the writer: a pickle may run anything."""
+    """Returns the object. The caller trusts the writer: a pickle may run any code."""
     form, size = document.metadata[OBJECT], 0
     try:
         stream = document.part(OBJECT)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of others: DataProto of verl and TensorDict. Found by the name of their type's module, never imported first.
+"""Batches of other packages: DataProto of verl and TensorDict. They are found by the name of their type's module,
+which is never imported first.
 
-Who receives one gets the same type again where its package is installed, else a cadre.Batch.
+The receiver gets the same type again if its package is installed, else a cadre.Batch.
 """
 
 import importlib
@@ -50,7 +51,7 @@ def _of_proto(value):
 
 
 def of_batch(batch):
-    """What was sent as this batch: itself, or one of the types above."""
+    """Returns the value that was sent as this batch: the batch itself, or one of the types above."""
     name = batch.meta.get(TYPE)
     if name not in _PLACES:
         return batch

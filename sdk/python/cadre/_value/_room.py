@@ -13,11 +13,11 @@ _LONG = 4 << 20  # bytes
 _STEP = 2 << 20  # of mappings: a huge page
 _KEPT_MAX = 128 << 20
 
-_kept = []  # mappings that nothing refers to, the last one that was used at the end
+_kept = []  # mappings that nothing refers to; the one that was used last is at the end
 
 
 class _Lease:
-    """Of a mapping. The memory that has it as its owner is the last to refer to it."""
+    """A lease of a mapping. The memory has it as its owner, and is the last to refer to it."""
 
     __slots__ = ("mapping",)
 
@@ -49,7 +49,7 @@ def _mapping_of(size):
         try:
             mapping.madvise(mmap.MADV_HUGEPAGE)
         except OSError:
-            pass  # a kernel without them: it is only slower
+            pass  # the kernel has no huge pages: it is only slower
     return mapping
 
 

@@ -31,7 +31,7 @@ _KINDS = {"?": "BOOL", "Zf": "C64", **dict.fromkeys("bhilqn", "I"), **dict.fromk
 
 
 def module_of(value):
-    """The package that a value's type comes from: nothing is imported to find out."""
+    """The package that a value's type comes from. Nothing is imported to find out."""
     return type(value).__module__.partition(".")[0]
 
 
@@ -59,7 +59,9 @@ class Tensor:
 
     @classmethod
     def of(cls, value, name="a tensor"):
-        """Of a tensor of torch, an array of numpy or of CUDA, or anything else that has a buffer with a shape."""
+        """Makes a Tensor from a tensor of torch, an array of numpy or of CUDA, or any other object that has a buffer
+        with a shape.
+        """
         if isinstance(value, cls):
             return value
         if module_of(value) == "torch" and hasattr(value, "data_ptr"):
@@ -83,7 +85,7 @@ class Tensor:
         return cls(f"{kind}{8 * view.itemsize}" if len(kind) == 1 else kind, view.shape, view)
 
     def numpy(self):
-        """An array of numpy on the same memory."""
+        """Returns an array of numpy on the same memory."""
         import numpy
 
         name = DTYPES[self.dtype][1]
@@ -92,7 +94,7 @@ class Tensor:
         return numpy.frombuffer(_gpu.on_host(self.data), name).reshape(self.shape)
 
     def torch(self):
-        """A tensor of torch on the same memory, or on a copy where that may not be written, or lies unaligned, or where
+        """Returns a tensor of torch on the same memory. It is a copy if the memory is read-only or unaligned, or if
         torch cannot use the GPU.
         """
         import torch
@@ -112,7 +114,7 @@ class Tensor:
 
     @property
     def __cuda_array_interface__(self):
-        """For cupy and others, if it is on a GPU and numpy has the dtype."""
+        """For cupy and others, if the tensor is on a GPU and numpy has the dtype."""
         name = DTYPES[self.dtype][1]
         if type(self.data) is not OnGpu or not name:
             raise AttributeError(f"a tensor of {self.dtype} in memory of the host")
@@ -128,7 +130,7 @@ def _address(view):
 
 
 def flat(view):
-    """The bytes; on the same memory where they lie in a row and memoryview knows the format."""
+    """Returns the bytes. They are on the same memory if they are contiguous and memoryview knows the format."""
     if not view.nbytes:
         return memoryview(b"")
     if view.c_contiguous and len(view.format.lstrip("<=@")) == 1:
@@ -145,8 +147,8 @@ def _of_array(array, value, name):
 
 
 def in_place(value):
-    """(dtype, size, address) of an array of numpy or a tensor of torch that lies in memory of the host in a row, and may be
-    written. None: it does not, or it is something else.
+    """Returns (dtype, size, address) of an array of numpy or a tensor of torch that is contiguous in host memory and
+    writable. None: it is not, or it is another value.
     """
     module = module_of(value)
     array = getattr(value, "__array_interface__", None) if module == "numpy" else None
@@ -161,12 +163,12 @@ def in_place(value):
 
 
 def is_plain_numpy(value):
-    """An array of numpy that is its numbers and nothing more: no class of its own, no objects, no structures."""
+    """Whether it is a plain array of numpy: no class of its own, no objects, no structures."""
     return type(value).__name__ == "ndarray" and module_of(value) == "numpy" and value.dtype.kind in "biufc"
 
 
 def is_plain_torch(value):
-    """A tensor of torch that is its values and nothing more: neither jagged, nor sparse, nor quantized."""
+    """Whether it is a plain tensor of torch: not jagged, not sparse, not quantized."""
     return str(value.layout) == "torch.strided" and not value.is_nested and not value.is_quantized and (
         str(value.dtype).rpartition(".")[2] in _OF_TORCH)
 
@@ -180,7 +182,7 @@ def _of_torch(value, name):
         dense = dense.contiguous()
         memory = OnGpu(dense.data_ptr(), dense.numel() * dense.element_size(), dense)
         return Tensor(_OF_TORCH[str(value.dtype).rpartition(".")[2]], value.shape, memory)
-    dense = dense.cpu().contiguous()  # from a GPU: this is the one copy
+    dense = dense.cpu().contiguous()  # from a GPU: this is the only copy
     size = dense.numel() * dense.element_size()
     if size:
         memory = (ctypes.c_char * size).from_address(dense.data_ptr())

@@ -46,7 +46,7 @@ class ID(str):
 
 
 class Calls:
-    """How this process calls one actor: in the order in which it asked, also where an argument is late."""
+    """How this process calls one actor: in the order of the calls, even if an argument is late."""
 
     def __init__(self, session, actor, info):
         self.session, self.actor, self.info = session, actor, info
@@ -55,7 +55,7 @@ class Calls:
         self.group._methods._trust = True
         self.ordered = info["ordered"]
         self._lock = threading.RLock()
-        self._late = deque()  # calls that wait for arguments, or for one that does
+        self._late = deque()  # calls that wait for arguments, or for an earlier call
         self.keeps = None
         self.handles = 0
 
@@ -91,7 +91,7 @@ class Calls:
 
     def _send(self, promise, number, name, args, kwargs, options):
         if promise.done():
-            return  # canceled before
+            return  # the call was canceled
         try:
             with _refs.taking() as refs:
                 packed = packed_arguments(args, kwargs)
@@ -151,14 +151,14 @@ class Calls:
         self._fence()
 
     def _fence(self):
-        """Behind all calls, also those that wait for arguments."""
+        """Waits until all calls are over, even those that wait."""
         if self._late:
             threading.Timer(0.1, self.session.later, (self._fence,)).start()
         else:
             self.group.start("fence", rank=self.rank).add_done_callback(lambda _: self.session.tell("drop", [self.actor]))
 
     def kill(self, no_restart):
-        """At once; whatever waits fails."""
+        """Ends the actor at once. Everything that waits fails."""
         last = no_restart and self.session.ask("ended", self.actor, "it was killed by ray.kill()")
         try:
             self.group.kill(self.rank)
@@ -173,7 +173,7 @@ class Calls:
 
 
 class ActorMethod:
-    """handle.method: .remote() calls it."""
+    """handle.method: .remote() calls the method."""
 
     def __init__(self, handle, name, options):
         self._handle, self._name, self._options = handle, name, options
@@ -200,7 +200,7 @@ _OWN = ("__ray_ready__", "__ray_call__", "__ray_terminate__")
 
 
 class ActorHandle(Held):
-    """An actor, as its callers see it: handle.method.remote(). It can be an argument of calls."""
+    """An actor as its callers see it: handle.method.remote(). It can be an argument of calls."""
 
     def __init__(self, session, actor, info, counted):
         vars(self).update(_session=session, _id=actor, _info=info, _counted=counted, _actor_id=ID(actor))
@@ -262,7 +262,7 @@ def _handle_from(actor, info, counted, is_holder):
 
 
 def _count(session, actor, is_holder):
-    """A process counts once, however many handles it has."""
+    """Counts a process once, however many handles it has."""
     calls = session.calls.get(actor)
     if calls is None or not calls.handles:
         if not is_holder:
@@ -272,7 +272,7 @@ def _count(session, actor, is_holder):
 
 
 class ActorClass:
-    """A class of actors: Class.remote(...) makes one."""
+    """A class of actors. Class.remote(...) makes an actor."""
 
     def __init__(self, cls, options):
         _options.check(options, _options.ACTOR, "actors")
@@ -347,7 +347,7 @@ def _create(made_of, args, kwargs, options):
 
 
 def _enter(making, actor):
-    """The handle of another one that has its name, if that is asked for."""
+    """Returns the handle of another actor that has its name, if the options ask for this."""
     session, record = making.session, making.record
     if not record["name"]:
         session.tell("enter", actor, record)
@@ -375,7 +375,7 @@ def _handle_of(session, record):
 
 
 def handle_of_id(session, actor):
-    """Of an actor that is there."""
+    """Returns a handle of an existing actor."""
     return _handle_of(session, {"actor": str(actor), **session.ask("actor", str(actor))})
 
 
@@ -400,7 +400,7 @@ def kill(actor, *, no_restart=True):
 
 
 def cancel(ref, *, force=False, recursive=True):
-    """A call that waits does not run; one that runs is interrupted where that is possible."""
+    """Cancels a call. A waiting call does not run. A running call is interrupted if that is possible."""
     if not isinstance(ref, ObjectRef):
         raise TypeError(f"ray.cancel() only supported for object refs. For actors, try ray.kill(). Got: {type(ref)}.")
     stop = getattr(ref, "_cancel", None)
@@ -410,7 +410,7 @@ def cancel(ref, *, force=False, recursive=True):
 
 
 def exit_actor():
-    """In a method: ends this actor, once the method has ended."""
+    """Call this in a method: ends this actor when the method has ended."""
     from ._worker import Exit
 
     raise Exit(0)

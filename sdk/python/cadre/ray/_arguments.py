@@ -8,7 +8,7 @@ from ._refs import ObjectRef
 
 
 class ArgumentFailed(Exception):
-    """A reference that is an argument stands for an exception."""
+    """A reference among the arguments stands for an exception."""
 
     def __init__(self, error):
         super().__init__(error)
@@ -16,7 +16,7 @@ class ArgumentFailed(Exception):
 
 
 def is_ours(value):
-    """A reference whose value this process gets anyway."""
+    """Whether it is a reference whose value this process gets anyway."""
     return isinstance(value, ObjectRef) and not isinstance(value._promise, _refs._Elsewhere)
 
 
@@ -40,14 +40,14 @@ def value_of(a):
 
 
 def opened(result):
-    """(value, error) from the result of one of our workers."""
+    """Returns (value, error) from the result of a worker."""
     if type(result) is _packing.Raised:
         return None, result.error()
     return _packing.unpack(result)[0], None
 
 
 def refs_of(promise, number, n, name, cancel):
-    """What .remote() returns."""
+    """Returns the references that .remote() returns."""
     if n == 0:
         return None
     if n == 1:

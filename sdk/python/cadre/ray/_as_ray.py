@@ -40,7 +40,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 class _Guard(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Ray itself cannot be imported while there is a session. find_spec() finds it, and the import raises."""
+    """Prevents the import of Ray itself while there is a session. find_spec() finds it, and the import raises an
+    exception.
+    """
 
     def find_spec(self, name, path=None, target=None):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name == "ray" and _session.existing() else None
@@ -53,13 +55,13 @@ class _Guard(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def guard():
-    """In a process whose `import ray` does not mean cadre.ray."""
+    """For a process whose `import ray` does not mean cadre.ray."""
     if "ray" not in sys.modules and not any(isinstance(f, (_Finder, _Guard)) for f in sys.meta_path):
         sys.meta_path.insert(0, _Guard())
 
 
 def install():
-    """RuntimeError where the program has imported Ray itself already."""
+    """Raises RuntimeError if the program has imported Ray itself already."""
     there = sys.modules.get("ray")
     if there is not None and not getattr(there, "__cadre__", False):
         raise RuntimeError(f"ray was imported already ({getattr(there, '__file__', '?')}): `import ray` can mean cadre.ray only "
@@ -68,5 +70,5 @@ def install():
         sys.meta_path.insert(0, _Finder())
     importlib.import_module("ray")
     for name, module in list(sys.modules.items()):
-        if name.startswith(f"{_OURS}.util."):  # imported again, placement_group would take the place of the function
+        if name.startswith(f"{_OURS}.util."):  # a second import of placement_group would replace the function of that name
             sys.modules.setdefault("ray" + name[len(_OURS):], module)

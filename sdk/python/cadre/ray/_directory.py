@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the processes of a program share: names of actors, how each is made, and values whose references went from one
-process to another. One rank of a group of its own runs it, on one asyncio loop.
+"""The data that the processes of a program share: names of actors, how each is made, and values whose references went
+from one process to another. One rank of its own group runs it, on one asyncio loop.
 """
 
 import asyncio
@@ -8,9 +8,9 @@ import os
 
 from .. import _client, _errors, _method
 
-_POLL_S = 20  # so long a question waits here; then the asker asks again
+_POLL_S = 20  # how long a question waits here; then the asker asks again
 _SHARE = 0.3  # of the memory of this machine, for values
-_AT_ONCE = 5000  # questions that wait; further ones queue up for as long as those poll
+_AT_ONCE = 5000  # questions that wait at the same time; further ones queue up until then
 ALIVE, DEAD = "ALIVE", "DEAD"
 
 
@@ -28,7 +28,7 @@ class _Value:
 
 
 def _asks(f):
-    """A method that may wait. It has its own lane, so that the call that ends the wait gets through."""
+    """A method that may wait. It has its own lane, so the call that ends the wait can run."""
     return _method.register(concurrency=("ask", _AT_ONCE))(f)
 
 
@@ -41,8 +41,8 @@ class Directory:
         self.values, self.bytes, self.room = {}, 0, _room()
         self.actors, self.names, self.groups = {}, {}, {}
         self.living = {}  # a group of ranks -> its actors that are not dead
-        self.client = None  # of its own, once it has a group to delete
-        self.told = {}  # id of an actor -> an Event: there is news of it
+        self.client = None  # its own client, when it has a group to delete
+        self.told = {}  # id of an actor -> an Event: something about it has changed
 
     # Values
 
@@ -54,7 +54,7 @@ class Directory:
 
     @_tells
     async def drop(self, ids):
-        """One process less has each of them."""
+        """A process no longer has these references."""
         for name in ids:
             value = self.values.get(name)
             if value is None:
@@ -68,7 +68,7 @@ class Directory:
 
     @_tells
     async def put(self, name, kind, body):
-        """What a reference stands for. False: nobody has it any more."""
+        """Stores the value of a reference. Returns False if nobody has the reference any more."""
         value = self.values.get(name)
         if value is None or value.body is not None:
             return False
@@ -85,7 +85,7 @@ class Directory:
 
     @_asks
     async def fetch(self, name, wait=_POLL_S):
-        """(kind, body); None: not yet."""
+        """Returns (kind, body), or None if it is not there yet."""
         value = self.values.get(name)
         if value is None:
             return ("lost", f"the object {name} is gone: its last reference was dropped")
@@ -97,7 +97,7 @@ class Directory:
 
     @_asks
     async def look(self, names, wait=_POLL_S):
-        """Which of them are there; it waits for a first one."""
+        """Returns which of the values are there. Waits for the first one."""
         end = asyncio.get_running_loop().time() + min(wait, _POLL_S)
         while True:
             there = [n for n in names if n not in self.values or self.values[n].body is not None]
@@ -115,7 +115,7 @@ class Directory:
 
     @_tells
     async def enter(self, actor, record, get_if_exists=False):
-        """Makes an actor known, before it is made. Returns the record of another one that has its name already."""
+        """Registers an actor before it is made. If another one has its name already, returns the record of that one."""
         key = record.get("namespace"), record.get("name")
         if key[1]:
             other = self.names.get(key)
@@ -126,7 +126,7 @@ class Directory:
 
     @_tells
     async def enter_gang(self, actors, names, record):
-        """The same of the ranks of one group: all of them, or none. Returns a name that is taken already."""
+        """Does the same for the ranks of one group: for all, or for none. Returns a name that is taken already."""
         for name in names:
             if (record["namespace"], name) in self.names:
                 return name
@@ -144,7 +144,7 @@ class Directory:
 
     @_tells
     async def make(self, actors, how):
-        """What their constructors need; before their processes ask, or after."""
+        """Stores the data for the constructors. It may come before or after their processes ask."""
         for actor in actors:
             if actor in self.actors:
                 self.actors[actor]["how"] = how
@@ -152,7 +152,9 @@ class Directory:
 
     @_asks
     async def how(self, actor):
-        """What make() was told; None: not yet, for its process may be faster than enter(). False: it is dead."""
+        """Returns the data of make(). None: it has not come yet, because its process may be faster than enter().
+        False: the actor is dead.
+        """
         record = self.actors.get(actor, {})
         if record.get("state") == DEAD:
             return False
@@ -171,14 +173,14 @@ class Directory:
 
     @_tells
     async def lives(self, actor, node):
-        """Its constructor has returned."""
+        """The constructor of the actor has returned."""
         record = self.actors.get(actor)
         if record and record["state"] != DEAD:
             record.update(state=ALIVE, node=node)
 
     @_tells
     async def ended(self, actor, why):
-        """It is dead, and its name is free. Returns whether nobody of its group lives any more."""
+        """The actor is dead, and its name is free. Returns whether no actor of its group lives any more."""
         record = self.actors.get(actor)
         if record is None:
             return True
@@ -196,7 +198,7 @@ class Directory:
         return not living
 
     async def close(self, actor):
-        """Nobody has a handle of it any more."""
+        """Nobody has a handle of the actor any more."""
         record = self.actors[actor]
         if record["state"] == DEAD or not await self.ended(actor, "its last handle was dropped"):
             return
@@ -223,7 +225,7 @@ class Directory:
 
     @_tells
     async def blame(self, actor):
-        """Why it died, or a rank of its group before it; None: nobody has said so."""
+        """Says why the actor, or an earlier rank of its group, died. None: it is not known."""
         record = self.actors.get(actor)
         if record is None or record["why"] or "rank" not in record:
             return record and record["why"]
@@ -237,7 +239,7 @@ class Directory:
 
     @_tells
     async def named(self, namespace):
-        """Names of actors, with their namespaces; namespace=None: of all."""
+        """Returns the names of actors, with their namespaces; namespace=None: of all namespaces."""
         return [[ns, name] for ns, name in self.names if namespace is None or ns == namespace]
 
     @_tells
@@ -257,7 +259,7 @@ class Directory:
 
     @_asks
     async def hear(self, key):
-        """What was said; None: not yet."""
+        """Returns the messages. None: there are none yet."""
         value = self.values.setdefault(key, _Value())
         try:
             await asyncio.wait_for(value.there.wait(), _POLL_S)

@@ -13,7 +13,7 @@ MARK = "__ray_method__"  # the attribute of a function that @method was given
 
 
 class Making:
-    """An actor that is to be made, or the ranks of a gang, which are made alike."""
+    """An actor that must be made, or the ranks of a gang, which are all made alike."""
 
     def __init__(self, made_of, options):
         cls = made_of.__ray_actor_class__
@@ -54,7 +54,7 @@ class Making:
             raise exceptions.ActorUnschedulableError(f"{self.what}: {e}") from None
 
     def tell_how(self, calls, args, kwargs):
-        """What the constructors of these actors need, once all of it is there."""
+        """Tells the constructors of these actors what they need, when all of it is there."""
         code = self.made_of._blob()
         late = [a._promise for a in (*args, *kwargs.values()) if is_ours(a)]
         left = itertools.count(len(late), -1)

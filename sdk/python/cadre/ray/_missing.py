@@ -32,7 +32,7 @@ def explain(name):
 
 
 def of(module):
-    """Its __getattr__. Modules that nobody has imported yet are there, as they are in Ray."""
+    """Returns __getattr__ for a module. As in Ray, modules that nobody has imported yet are found."""
     prefix = module[len("cadre.ray"):].lstrip(".")
 
     def missing(name):

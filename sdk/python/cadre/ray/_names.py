@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which actors there are, and how they are."""
+"""Which actors exist, and their states."""
 
 from .. import _errors
 from . import _session
@@ -8,14 +8,14 @@ _ASK_S = 30
 
 
 def list_named_actors(all_namespaces=False):
-    """Names; with all_namespaces, [{"name": ..., "namespace": ...}]."""
+    """Returns names; with all_namespaces, [{"name": ..., "namespace": ...}]."""
     session = _session.current()
     found = session.ask("named", None if all_namespaces else session.namespace)
     return [{"name": name, "namespace": ns} for ns, name in found] if all_namespaces else [name for _, name in found]
 
 
 class ActorState(dict):
-    """What is known of an actor: a dict, whose keys are attributes, too."""
+    """The state of an actor: a dict whose keys are attributes, too."""
 
     def __getattr__(self, name):
         try:
@@ -25,7 +25,7 @@ class ActorState(dict):
 
 
 def get_actor_state(id, address=None, timeout=_ASK_S, *, _explain=False):
-    """None: there is none of that ID."""
+    """Returns None if there is no actor with that ID."""
     session = _session.current()
     record = session.ask("actor", str(id))
     return None if record is None else _state(session, str(id), record)
@@ -33,7 +33,7 @@ def get_actor_state(id, address=None, timeout=_ASK_S, *, _explain=False):
 
 def list_actors(address=None, filters=None, limit=100, timeout=_ASK_S, detail=False, raise_on_missing_output=True,
                 _explain=False):
-    """All that the program has made; filters: [("state", "=", "ALIVE")]."""
+    """Returns all actors that the program has made; filters: [("state", "=", "ALIVE")]."""
     session = _session.current()
     found = [_state(session, actor, record) for actor, record in session.ask("all_actors").items()]
     for key, sign, value in filters or ():
@@ -50,7 +50,7 @@ def _state(session, actor, record):
 
 
 def _now(session, record):
-    """A crash is known to the group only."""
+    """The state now. Only the group knows about a crash."""
     if record["state"] != "ALIVE":
         return record["state"]
     try:

@@ -12,14 +12,14 @@ def address():
     """The address of this machine for others; loopback if there is no network."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
-            s.connect(("192.0.2.1", 9))  # nothing is sent: it asks for the route
+            s.connect(("192.0.2.1", 9))  # this sends nothing: it asks for the route
             return s.getsockname()[0]
         except OSError:
             return "127.0.0.1"
 
 
 def get_gpu_ids():
-    """Numbers of the GPUs that this actor or task may use."""
+    """Returns the numbers of the GPUs that this actor or task may use."""
     if _session.current().driver:
         return []
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ""

@@ -19,7 +19,7 @@ ENV = "RAY_ON_CADRE_NURSERY"
 # Modules that take seconds to import, and begin no threads. If a program has imported one of them, its workers will,
 # too.
 _SLOW = ("torch", "tensordict", "transformers")
-# Beginnings of names of variables that none of these reads while it is imported.
+# Prefixes of names of variables that none of these modules reads while it is imported.
 _HARMLESS = ("WG_", "RAY_", "PYTEST_CURRENT_TEST")
 _LINE_MAX, _THREADS = 1024, "1"
 _lock, _here = threading.Lock(), None
@@ -52,23 +52,23 @@ class _Nursery:
         return (self._process.poll() or 0) < 0
 
     def forget(self):
-        """In a child of fork(): it is the parent's, and ends when the parent does."""
+        """For a child of fork(): the nursery belongs to the parent, and ends when the parent ends."""
         os.close(self._life)
 
     def leave(self):
-        """It ends with the last agent that it has forked."""
+        """The nursery ends with the last agent that it has forked."""
         os.close(self._life)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _wanted(session, variables):
-    """What the nursery of this program is made of; None: it needs none."""
+    """What the nursery of this program is made of. None: the program needs no nursery."""
     names = tuple(name for name in _SLOW if name in sys.modules)
     return (names, {name: v for name, v in variables.items() if not name.startswith(_HARMLESS)}) if names else None
 
 
 def _own(session):
-    """What is said of the nursery of this process."""
+    """Describes the nursery of this process."""
     global _here
     variables = {**session.begun_with, **_runtime_env.variables_of(session.said["env"])}
     wanted = _wanted(session, variables)
@@ -81,7 +81,7 @@ def _own(session):
 
 
 def of(session):
-    """What is said of the nursery that workers of this process are born in, or None."""
+    """Describes the nursery in which workers of this process are born, or returns None."""
     if not session.said["local"]:
         return None
     return _own(session) if session.driver else session.said.get("nursery")

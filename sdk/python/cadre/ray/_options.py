@@ -15,7 +15,7 @@ _THREADS_MAX = 1000
 
 
 def check(options, known, what):
-    """Of decorators and of .options(). ValueError names the wrong one."""
+    """Checks options of decorators and of .options(). ValueError names the wrong one."""
     for name, value in options.items():
         if name not in known:
             raise ValueError(f"Invalid option keyword {name} for {what}. Valid ones are {sorted(known)}.")
@@ -86,7 +86,7 @@ _CHECKS = {"num_cpus": _amount, "num_gpus": _amount, "max_restarts": _count, "ma
 
 
 def whole_gpus(options, what):
-    """Of an actor or task that is in no placement group."""
+    """The GPUs of an actor or task that is in no placement group."""
     gpus = options.get("num_gpus") or 0
     if gpus != int(gpus):
         raise ValueError(f"{what}: num_gpus={gpus}: a GPU of its own is whole. To share one, put those that share it on one "

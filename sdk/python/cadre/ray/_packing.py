@@ -11,18 +11,18 @@ from .._code import cloudpickle
 from .._value import _pickle
 from .exceptions import RayTaskError
 
-_SHORT = 16  # items that are worth a look each
+_SHORT = 16  # items that are all checked
 _BIG = 1 << 63
 
 
 class Packed(tuple):
-    """(value,), which goes as a pickle."""
+    """(value,), which travels as a pickle."""
 
     __slots__ = ()
 
 
 class Raised:
-    """What a method raised, as the result of the call."""
+    """The exception of a method, as the result of the call."""
 
     def __init__(self, error, name):
         lines = traceback.format_exception(type(error), error, _beyond_ours(error.__traceback__))
@@ -32,7 +32,7 @@ class Raised:
         self.cause = _pickled(error)
 
     def error(self):
-        """The exception that the caller gets."""
+        """Returns the exception for the caller."""
         cause = None
         if self.cause is not None:
             try:
@@ -67,7 +67,7 @@ def _is_atom(value):
 
 
 def _is_plain(value):
-    """Whether JSON gives back the same. Long lists are not looked through."""
+    """Whether JSON gives back an equal value. Long lists are not checked."""
     if type(value) is list:
         return len(value) <= _SHORT and all(map(_is_atom, value))
     if type(value) is dict:
@@ -85,7 +85,7 @@ def unpack(packed):
 
 
 def to_bytes(value, what="the value"):
-    """A value as bytes in a row, which stay as they are whatever happens to the value."""
+    """Returns a value as contiguous bytes. Later changes of the value do not change them."""
     body = _value.Body("pickle", _pickle.write(value, what))
     memory = memoryview(_value.room(body.len)).cast("B")
     body.write(memory)
@@ -93,12 +93,12 @@ def to_bytes(value, what="the value"):
 
 
 def of_bytes(data):
-    """The value. Each call returns its own copy."""
+    """Returns the value. Each call returns its own copy."""
     return _value.decode(_value.copy(data), True)
 
 
 class Enclosed:
-    """The bytes of to_bytes(), as an argument: they travel as they are, and the receiver gets the value."""
+    """The bytes of to_bytes() as an argument: they travel unchanged, and the receiver gets the value."""
 
     def __init__(self, data):
         self._data = data

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement groups, and where an actor or a worker goes."""
+"""Placement groups, and the place of an actor or a worker."""
 
 import math
 import secrets
@@ -46,7 +46,7 @@ class PlacementGroup:
         return Pool(session.client, [_Part(self._name, first, count)])
 
     def wait(self, timeout_seconds=30):
-        """Whether all of it is reserved, after so many seconds at most."""
+        """Waits `timeout_seconds` at most. Returns whether everything is reserved."""
         session = _session.current()
         try:
             self._pool(session).wait_ready(timeout_seconds)
@@ -57,7 +57,7 @@ class PlacementGroup:
         return True
 
     def ready(self):
-        """A reference, which is there once all of it is reserved."""
+        """Returns a reference that is ready when everything is reserved."""
         promise, session = Promise(), _session.current()
 
         def look():
@@ -129,12 +129,12 @@ def _bundle(bundle, i):
 
 
 def _amount(session, resource, value):
-    """Of a resource of the program, as Kubernetes writes it."""
+    """The amount of a resource, as Kubernetes writes it."""
     return f"{value * 1000 * session.said['cpu']:.0f}m" if resource == "CPU" else f"{value:g}"
 
 
 def _runs(session, specs):
-    """Equal bundles that follow each other, as one entry."""
+    """Joins equal bundles that follow each other into one entry."""
     entries = []
     for spec in specs:
         resources = {_RESOURCES[r]: _amount(session, r, v) for r, v in spec.items()}
@@ -146,7 +146,7 @@ def _runs(session, specs):
 
 
 def remove_placement_group(group):
-    """Gives its bundles back; actors and tasks on them end."""
+    """Gives the bundles back. Actors and tasks on them end."""
     session = _session.current()
     session.tell("tell_group", group._name, "REMOVED")
     try:
@@ -156,7 +156,7 @@ def remove_placement_group(group):
 
 
 def get_placement_group(name):
-    """The placement group of a name."""
+    """Returns the placement group with that name."""
     if not name:
         raise ValueError("Please supply a non-empty value to get_placement_group")
     for made, record in _session.current().ask("all_groups").items():
@@ -166,7 +166,7 @@ def get_placement_group(name):
 
 
 def placement_group_table(group=None):
-    """What is known of one of them, or of all."""
+    """Returns the data of one placement group, or of all."""
     session = _session.current()
     if group is not None:
         return _row(session, group._name, session.ask("all_groups")[group._name])
@@ -189,7 +189,7 @@ def _row(session, made, record):
 
 
 def get_current_placement_group():
-    """The placement group in which the actor or task runs that asks; None outside."""
+    """Returns the placement group of the calling actor or task. None: it is in none."""
     said = _session.current().said.get("placement_group")
     return PlacementGroup(*said["group"]) if said else None
 
@@ -197,7 +197,7 @@ def get_current_placement_group():
 # Placing an actor
 
 class PlacementGroupSchedulingStrategy:
-    """options(scheduling_strategy=...): on a bundle of a placement group; -1: on any that it fits on."""
+    """options(scheduling_strategy=...): on this bundle of a placement group; -1: on any bundle with enough room."""
 
     def __init__(self, placement_group, placement_group_bundle_index=-1, placement_group_capture_child_tasks=None):
         self.placement_group = placement_group
@@ -206,7 +206,7 @@ class PlacementGroupSchedulingStrategy:
 
 
 class NodeAffinitySchedulingStrategy:
-    """On this node; soft: or on another one."""
+    """On this node; soft: another node is possible."""
 
     def __init__(self, node_id, soft, _spill_on_unavailable=False, _fail_on_unavailable=False):
         self.node_id, self.soft = node_id, soft
@@ -227,7 +227,7 @@ def _strategy(options):
 
 
 def _captured():
-    """The placement group of this actor or task, if its children must go there, too."""
+    """The placement group of this actor or task, if its children must be in it, too."""
     said = (_session.existing() or _session.current()).said.get("placement_group")
     return PlacementGroup(*said["group"]) if said and said["capture"] else None
 
@@ -247,7 +247,7 @@ def is_in_group(options):
 
 
 def said(options):
-    """What its process is told of it."""
+    """The data about the placement group for the process."""
     group, _ = _group_of(options)
     if group is None:
         return {"placement_group": None}
@@ -257,7 +257,7 @@ def said(options):
 
 
 def of(session, options, what):
-    """Arguments of Client.Group()."""
+    """Returns arguments for Client.Group()."""
     group, index = _group_of(options)
     if group is not None:
         return _on_bundle(session, group, index, options, what)
@@ -302,7 +302,9 @@ def _check_node(session, strategy, what):
 # Nodes
 
 def nodes():
-    """Those of this run; of a cluster, one entry that stands for all: Kubernetes decides."""
+    """Returns the nodes of this run. For a cluster, returns one entry that stands for all nodes, because Kubernetes
+    decides.
+    """
     session = _session.current()
     has = session.said["local"]
     if has is None:

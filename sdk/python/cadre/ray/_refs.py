@@ -11,12 +11,12 @@ from queue import Empty, SimpleQueue
 from . import _packing, _session
 from .exceptions import (GetTimeoutError, ObjectStoreFullError, ReferenceCountingAssertionError)
 
-_SLICE_S = 0.1  # so long Ctrl-C has to wait at most
-_ask = threading.local()  # which references the pickle of this thread takes with it
+_SLICE_S = 0.1  # how long Ctrl-C has to wait at most
+_ask = threading.local()  # the references that the pickle of this thread takes along
 
 
 class Promise:
-    """What a reference of this process stands for: not known, or a value, or an exception."""
+    """The state of a reference in this process: not known, a value, or an exception."""
 
     __slots__ = ("_lock", "_settled", "_future", "_translate", "_value", "_error", "_callbacks", "_waiters", "keeps", "stop")
 
@@ -29,7 +29,7 @@ class Promise:
         self.stop = None  # cancels parts that were not sent
 
     def follow(self, future, translate):
-        """It is sent: translate(future) returns (value, error) once the future is answered."""
+        """The call is sent. translate(future) returns (value, error) when the future is answered."""
         with self._lock:
             self._translate, self._future = translate, future
             callbacks, self._callbacks = self._callbacks, []
@@ -52,7 +52,7 @@ class Promise:
         return self._settled or future is not None and future.done()
 
     def add_done_callback(self, f):
-        """f() on any thread; at once if it is done."""
+        """Calls f() on any thread when the value is there; at once if it is there already."""
         with self._lock:
             future = self._future
             if not self._settled and future is None:
@@ -68,7 +68,7 @@ class Promise:
         _call(f)
 
     def wait(self, timeout=None):
-        """Whether it is done."""
+        """Whether the value is there."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self._settled:
             future = self._future
@@ -106,7 +106,7 @@ class Promise:
             stop()
 
     def outcome(self):
-        """(value, error) of a result that is there."""
+        """Returns (value, error) of a result that is there."""
         self._take()
         return self._value, self._error
 
@@ -119,7 +119,7 @@ def _call(f):
 
 
 class _Stored(Promise):
-    """Of put(): bytes. Each reader gets a copy of its own."""
+    """A value of put(), as bytes. Each reader gets its own copy."""
 
     __slots__ = ("_bytes",)
 
@@ -134,7 +134,7 @@ class _Stored(Promise):
         return _packing.of_bytes(self._bytes), None
 
     def argument(self):
-        """The argument that stands for it in a call. References in it are counted for the receiver."""
+        """Returns the argument that stands for it in a call. References in it are counted for the receiver."""
         return self.outcome()[0] if self.keeps else _packing.Enclosed(self._bytes)
 
     def body(self):
@@ -142,7 +142,7 @@ class _Stored(Promise):
 
 
 class _Part(Promise):
-    """One of the results of a call with num_returns."""
+    """One result of a call with num_returns."""
 
     __slots__ = ("_whole", "_i", "_n", "_name")
 
@@ -162,7 +162,7 @@ class _Part(Promise):
 
 
 class _Elsewhere(Promise):
-    """Of a reference that came from another process: the directory has it, or will have it."""
+    """The state of a reference from another process: the directory has the value, or will have it."""
 
     __slots__ = ("_session", "_name", "_asked")
 
@@ -227,8 +227,8 @@ class _Elsewhere(Promise):
 
 @contextlib.contextmanager
 def taking(hand_over=False):
-    """A list of the references that pickles of this thread take along. hand_over: the process that opens the pickle, once,
-    becomes their holder; else the caller keeps them until the other side has them.
+    """Returns a list of the references that pickles of this thread take along. hand_over: the process that opens the
+    pickle, once, becomes their holder. Otherwise the caller keeps them until the other side has them.
     """
     before = getattr(_ask, "refs", None)
     _ask.refs, refs = (hand_over, []), []
@@ -240,10 +240,10 @@ def taking(hand_over=False):
 
 
 def _take_along(ref):
-    """(whether the copy is a holder already). Counted by the directory."""
+    """Returns whether the copy is a holder already. The directory counts it."""
     hand_over, refs = getattr(_ask, "refs", None) or (None, None)
     session = _session.current()
-    if refs is None or hand_over:  # nobody says when the other side has it
+    if refs is None or hand_over:  # nobody reports when the other side has it
         session.tell("hold", [ref._id])
     if refs is not None and not hand_over:
         refs.append(ref)
@@ -251,10 +251,10 @@ def _take_along(ref):
 
 
 class Held:
-    """What the directory counts for this process: a reference, or a handle."""
+    """A reference or a handle that the directory counts for this process."""
 
     def _share(self):
-        """How another process gets it."""
+        """Returns the data with which another process gets it."""
         return _take_along(self)
 
     @staticmethod
@@ -266,12 +266,12 @@ class Held:
 
 
 class ObjectRef(Held):
-    """What a call gives, once it is there: get() it, or give it to another call, or `await` it."""
+    """Stands for the result of a call. Use get(), pass it to another call, or `await` it."""
 
     def __init__(self, promise, name=None, session=None):
         self._id = name or secrets.token_hex(28)
         self._promise = promise
-        self._session = session  # where the directory counts this one
+        self._session = session  # in this session, the directory counts the reference
         self._shared = session is not None
 
     def __reduce__(self):
@@ -293,7 +293,7 @@ class ObjectRef(Held):
         return asyncio.wrap_future(self.future()).__await__()
 
     def future(self):
-        """A concurrent.futures.Future."""
+        """Returns a concurrent.futures.Future."""
         import concurrent.futures
 
         made = concurrent.futures.Future()
@@ -338,7 +338,7 @@ def _ref_from(name, is_holder):
 
 
 def _push(session, name, promise):
-    """Others may ask for it: the directory gets it, as soon as it is there."""
+    """Others may ask for the value: the directory gets it as soon as it is there."""
 
     def push():
         if isinstance(promise, _Stored):
@@ -368,7 +368,7 @@ def put(value, *, _owner=None, _tensor_transport=None):
 
 
 def get(refs, *, timeout=None, _use_object_store=None):
-    """The value of a reference, or those of a list, in its order. An exception of the call is raised here."""
+    """Returns the value of a reference, or a list of values for a list. Raises the exception of the call."""
     if isinstance(refs, ObjectRef):
         return _value_of(refs, timeout)
     if not isinstance(refs, (list, tuple)):
@@ -394,8 +394,8 @@ def _value_of(ref, timeout):
 
 
 def wait(refs, *, num_returns=1, timeout=None, fetch_local=True):
-    """(ready, rest), both in the order in which they were given; ready has num_returns of them, or fewer after so many
-    seconds.
+    """Returns (ready, rest), both in the given order. `ready` has num_returns references, or fewer if the time is
+    over.
     """
     if isinstance(refs, ObjectRef):
         raise TypeError("wait() expected a list of ray.ObjectRef, got a single ray.ObjectRef")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that run on workers: each process has workers of its own for the tasks that it starts, as many as it needs at
-a time, and at most as many as there are CPUs or GPUs for them.
+"""Functions that run on workers. Each process has its own workers for the tasks that it starts: as many as it needs
+at a time, and at most as many as there are CPUs or GPUs for them.
 """
 
 import functools
@@ -18,14 +18,14 @@ from ._arguments import ArgumentFailed, is_ours, opened, packed_arguments, refs_
 from ._refs import Promise
 
 _SERVED_BY = "cadre.ray._worker:Tasks"
-_IDLE_S = 2.0  # so long a worker with GPUs, or on a bundle, waits for a next task
+_IDLE_S = 2.0  # how long a worker with GPUs, or on a bundle, waits for the next task
 _RETRIES = 3
 _NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
 _SHAPE = ("num_cpus", "num_gpus", "runtime_env", "scheduling_strategy", "placement_group", "placement_group_bundle_index")
 
 
 def remote(*args, **options):
-    """@ray.remote, or @ray.remote(num_gpus=1): of a function, a task; of a class, actors."""
+    """@ray.remote, or @ray.remote(num_gpus=1): makes a task from a function, or actors from a class."""
     if len(args) == 1 and not options and callable(args[0]):
         return _made(args[0], {})
     if args or not options:
@@ -133,14 +133,14 @@ def _workers(session, options, what):
 
 
 class Worker:
-    """One that runs tasks."""
+    """A worker that runs tasks."""
 
     def __init__(self, group):
         self.group, self.knows, self.task, self.idle = group, set(), None, None
 
 
 class Workers:
-    """Those of one shape."""
+    """The workers of one shape."""
 
     def __init__(self, session, key, shape, what):
         self.session, self.key, self.shape = session, key, shape
@@ -170,11 +170,11 @@ class Workers:
         self._hand_out()
 
     def _hand_out(self):
-        """Gives waiting tasks to workers, as long as there are both."""
+        """Gives waiting tasks to workers, while there are both."""
         while True:
             with self.lock:
                 while self.queue and self.queue[0].promise.done():
-                    self.queue.popleft()  # canceled
+                    self.queue.popleft()  # the task was canceled
                 if not self.queue or not self.idle and self.all >= self.most:
                     return
                 task = self.queue.popleft()

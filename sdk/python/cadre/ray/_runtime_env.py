@@ -17,13 +17,13 @@ _OF_RANKS = frozenset((  # variables that Cadre sets for each rank; programs for
     "NNODES", "GROUP_NAME", "PET_MASTER_ADDR", "PET_MASTER_PORT", "PET_NNODES", "PET_NODE_RANK", "PET_NPROC_PER_NODE"))
 TRUST = "CADRE_TRUST_CALLERS"  # workers of a cluster open pickles
 THREADS = "OMP_NUM_THREADS"
-_ENV = "RAY_ON_CADRE_ENV"  # the part of it that a worker gets: JSON
+_ENV = "RAY_ON_CADRE_ENV"  # the part of it for a worker, as JSON
 _FOLDERS = ("working_dir", "py_modules", "excludes")
 _KNOWN = ("env_vars", "working_dir", "py_modules", "worker_process_setup_hook", "image_uri", "config", "excludes")
 
 
 def checked(env):
-    """A copy of it. ValueError names a field that is not supported."""
+    """Returns a copy. ValueError names a field that is not supported."""
     if env is None:
         return {}
     if not isinstance(env, dict):
@@ -56,7 +56,7 @@ def variables_of(env):
 
 
 def variables(of_program, of_worker):
-    """Environment variables of a worker: its own beat those of its program."""
+    """Returns the environment variables of a worker. Its own override those of its program."""
     merged = {**of_program, **(of_worker or {})}
     hook = merged.get("worker_process_setup_hook")
     if callable(hook):
@@ -69,7 +69,9 @@ def variables(of_program, of_worker):
 
 
 def archive(of_program, of_worker, driver):
-    """The archive of a worker: the program's, with the worker's own working_dir and py_modules instead; or None."""
+    """Returns the archive of a worker: the program's, with the worker's own working_dir and py_modules instead; or
+    None.
+    """
     own = {name: of_worker[name] for name in _FOLDERS if (of_worker or {}).get(name)}
     if not driver and not own:
         return _archive.of_worker()
@@ -82,24 +84,27 @@ def archive(of_program, of_worker, driver):
 
 
 def threads_of(options):
-    """How many threads a worker with these options takes for OpenMP, unless its variables say so: as many as Ray gives it."""
+    """Returns the number of OpenMP threads of a worker with these options, as in Ray, if its variables do not set it.
+    """
     return max(int(options.get("num_cpus") or 1), 1)
 
 
 def take_threads(n):
-    """In a worker, before anything of the program is imported. A process that takes as many threads as there are CPUs, beside
-    others that do so, mostly waits for them.
+    """For a worker, before anything of the program is imported. If several processes each use as many threads as
+    there are CPUs, they mostly wait for each other.
     """
     if THREADS in os.environ:
         return
     os.environ[THREADS] = str(n)
-    torch = sys.modules.get("torch")  # which the worker has from its template
+    torch = sys.modules.get("torch")  # the worker has it from its template
     if torch and torch.get_num_threads() != n:
         torch.set_num_threads(n)
 
 
 def enter(keeps=()):
-    """In a worker, before anything of the program is imported. keeps: variables of ranks that the program is to see."""
+    """For a worker, before anything of the program is imported. keeps: variables of ranks that the program should
+    see.
+    """
     files = json.loads(os.environ.pop(_ENV, None) or "{}")
     kept = {name: os.environ[name] for name in keeps if name in os.environ}
     for name in _OF_RANKS:

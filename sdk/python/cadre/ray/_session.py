@@ -29,7 +29,7 @@ class Session:
     """A program, as one of its processes sees it."""
 
     def __init__(self, client, said, driver):
-        client.of_worker = False  # as with Ray, calls that wait for each other are the program's own concern
+        client.of_worker = False  # as in Ray, calls that wait for each other are the program's responsibility
         self.client = client
         self.said = said
         self.driver = driver
@@ -37,7 +37,7 @@ class Session:
         self.directory = client.group(said["directory"])
         self.closed = False
         self.begun_with = dict(os.environ)  # environment of the workers of a local run: later changes do not reach them
-        self.calls = {}  # id of an actor -> how this process calls it
+        self.calls = {}  # id of an actor -> the Calls of this process
         self._archives, self._packing = {}, threading.Lock()
         self.workers = {}  # shape -> the workers that run tasks of this process
         self._gone, self._news = deque(), threading.Event()  # deque: objects are collected at any point of a program
@@ -51,7 +51,7 @@ class Session:
         return self.directory.call(method, *args, rank=0)
 
     def tell(self, method, *args):
-        """As ask(), without waiting. Once the session ends, nobody is told, and this returns None."""
+        """Like ask(), but does not wait. When the session ends, it tells nobody and returns None."""
         try:
             return self.directory.start(method, *args, rank=0)
         except (RuntimeError, _errors.Error):
@@ -65,12 +65,12 @@ class Session:
         self._news.set()
 
     def environment(self, runtime_env=None, **more):
-        """Of a worker that this process makes."""
+        """The environment of a worker that this process makes."""
         said = {**self.said, "path": sys.path, "gang": None, **more}
         return {ENV: json.dumps(said), **_runtime_env.variables(self.said["env"], runtime_env)}
 
     def archive(self, runtime_env=None):
-        """Of a worker that this process makes; the folders are read once."""
+        """The archive of a worker that this process makes. The folders are read once."""
         key = repr(runtime_env)
         with self._packing:
             if key not in self._archives:
@@ -103,7 +103,7 @@ def _clean(ref, gone, news):
 
 
 class Context(dict):
-    """What init() returns."""
+    """The result of init()."""
 
     address_info = property(lambda self: dict(self))
     dashboard_url = ""
@@ -176,7 +176,7 @@ def init(address=None, *, num_cpus=None, num_gpus=None, resources=None, labels=N
 
 
 def _open(address, num_cpus, num_gpus):
-    """(client, the resources of a run of this machine; None: it is none)"""
+    """Returns (client, the resources of a run of this machine; None in a cluster)."""
     address = address or os.environ.get("RAY_ADDRESS") or None
     if address and address not in ("auto", "local") and not address.startswith(("unix:", "ws://", "wss://")):
         raise ConnectionError(f"init({address!r}): that is the address of a server of Ray's. Without an address, cadre.ray "
@@ -207,7 +207,7 @@ def _begin(client, local, namespace, env, address):
 
 
 def _pods(env):
-    """What groups in a cluster say of their pods, also those that workers make."""
+    """The pod options of groups in a cluster, also for groups that workers make."""
     image = env.get("image_uri") or os.environ.get("CADRE_RAY_IMAGE")
     path = os.environ.get("CADRE_RAY_TEMPLATE")
     if not image and not path:
@@ -219,7 +219,7 @@ def _pods(env):
 
 
 def _cpu():
-    """How many CPUs of a pod are one of the program's: in Ray, people give a node as many as they like."""
+    """How many CPUs of a pod one CPU of the program is. In Ray, users may give a node any number of CPUs."""
     given = os.environ.get("CADRE_RAY_CPU") or "1"
     try:
         cpu = float(given[:-1]) / 1000 if given.endswith("m") else float(given)
@@ -252,7 +252,7 @@ def _context():
 
 
 def said_here():
-    """What this worker was told of its program and of itself; nothing where it is none."""
+    """The data that this worker got about its program and itself. Empty if this process is no worker."""
     said = json.loads(os.environ.get(ENV) or "{}")
     gang = said.get("gang")
     if gang:
@@ -263,7 +263,7 @@ def said_here():
 
 
 def join():
-    """In a worker: the session that its program has told it of."""
+    """For a worker: joins the session that its program has told it about."""
     global _current
     with _lock:
         if _current is None:
@@ -273,7 +273,7 @@ def join():
 
 
 def current():
-    """The session; it begins with the first use."""
+    """Returns the session. It begins with the first use."""
     if _current is not None:
         return _current
     with _lock:
@@ -294,7 +294,7 @@ def is_initialized():
 
 @atexit.register
 def shutdown(_exiting_interpreter=False):
-    """Ends all actors and tasks of the program, but detached ones of a cluster. init() may follow."""
+    """Ends all actors and tasks of the program, except for detached ones in a cluster. init() may follow."""
     global _current
     with _lock:
         session, _current = _current, None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One actor, or a worker for tasks, in the rank of its group. Its class and options come from the environment and from
-the directory. Its calls have the number of the call, the name of the method, and the arguments.
+"""One actor, or a worker for tasks, in the rank of its group. Its class and options come from the environment and
+from the directory. Its calls contain the number of the call, the name of the method, and the arguments.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ class Exit(SystemExit):
 
 
 def _enter():
-    """This process becomes one of the program's."""
+    """Makes this process one of the program's processes."""
     _runtime_env.take_threads(_SAID.get("threads", 1))
     if _SAID.get("as_ray"):
         from . import _as_ray
@@ -36,13 +36,13 @@ def _enter():
         _as_ray.install()
     known = set(sys.path)
     wanted = _archive.of_environment()
-    ours = [path for path in sys.path if wanted and path.startswith(wanted.place)]  # is looked at first
+    ours = [path for path in sys.path if wanted and path.startswith(wanted.place)]  # these are searched first
     sys.path[len(ours):len(ours)] = [path for path in _SAID.get("path", ()) if path not in known]
     return _session.join()
 
 
 def _open(packed):
-    """The arguments of a call, with the values of references that are arguments themselves."""
+    """Returns the arguments of a call. References that are arguments themselves are replaced by their values."""
     args, kwargs = packed[0] if type(packed) is _packing.Packed else (packed, {})
     if any(isinstance(a, _refs.ObjectRef) for a in (*args, *kwargs.values())):
         args = [_refs.get(a) if isinstance(a, _refs.ObjectRef) else a for a in args]
@@ -58,8 +58,8 @@ def _result(value):
 
 
 class _Base:
-    """What all workers here have. The environment that the program gives them is theirs from the first call on: the host
-    has read its own by then.
+    """The common part of all workers here. From the first call on, they have the environment that the program gives
+    them: the host has read its own before.
     """
 
     def __init__(self):
@@ -92,7 +92,7 @@ class _Base:
 
 
 class Actor(_Base):
-    """The first call makes the object: in an async actor, on its loop."""
+    """The first call makes the object; for an async actor, on its loop."""
 
     def __init__(self):
         super().__init__()
@@ -128,13 +128,13 @@ class Actor(_Base):
             raised = _packing.Raised(e, f"{name}.__init__")
             self._end("The actor died because of an error raised in its creation task, " + raised.text)
             print(raised.text, file=sys.stderr, flush=True)
-            os._exit(1)  # clients hear from the directory why it died
+            os._exit(1)  # the directory tells clients why it died
         self.session.ask("lives", self.id, self.session.said["node"])
 
     def _end(self, why):
-        """It is dead for good: calls that come, and those that wait, hear why from the directory."""
+        """The actor is dead for good. Calls that wait, and later calls, get the reason from the directory."""
         if not self.session.ask("ended", self.id, why):
-            return  # others of its gang live
+            return  # other actors of its gang live
         try:
             self.session.client.group(self.group).close(timeout=_END_S)
         except (Error, TimeoutError):
@@ -150,7 +150,7 @@ class Actor(_Base):
         return getattr(self.object, name)
 
     def _leave(self, e):
-        """What exit_actor() and sys.exit() do."""
+        """Does the work of exit_actor() and sys.exit()."""
         own = isinstance(e, Exit) or e.code in (None, 0)
         if own:
             self._end("it has ended itself: exit_actor()")
@@ -203,12 +203,12 @@ class Actor(_Base):
 
 
 def leave():
-    """Ends this actor, once the method that runs has ended."""
+    """Ends this actor when the running method has ended."""
     raise Exit(0)
 
 
 def _add_lanes():
-    """The methods that take calls, as many as the actor has concurrency groups, each with its own limit."""
+    """Makes the methods that take calls: one for each concurrency group of the actor, each with its own limit."""
     for name in _GROUPS:
         call, fence = _lane_methods(IS_ASYNC)
         setattr(Actor, f"call_{name}" if name else "call", _method.register(concurrency=lane(name))(call))
@@ -220,7 +220,7 @@ IS_ASYNC = _SAID.get("is_async")
 
 
 def lane(group=""):
-    """Where the calls of a concurrency group of the actor run."""
+    """The lane in which the calls of a concurrency group of the actor run."""
     if _GROUPS == {"": 1} and not IS_ASYNC:
         return None
     return f"calls-{group}" if group else "calls", min(_GROUPS[group], _LANES_MAX)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ray.get() raises, under the names that programs catch."""
+"""The exceptions of ray.get(), under the names that programs catch."""
 
 from .. import _errors
 
 
 class RayError(Exception):
-    """All of these."""
+    """The base of all of these."""
 
 
 class RayTaskError(RayError):
-    """A method or a task raised. get() raises it as a class that is the exception's own type, too: `except ValueError`."""
+    """A method or a task raised an exception. get() raises a class that also has the type of that exception: `except
+    ValueError`.
+    """
 
     def __init__(self, function_name, traceback_str, cause):
         super().__init__(function_name, traceback_str, cause)
@@ -45,7 +47,7 @@ _duals = {}
 
 
 def _dual(kind):
-    """The class that is a RayTaskError and of this kind; None where Python allows none."""
+    """Returns the class that is a RayTaskError and of this type. None: Python does not allow it."""
     if kind not in _duals:
         try:
             _duals[kind] = type(f"RayTaskError({kind.__name__})", (RayTaskError, kind),
@@ -57,11 +59,11 @@ def _dual(kind):
 
 
 class TaskCancelledError(RayError):
-    """cancel() ended it."""
+    """cancel() ended the call."""
 
 
 class GetTimeoutError(RayError, TimeoutError):
-    """get(timeout=) waited for so long; the call goes on."""
+    """The time of get(timeout=) is over; the call continues."""
 
 
 class WorkerCrashedError(RayError):
@@ -73,11 +75,11 @@ class RayActorError(RayError):
 
 
 class ActorDiedError(RayActorError):
-    """It is dead, and does not come back: it was killed, it crashed, or its constructor raised."""
+    """The actor is dead, and does not come back: it was killed, it crashed, or its constructor raised an exception."""
 
 
 class ActorUnavailableError(RayActorError):
-    """It died while it ran the call, and is started again."""
+    """The actor died while it ran the call, and is started again."""
 
 
 class ActorUnschedulableError(RayError):
@@ -97,19 +99,19 @@ class CrossLanguageError(RayError):
 
 
 class ObjectStoreFullError(RayError):
-    """References that went to other processes stand for more bytes than there is room for."""
+    """The values of references that went to other processes need more bytes than there is room for."""
 
 
 class ObjectLostError(RayError):
-    """What a reference stands for is gone."""
+    """The value of a reference is gone."""
 
 
 class OwnerDiedError(ObjectLostError):
-    """The process that made it has ended."""
+    """The process that made the reference has ended."""
 
 
 class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
-    """Its last holder has dropped it."""
+    """The last holder of the reference has dropped it."""
 
 
 class PlacementGroupSchedulingError(RayError):
@@ -117,11 +119,11 @@ class PlacementGroupSchedulingError(RayError):
 
 
 class PendingCallsLimitExceeded(RayError):
-    """max_pending_calls are not answered yet."""
+    """max_pending_calls calls are not answered yet."""
 
 
 class AsyncioActorExit(RayError):
-    """exit_actor() in an async method."""
+    """exit_actor() was called in an async method."""
 
 
 def of_actor(e, name):
@@ -138,7 +140,7 @@ def of_actor(e, name):
 
 
 def of_task(e, name):
-    """The same of a task."""
+    """The same for a task."""
     if isinstance(e, _errors.Canceled):
         return TaskCancelledError(f"{name} was cancelled")
     if isinstance(e, _errors.Invalid) and not e.may_have_run:

@@ -12,7 +12,7 @@ _worker_id = ID(secrets.token_hex(28))
 
 
 class RuntimeContext:
-    """Of this process, and of the call that asks."""
+    """About this process, and about the call that asks."""
 
     def __init__(self, session):
         self._session, self._said = session, session.said
@@ -27,15 +27,15 @@ class RuntimeContext:
         return _worker_id
 
     def get_actor_id(self):
-        """None where no actor asks."""
+        """Returns None if no actor asks."""
         return ID(self._said["actor"]) if self._said.get("actor") else None
 
     def get_actor_name(self):
-        """"" of one without a name; None where no actor asks."""
+        """Returns "" for an actor without a name; None if no actor asks."""
         return self._said.get("name") if self._said.get("actor") else None
 
     def get_task_id(self):
-        """None outside of calls."""
+        """Returns None outside of calls."""
         if self._session.driver:
             return None
         from ._worker import running
@@ -48,7 +48,7 @@ class RuntimeContext:
         return group.id if group else None
 
     def get_accelerator_ids(self):
-        """Of each kind, those that this process sees."""
+        """Returns the accelerators of each kind that this process sees."""
         return {"GPU": [str(i) for i in _nodes.get_gpu_ids()]}
 
     def get_assigned_resources(self):
@@ -60,7 +60,7 @@ class RuntimeContext:
 
     @property
     def current_actor(self):
-        """The handle of the actor that asks."""
+        """Returns the handle of the actor that asks."""
         actor = self.get_actor_id()
         if actor is None:
             raise RuntimeError("This method is only available in an actor.")
@@ -77,12 +77,12 @@ class RuntimeContext:
         get_node_id, get_job_id, get_actor_id, get_task_id, get_worker_id))
 
     def get(self):
-        """As a dict."""
+        """Returns everything as a dict."""
         return {"job_id": self.get_job_id(), "node_id": self.get_node_id(), "namespace": self.namespace}
 
 
 def get_runtime_context():
-    """Of this process."""
+    """Returns the RuntimeContext of this process."""
     return RuntimeContext(_session.current())
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of verl for programs that run by `python -m cadre.ray`: the workers of a RayWorkerGroup are the ranks of one group
-of Cadre, and its calls go through the proxy. verl loads it by itself (its entry point verl.plugins). Without it
-(VERL_USE_EXTERNAL_PLUGINS=none), each worker is an actor of cadre.ray. docs/coming-from-ray.md
+"""A plugin of verl for programs that run with `python -m cadre.ray`: the workers of a RayWorkerGroup are the ranks of
+one group of Cadre, and its calls go through the proxy. verl loads it by itself (its entry point verl.plugins).
+Without it (VERL_USE_EXTERNAL_PLUGINS=none), each worker is an actor of cadre.ray. docs/coming-from-ray.md
 """
 
 import sys
@@ -10,7 +10,7 @@ VERSIONS = ("0.9.0",)
 
 
 class WrongVersion(SystemExit):
-    """verl goes on after other exceptions of its plugins, and would not say a word."""
+    """verl continues after other exceptions of its plugins, and reports nothing."""
 
 
 def _install():
@@ -28,5 +28,5 @@ def _install():
     base.RayWorkerGroup = package.RayWorkerGroup = _group.WorkerGroup
 
 
-if getattr(sys.modules.get("ray"), "__cadre__", False):  # else verl runs on Ray itself, which is none of our business
+if getattr(sys.modules.get("ray"), "__cadre__", False):  # otherwise verl runs on Ray itself, and this plugin does nothing
     _install()

@@ -17,8 +17,8 @@ from . import _rank, _rows
 _NUMBERS, _PREFIX = itertools.count(1), secrets.token_hex(4)
 _SERVED_BY = "cadre.verl._rank:Rank"
 _KEEPS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # variables of a rank that its program sees
-_PRELOAD = ("tensordict", "transformers")  # which take most of the time that `import verl` takes, and begin no threads
-_LIST_BYTES = 48 << 20  # so many the proxy takes as a list, and a bit
+_PRELOAD = ("tensordict", "transformers")  # they take most of the time of `import verl`, and begin no threads
+_LIST_BYTES = 48 << 20  # bytes that the proxy takes as a list, with some to spare
 
 
 class Wanted:
@@ -38,7 +38,9 @@ class Wanted:
 
 
 def make(wanted, methods):
-    """The gang of ranks that are made together. methods: (name, dispatch, execute) of those that all are called by."""
+    """Makes the gang of ranks that start together. methods: (name, dispatch, execute) of the methods that all ranks
+    run together.
+    """
     first = wanted[0]
     options = {**first.options, "name": None, "runtime_env": {**first.others, "env_vars": first.env}}
     making = _making.Making(first.made_of, _options.check(options, _options.ACTOR, "actors"))
@@ -67,7 +69,7 @@ def make(wanted, methods):
 
 
 def _place(session, wanted, what):
-    """Arguments of Client.Group(): one bundle for each rank, in their order."""
+    """Returns arguments for Client.Group(): one bundle for each rank, in their order."""
     for w in wanted:
         place = _placement.of(session, w.options, what)  # this also reports a request that does not fit
     parts = []
@@ -81,7 +83,7 @@ def _place(session, wanted, what):
 
 
 def _places(wanted):
-    """[(the first rank there, the data about its placement group)]"""
+    """Returns [(the first rank there, the data about its placement group)]."""
     places = []
     for rank, w in enumerate(wanted):
         if not rank or w.placement != wanted[rank - 1].placement:
@@ -102,7 +104,7 @@ class Gang:
 
     @classmethod
     def of(cls, handles):
-        """The one that these actors are, in their order; None where they are none."""
+        """Returns the gang of these actors, in their order. None: they are no gang."""
         infos = [getattr(handle, "_info", {}) for handle in handles]
         if not infos or [i.get("rank") for i in infos] != list(range(infos[0].get("world", 0))) or len(
                 {i["group"] for i in infos}) != 1:
@@ -116,22 +118,22 @@ class Gang:
         return Gang, (self.handles,)
 
     def has(self, name):
-        """Whether all are called by this name, with a batch."""
+        """Whether all ranks can be called together with this name, with a batch."""
         return name in self._info["named"]
 
     def is_behind(self, args=()):
-        """Whether a call has to wait for arguments: then each rank gets its own, in the order of its calls."""
+        """Whether a call has to wait for arguments. Then each rank gets its own, in the order of its calls."""
         return any(is_ours(a) and not a._promise.done() for a in args) or any(h._calls().waits() for h in self.handles)
 
     def environment(self, names):
-        """Values of variables of rank 0."""
+        """The values of variables of rank 0."""
         return self._start("environment", {"rank": 0}, (names,)).result()
 
     # Calls
 
     def each(self, name, pieces, index):
-        """References to the results of all ranks. pieces: [(args, kwargs)]; index: which of them each rank gets. None: they
-        are too long for one call.
+        """Returns references to the results of all ranks. pieces: [(args, kwargs)]; index: the number of each rank's
+        piece. Returns None if they are too long for one call.
         """
         number = f"{_PREFIX}-{next(_NUMBERS)}"
         whole = _Whole(len(self.handles))
@@ -159,8 +161,9 @@ class Gang:
         return _call.start_list(self._session.client, self._methods.get(method, options), bodies)
 
     def rows(self, name, batch, index, wanted, one):
-        """Of a batch that the proxy splits, a piece for each number in `index`, and the results of the `wanted` ranks. one:
-        (True, the result that the proxy has joined), or (False, the list of results); else references to each of them.
+        """Calls with a batch that the proxy splits: a piece for each number in `index`, and the results of the
+        `wanted` ranks. one: returns (True, the result that the proxy has joined), or (False, the list of results).
+        Otherwise returns references to each of them.
         """
         number, whole = f"{_PREFIX}-{next(_NUMBERS)}", _Whole(len(wanted))
         options = {"dispatch": "SPLIT", "execute": "ALL", "split": {"index": index}, "collect": {"ranks": wanted, "join": False}}
@@ -188,7 +191,7 @@ class Gang:
     # Results
 
     def _taken(self, number, ranks, future):
-        """([(value, error)] of these ranks, error)"""
+        """Returns ([(value, error)] of these ranks, error)."""
         error = future.exception()
         if error is not None:
             return None, self._explained(error)
@@ -198,7 +201,7 @@ class Gang:
             return None, self._explained(e)
 
     def _fetched(self, number, ranks, results):
-        """The results, with those that ranks have kept because they are long."""
+        """Returns the results, and fetches those that ranks have kept because they are long."""
         asked = {i: self._start("take", {"rank": rank}, (number,)) for i, (rank, r) in enumerate(zip(ranks, results))
                  if type(r) is dict}
         return [_as_packed(asked[i].result()) if i in asked else r for i, r in enumerate(results)]
@@ -223,12 +226,12 @@ class Gang:
 
 
 def _as_packed(value):
-    """The result that a rank has kept: a batch, or a list or packed result."""
+    """Returns the result that a rank has kept: a batch, or a list or packed result."""
     return value if type(value) in (list, _packing.Packed, _packing.Raised) else _packing.Packed(([value],))
 
 
 class _Once:
-    """The outcome of a call, which several threads may ask for, is taken from the ranks once."""
+    """The outcome of a call. Several threads may ask for it, but it is taken from the ranks once."""
 
     def __init__(self, take):
         self._take, self._lock, self._outcome = take, threading.Lock(), None
@@ -241,7 +244,7 @@ class _Once:
 
 
 class _Whole(Promise):
-    """The results of all ranks that are wanted: [(value, error)]."""
+    """The results of all wanted ranks: [(value, error)]."""
 
     __slots__ = ("size",)
 
@@ -280,4 +283,4 @@ class _OfRank(Promise):
             self._whole.add_done_callback(lambda: self._tell(f))
 
     def cancel(self):
-        """The others are to go on."""
+        """The other ranks should continue."""

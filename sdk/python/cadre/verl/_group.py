@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""verl's RayWorkerGroup with ranks that are one group of Cadre. verl still decides where each rank goes, its name, its
-environment, and how its modes work. Here, one request makes all ranks, and one call reaches them.
+"""verl's RayWorkerGroup, with ranks that are one group of Cadre. verl still decides the place of each rank, its name,
+its environment, and how its modes work. Here, one request makes all ranks, and one call reaches them.
 """
 
 import copy
@@ -12,13 +12,13 @@ from verl.single_controller.ray import base
 from ..ray import get as ray_get
 from . import _gang, _rank, _rows
 
-_MODES = {  # verl's function that splits -> (the mode's name here, whether results are one batch)
+_MODES = {  # verl's function that splits -> (the name of the mode here, whether results are one batch)
     decorator.dispatch_one_to_all: "ONE_TO_ALL", decorator.dispatch_all_to_all: "ALL_TO_ALL",
     decorator.dispatch_dp_compute: "DP_COMPUTE", decorator.dispatch_dp_compute_data_proto: "DP_COMPUTE_PROTO"}
 
 
 def _mode_of(method):
-    """(dispatch, execute) of a registered method, for Cadre's own tools that show the group."""
+    """Returns (dispatch, execute) of a registered method, for Cadre's tools that show the group."""
     said = getattr(method, decorator.MAGIC_ATTR)
     mode = said["dispatch_mode"]
     known = decorator.DISPATCH_MODE_FN_REGISTRY.get(mode, {}) if isinstance(mode, decorator.Dispatch) else mode
@@ -27,7 +27,7 @@ def _mode_of(method):
 
 
 def _registered(cls, prefix=""):
-    """(name, dispatch, execute) of the methods that a group of this class has."""
+    """Returns (name, dispatch, execute) of the methods of a group of this class."""
     found = []
     for name in dir(cls):
         method = getattr(cls, name, None)
@@ -62,7 +62,7 @@ class WorkerGroup(base.RayWorkerGroup):
         self._gang = _gang.Gang.of(self._workers)
 
     def _get_master_addr_port(self, *args, **kwargs):
-        """Cadre sets both for a group. verl does it if the program sets a range of ports, or the address itself."""
+        """Cadre sets both for a group. verl sets them if the program sets a range of ports, or the address itself."""
         if self._master_addr is not None or self._master_port is not None or self._ray_master_port_range is not None:
             super()._get_master_addr_port(*args, **kwargs)
 
@@ -107,7 +107,7 @@ class WorkerGroup(base.RayWorkerGroup):
         return method_name
 
     def _execute_at_once(self, method_name, *args, **kwargs):
-        """As execute_all_async(), by one call, so that all results come together."""
+        """Like execute_all_async(), with one call, so all results arrive together."""
         n = self._world_size
         values = (*args, *kwargs.values())
         each = bool(values) and all(isinstance(v, list) and len(v) == n for v in values)
@@ -119,7 +119,9 @@ class WorkerGroup(base.RayWorkerGroup):
         return self.execute_all_async(method_name, *args, **kwargs) if refs is None else refs
 
     def _rows_of_mode(self, dispatch_fn, collect_fn):
-        """(which piece each rank gets, the ranks whose results verl takes, whether they are one batch); None: verl splits."""
+        """Returns (the number of each rank's piece, the ranks whose results verl takes, whether they are one batch).
+        None: verl splits.
+        """
         n = self._world_size
         if dispatch_fn is decorator.dispatch_dp_compute_data_proto:
             joins = collect_fn is decorator.collect_dp_compute_data_proto
@@ -136,7 +138,9 @@ class WorkerGroup(base.RayWorkerGroup):
         return (list(self._dispatch_info[mesh]), wanted, True) if wanted else None
 
     def _by_rows(self, method_name, dispatch_fn, collect_fn, blocking, args, kwargs):
-        """(True, the result) of a call whose only argument is a batch that the proxy splits as verl would; (False, None)."""
+        """Returns (True, the result) of a call whose only argument is a batch that the proxy splits like verl;
+        (False, None) for others.
+        """
         name = self._name_here(method_name)
         batch = _rows.batch_of(args[0]) if len(args) == 1 and not kwargs else None
         if batch is None or self._gang is None or not self._gang.has(name) or self._gang.is_behind():
@@ -161,8 +165,8 @@ class WorkerGroup(base.RayWorkerGroup):
 
 
 def _pieces(own, n):
-    """([(args, kwargs)], the number of each rank's piece). Arguments that are the same objects for several ranks travel
-    once.
+    """Returns ([(args, kwargs)], the number of each rank's piece). Arguments that are the same objects for several
+    ranks travel once.
     """
     pieces, numbers, index = [], {}, []
     for args, kwargs in own:
@@ -175,7 +179,7 @@ def _pieces(own, n):
 
 
 def _bound(generate, group, method_name, dispatch_fn, collect_fn, execute_fn, blocking):
-    """A method of the group."""
+    """Returns a method of the group."""
     at_once = blocking and execute_fn == group.execute_all
     by_verl = generate(group, method_name, dispatch_fn=dispatch_fn, collect_fn=collect_fn,
                        execute_fn=group._execute_at_once if at_once else execute_fn, blocking=blocking)

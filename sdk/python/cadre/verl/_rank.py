@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a worker group of verl: an actor of cadre.ray, which can be called alone, or by one call together with the
-others. verl's own methods are there under their names.
+"""One rank of a worker group of verl: an actor of cadre.ray that can be called alone, or by one call together with
+the others. It also has verl's own methods under their names.
 """
 
 import functools
@@ -10,7 +10,7 @@ from .. import _method, _value
 from ..ray import _packing, _refs, _worker
 from . import _rows
 
-_ALL_BYTES, _ONE_BYTES = 32 << 20, 1 << 20  # of results that the proxy has to hold at a time, and of one of them
+_ALL_BYTES, _ONE_BYTES = 32 << 20, 1 << 20  # of results that the proxy holds at the same time, and of one result
 LEFT, LIKE = "left", "like"  # keys of the stand-in for a result that is too long to travel at once
 
 
@@ -23,7 +23,7 @@ class Rank(_worker.Actor):
 
     @_method.register(concurrency=("control", 2))
     def take(self, number):
-        """The result that is too long to come together with those of the others."""
+        """Takes the result that is too long to come together with the others."""
         return self.left.pop(number, None)
 
     @_method.register(concurrency=("control", 2))
@@ -36,7 +36,8 @@ class Rank(_worker.Actor):
         return super()._find(name)
 
     def _called(self, args):
-        """(number, packed arguments, function that makes the answer) of a call to all ranks: a batch, or the first two.
+        """Returns (number, packed arguments, function that makes the answer) of a call to all ranks: a batch, or the
+        first two.
         """
         if len(args) > 1:
             number, packed = args
@@ -56,11 +57,11 @@ class Rank(_worker.Actor):
 
 
 def _nothing(value):
-    """Of a rank whose result the client does not want."""
+    """The answer of a rank whose result the client does not want."""
 
 
 def _of_all(name):
-    """A method that all ranks are called by at once; name=None: that comes with the call."""
+    """A method with which all ranks are called together; name=None: the name comes with the call."""
     if _worker.IS_ASYNC:
         async def run(self, *args):
             called, args = (name, args) if name else (args[0], args[1:])

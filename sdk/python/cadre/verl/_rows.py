@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of verl that the proxy can split and join: rows of dense tensors on CPUs, with columns and meta that JSON gives back
-as they were. verl itself splits and joins all others.
+"""Batches of verl that the proxy can split and join: rows of dense tensors on CPUs, with columns and meta that JSON
+represents completely. verl itself splits and joins all others.
 """
 
 import json
@@ -11,7 +11,7 @@ _SAID = "cadre.verl"  # in the meta of a batch: which call it belongs to
 
 
 def batch_of(value):
-    """The Batch that it is, or None."""
+    """Returns the Batch, or None."""
     if not _proto.is_foreign(value):
         return None
     is_proto = type(value).__name__ == "DataProto"
@@ -39,7 +39,7 @@ def _is_plain(tensor):
 
 
 def _comes_back(value):
-    """Whether JSON gives back the same: it knows no tuples, no numbers of numpy and no dates."""
+    """Whether JSON gives back an equal value: it has no tuples, no numbers of numpy and no dates."""
     if not _json.is_exact(value):
         return False
     try:
@@ -49,7 +49,7 @@ def _comes_back(value):
 
 
 def send(batch, number, wanted):
-    """The batch of a call, with its number and the ranks whose results are wanted (None: all)."""
+    """Returns the batch of a call, with its number and the ranks whose results are wanted (None: all)."""
     meta = {**batch.meta, _SAID: {"number": number, "wanted": wanted, "type": batch.meta[_proto.TYPE]}}
     del meta[_proto.TYPE]  # the receiver must look at the rest first
     made = Batch(columns=batch.columns, meta=meta)
@@ -58,16 +58,17 @@ def send(batch, number, wanted):
 
 
 def receive(batch):
-    """(value, number, wanted)"""
+    """Returns (value, number, wanted)."""
     said = batch.meta.pop(_SAID)
     batch.meta[_proto.TYPE] = said["type"]
     return _proto.of_batch(batch), said["number"], said["wanted"]
 
 
 def body_of(value):
-    """(Body, a text that is equal where the proxy can join results as verl does) of a result; None where it is no batch."""
+    """Returns (Body, a text that is equal if the proxy can join results like verl) of a result. None: it is no batch.
+    """
     batch = batch_of(value)
-    if batch is None or "metrics" in batch.meta:  # which verl gathers in its own way
+    if batch is None or "metrics" in batch.meta:  # verl gathers metrics in its own way
         return None
     like = [[name, t.dtype, t.shape[1:]] for name, t in batch.tensors.items()]
     return Body("batch", _batch.write(batch)), json.dumps([like, sorted(batch.columns), batch.meta], sort_keys=True)

@@ -9,7 +9,7 @@ MARK = "__cadre_worker__"
 
 class _Decorator(ModuleType):
     def __call__(self, cls):
-        """Marks the class that is served where a module has several, and spec.worker.class names none."""
+        """Marks the class that is served if a module has several, and spec.worker.class names none."""
         if not isinstance(cls, type):
             raise TypeError(f"@cadre.worker is for classes, and {cls!r} is none")
         setattr(cls, MARK, cls.__qualname__)  # not inherited: its subclasses have other names

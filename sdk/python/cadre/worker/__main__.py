@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of a group: imports spec.worker.python, makes the object, serves calls until SIGTERM."""
+"""One rank of a group: imports spec.worker.python, creates the object, and serves calls until SIGTERM."""
 
 import sys
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank whose archive of code is not in its pod yet. It waits in the bootstrap group, NAME.code, until another pod of the
-namespace gives the archive, a program brings it, or another rank of the pod has got it. Then the worker begins anew.
+"""A rank whose archive of code is not in its pod yet. It waits in the bootstrap group, NAME.code, until another pod
+of the namespace gives the archive, a program brings it, or another rank of the pod has it. Then the worker begins
+anew.
 """
 
 import ctypes
@@ -19,14 +20,14 @@ from . import _load
 
 # How often to look whether another rank of the pod has unpacked it; how often to ask whether another pod has it.
 _LOOK_S, _ASK_S = 0.1, 1
-_PIECE, _SLICE_MS = 512 << 10, 1000  # of another pod; so long the thread hears nothing of the end
-_PIECE_S, _SILENT_S = 30, 60  # a sender that sends no further piece has gone: another pod, a program
+_PIECE, _SLICE_MS = 512 << 10, 1000  # of another pod; how long the thread cannot notice the end
+_PIECE_S, _SILENT_S = 30, 60  # a sender without a further piece for this time has gone: another pod, a program
 _WAIT_S = 300
-_WAIT = "CADRE_ARCHIVE_WAIT"  # the variable that says otherwise
+_WAIT = "CADRE_ARCHIVE_WAIT"  # the variable that sets another limit
 
 
 class _Incoming:
-    """The archive on its way into this pod, by one rank, from one sender: the file of a lock says so."""
+    """The archive on its way into this pod, by one rank, from one sender. The file of a lock says which."""
 
     def __init__(self, wanted):
         self._wanted = wanted
@@ -41,7 +42,7 @@ class _Incoming:
         self.size, self.heard = 0, time.monotonic()
 
     def add(self, data):
-        """True: it is unpacked."""
+        """Returns True when the archive is unpacked."""
         self.file.write(data)
         self.size += memoryview(data).nbytes
         self.heard = time.monotonic()
@@ -54,13 +55,13 @@ class _Incoming:
     def close(self):
         try:
             self.file.close()
-        except OSError:  # its bytes did not fit on the disk, and are thrown away in any case
+        except OSError:  # its bytes did not fit on the disk; they are thrown away in any case
             pass
         self._lock.close()
 
 
 def _begin(wanted):
-    """None: another rank of the pod gets it already."""
+    """Returns None if another rank of the pod gets the archive already."""
     try:
         return _Incoming(wanted)
     except BlockingIOError:
@@ -68,7 +69,7 @@ def _begin(wanted):
 
 
 class Bootstrap:
-    """What can be called meanwhile. `wanted`: a Wanted of cadre._code."""
+    """The methods that can be called meanwhile. `wanted`: a Wanted of cadre._code."""
 
     def __init__(self, wanted):
         self._wanted, self._incoming, self.failed = wanted, None, None
@@ -115,7 +116,7 @@ class Bootstrap:
             incoming.close()
 
     def _fetch(self, host, over):
-        """From another pod, if one has it. On the thread that waits."""
+        """Fetches the archive from another pod, if one has it. On the thread that waits."""
         if self._incoming and time.monotonic() - self._incoming.heard > _SILENT_S:
             self._give_up()
         piece = ctypes.create_string_buffer(_PIECE)
@@ -131,7 +132,7 @@ class Bootstrap:
                     return
                 n = host.fetch(incoming.size, piece, _PIECE, _SLICE_MS)
         except (OSError, ValueError):
-            pass  # `failed` says it
+            pass  # `failed` reports it
         finally:
             incoming.close()
 
@@ -142,7 +143,7 @@ def _seconds():
     except ValueError:
         raise _load.Stop(f"{_WAIT} is {os.environ[_WAIT]!r}: it is a number of seconds", _load.EXIT_USAGE) from None
 def _watch(bootstrap, host, over):
-    """Ends the wait: the archive is there, or it takes too long."""
+    """Ends the wait: the archive is there, or the time is over."""
     wanted = bootstrap._wanted
     begun = asked = time.monotonic()
     while not os.path.isdir(wanted.place) and time.monotonic() < begun + _seconds():
@@ -167,7 +168,7 @@ def wait(wanted, server_of):
     watching.start()
     server.serve(0)
     over.set()
-    watching.join()  # it may be in the host
+    watching.join()  # the thread may be in the host
     code = server.host.end()
     if os.path.isdir(wanted.place):
         return None

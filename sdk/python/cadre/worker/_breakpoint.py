@@ -23,10 +23,10 @@ class _Terminal:
             self._sock.send(text[at:at + _PIECE].encode("utf-8", "replace"))
 
     def flush(self):
-        """What was written is sent."""
+        """Sends what was written."""
 
     def drain(self):
-        """What was typed for a breakpoint that is over is not for the next one."""
+        """Drops lines that were typed for an earlier breakpoint."""
         self._sock.setblocking(False)
         try:
             while self._sock.recv(1 << 16):
@@ -36,7 +36,7 @@ class _Terminal:
         self._sock.settimeout(_LOOK_S)
 
     def readline(self):
-        """The next line that somebody types; "continue" once nobody waits for the call any more."""
+        """Returns the next line that somebody types; "continue" when nobody waits for the call any more."""
         while not _method.canceled():
             try:
                 return self._sock.recv(1 << 16).decode("utf-8", "replace")
@@ -53,7 +53,7 @@ def install():
     terminal = _Terminal(ours)
 
     def hook(*args, **named):
-        if _method.call.get(None) is None:  # nobody could reach it: the host does not serve calls yet
+        if _method.call.get(None) is None:  # nobody could reach the breakpoint: the host does not serve calls yet
             return sys.__breakpointhook__(*args, **named)
         frame = sys._getframe(1)
         terminal.drain()

@@ -8,7 +8,7 @@ from .. import _library, _value
 
 CALL, NONE, STOP = 0, 1, 2
 CODE_NONE, CODE_RIGHT, CODE_ALL = 0, 1, 2
-LIMIT_MAX = 64  # of a lane, that the host is told; the threads here decide how many calls they hold
+LIMIT_MAX = 64  # of a lane, as the host knows it; the threads here decide how many calls they hold
 
 
 class Method(Structure):
@@ -71,7 +71,7 @@ FUNCTIONS = {
 
 
 class Host:
-    """cadre_host_NAME as .NAME; `return` is .give."""
+    """cadre_host_NAME is .NAME; `return` is .give."""
 
     def __init__(self, library, path):
         for name, (result, arguments) in FUNCTIONS.items():
@@ -89,7 +89,7 @@ def load():
 
 
 def array(kind, items):
-    """A table of C; a NULL where it would be empty."""
+    """Makes a table of C; NULL if it would be empty."""
     items = list(items)
     return (kind * len(items))(*items) if items else None
 
@@ -111,7 +111,9 @@ class _Held:
 
 
 def values(host, call):
-    """What of the arguments is on the GPU, or None; it stays there as long as anything refers to it."""
+    """Returns the values of the arguments that are on the GPU, or None. They stay there as long as something refers
+    to them.
+    """
     if not call.values_len:
         return None
     address, held = c_size_t(), c_size_t()
@@ -122,7 +124,7 @@ def values(host, call):
 
 
 def give_parts(host, handle, parts, stream):
-    """The result from parts on the host and on the GPU."""
+    """Gives the result as parts on the host and on the GPU."""
     kept = [_addressable(p) for p in parts]
     made = array(Part, [Part(_address(p), _value.size(p), type(p) is _value.OnGpu) for p in kept])
     why = host.return_parts(handle, ctypes.cast(made, c_void_p), len(kept), stream)
@@ -146,7 +148,9 @@ def _address(part):
 
 
 class _Lent:
-    """Arguments that the host has left where they lie. Their memory, as its owner, is the last to refer to it."""
+    """Arguments that the host has left in their place. Their memory has this as its owner, and is the last to refer
+    to it.
+    """
 
     __slots__ = ("host", "handle")
 
@@ -158,7 +162,7 @@ class _Lent:
 
 
 def body(host, call):
-    """The arguments of a call, in memory of their own: parts that a method keeps outlive the call."""
+    """Returns the arguments of a call in their own memory: parts that a method keeps outlive the call."""
     n = call.args_len
     if call.own:
         memory = (ctypes.c_char * n).from_address(call.args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From spec.worker to objects: the module, its class or those of all roles, and their methods."""
+"""From spec.worker to objects: the module, its class or the classes of all roles, and their methods."""
 
 import importlib
 import inspect
@@ -17,7 +17,7 @@ ASYNC, ASYNC_LIMIT = "asyncio", 64  # the concurrency group of `async def` metho
 
 
 class Stop(Exception):
-    """This worker ends: a message, which becomes the last line of its output, and the exit code."""
+    """This worker ends, with a message, which becomes the last line of its output, and the exit code."""
 
     def __init__(self, message, code):
         super().__init__(message)
@@ -36,7 +36,7 @@ class Role(namedtuple("Role", ("name", "cls", "methods"))):
     __slots__ = ()
 
     def lanes(self):
-        """Name -> (limit, methods), in their order."""
+        """Returns name -> (limit, methods), in their order."""
         lanes = {}
         for m in self.methods:
             if m.lane is not None:
@@ -50,7 +50,7 @@ class Role(namedtuple("Role", ("name", "cls", "methods"))):
 
 
 def _line(e):
-    """Where an exception came from: "train.py:12 in step"."""
+    """Where an exception was raised: "train.py:12 in step"."""
     if isinstance(e, SyntaxError) and e.filename:
         return f"{e.filename}:{e.lineno}"
     frames = traceback.extract_tb(e.__traceback__)
@@ -58,7 +58,7 @@ def _line(e):
 
 
 def words_of(e):
-    """What an exception says; nothing if it fails to."""
+    """The text of an exception; "" if making it fails."""
     try:
         return str(e)
     except Exception:
@@ -66,7 +66,7 @@ def words_of(e):
 
 
 def said(e):
-    """One line: the type, the message, the place."""
+    """One line: the type, the message, and where it was raised."""
     words = " ".join(words_of(e).split())
     return f"{type(e).__name__}{': ' if words else ''}{words} ({_line(e)})"
 
@@ -86,7 +86,7 @@ def import_module(name):
 
 
 def _classes(module):
-    """Those that it defines, by name; all of them where it defines none."""
+    """Returns the classes that a module defines, by name; if it defines none, all classes in it."""
     found = {name: c for name, c in vars(module).items() if isinstance(c, type) and not name.startswith("_")}
     return {name: c for name, c in found.items() if c.__module__ == module.__name__} or found
 
@@ -96,7 +96,7 @@ def find_class(module, name):
     names = ", ".join(classes) or "none"
     if name:
         found = module
-        for part in name.split("."):  # of a class in a class
+        for part in name.split("."):  # for a class inside a class
             found = getattr(found, part, None)
         if not isinstance(found, type):
             raise Stop(f"module {module.__name__} has no class {name}; it has {names}", EXIT_MODULE)
@@ -110,12 +110,12 @@ def find_class(module, name):
 
 
 def make(cls, init):
-    """The object. `init` is the JSON object of spec.worker.init."""
+    """Creates the object. `init` is the JSON object of spec.worker.init."""
     try:
         try:
             inspect.signature(cls).bind(**init)
         except ValueError:
-            pass  # it has no signature, such as classes in C
+            pass  # it has no signature, for example a class in C
     except TypeError as e:
         raise Stop(f"{cls.__name__}: init: {e}; it takes {inspect.signature(cls)}", EXIT_CONSTRUCTOR) from None
     try:
@@ -126,7 +126,7 @@ def make(cls, init):
 
 
 def methods_of(cls, made):
-    """All public methods, also those that it inherits."""
+    """Returns all public methods, also inherited ones."""
     methods = []
     for name in dir(cls):
         plain = inspect.getattr_static(cls, name)
@@ -152,7 +152,7 @@ def _class_of(sent, role):
 
 
 def _sent(module):
-    """The class that came by value, or several by name; or None."""
+    """Returns the class that came by value, or several by name; or None."""
     try:
         code = _code.of_environment()
         return _code.unpack(code) if code else None
@@ -164,7 +164,7 @@ def _sent(module):
 
 
 def _enter_archive():
-    """Where the workers import from, besides the image."""
+    """Sets from where the workers import, besides the image."""
     wanted = archive()
     if wanted:
         from .._code import _archive
@@ -173,10 +173,10 @@ def _enter_archive():
 
 
 def archive():
-    """The archive that this worker wants, or None."""
+    """Returns the archive that this worker wants, or None."""
     if not os.environ.get("CADRE_ARCHIVE"):
         return None
-    from .._code import _archive  # and all that it needs
+    from .._code import _archive  # and everything that it needs
 
     try:
         return _archive.of_environment()
@@ -185,7 +185,9 @@ def archive():
 
 
 def roles():
-    """All of this process, as the environment of the agent says it, and the JSON of the roles, or None."""
+    """Returns all roles of this process, from the environment that the agent sets, and the JSON of the roles, or
+    None.
+    """
     name = os.environ.get("CADRE_PYTHON")
     if not name:
         raise Stop("CADRE_PYTHON is not set: which module? spec.worker.python, or the first argument, says it", EXIT_USAGE)
@@ -219,7 +221,7 @@ def _doc(function):
 
 
 def describe(role):
-    """What the host is told of a class."""
+    """Describes a class for the host."""
     methods = [_host.Method(m.name.encode(), _mode(_library.DISPATCH, m.said.dispatch, "dispatch", m.name),
                             _mode(_library.EXECUTE, m.said.execute, "execute", m.name), None, _doc(m.function))
                for m in role.methods]

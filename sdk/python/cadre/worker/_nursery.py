@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nursery of a program's local runs: imports what the program has imported, once, and forks agents, each together with
-the template of its ranks.
+"""The nursery of a program's local runs. It imports the modules that the program has imported, once, and forks
+agents, each together with the template of its ranks.
 
-cadre.ray starts it, with a listening socket, and with a pipe that closes when nobody wants it any more. docs/protocol.md
-("Nursery") describes what it is asked, and what it says.
+cadre.ray starts it, with a listening socket, and with a pipe that closes when nobody needs it any more.
+docs/protocol.md ("Nursery") describes the messages.
 """
 
 import array
@@ -30,7 +30,7 @@ class _Ward:
 class _Nursery:
     def __init__(self, listener, life):
         self.listener, self.life = listener, life
-        self.line = listener.fileno()  # -1: nobody is admitted any more
+        self.line = listener.fileno()  # -1: no further agent is admitted
         self.begun = dict(os.environb)
         self.new = {}  # descriptor of the socket -> the socket of a stand-in that has not sent its request yet
         self.wards = {}  # descriptor of the socket -> _Ward
@@ -38,13 +38,13 @@ class _Nursery:
         self.woken, self.waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self, names):
-        """Until nobody wants it. Returns in a template, with the socket that asks it for ranks."""
+        """Runs until nobody needs the nursery. Returns in a template, with the socket that asks it for ranks."""
         why = _template.prepare(names)
         if why:
             why = why.removeprefix("worker.preload: ").removesuffix(": take it out of the list")
             print(f"cadre.ray: each worker of this program imports {' and '.join(names)} itself, which takes longer: {why}",
                   file=sys.stderr, flush=True)
-            os._exit(1)  # those that wait in line become agents by themselves
+            os._exit(1)  # processes that wait in line become agents themselves
         signal.set_wakeup_fd(self.waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for fd in (self.line, self.life, self.woken):
@@ -67,18 +67,20 @@ class _Nursery:
         os._exit(0)
 
     def _retire(self):
-        """Nothing more is forked. Processes that were forked live until their stand-ins end them."""
+        """Forks nothing more. Processes that were forked live until their stand-ins end them."""
         _remove(self.listener.getsockname())
         self.poll.unregister(self.life)
         self.poll.unregister(self.listener)
         os.close(self.life)
         self.listener.close()
         for stand_in in list(self.new.values()):
-            self._forget(stand_in).close()  # it becomes an agent by itself
+            self._forget(stand_in).close()  # it becomes an agent itself
         self.line, self.life = -1, None
 
     def _meet(self):
-        """The next one in line. If it has been stopped, it may not speak for a long time, and the others go on."""
+        """Admits the next process in line. If it has been stopped, it may not send for a long time, and the others go
+        on.
+        """
         stand_in, _ = self.listener.accept()
         self.new[stand_in.fileno()] = stand_in
         self.poll.register(stand_in, select.POLLIN)
@@ -89,7 +91,9 @@ class _Nursery:
         return stand_in
 
     def _admit(self, stand_in):
-        """Forks what the stand-in asks for. Returns the control socket in a template, otherwise None."""
+        """Forks the agent and template that the stand-in asks for. Returns the control socket in a template,
+        otherwise None.
+        """
         self._forget(stand_in)
         files = array.array("i")
         try:
@@ -98,7 +102,7 @@ class _Nursery:
         except OSError:
             pass
         why = _template.why_not("something in the nursery")
-        if not files or why:  # it has ended meanwhile
+        if not files or why:  # the stand-in has ended meanwhile
             _template.say(stand_in, f"N{why}")
             control = None
         else:
@@ -135,7 +139,7 @@ class _Nursery:
             os._exit(_NOT_RUNNABLE)
 
     def _become(self, program, argv, env, given, number):
-        """The agent; returns in its template, which this process forks before that."""
+        """Becomes the agent. Returns in its template, which this process forks before that."""
         birth, its_birth = _pair(number + 1)
         control, its_control = _pair(number + 1)
         agent = os.getpid()
@@ -152,7 +156,7 @@ class _Nursery:
         os.execve(program, argv, {**env, **{name: str(number).encode() for name, number in seed.items()}})
 
     def _leave(self, given):
-        """What the nursery has, and its template has not."""
+        """Closes what the nursery has, and its template does not need."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for stand_in in (*self.new.values(), *(ward.stand_in for ward in self.wards.values())):
@@ -166,7 +170,7 @@ class _Nursery:
         for fd in of_agent:
             os.close(fd)
         birth = socket.socket(fileno=birth)
-        if not birth.recv(1):  # the agent watches it now
+        if not birth.recv(1):  # the agent watches it from now on
             os._exit(1)
         birth.close()
         _template.follow(agent, signal.SIGKILL)
@@ -180,7 +184,7 @@ class _Nursery:
         return control
 
     def _pass_on(self, ward):
-        """Passes a signal to the agent. Its stand-in may also have died."""
+        """Passes a signal to the agent. If its stand-in has died, it ends the agent."""
         try:
             number = ward.stand_in.recv(16)
         except OSError:
@@ -204,7 +208,7 @@ class _Nursery:
 
 
 def _remove(path):
-    """The socket, and its folder: a program that was killed has left both."""
+    """Removes the socket and its folder: a program that was killed has left both."""
     try:
         os.unlink(path)
         os.rmdir(os.path.dirname(path))
@@ -213,7 +217,7 @@ def _remove(path):
 
 
 def _pair(least):
-    """Two connected sockets, whose numbers are not taken for anything else, and which the agent inherits."""
+    """Two connected sockets. Their numbers are not used for anything else, and the agent inherits them."""
     ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     fds = [fcntl.fcntl(end, fcntl.F_DUPFD, least) for end in ends]
     for end in ends:

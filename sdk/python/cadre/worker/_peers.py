@@ -18,8 +18,8 @@ from .. import _method
 from . import _load
 
 _MEET_S = 600
-_LOOK_S, _LOOKS = 0.25, 2  # a call that is in torch at each look waits there
-_VERDICT_S = 1  # torch may notice so much earlier
+_LOOK_S, _LOOKS = 0.25, 2  # a call that is in torch at each of these looks waits there
+_VERDICT_S = 1  # torch may notice the loss this much earlier
 WATCHES = "peers, met"  # name of the thread, for tests
 _exit = os._exit  # the one that says nothing
 
@@ -30,19 +30,21 @@ def _is_in(frame, *modules):
 
 
 def _is_of_group(e):
-    """Errors of gloo name its sources: where backward() waits, or a work of torch, they come from outside of torch.distributed."""
+    """Errors of gloo name its source files. If backward() or a work of torch waits, these errors come from outside
+    torch.distributed.
+    """
     return isinstance(e, RuntimeError) and (
         type(e).__module__.startswith("torch.distributed") or "gloo/" in _load.words_of(e)
         or any(_is_in(frame, "torch.distributed") for frame, _ in traceback.walk_tb(e.__traceback__)))
 
 
 def _group():
-    """torch's default group, or None."""
+    """Returns torch's default group, or None."""
     return sys.modules["torch.distributed"].group.WORLD
 
 
 def _remember():
-    """A weak reference to torch's default group, or None."""
+    """Returns a weak reference to torch's default group, or None."""
     group = _group()
     return group and weakref.ref(group)
 
@@ -53,18 +55,18 @@ def _is_same(remembered):
 
 
 def _is_joined():
-    """Is this rank in a default group with others?"""
+    """Whether this rank is in a default group with others."""
     dist = sys.modules.get("torch.distributed")
     try:
-        return (getattr(dist, "is_initialized", bool)()  # which a torch without it has not
+        return (getattr(dist, "is_initialized", bool)()  # torch without torch.distributed does not have it
                 and _method.world_size() > 1 and dist.get_world_size() > 1 and dist.get_rank() >= 0 and _group() is not None)
     except Exception:  # another thread has just ended the group
         return False
 
 
 def _introduce(goes_on):
-    """The ranks of this Cadre group in torch's default group, in the order of torch, as each says of itself in torch's store.
-    Waits for them as long as goes_on().
+    """Returns the ranks of this Cadre group that are in torch's default group, in torch's order. Each rank writes its
+    number to torch's store. Waits for them as long as goes_on() returns true.
     """
     dist = sys.modules["torch.distributed"]
     store, group = dist.distributed_c10d._get_default_store(), os.environ.get("GROUP_NAME", "")
@@ -83,9 +85,9 @@ class Peers:
         self.host = host
         self.calls = {}  # running calls: call -> (thread, method)
         self.lost, self.known = "", threading.Event()
-        self.hit, self.group = frozenset(), None  # calls that ran when the rank was lost, and the group, remembered
+        self.hit, self.group = frozenset(), None  # the calls that ran when the rank was lost, and their group
         self.lock, self.watches = threading.Lock(), False
-        self.tried = None  # the group that the last watch began with, remembered
+        self.tried = None  # the group that the last watch began with
 
     def begin(self, call, method):
         self.calls[call] = (threading.get_ident(), method)
@@ -95,7 +97,9 @@ class Peers:
         self.look()
 
     def look(self):
-        """After code of the program has run: has it made the default group, or made it anew after a loss? Raises nothing."""
+        """Call this after code of the program has run. Checks whether the program has made the default group, or made
+        it anew after a loss. Raises nothing.
+        """
         if self.watches or not _is_joined() or _is_same(self.tried):
             return
         with self.lock:
@@ -115,22 +119,22 @@ class Peers:
         return self.lost if self._concerns(call) else ""
 
     def _concerns(self, call):
-        """Is it a call that needs the rank which was lost?"""
+        """Whether the call needs the lost rank."""
         return call in self.hit or _is_same(self.group)
 
     def _watch(self):
         self.tried = _remember()
         self._watch_once()
         self.watches = False
-        self.look()  # the program may have made the group anew meanwhile
+        self.look()  # the program may have made a new group meanwhile
 
     def _meet(self):
-        """Whether the ranks of torch's group watch each other from now on."""
+        """Returns whether the ranks of torch's group watch each other from now on."""
         end = time.monotonic() + _MEET_S
         try:
             ranks = _introduce(lambda: time.monotonic() < end and _is_same(self.tried))
         except Exception as e:
-            if _is_same(self.tried):  # else the program has ended the group meanwhile
+            if _is_same(self.tried):  # otherwise the program has ended the group meanwhile
                 self._say_blind("torch's store says: " + _load.words_of(e).partition("\n")[0])  # frames of C++ follow
             return False
         if not ranks and _is_same(self.tried):
@@ -170,14 +174,14 @@ class Peers:
             self._say(f"torch's group cannot be aborted: {e}")
 
     def _innermost(self):
-        """Of calls that are in torch: call -> the frame."""
+        """Returns the calls that are in torch: call -> the frame."""
         frames = sys._current_frames()
         return {call: frames[thread] for call, (thread, _) in list(self.calls.items())
                 if _is_in(frames.get(thread), "torch.distributed", "torch.autograd")}
 
     def _free(self, waiting):
-        """Until no call can wait for the lost rank any more: none in the same group, none that has not left since the loss the
-        frame in `waiting`. Others may wait in a group that was made anew.
+        """Continues until no call can wait for the lost rank any more: no call is in the same group, and none has
+        stayed in the frame in `waiting` since the loss. Other calls may wait in a new group.
         """
         looks = {}
         while waiting or _is_same(self.group):
@@ -192,7 +196,7 @@ class Peers:
 
     def _leave(self, methods):
         sys.stdout.flush()
-        which = " or ".join(dict.fromkeys(f"{method.name}()" for method in methods))  # of one loop, any
+        which = " or ".join(dict.fromkeys(f"{method.name}()" for method in methods))  # if they share a loop, any of them
         self._say(f"{self.lost}; {which} waits for it in torch, which only the end of this process ends")
         _exit(_load.EXIT_LOST)
 

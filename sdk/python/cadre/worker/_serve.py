@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of this rank: pulled from the lanes of the C host, run, answered.
+"""Takes the calls of this rank from the lanes of the C host, runs them, and answers them.
 
-Methods run on the main thread, one after the other; those of a concurrency group on threads of their own; `async def`
-methods on one asyncio loop. The host talks to the network on a thread that never needs Python's lock.
+Methods run on the main thread, one after the other. Methods of a concurrency group run on threads of the group, and
+`async def` methods on one asyncio loop. The host talks to the network on a thread that never needs Python's lock.
 """
 
 import ctypes
@@ -18,9 +18,9 @@ import traceback
 from .. import _errors, _method, _raised, _value
 from . import _breakpoint, _host, _load, _peers, _template
 
-STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, also where one holds Python's lock
+STACKS = signal.SIGRTMAX - 1  # makes a worker write the stacks of its threads, even if a thread holds Python's lock
 DUMP = signal.SIGRTMAX - 2  # the same into a file, for requests from outside
-_MESSAGE_MAX = 1000  # the room that clients have
+_MESSAGE_MAX = 1000  # bytes that fit into the error of a client
 _NAME_MAX = 31
 _VIA_MAX = 4096
 
@@ -28,17 +28,22 @@ _VIA_MAX = 4096
 class Running:
     """A call that runs."""
 
-    __slots__ = ("host", "handle", "over", "code")
+    __slots__ = ("host", "handle", "over", "code", "thread")
 
     def __init__(self, host, handle, code):
         self.host, self.handle, self.over = host, handle, False
         self.code = code  # the client may send code
+        self.thread = threading.get_ident()
+
+    def here(self):
+        """The handle on the thread of the method, which cannot end while this thread waits; None on other threads."""
+        return None if self.over or self.thread != threading.get_ident() else self.handle
 
     def canceled(self):
         return self.over or bool(self.host.canceled(self.handle))
 
     def calls(self):
-        """For a call that the method makes: which methods wait for it, and how long it may take in ms."""
+        """For a call that the method makes. Returns which methods wait for it, and how long it may take in ms."""
         text = ctypes.create_string_buffer(_VIA_MAX)
         left = self.host.calls(self.handle, text, _VIA_MAX)
         if left < 0:
@@ -53,7 +58,7 @@ class _BadArguments(Exception):
 
 
 def _is_call_itself(e):
-    """The function was not entered: its arguments do not fit."""
+    """Whether the function was not entered, because its arguments do not fit."""
     return isinstance(e, TypeError) and e.__traceback__ is not None and e.__traceback__.tb_next is None
 
 
@@ -63,9 +68,10 @@ def _shorten(text, limit):
 
 
 def explain(e, method, lost=""):
-    """(name, message) of the error for the client. The message begins with the most important part. lost: why it came.
+    """Returns (name, message) of the error for the client. The message begins with the most important part. lost: why
+    it was raised.
     """
-    name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that it made stays
+    name = e.name if isinstance(e, _errors.Failed) else type(e).__name__  # the name from a call that the method made stays
     if isinstance(e, SystemExit):
         first = f"{method.name}() called sys.exit({e.code!r}): a method cannot end its worker; group.kill() does"
     elif type(e).__name__ == "CancelledError" and type(e).__module__.startswith("asyncio"):
@@ -84,8 +90,8 @@ def explain(e, method, lost=""):
 
 
 def _code():
-    """Which clients may send code, as pickles and debuggers do. In a cluster, those with the right to send it may. On
-    this machine, everybody who reaches the worker may run code anyway.
+    """Returns which clients may send code, as pickles and debuggers do. In a cluster, these are the clients with the
+    right to send it. On this machine, everybody who reaches the worker may run code anyway.
     """
     said = os.environ.get("CADRE_TRUST_CALLERS")
     if said in ("0", "1"):
@@ -100,13 +106,15 @@ class Server:
         self.peers = _peers.Peers(host)
 
     def start(self, text, awaits=None):
-        """The host, from this thread; then the threads of the concurrency groups. awaits: the archive that is missing."""
+        """Starts the host on this thread, then the threads of the concurrency groups. awaits: the archive that is
+        missing.
+        """
         classes, seen = [], set()
         for role in self.roles:
             if role.cls.__name__ not in seen:
                 classes.append(_load.describe(role))
                 seen.add(role.cls.__name__)
-        woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # by signals, whose handlers run between calls
+        woken, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)  # written by signals, whose handlers run between calls
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         os.register_at_fork(after_in_child=_forget_wakeup)
         options = _host.Options(size=ctypes.sizeof(_host.Options), module=os.environ["CADRE_PYTHON"].encode(),
@@ -119,8 +127,8 @@ class Server:
         self.options = options  # the host keeps its tables
         code = self.host.start(ctypes.byref(options))
         if code == 0:
-            faulthandler.register(DUMP, file=options.dump_fd, all_threads=True, chain=True)  # the host's hears of it
-            faulthandler.enable(all_threads=True)  # after the host's, whose line is to be the last
+            faulthandler.register(DUMP, file=options.dump_fd, all_threads=True, chain=True)  # also for the host
+            faulthandler.enable(all_threads=True)  # after the host's handler, whose line must be the last
             self._start_lanes()
         return code
 
@@ -136,7 +144,7 @@ class Server:
                     self.threads += [threading.Thread(target=self.serve, args=(number,), daemon=True,
                                                       name=f"{members[0].lane}-{i}") for i in range(limit)]
         if waiting:
-            import asyncio  # which takes memory and time of every rank that has no such methods
+            import asyncio  # imported here, because it takes memory and time of every rank
 
             self.threads.append(threading.Thread(target=lambda: asyncio.run(self._serve_async(waiting)), daemon=True,
                                                  name="asyncio"))
@@ -185,7 +193,7 @@ class Server:
             self.host.finish(current.handle)
 
     def _run_method(self, c, current, method):
-        """Afterwards, nothing here refers to the arguments, so those that the method has not kept can be freed."""
+        """After this, nothing here refers to the arguments, so arguments that the method has not kept can be freed."""
         try:
             args, kwargs = self._arguments(c)
             self._answer(c.call, method, method.function(*args, **kwargs))
@@ -203,7 +211,7 @@ class Server:
         _method.call.set(current)
         self.peers.begin(current, method)
         answered = self._await_method(current, method, args, kwargs)
-        del args, kwargs  # as in _run_method()
+        del args, kwargs  # like _run_method()
         try:
             await answered
         finally:
@@ -324,7 +332,7 @@ def _forget_wakeup():
 
 
 def _exit_loudly():
-    """os._exit() in a method says where it was called; children of fork() use it, too, and say nothing."""
+    """os._exit() in a method prints where it was called. Children of fork() use it, too, and print nothing."""
     leave, pid = os._exit, os.getpid()
 
     def _exit(status):
@@ -353,7 +361,7 @@ def main():
     if os.environ.get("CADRE_NURSERY"):
         from . import _nursery
 
-        _nursery.serve()  # these come back in a rank only
+        _nursery.serve()  # returns only in a rank
     elif os.environ.get("CADRE_TEMPLATE"):
         _template.serve()
     if len(sys.argv) > 2 or sys.argv[1:2] in (["--help"], ["-h"]):
@@ -370,7 +378,7 @@ def main():
             from . import _bootstrap
 
             code = _bootstrap.wait(wanted, functools.partial(_waiting, host))
-            if code is None:  # a process has one host: the next one begins anew
+            if code is None:  # a process can have only one host: the next worker is a new process
                 os.execve(sys.executable, [sys.executable, "-m", "cadre.worker"], started_with)
             return code
         roles, text = _load.roles()
@@ -384,6 +392,6 @@ def main():
     _exit_loudly()
     server.peers.look()
     server.serve(0)
-    for thread in server.threads:  # all calls are finished: the threads stop, too, before the objects that they wait for go
+    for thread in server.threads:  # all calls are finished: the threads stop before their objects are destroyed
         thread.join()
     return host.end()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The template of a group's ranks: imports what spec.worker.preload names, once, and is forked for each rank.
 
-cadre-agent starts it, with a socket as standard input, and asks for each rank with a packet that carries files: the rank's own
-socket, its standard output and error, its directory and environment. docs/protocol.md ("Template") describes both.
+cadre-agent starts it, with a socket as standard input. It asks for each rank with a packet that carries files: the
+rank's own socket, its standard output and error, its directory and environment. docs/protocol.md ("Template")
+describes both.
 """
 
 import array
@@ -29,19 +30,19 @@ _libc = ctypes.CDLL(None)
 _imported = set()  # the names of the modules that a rank has from its template
 _TASKS = "/proc/self/task"
 _PR_SET_PDEATHSIG = 1
-_NOT_RUNNABLE, _DIRECTORY = 126, 0  # the exit code, and the step that failed, as the agent knows them
+_NOT_RUNNABLE, _DIRECTORY = 126, 0  # the exit code, and the step that failed, as in the agent
 _WORDS_MAX = 900
 _HUGE, _MADV_COLLAPSE = 2 << 20, 25
 _FILES, _BIRTHS_MAX, _INT = 4, 16, array.array("i").itemsize
-_PATIENCE = 100  # looks at threads that are about to end, 10 ms apart
+_PATIENCE = 100  # looks at threads that are ending, 10 ms apart
 
 
 class _Witness:
-    """Notes for each thread the innermost import that it was there after. Loaders tell of their modules."""
+    """Notes for each thread the innermost import after which it existed. Loaders report their modules."""
 
     def __init__(self):
         self.seen = {}  # thread -> name of a module
-        self._links = 0  # of the folder of threads, when it was looked at last
+        self._links = 0  # of the folder of threads, at the last look
         self._loaders = {loader: loader.exec_module for loader in (importlib.machinery.SourceFileLoader,
                                                                    importlib.machinery.ExtensionFileLoader)}
 
@@ -56,7 +57,7 @@ class _Witness:
     def _telling(self, load):
         def exec_module(loader, module):
             load(loader, module)
-            links = os.stat(_TASKS).st_nlink  # as many as there are threads, and two
+            links = os.stat(_TASKS).st_nlink  # the number of threads, plus two
             if links != self._links:
                 self._links = links
                 for thread in _threads():
@@ -69,12 +70,12 @@ _witness = _Witness()
 
 
 def _threads():
-    """All but the main one, also those that Python does not know."""
+    """All threads except the main one, also threads that Python does not know."""
     return {int(task) for task in os.listdir(_TASKS)} - {os.getpid()}
 
 
 def _name_of(thread, what):
-    """As it is called, and since when it is there, if that says more than `what`."""
+    """The name of a thread, and since which import it exists, if that says more than `what`."""
     names, since = {t.native_id: t.name for t in threading.enumerate()}, _witness.seen.get(thread)
     try:
         with open(f"{_TASKS}/{thread}/comm", encoding="utf-8", errors="replace") as f:
@@ -85,13 +86,13 @@ def _name_of(thread, what):
 
 
 def _lasting_threads():
-    """Those that a fork would lose. Some libraries, such as OpenBLAS, end theirs before a fork, and start them again when they
-    need them: a fork for nothing shows it.
+    """Returns the threads that a fork would lose. Some libraries, such as OpenBLAS, end their threads before a fork,
+    and start them again when they need them: a trial fork shows this.
     """
     if not _threads():
         return set()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fork beside threads, whose child does nothing here
+        warnings.simplefilter("ignore")  # about a fork beside threads; this child does nothing
         child = os.fork()
     if child == 0:
         os._exit(0)
@@ -104,7 +105,7 @@ def _lasting_threads():
 
 
 def _gpu():
-    """The file of a GPU that is open, or None: CUDA has been set up."""
+    """Returns the open device file of a GPU, or None. If there is one, CUDA has been set up."""
     for fd in os.listdir("/proc/self/fd"):
         try:
             path = os.readlink(f"/proc/self/fd/{fd}")
@@ -116,7 +117,7 @@ def _gpu():
 
 
 def why_not(what):
-    """Why this process cannot be forked any more, or None."""
+    """Returns why this process cannot be forked any more, or None."""
     gpu, threads = _gpu(), _lasting_threads()
     if gpu:
         return f"{what} has opened {gpu}, and CUDA does not work in the child of a fork"
@@ -127,9 +128,9 @@ def why_not(what):
 
 
 def leave(code):
-    """The end of a rank that was forked; does nothing in others. It is an end as any, of what the rank has imported and
-    registered itself. What the template has imported stays whole: to tear that down would copy all of its memory, and take
-    longer than anything else of a restart.
+    """Ends a rank that was forked; does nothing in other processes. The rank cleans up what it has imported and
+    registered itself. What the template has imported is not cleaned up: that would copy all of its memory, and
+    take longer than the rest of a restart.
     """
     if not _imported:
         return
@@ -144,7 +145,7 @@ def leave(code):
 
 
 def _import(names):
-    """Imports them all. Why the template is of no use, or None."""
+    """Imports all modules. Returns why the template is of no use, or None."""
     for name in names:
         try:
             with _witness:
@@ -159,7 +160,7 @@ def _import(names):
 
 
 def say(to, text):
-    """Text over a socket, whose other end may have gone."""
+    """Sends text over a socket. The other end may have gone."""
     try:
         to.send(text.encode("utf-8", "replace")[:_WORDS_MAX])
     except OSError:
@@ -167,14 +168,14 @@ def say(to, text):
 
 
 def follow(parent, signo):
-    """This process, just forked, ends with its parent."""
+    """Makes this process, just forked, end with its parent."""
     _libc.prctl(_PR_SET_PDEATHSIG, signo, 0, 0, 0)
-    if os.getppid() != parent:  # died before it could take us along
+    if os.getppid() != parent:  # the parent died before prctl() was called
         os._exit(128 + signo)
 
 
 def _become(agent, home, rank, out, err, described):
-    """In the rank: all that differs from the template."""
+    """Sets, in the rank, everything that differs from the template."""
     rank = socket.socket(fileno=rank)
     os.setsid()
     if not rank.recv(1):  # the agent watches it now, or does not want it any more
@@ -197,13 +198,15 @@ def _become(agent, home, rank, out, err, described):
     except OSError as e:
         rank.send(struct.pack("ii", _DIRECTORY, e.errno))
         os._exit(_NOT_RUNNABLE)
-    if "numpy.random" in sys.modules:  # its state would be the same in all ranks; random sees to itself
+    if "numpy.random" in sys.modules:  # its state would be the same in all ranks; random reseeds itself
         sys.modules["numpy.random"].seed()
     rank.close()
 
 
 def _fork_all(births):
-    """In the process between the template and its ranks. Returns a birth in the rank, and the answers to all here."""
+    """Forks all ranks, in the process between the template and its ranks. Returns a birth in a rank, and the answers
+    to all births here.
+    """
     answers = []
     for birth in births:
         try:
@@ -218,8 +221,8 @@ def _fork_all(births):
 
 
 def _fork(control, births):
-    """Forks ranks, by a process in between that ends, so that the agent becomes their parent. Returns a birth in a rank, and the
-    answers to all in the template.
+    """Forks ranks, with a process in between that ends, so the agent becomes their parent. Returns a birth in a rank,
+    and the answers to all births in the template.
     """
     why = why_not("something in the template")
     if why:
@@ -252,15 +255,16 @@ def _say_and_end(to, words):
 
 
 def _asked(control):
-    """Waits until the agent asks for ranks: the files of each. Empty: it has ended."""
+    """Waits until the agent asks for ranks. Returns the files of each. Empty: the agent has ended."""
     words, carried, _, _ = control.recvmsg(_BIRTHS_MAX, socket.CMSG_LEN(_BIRTHS_MAX * _FILES * _INT), socket.MSG_CMSG_CLOEXEC)
     files = array.array("i", carried[0][2] if words else b"")
     return [files[i:i + _FILES] for i in range(0, len(files), _FILES)]
 
 
 def _use_huge_pages():
-    """A fork copies the table of all pages. Of huge ones there are few: forks and ends of ranks take half of the time, once this
-    has copied the memory. It is for memory that is in use almost everywhere. Kernels before 6.1 do nothing.
+    """A fork copies the table of all pages. With huge pages, the table is short: forks and ends of ranks take half of
+    the time when this has copied the memory. It is for memory that is almost completely in use. Kernels before 6.1
+    ignore it.
     """
     with open("/proc/self/smaps", encoding="utf-8", errors="replace") as f:
         lines = f.read().splitlines()
@@ -277,23 +281,23 @@ def _use_huge_pages():
 
 
 def prepare(names):
-    """Makes this process the template. Why it cannot be one, or None."""
+    """Makes this process the template. Returns why it cannot be one, or None."""
     why = _import(names)
     if why:
         return why
     for finalizer in weakref.finalize._registry:
         finalizer.atexit = False
-    _libc.on_exit(_libc._exit, None)  # in a rank: the last one that runs, for the last one runs first. Then come destructors
+    _libc.on_exit(_libc._exit, None)  # in a rank: runs last, and skips the destructors
     _libc.__cxa_atexit(_libc.fflush, None, None)
     _imported.update(sys.modules)
     gc.collect()
-    gc.freeze()  # else the first collection in a rank would copy all that was imported
+    gc.freeze()  # otherwise the first collection in a rank would copy all imported objects
     _use_huge_pages()
     return None
 
 
 def serve():
-    """Until the agent ends it. Returns in a rank."""
+    """Serves until the agent ends the template. Returns in a rank."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -306,13 +310,13 @@ def serve():
 
 
 def tend(control):
-    """Forks ranks for the agent, whose child this process is, until it ends. Returns in a rank."""
+    """Forks ranks for the agent, the parent of this process, until it ends. Returns in a rank."""
     agent, home = os.getppid(), os.getcwdb()
     births = _asked(control)
     while births:
         sys.stdout.flush()
         sys.stderr.flush()
-        _libc.fflush(None)  # else each rank would print it, too
+        _libc.fflush(None)  # otherwise each rank would print the buffered output, too
         birth, answers = _fork(control, births)
         if birth:
             for fd in (fd for other in births if other is not birth for fd in other):

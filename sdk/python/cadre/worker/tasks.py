@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker that runs tasks (@cadre.task): functions of modules that it imports, or that come by value."""
+"""The worker that runs tasks (@cadre.task): functions of modules that it imports, or that came by value."""
 
 import functools
 import hashlib
@@ -25,7 +25,9 @@ def _find(name):
 
 
 def _log(function, code):
-    """In a cluster, once for each function: the group's object and its Events do not tell of code that a call brings."""
+    """In a cluster, logs once for each function: the group's object and its Events do not show code that a call
+    brings.
+    """
     if os.environ.get("CADRE_OPERATOR"):
         print(f"cadre-worker: rank {_method.rank()}: a call brought the code of {function.__qualname__}(): SHA-256 "
               f"{hashlib.sha256(code).hexdigest()}, {len(code)} bytes", file=sys.stderr, flush=True)

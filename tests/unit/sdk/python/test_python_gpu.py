@@ -132,6 +132,14 @@ class Gpu(RunCase):
             self.keep("ramp", 1000)
         self.assertEqual(self.group.sum.options(rank=0)(self.keep("ramp", 100))[1], 4950.0)
 
+    def test_a_method_that_is_past_its_deadline_does_not_wait_for_the_gpu(self):
+        self.group.spoil.options(rank=0)(self.keep("ramp", 10))
+        self.control("hang\n")
+        with self.assertRaises(cadre.Timeout):
+            self.group.look_and_note.options(rank=0, timeout=0.5)()
+        self.assertIn("canceled while the device worked", self.group.note.options(rank=0)())
+        self.control("")
+
     def test_an_illegal_address_ends_the_process(self):
         attempt = self.group.info()["attempt"]
         with self.assertRaisesRegex(cadre.Failed, "CUDA error 700"):

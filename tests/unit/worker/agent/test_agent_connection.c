@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An agent with real processes, and an operator that is a server in the same loop.
+// An agent with real processes. The operator is a server in the same loop.
 #include "worker/agent/operators.h"
 
 #include "common/base/buf.h"
@@ -31,17 +31,17 @@
 struct fixture {
     struct loop *loop;
     struct ws_server *server;
-    struct ws_session *session; // NULL = nobody is connected
+    struct ws_session *session; // NULL = the agent is not connected
     struct record_reader reader;
     struct agent *agent;
     struct operators *operators;
-    struct probe *probe; // NULL = nobody watches GPUs
+    struct probe *probe; // NULL = the GPUs are not watched
     struct buf got;      // "TYPE BODY\n" of each record
     char token_path[64];
     char authorization[64]; // of the last upgrade
-    int refuse;             // upgrades, with this status
+    int refuse;             // the status with which upgrades are refused
     int log_fd, upgrades;
-    bool silent; // no WELCOME
+    bool silent; // sends no WELCOME
     bool done;
 };
 
@@ -189,7 +189,7 @@ static int setup(void **state)
     return set_up(state, NULL);
 }
 
-// What the program that watches GPUs says: one that is well, a moment later that it is lost, and then nothing any more.
+// Sets up a fake cadre-gpus. It reports a GPU that is well, then that the GPU is lost, and then nothing more.
 static int setup_gpus(void **state)
 {
 #define SAYS(state) "\"gpus\":[{\"index\":0,\"uuid\":\"GPU-a\",\"name\":\"H200\",\"state\":\"" state "\""
@@ -217,7 +217,7 @@ static int teardown(void **state)
 
 #define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, buf_str(&(f)->got))
 
-// Waits until a record was said, and forgets everything that came up to it.
+// Waits for a record with this text, and forgets everything up to it.
 static void expect(struct fixture *f, const char *text)
 {
     UNTIL(f, strstr(buf_str(&f->got), text));
@@ -242,7 +242,7 @@ static void gpus_are_told_with_heartbeats_and_only_when_there_is_news(void **sta
     give(f, RECORD_PREPARE, "{" GROUP "}");
     give(f, RECORD_START, "{" WORLD ",\"processes\":[{\"rank\":1,\"localRank\":1}],\"command\":[\"sleep\",\"1000\"]}");
     expect(f, "STARTED");
-    expect(f, SAYS("Lost") ",\"ranks\":[{\"group\":\"u-1\",\"rank\":1}]}]}"); // whose it is now
+    expect(f, SAYS("Lost") ",\"ranks\":[{\"group\":\"u-1\",\"rank\":1}]}]}"); // the rank that has the GPU now
     ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "again");
     UNTIL(f, strstr(buf_str(&f->got), "HELLO"));
     const char *hello = strstr(buf_str(&f->got), "HELLO");
@@ -358,7 +358,7 @@ static void broken_records_end_the_connection_and_it_comes_back(void **state)
     assert_int_equal(f->upgrades, 2);
 }
 
-// The operator is away while a process ends: processes run on, and the next hello tells.
+// The operator is away while a process ends. The other processes run on, and the next HELLO tells about the end.
 static void what_happens_while_it_is_alone_is_in_the_next_hello(void **state)
 {
     struct fixture *f = *state;
@@ -375,14 +375,14 @@ static void what_happens_while_it_is_alone_is_in_the_next_hello(void **state)
                  supervisor_process_at(agent_group_at(f->agent, 0), 1)->state == SUPERVISOR_PROCESS_GONE);
     f->silent = false;
     UNTIL(f, f->session);
-    ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "again"); // this one may have heard of the process yet
+    ws_session_close(f->session, FRAME_CLOSE_GOING_AWAY, "again"); // this connection may still report the process
     expect(f, "\"groups\":[{" GROUP ",\"state\":\"Running\",\"processes\":["
               "{\"rank\":0,\"attempt\":1,\"state\":\"Running\"},"
               "{\"rank\":1,\"attempt\":1,\"state\":\"Exited\",\"exitCode\":4,\"lastLines\":\"bye\\n\"}]}]}");
     assert_string_equal(f->authorization, "Bearer second");
 }
 
-// It is not in the HELLO any more, and must not get lost.
+// HELLO does not contain this event any more, and it must not get lost.
 static void what_happens_between_hello_and_welcome_is_told_too(void **state)
 {
     struct fixture *f = *state;
@@ -414,7 +414,7 @@ static void who_is_refused_tries_again(void **state)
     expect(f, "HEARTBEAT");
 }
 
-// Whether the agent has said that.
+// Returns whether the log contains this text.
 static bool logged(const struct fixture *f, const char *text)
 {
     char log[4096];
@@ -467,7 +467,7 @@ static void the_end_of_the_pod_is_a_goodbye(void **state)
     UNTIL(f, operators_closed(f->operators));
 }
 
-// The operator's view of the cluster may be a moment behind: it cannot know a pod yet that is there already.
+// The operator's view of the cluster may be late: it may not know a pod that exists already.
 static void who_comes_too_early_comes_again(void **state)
 {
     struct fixture *f = *state;

@@ -100,7 +100,7 @@ static void values_refer_to_others_as_in_kubernetes(void **state)
     const struct environment_process p = {.rank = 6, .local_rank = 2, .attempt = 3};
     const char *text = build(pod, &g, &p);
     assert_non_null(strstr(text, "OUT=/root/rank-6-of-8\n"));
-    assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // only what stands before it
+    assert_non_null(strstr(text, "BOTH=/root/rank-6-of-8.$(LATER)\n")); // a variable that comes later is not replaced
     assert_non_null(strstr(text, "LITERAL=$(RANK) costs $5 $ $\n"));
     assert_non_null(strstr(text, "OPEN=$(RANK\n"));
     assert_non_null(strstr(text, "CADRE_INIT={\"a\":\"$(RANK)\"}\n"));
@@ -146,7 +146,7 @@ static void a_pod_without_gpus_keeps_what_it_has(void **state)
     assert_null(strstr(text, "CADRE_TICKET"));
 }
 
-// The order of a process on bundles of amd.com/gpu lists none.
+// For bundles with amd.com/gpu, START lists no GPUs for a process.
 static void gpus_of_another_maker_stay_as_the_pod_has_them(void **state)
 {
     (void)state;
@@ -160,7 +160,7 @@ static void gpus_of_another_maker_stay_as_the_pod_has_them(void **state)
 
 static const int one_three[] = {1, 3}, fifth[] = {5};
 
-// What a worker sees: CUDA_VISIBLE_DEVICES ("-" = left as it is) and the device that is its own.
+// The value of CUDA_VISIBLE_DEVICES that a worker sees ("-" = unchanged), and the number of its own device.
 static const struct {
     const char *what;
     struct gpus gpus;

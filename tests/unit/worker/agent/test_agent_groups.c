@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several groups in one pod, with real processes: each has a life of its own.
+// Several groups in one pod, with real processes. Each group has a life of its own.
 #include "worker/agent/agent.h"
 
 #include "common/base/mem.h"
@@ -27,7 +27,7 @@ struct fixture {
     struct loop *loop;
     struct agent *agent;
     int log[2];
-    struct buf said;    // in the pod's log
+    struct buf said;    // the pod's log
     struct buf reports; // "a prepared 1, "
     int taken_port;
 };
@@ -154,12 +154,13 @@ static void each_process_sees_the_gpus_that_it_was_given(void **state)
     until(f, &f->said, "[group-b rank 2] 2 sees 2,3, device 0\n");
 }
 
-// A process that has left its session would keep the group's GPU; the other group's has done the same, and stays.
+// Both groups have a process that has left its session. The one of the group that ends must end too, because it would
+// keep the GPU. The other one stays.
 static void what_a_group_leaves_behind_ends_while_another_runs_on(void **state)
 {
     struct fixture *f = *state;
     const char *script = "echo $(setsid sh -c 'read pid rest </proc/self/stat; echo left $GROUP_NAME $pid end; exec "
-                         "sleep 1000 >/dev/null' &)"; // ends when the other has begun to sleep
+                         "sleep 1000 >/dev/null' &)"; // this shell ends when the other process sleeps
     start(f, "b", 1, "[{\"rank\":0,\"localRank\":0},{\"rank\":1,\"localRank\":1}]",
           "[ $RANK = 0 ] && exec sleep 1000; setsid sh -c 'read pid rest </proc/self/stat; echo left $GROUP_NAME $pid "
           "end; exec sleep 1000' & wait");
@@ -204,12 +205,12 @@ static void a_port_that_somebody_has_is_reported(void **state)
     arena_done(&a);
 }
 
-// The pid that a script has printed behind "pid ".
+// Returns the pid that a script has printed after "pid ".
 static pid_t pid_said(struct fixture *f)
 {
     until(f, &f->said, "pid ");
     const char *at = strstr(buf_str(&f->said), "pid ") + strlen("pid ");
-    until(f, &f->said, ".\n"); // all of it
+    until(f, &f->said, ".\n"); // the whole line
     pid_t pid = (pid_t)strtol(at, NULL, 10);
     assert_true(pid > 1);
     return pid;
@@ -222,7 +223,7 @@ static void start_hanging(struct fixture *f)
     pid_t pid = pid_said(f);
     siginfo_t stopped;
     assert_int_equal(kill(pid, SIGSTOP), 0);
-    assert_int_equal(waitid(P_PID, (id_t)pid, &stopped, WSTOPPED | WNOWAIT), 0); // it may run on for a moment
+    assert_int_equal(waitid(P_PID, (id_t)pid, &stopped, WSTOPPED | WNOWAIT), 0); // it may still run
 }
 
 static void is_killed(struct fixture *f)
@@ -232,7 +233,7 @@ static void is_killed(struct fixture *f)
     until(f, &f->said, "was killed by a client (group.kill)");
 }
 
-// A process that is stopped does not take SIGTERM.
+// A process that is stopped (SIGSTOP) does not handle SIGTERM.
 static void who_hangs_while_its_group_is_stopped_is_killed_on_demand(void **state)
 {
     struct fixture *f = *state;
@@ -250,7 +251,7 @@ static void and_who_hangs_while_the_pod_ends(void **state)
     agent_shutdown(f->agent, 600000);
     const char another[] = "{\"group\":\"b\",\"attempt\":0,\"rank\":0}";
     assert_int_equal(command_parse(COMMAND_KILL, another, strlen(another), &c, &err), 0);
-    assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT); // no such group
+    assert_int_equal(agent_command(f->agent, c, &err), ERR_CONFLICT); // the group does not exist
     command_unref(c);
     is_killed(f);
 }

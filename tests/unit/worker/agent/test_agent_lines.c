@@ -77,7 +77,8 @@ static void bytes_of_any_value_pass(void **state)
     assert_memory_equal(f->out.data + strlen("[rank 7] "), bytes, 6);
 }
 
-// However the input is cut: the same lines, each at most LINES_MAX long, no byte lost.
+// The input is cut at different places. The lines are always the same, each at most LINES_MAX long, and no byte is
+// lost.
 static void a_line_over_64_kib_goes_on_in_the_next(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of processes for an operator that listens.
+// Lines of processes, for an operator that listens.
 #include "worker/agent/agent_listen.h"
 
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static void lines_go_out_only_while_somebody_listens(void **state)
     told("{\"group\":\"u1\",\"listen\":true}");
     told("{\"group\":\"u1\",\"listen\":true}");
     assert_true(says("u1", 0, "a\"b"));
-    assert_false(says("u1", 3, "c")); // goes with it
+    assert_false(says("u1", 3, "c")); // it is sent together with the first line
     assert_false(says("u2", 0, "of another group"));
     sends("{\"group\":\"u1\",\"lines\":[[0,\"a\\\"b\"],[3,\"c\"]]}");
     sends(NULL);
@@ -70,7 +70,7 @@ static void what_comes_too_fast_is_counted(void **state)
     (void)state;
     memset(line, 'x', sizeof line - 1);
     told("{\"group\":\"u1\",\"listen\":true}");
-    for (int i = 0; i < 20; i++) // 4 KiB of each
+    for (int i = 0; i < 20; i++) // 4 KiB each
         says("u1", 0, line);
     struct json_writer w;
     assert_true(listen_next(&l, &w));

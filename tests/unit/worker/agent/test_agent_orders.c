@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the operator tells agents, they understand: every command of the golden cases of tests/golden/plan goes through
-// the agent's own reader and means what the group asks for.
+// Agents understand what the operator tells them. Every command in the golden cases of tests/golden/plan is read by the
+// agent's own reader, and means what the group asks for.
 #include "tests/unit/support/golden.h"
 #include "tests/unit/support/group_case.h"
 
@@ -54,7 +54,7 @@ static void check_program(const struct worker_spec *s, const struct command *c)
             assert_string_equal(c->argv[i], s->command[i]);
         assert_null(c->argv[s->n_command + s->n_args]);
     } else {
-        assert_null(c->argv); // the pod's
+        assert_null(c->argv); // the command of the pod
     }
     assert_int_equal(c->env.gpus.visibility,
                      s->module || s->gpu_visibility == GPU_VISIBILITY_OWN ? GPUS_OWN : GPUS_ALL);
@@ -70,8 +70,8 @@ static bool is_one_of(int n, const int *list, size_t n_list)
     return false;
 }
 
-// Whatever shares the pod, a worker has GPUs of its group. Where nobody can tell which these are, it has what its pod
-// has.
+// A worker has GPUs of its group, even if other groups share the pod. If these GPUs are not known, the worker has the
+// GPUs of its pod.
 static void check_gpus(const struct environment_group *g, const struct command_process *p)
 {
     const struct gpus_worker worker = {.local_rank = p->local_rank, .local_world_size = g->local_world_size};
@@ -89,7 +89,7 @@ static void check_gpus(const struct environment_group *g, const struct command_p
     arena_done(&a);
 }
 
-// On bundles.
+// Start commands for groups on bundles.
 static void check_start_on_bundles(const struct group_case *k, const struct command *c)
 {
     const struct environment_group *g = &c->env;

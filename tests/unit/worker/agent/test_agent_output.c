@@ -19,7 +19,7 @@
 
 struct fixture {
     struct loop *loop;
-    struct output *output;
+    struct rank_output *output;
     struct output_process *process;
     int log[2];   // the pod's log
     int child[2]; // the process's standard output and error
@@ -29,8 +29,8 @@ struct fixture {
 static void start(struct fixture *f)
 {
     struct err err = ERR_INIT;
-    f->output = output_new(f->loop, f->log[1], f->log[1]);
-    f->process = output_open(f->output, "[rank 2] ", f->child, &err);
+    f->output = rank_output_new(f->loop, f->log[1], f->log[1]);
+    f->process = rank_output_open(f->output, "[rank 2] ", f->child, &err);
     assert_non_null(f->process);
 }
 
@@ -57,8 +57,8 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     close_child(f);
-    output_close(f->process);
-    output_free(f->output);
+    rank_output_close(f->process);
+    rank_output_free(f->output);
     loop_free(f->loop);
     close(f->log[0]);
     close(f->log[1]);
@@ -72,7 +72,7 @@ static void print(const struct fixture *f, int stream, const char *text)
     assert_int_equal(write(f->child[stream], text, strlen(text)), strlen(text));
 }
 
-// What has come to the log by now.
+// Returns what has arrived in the log so far.
 static const char *log_text(struct fixture *f)
 {
     char bytes[8192];
@@ -107,9 +107,9 @@ static void the_last_words_are_there_when_it_is_drained(void **state)
     print(f, 0, "step 1\nstep");
     print(f, 1, "Segmentation fault");
     close_child(f);
-    output_drain(f->process);
+    rank_output_drain(f->process);
     assert_string_equal(log_text(f), "[rank 2] step 1\n[rank 2] step\n[rank 2] Segmentation fault\n");
-    output_tail(f->process, &tail);
+    rank_output_tail(f->process, &tail);
     assert_string_equal(buf_str(&tail), "step 1\nstepSegmentation fault");
     buf_done(&tail);
 }
@@ -126,11 +126,11 @@ static void what_outlives_its_process_is_still_forwarded(void **state)
 {
     struct fixture *f = *state;
     start(f);
-    output_close(TAKE_PTR(f->process));
+    rank_output_close(TAKE_PTR(f->process));
     print(f, 1, "late\n");
     until_log_is(f, "[rank 2] late\n");
     close_child(f);
-    loop_run_once(f->loop, 1000); // both ends: nothing of it is left, as the leak checker sees
+    loop_run_once(f->loop, 1000); // both pipes end; the leak checker sees that nothing is left
     loop_run_once(f->loop, 1000);
 }
 
@@ -138,12 +138,12 @@ static void the_agent_has_lines_of_its_own(void **state)
 {
     struct fixture *f = *state;
     start(f);
-    output_say(f->output, "attempt %d begins", 3);
+    rank_output_say(f->output, "attempt %d begins", 3);
     assert_string_equal(log_text(f), "[agent] attempt 3 begins\n");
-    assert_false(output_pending(f->output));
+    assert_false(rank_output_pending(f->output));
 }
 
-// Fills the child's pipe and turns the loop until nothing moves any more; returns how much the child got rid of.
+// Fills the child's pipe and turns the loop until nothing moves any more. Returns how many bytes the child could write.
 static size_t print_until_blocked(struct fixture *f)
 {
     static char line[1024];
@@ -166,19 +166,19 @@ static void a_log_that_nobody_reads_blocks_the_process_and_not_us(void **state)
     struct fixture *f = *state;
     start(f);
     size_t printed = print_until_blocked(f);
-    assert_true(printed > SINK_HIGH / 2); // something was taken
-    assert_true(printed < 2 * SINK_HIGH); // and not without end
-    assert_true(output_pending(f->output));
+    assert_true(printed > SINK_HIGH / 2); // some output was taken
+    assert_true(printed < 2 * SINK_HIGH); // but not without a limit
+    assert_true(rank_output_pending(f->output));
     close_child(f);
-    while (output_pending(f->output)) { // somebody reads again
+    while (rank_output_pending(f->output)) { // a reader reads again
         log_text(f);
         loop_run_once(f->loop, 1000);
     }
-    output_drain(f->process);
+    rank_output_drain(f->process);
     log_text(f);
     size_t payload = 0;
     for (const char *p = buf_str(&f->got); (p = strchr(p, '\n')) != NULL; p++)
-        payload++; // one prefix a line
+        payload++; // one prefix for each line
     assert_true(f->got.len >= printed + payload * strlen("[rank 2] "));
 }
 
@@ -195,7 +195,7 @@ static void a_log_whose_reader_is_gone_stops_nobody(void **state)
         assert_int_equal(write(f->child[0], chunk, sizeof chunk), sizeof chunk);
         loop_run_once(f->loop, 1000);
     }
-    assert_false(output_pending(f->output));
+    assert_false(rank_output_pending(f->output));
     signal(SIGPIPE, SIG_DFL);
 }
 
@@ -215,14 +215,14 @@ static void a_socket_as_log_works_too(void **state)
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->log), 0);
     start(f);
     print_until_blocked(f);
-    while (output_pending(f->output)) {
+    while (rank_output_pending(f->output)) {
         log_text(f);
         loop_run_once(f->loop, 1000);
     }
     assert_memory_equal(log_text(f), "[rank 2] yyy", 12);
-    output_close(TAKE_PTR(f->process));
-    output_free(TAKE_PTR(f->output));
-    assert_int_equal(fcntl(f->log[1], F_GETFL) & O_NONBLOCK, 0); // as it was
+    rank_output_close(TAKE_PTR(f->process));
+    rank_output_free(TAKE_PTR(f->output));
+    assert_int_equal(fcntl(f->log[1], F_GETFL) & O_NONBLOCK, 0); // as before
 }
 
 int main(void)

@@ -19,11 +19,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LONG_MS = 60 * 1000 }; // never waited for
+enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
-    struct reaper *reaper;
+    struct child_reaper *reaper;
     struct process *process;
     int pipe[2]; // what it prints
     char events[16];
@@ -43,7 +43,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->reaper = reaper_new(f->loop);
+    f->reaper = child_reaper_new(f->loop);
     buf_init(&f->said, 1024 * 1024);
     *state = f;
     return pipe2(f->pipe, O_CLOEXEC);
@@ -53,7 +53,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     process_free(f->process);
-    reaper_free(f->reaper);
+    child_reaper_free(f->reaper);
     loop_free(f->loop);
     buf_done(&f->said);
     close(f->pipe[0]);
@@ -98,7 +98,7 @@ static void until(struct fixture *f, const char *event)
         loop_run_once(f->loop, LONG_MS);
 }
 
-// Blocks until so many bytes are there, or the end is.
+// Blocks until that many bytes have arrived, or the end.
 static const char *read_said(struct fixture *f, size_t n)
 {
     char bytes[4096];
@@ -143,7 +143,7 @@ static void it_leads_a_session_with_clean_signals_and_three_descriptors(void **s
     int leaked = open("/dev/null", O_RDONLY); // without O_CLOEXEC, on purpose
     char want[64];
     signal(SIGPIPE, SIG_IGN);
-    // The shell reads by itself: while it starts a child it may block signals.
+    // The shell reads the files itself, because it may block signals while it starts a child.
     start(f,
           "read -r pid name state ppid pgrp sid rest < /proc/$$/stat; echo $pgrp $sid; "
           "while read -r key value; do case $key in SigBlk:|SigIgn:) echo $key $value; esac; done < /proc/$$/status; "
@@ -293,10 +293,10 @@ static void children_of_one_that_exits_are_killed_with_it(void **state)
     until(f, "g");
     assert_int_equal(f->exit.code, 0);
     assert_int_equal(kill(-process_pid(f->process), 0), -1);
-    assert_string_equal(read_said(f, SIZE_MAX), ""); // returns: nobody holds the pipe
+    assert_string_equal(read_said(f, SIZE_MAX), ""); // this returns because no process holds the pipe
 }
 
-// A shell in front of the program dies of SIGTERM at once; the program may be writing its checkpoint.
+// A shell that runs the program dies of SIGTERM at once. The program may still write its checkpoint.
 static void children_of_one_that_is_stopped_have_the_grace_time_too(void **state)
 {
     struct fixture *f = *state;
@@ -318,9 +318,9 @@ static void an_orphan_that_left_the_group_is_found_and_reaped(void **state)
     process_stop(f->process, 0);
     until(f, "g");
     assert_true(orphan > 0);
-    assert_int_equal(reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
-    while (reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
-        loop_run_once(f->loop, 10); // it may be that it did not come to us yet
+    assert_int_equal(child_reaper_kill_orphans(f->reaper, "WHOSE=another's"), 0);
+    while (child_reaper_kill_orphans(f->reaper, "WHOSE=ours") == 0)
+        loop_run_once(f->loop, 10); // the orphan may not have become a child of this process yet
     while (kill(orphan, 0) == 0)
         loop_run_once(f->loop, 10);
     assert_int_equal(errno, ESRCH);

@@ -27,7 +27,7 @@ check() {
     fi
 }
 
-# runs CODE ARG...: the agent ends with that exit code; what it printed is in $dir/out.
+# runs CODE ARG...: runs the agent, which must end with that exit code. Its output is in $dir/out.
 runs() {
     local want=$1 code=0
     shift
@@ -35,7 +35,7 @@ runs() {
     [ "$code" = "$want" ] || { echo "exit code $code, want $want"; cat "$dir/out"; return 1; }
 }
 
-# said TEXT...: each is a part of a line of the output.
+# said TEXT...: each text must be part of a line of the output.
 said() {
     local text
     for text in "$@"; do
@@ -43,21 +43,21 @@ said() {
     done
 }
 
-# begins ARG...: the agent in the background, its output to $dir/out.
+# begins ARG...: starts the agent in the background. Its output goes to $dir/out.
 begins() {
     : >"$dir/out"
     "$agent" "$@" >"$dir/out" 2>&1 &
     pid=$!
 }
 
-# ends CODE: the agent in the background does.
+# ends CODE: the agent in the background must end with that exit code.
 ends() {
     local code=0
     wait "$pid" || code=$?
     [ "$code" = "$1" ] || { echo "exit code $code, want $1"; cat "$dir/out"; return 1; }
 }
 
-# until_said TEXT: for what runs in the background.
+# until_said TEXT: waits until the agent in the background has printed the text.
 until_said() {
     local i
     for ((i = 0; i < 600; i++)); do

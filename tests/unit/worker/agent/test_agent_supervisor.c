@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor as a table: inputs and the actions that they lead to, as words; then any inputs in any order.
+// The supervisor as a table: inputs, and the actions that follow, as words. Then random inputs in random order.
 #include "worker/agent/supervisor.h"
 
 #include "common/base/buf.h"
@@ -58,7 +58,7 @@ static void describe(struct buf *out, const struct supervisor_action *a)
         buf_printf(out, "%s %d%s%s", report_words[a->report], a->attempt, a->message[0] ? ": " : "", a->message);
 }
 
-// The actions since the last call.
+// Returns the actions since the last call.
 static const char *actions(struct fixture *f)
 {
     struct supervisor_action a;
@@ -177,7 +177,7 @@ static void an_address_that_is_old_is_asked_for_again(void **state)
     supervisor_tick(f->s, first);
     assert_string_equal(actions(f), "resolve wg-0.wg.ns.svc");
     supervisor_resolved(f->s, first, false, "it resolves to 10.0.0.1");
-    assert_true(supervisor_deadline_ms(f->s) - first > first); // less and less often
+    assert_true(supervisor_deadline_ms(f->s) - first > first); // the pauses grow
     assert_int_equal(supervisor_state(f->s), SUPERVISOR_PREPARING);
 }
 
@@ -344,17 +344,17 @@ static void one_rank_is_restarted_among_the_others(void **state)
     assert_string_equal(actions(f), "exited 1/5 1, launch 5");
     supervisor_started(f->s, 5);
     assert_string_equal(actions(f), "started 2");
-    assert_int_equal(restart(f, 3, 4), 0); // it runs yet
+    assert_int_equal(restart(f, 3, 4), 0); // the old process still runs
     assert_string_equal(actions(f), "terminate 4 in 5");
-    assert_int_equal(restart(f, 3, 4), 0); // comes again
+    assert_int_equal(restart(f, 3, 4), 0); // the same command again
     end(f, 4, 143);
     assert_string_equal(actions(f), "exited 1/4 143, launch 4");
     supervisor_started(f->s, 4);
     assert_string_equal(actions(f), "started 3");
-    assert_int_equal(restart(f, 4, 9), ERR_CONFLICT); // not in this pod
+    assert_int_equal(restart(f, 4, 9), ERR_CONFLICT); // this rank is not in the pod
 }
 
-// Its end is an exit like any other.
+// The end of a killed process is an exit like any other.
 static void one_process_is_killed(void **state)
 {
     struct fixture *f = *state;
@@ -364,9 +364,9 @@ static void one_process_is_killed(void **state)
     end(f, 5, 1);
     supervisor_started(f->s, 5);
     actions(f);
-    assert_int_equal(kill_rank(f, 2, 4), ERR_CONFLICT); // whose attempt is 1
+    assert_int_equal(kill_rank(f, 2, 4), ERR_CONFLICT); // the process belongs to attempt 1
     assert_int_equal(kill_rank(f, 1, 5), ERR_CONFLICT);
-    assert_int_equal(kill_rank(f, 0, 6), ERR_CONFLICT); // nobody
+    assert_int_equal(kill_rank(f, 0, 6), ERR_CONFLICT); // no such rank
     assert_string_equal(actions(f), "");
     assert_int_equal(kill_rank(f, 1, 4), 0);
     assert_int_equal(kill_rank(f, 0, 5), 0);
@@ -395,7 +395,7 @@ static void the_end_of_the_pod_stops_all_and_refuses_the_rest(void **state)
     supervisor_shutdown(f->s, 0, 11);
     assert_string_equal(actions(f), "terminate 4 in 11, terminate 5 in 11");
     assert_int_equal(prepare(f, 2, NULL), ERR_CONFLICT);
-    assert_int_equal(kill_rank(f, 1, 4), 0); // which does not use up its time
+    assert_int_equal(kill_rank(f, 1, 4), 0); // the kill comes before its grace time is over
     assert_string_equal(actions(f), "kill 4");
     end(f, 4, 137);
     assert_int_equal(kill_rank(f, 1, 4), ERR_CONFLICT);
@@ -403,16 +403,16 @@ static void the_end_of_the_pod_stops_all_and_refuses_the_rest(void **state)
     assert_string_equal(actions(f), "exited 1/4 137, exited 1/5 0, stopped 1");
 }
 
-// Any inputs in any order. What must hold: one process a rank at a time, none launched outside of RUNNING or twice for
-// an attempt or for an older one, every stop comes to its end.
+// Random inputs in random order. These must hold: a rank has one process at a time. A process is launched only in
+// RUNNING, once for each attempt, and never for an older attempt. Every stop ends.
 enum { SIM_RANKS = 5, SIM_STEPS = 400, SIM_LIVES = 300 };
 
 struct sim {
     struct fixture *f;
     struct rand r;
-    enum { DEAD, STARTING, ALIVE, LEFT } ranks[16]; // LEFT: exited, its children are there yet
-    bool asked;                                     // for an address
-    int newest[16];                                 // attempt that was launched
+    enum { DEAD, STARTING, ALIVE, LEFT } ranks[16]; // LEFT: the process has exited, its children still run
+    bool asked;                                     // the address was requested
+    int newest[16];                                 // the newest attempt that was launched
     int counts[5];
     int launched;
 };
@@ -532,7 +532,7 @@ static void whatever_happens_the_rules_hold(void **state)
         setup(state);
     }
     for (int i = 0; i < 5; i++)
-        assert_true(total.counts[i] > SIM_LIVES / 4); // all of it took part
+        assert_true(total.counts[i] > SIM_LIVES / 4); // every kind of input was used
     assert_true(total.launched > 10 * SIM_LIVES);
 }
 

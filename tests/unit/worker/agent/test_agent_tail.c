@@ -88,7 +88,7 @@ static void of_a_line_longer_than_everything_the_end_is_kept(void **state)
     assert_string_equal(text() + TAIL_BYTES - 11, "789the end\n");
 }
 
-// Against a plain copy of everything.
+// Compares with a plain copy of everything.
 static void it_is_the_end_of_all_that_was_added(void **state)
 {
     (void)state;

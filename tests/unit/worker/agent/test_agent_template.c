@@ -18,19 +18,19 @@
 #include <string.h>
 #include <unistd.h>
 
-// What a template does that has forked is tested with the one that there is, in Python (test_python_preload.py).
+// test_python_preload.py tests a template that forks, with the real one in Python.
 
-enum { LONG_MS = 60 * 1000 }; // never waited for
+enum { LONG_MS = 60 * 1000 }; // never reached
 
 struct fixture {
     struct loop *loop;
-    struct reaper *reaper;
-    struct output *output;
+    struct child_reaper *reaper;
+    struct rank_output *output;
     struct template *template;
     int null;
     int64_t oom_kills;
     char folder[64];  // of this test
-    struct buf heard; // of births, a line each
+    struct buf heard; // of births, one line each
     int n_heard;
 };
 
@@ -50,9 +50,9 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->reaper = reaper_new(f->loop);
+    f->reaper = child_reaper_new(f->loop);
     f->null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    f->output = output_new(f->loop, f->null, f->null);
+    f->output = rank_output_new(f->loop, f->null, f->null);
     f->heard = BUF_INIT(64 * 1024);
     snprintf(f->folder, sizeof f->folder, "/tmp/test_agent_template.XXXXXX");
     assert_non_null(mkdtemp(f->folder));
@@ -74,8 +74,8 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
     template_free(f->template);
-    output_free(f->output);
-    reaper_free(f->reaper);
+    rank_output_free(f->output);
+    child_reaper_free(f->reaper);
     loop_free(f->loop);
     close(f->null);
     remove_folder(f->folder);
@@ -214,7 +214,7 @@ static void ranks_that_wait_are_asked_for_in_one_packet(void **state)
                         "it ended while it forked\nit ended while it forked\nit ended while it forked\n");
 }
 
-// On a busy machine, the shell may not have come to its first command in time.
+// On a busy machine, the shell may not reach its first command in time.
 static void imports_that_hang_say_where_and_end(void **state)
 {
     struct fixture *f = *state;

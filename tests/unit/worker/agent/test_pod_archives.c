@@ -124,7 +124,7 @@ static void of_many_the_first_is_forgotten(void **state)
     struct err err = ERR_INIT;
     folder_write(w->folder, SHA256 ".tar", "whole");
     want(w, SHA256 ":5");
-    for (int i = 0; i < POD_ARCHIVES_ARCHIVES_MAX; i++) {
+    for (int i = 0; i < POD_ARCHIVES_MAX; i++) {
         snprintf(archive, sizeof archive, "%064d:1", i);
         want(w, archive);
     }

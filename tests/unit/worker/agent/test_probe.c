@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPUs of a pod as its agent knows them: the program that watches them is the real one, the driver is a stand-in
+// The GPUs of a pod as the agent knows them. The program that watches them is the real one. The driver is a stand-in
 // (tests/unit/worker/device/nvml_stand_in.c).
 #include "worker/agent/probe.h"
 
@@ -29,7 +29,7 @@ struct fixture {
     struct loop *loop;
     struct agent *agent;
     struct probe *probe;
-    struct buf said; // what probe_write() wrote last
+    struct buf said; // what probe_write() has written last
     char control[64], library[256], file[96];
     const char *env[5];
     int log_fd, urgent;
@@ -160,7 +160,7 @@ static void each_rank_has_its_share(void **state)
     assert_int_equal(probe_version(f->probe), 0);
     UNTIL(f, says(f, "{\"index\":0,\"uuid\":\"GPU-aa\",\"name\":\"H200\",\"state\":\"Ok\",\"memoryBytes\":1000,"));
     assert_true(probe_version(f->probe) > 0);
-    assert_false(says(f, "ranks")); // nothing runs
+    assert_false(says(f, "ranks")); // no process runs
     command(f, COMMAND_PREPARE, "{\"group\":\"u-1\",\"attempt\":1}");
     command(f, COMMAND_START, WORLD "}");
     assert_true(says(f, "\"eccUncorrected\":0,\"ranks\":[{\"group\":\"u-1\",\"rank\":4}]},{\"index\":1,"));
@@ -170,7 +170,7 @@ static void each_rank_has_its_share(void **state)
 static void names_instead_of_numbers_are_found(void **state)
 {
     struct fixture *f = *state;
-    f->env[3] = "CUDA_VISIBLE_DEVICES=GPU-bb,GPU-aa"; // the other way round
+    f->env[3] = "CUDA_VISIBLE_DEVICES=GPU-bb,GPU-aa"; // the reverse order
     driver_says(f, TWO_WELL);
     watch(f);
     UNTIL(f, says(f, "GPU-bb"));
@@ -184,7 +184,7 @@ static void a_loss_and_an_error_are_urgent_and_said(void **state)
     struct fixture *f = *state;
     driver_says(f, TWO_WELL);
     watch(f);
-    UNTIL(f, probe_version(f->probe) > 2); // and the same again is no news
+    UNTIL(f, probe_version(f->probe) > 2); // the same values again are not news
     assert_int_equal(f->urgent, 0);
     driver_says(f, "gpu GPU-aa H200 0 40 2 48 ok\ngpu GPU-bb H200 0 40 0 0 ok\n");
     UNTIL(f, f->urgent >= 1 && says(f, "\"xid\":48") && says(f, "\"eccUncorrected\":2"));
@@ -219,7 +219,7 @@ static void without_a_driver_there_are_no_gpus_which_is_said_once(void **state)
     assert_int_equal(probe_version(f->probe), 0);
 }
 
-// An image for another C library, say.
+// For example, the image has another C library.
 static void a_program_that_cannot_run_here_is_said_once_and_not_tried_again(void **state)
 {
     struct fixture *f = *state;

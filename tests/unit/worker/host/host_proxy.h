@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A proxy for tests of cadre-worker: one worker at a time, on a Unix socket of its own or on loopback; writes down what
-// comes.
+// A proxy for tests of cadre-worker. It serves one worker at a time, on its own Unix socket or on loopback, and writes
+// down what the worker sends.
 #pragma once
 
 #include "common/base/buf.h"
@@ -12,31 +12,31 @@
 #include <stdbool.h>
 
 struct host_proxy {
-    uint8_t flags; // of the CALLs that follow
+    uint8_t flags; // of the following CALLs
     struct loop *loop;
-    char address[64];               // to listen on: a Unix socket, or "127.0.0.1:0"
-    int port;                       // that was picked
+    char address[64];               // where it listens: a Unix socket, or "127.0.0.1:0"
+    int port;                       // the port that the system has chosen
     const char *cert_pem, *key_pem; // NULL = no TLS
     char path[64];                  // of the last upgrade
     struct ws_server *server;
-    struct ws_session *peer; // NULL while nobody is connected
+    struct ws_session *peer; // NULL while no worker is connected
     struct record_reader reader;
     struct buf trace;    // a line for each record: type, call id, the first 1000 bytes of the body
     const char *welcome; // body of the answer to HELLO; NULL = none is sent
     int n_hello;
-    bool shares; // memory, with a worker of this process
+    bool shares; // shares memory with a worker of this process
     struct share share;
-    int n_areas;        // that workers have offered
+    int n_areas;        // number of areas that workers have offered
     uint32_t last_area; // its number
 };
 
 void host_proxy_init(struct host_proxy *p, struct loop *loop);
 void host_proxy_done(struct host_proxy *p);
-void host_proxy_start(struct host_proxy *p); // listens
-void host_proxy_stop(struct host_proxy *p);  // and everybody is cut off
+void host_proxy_start(struct host_proxy *p); // begins to listen
+void host_proxy_stop(struct host_proxy *p);  // and closes all connections
 
 void host_proxy_send(struct host_proxy *p, enum record_type type, uint32_t call, const char *body);
 void host_proxy_call(struct host_proxy *p, uint32_t id, const char *head, const char *args);
-bool host_proxy_came(const struct host_proxy *p, const char *text); // is part of the trace
+bool host_proxy_came(const struct host_proxy *p, const char *text); // the trace contains this text
 
 #define HOST_UNTIL(p, condition) TURN_UNTIL(loop_run_once((p)->loop, 10), condition, buf_str(&(p)->trace))

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tensors on the device between the ranks of a local run, over the stand-in for the driver: they stay behind references,
-# go from rank to rank by handles, and come to clients; memory is freed with the reference; what a GPU cannot do fails the
-# call, or restarts the ranks, with its reason. tests/gpu/test_gpu.sh does the same on a GPU.
+# Tensors on the device between the ranks of a local run, over the stand-in for the driver. They stay there while
+# references name them, go from rank to rank by handles, and come to clients. Their memory is freed with the reference. An
+# error of the GPU fails the call, or restarts the ranks, and is reported. tests/gpu/test_gpu.sh does the same on a GPU.
 # Arguments: the folder of the sources, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, stand_in_tensor.so, the
 # folder of the stand-in.
 set -euo pipefail
@@ -97,7 +97,7 @@ echo "gpus -1" >"$work/gpu/control"
 cli_says "no GPU behind the driver" "NVIDIA's driver sees no GPU here" call two ramp 10
 unset CUDA_VISIBLE_DEVICES
 
-# CADRE_DEVICE is -1 for GPUs that nobody here knows: the device layer uses memory of the host, and asks no driver.
+# CADRE_DEVICE is -1 for GPUs of an unknown kind: the device layer uses host memory, and asks no driver.
 group other amd.com/gpu
 start other
 x=$(run call other ramp 1000 --rank 0 --keep)

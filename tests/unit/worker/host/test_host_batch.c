@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches as methods see them, what they may return, and what a class may publish while it is created.
+// Batches as methods see them, what methods may return, and what a class may publish in its constructor.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/pool.h"
@@ -26,7 +26,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// Rows of "a" (F64, n) and "b" (U8, n x 2), a column "p" and metadata.
+// A document with rows of "a" (F64, n) and "b" (U8, n x 2), a column "p" and metadata.
 static struct buf document(size_t n)
 {
     const uint64_t shapes[][2] = {{n, 0}, {n, 2}};
@@ -55,7 +55,8 @@ static struct buf document(size_t n)
     return out;
 }
 
-// Runs a function as a method with a batch that lies `shift` bytes off; the answer's body, in *ok whether it is one.
+// Runs a function as a method. The batch begins `shift` bytes after an aligned address. Returns the body of the answer.
+// *ok: it is a RESULT.
 static struct buf run(cadre_result (*fn)(void *, cadre_call *), const struct buf *args, size_t shift, bool *ok)
 {
     struct cadre_call c;
@@ -124,7 +125,7 @@ static void a_method_sees_tensors_columns_and_metadata(void **state)
 {
     (void)state;
     struct buf args = document(3);
-    for (size_t shift = 0; shift < 8; shift++) { // wherever the document lies, its values are aligned
+    for (size_t shift = 0; shift < 8; shift++) { // the values are aligned wherever the document begins
         bool ok;
         struct buf out = run(look, &args, shift, &ok);
         assert_false(ok);
@@ -170,7 +171,7 @@ static cadre_result return_batch(void *self, cadre_call *call)
     static const unsigned char bytes[] = {1, 2};
     static const double numbers[] = {0.5, 1.5};
     (void)self;
-    cadre_return_int64(call, 7); // the last one wins
+    cadre_return_int64(call, 7); // the last result counts
     assert_int_equal(cadre_return_tensor(call, &(cadre_tensor){"b", "U8", two, 2, bytes, 2}), CADRE_OK);
     assert_int_equal(cadre_return_tensor(call, &(cadre_tensor){"x", "F64", two, 1, numbers, 16}), CADRE_OK);
     assert_int_equal(cadre_return_column(call, "p", "[\"c\", null]", 11), CADRE_OK);
@@ -360,7 +361,7 @@ static void a_long_batch_is_written_into_the_memory_that_is_shared(void **state)
     is_written_into_the_memory_that_is_shared(return_long_blank);
 }
 
-// Together, and with their head, as long as a size_t can tell and go round.
+// The lengths together, or with the head, do not fit into a size_t.
 static cadre_result return_blank_endless(void *self, cadre_call *call)
 {
     static const uint64_t shape[] = {1, ((uint64_t)1 << 61) - 1};

@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char answer[8192]; // body of the last answer
+static char answer[8192]; // the body of the last answer
 
-// Runs a function as a method; true = it answered with a RESULT.
+// Runs a function as a method. Returns true if it answered with a RESULT.
 static bool run(cadre_result (*fn)(void *, cadre_call *), const char *args)
 {
     struct cadre_call c;
@@ -135,7 +135,7 @@ static void what_is_no_list_or_object_is_refused_before_the_method_runs(void **s
     assert_false(run(plus, "[1,"));
     assert_non_null(
         strstr(answer, "\"INVALID\",\"message\":\"foo(): the arguments cannot be read: not valid JSON at byte 3"));
-    static const char *const no_numbers[] = {"[NaN]", "[1, -Infinity]", "{\"x\": Infinity}"}; // as Python writes them
+    static const char *const no_numbers[] = {"[NaN]", "[1, -Infinity]", "{\"x\": Infinity}"}; // as in Python
     for (size_t i = 0; i < ARRAY_LEN(no_numbers); i++) {
         assert_false(run(plus, no_numbers[i]));
         assert_non_null(
@@ -199,7 +199,7 @@ static void numbers_come_back_as_they_went(void **state)
     assert_result(same_double, "[0.30000000000000004]", "0.30000000000000004");
     assert_result(same_double, "[1e300]", "1e+300");
     assert_error(same_double, "{\"x\":1}", "INVALID", "foo() needs an argument '?' (position 0)");
-    static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8"}; // where the machine has them
+    static const char *const comma[] = {"de_DE.UTF-8", "fr_FR.UTF-8"}; // if the machine has these locales
     for (size_t i = 0; i < ARRAY_LEN(comma); i++) {
         setlocale(LC_ALL, comma[i]);
         assert_result(same_double, "[0.1]", "0.1");
@@ -373,7 +373,7 @@ struct example_call {
     const char *method, *args, *want;
 };
 
-// Makes one object of an example, with that init, as rank 3 of 4, and calls it.
+// Creates one object of an example with that init, as rank 3 of 4, and calls it.
 static void assert_example(const char *so, const char *class_name, const char *init, const struct example_call *calls,
                            size_t n)
 {

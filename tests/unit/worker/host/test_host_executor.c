@@ -18,7 +18,7 @@
 struct note {
     struct executor_job job;
     char letter;
-    sem_t *begun, *go; // NULL = does not wait
+    sem_t *begun, *go; // NULL = the job does not wait
 };
 
 static char ran[64], done[64];
@@ -48,7 +48,7 @@ static void note_done(struct executor_job *job)
 
 struct fixture {
     struct loop *loop;
-    struct executor *executor;
+    struct method_executor *executor;
     sem_t begun, go;
 };
 
@@ -56,7 +56,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->executor = executor_new(f->loop, 3);
+    f->executor = method_executor_new(f->loop, 3, false);
     sem_init(&f->begun, 0, 0);
     sem_init(&f->go, 0, 0);
     memset(ran, 0, sizeof ran);
@@ -69,7 +69,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    executor_free(f->executor);
+    method_executor_free(f->executor);
     loop_free(f->loop);
     sem_destroy(&f->begun);
     sem_destroy(&f->go);
@@ -88,10 +88,10 @@ static void jobs_run_in_order_on_another_thread_and_come_back_to_this_one(void *
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     struct note a = NOTE('a'), b = NOTE('b'), c = NOTE('c');
-    assert_int_equal(executor_submit(f->executor, &a.job, &err), 0);
-    assert_int_equal(executor_submit(f->executor, &b.job, &err), 0);
-    assert_int_equal(executor_submit(f->executor, &c.job, &err), 0);
-    assert_string_equal(done, ""); // never inside the call
+    assert_int_equal(method_executor_submit(f->executor, &a.job, &err), 0);
+    assert_int_equal(method_executor_submit(f->executor, &b.job, &err), 0);
+    assert_int_equal(method_executor_submit(f->executor, &c.job, &err), 0);
+    assert_string_equal(done, ""); // `done` is never called inside method_executor_submit()
     turn_until_done(f, 3);
     assert_string_equal(ran, "abc");
     assert_string_equal(done, "abc");
@@ -105,17 +105,17 @@ static void more_than_may_wait_is_refused(void **state)
     struct note a = NOTE('a'), b = NOTE('b'), c = NOTE('c'), d = NOTE('d'), e = NOTE('e');
     a.begun = &f->begun;
     a.go = &f->go;
-    executor_submit(f->executor, &a.job, &err);
-    sem_wait(&f->begun); // it runs, so it waits no longer
-    assert_int_equal(executor_submit(f->executor, &b.job, &err), 0);
-    assert_int_equal(executor_submit(f->executor, &c.job, &err), 0);
-    assert_int_equal(executor_submit(f->executor, &d.job, &err), 0);
-    assert_int_equal(executor_submit(f->executor, &e.job, &err), ERR_LIMIT);
+    method_executor_submit(f->executor, &a.job, &err);
+    sem_wait(&f->begun); // it runs, so it does not wait any more
+    assert_int_equal(method_executor_submit(f->executor, &b.job, &err), 0);
+    assert_int_equal(method_executor_submit(f->executor, &c.job, &err), 0);
+    assert_int_equal(method_executor_submit(f->executor, &d.job, &err), 0);
+    assert_int_equal(method_executor_submit(f->executor, &e.job, &err), ERR_LIMIT);
     assert_string_equal(err.msg, "3 calls wait for this worker already; call again later");
     sem_post(&f->go);
     turn_until_done(f, 4);
     assert_string_equal(done, "abcd");
-    assert_int_equal(executor_submit(f->executor, &e.job, &err), 0); // there is room again
+    assert_int_equal(method_executor_submit(f->executor, &e.job, &err), 0); // there is room again
     turn_until_done(f, 5);
 }
 
@@ -126,18 +126,18 @@ static void what_waits_can_be_withdrawn_and_what_runs_cannot(void **state)
     struct note a = NOTE('a'), b = NOTE('b'), c = NOTE('c');
     a.begun = &f->begun;
     a.go = &f->go;
-    executor_submit(f->executor, &a.job, &err);
-    executor_submit(f->executor, &b.job, &err);
-    executor_submit(f->executor, &c.job, &err);
+    method_executor_submit(f->executor, &a.job, &err);
+    method_executor_submit(f->executor, &b.job, &err);
+    method_executor_submit(f->executor, &c.job, &err);
     sem_wait(&f->begun);
-    assert_false(executor_withdraw(f->executor, &a.job));
-    assert_true(executor_withdraw(f->executor, &b.job));
-    assert_false(executor_withdraw(f->executor, &b.job)); // once
+    assert_false(method_executor_withdraw(f->executor, &a.job));
+    assert_true(method_executor_withdraw(f->executor, &b.job));
+    assert_false(method_executor_withdraw(f->executor, &b.job)); // once
     sem_post(&f->go);
     turn_until_done(f, 2);
     assert_string_equal(ran, "ac");
     assert_string_equal(done, "ac");
-    assert_false(executor_withdraw(f->executor, &c.job));
+    assert_false(method_executor_withdraw(f->executor, &c.job));
 }
 
 static void the_end_waits_for_what_runs_and_hands_it_back(void **state)
@@ -146,9 +146,9 @@ static void the_end_waits_for_what_runs_and_hands_it_back(void **state)
     struct err err = ERR_INIT;
     struct note a = NOTE('a');
     a.begun = &f->begun;
-    executor_submit(f->executor, &a.job, &err);
+    method_executor_submit(f->executor, &a.job, &err);
     sem_wait(&f->begun);
-    executor_free(f->executor);
+    method_executor_free(f->executor);
     f->executor = NULL;
     assert_string_equal(done, "a");
 }
@@ -160,13 +160,13 @@ static void lanes_do_not_wait_for_each_other(void **state)
     struct note a = NOTE('a'), b = NOTE('b'), c = NOTE('c');
     a.begun = &f->begun;
     a.go = &f->go;
-    b.job.lane = c.job.lane = executor_add_lane(f->executor, 1);
-    executor_submit(f->executor, &a.job, &err);
+    b.job.lane = c.job.lane = method_executor_add_lane(f->executor, 1);
+    method_executor_submit(f->executor, &a.job, &err);
     sem_wait(&f->begun);
-    executor_submit(f->executor, &b.job, &err);
-    executor_submit(f->executor, &c.job, &err);
+    method_executor_submit(f->executor, &b.job, &err);
+    method_executor_submit(f->executor, &c.job, &err);
     turn_until_done(f, 2);
-    assert_string_equal(ran, "bc"); // in order, while a runs
+    assert_string_equal(ran, "bc"); // in order, while job a runs
     sem_post(&f->go);
     turn_until_done(f, 3);
 }
@@ -176,16 +176,16 @@ static void a_lane_runs_as_many_at_a_time_as_it_has_threads(void **state)
     struct fixture *f = *state;
     struct err err = ERR_INIT;
     struct note notes[] = {NOTE('a'), NOTE('b'), NOTE('c')};
-    unsigned lane = executor_add_lane(f->executor, 2);
+    unsigned lane = method_executor_add_lane(f->executor, 2);
     for (size_t i = 0; i < 3; i++) {
         notes[i].job.lane = lane;
         notes[i].begun = &f->begun;
         notes[i].go = &f->go;
-        executor_submit(f->executor, &notes[i].job, &err);
+        method_executor_submit(f->executor, &notes[i].job, &err);
     }
     sem_wait(&f->begun);
     sem_wait(&f->begun); // two run
-    assert_true(executor_withdraw(f->executor, &notes[2].job));
+    assert_true(method_executor_withdraw(f->executor, &notes[2].job));
     sem_post(&f->go);
     turn_until_done(f, 1);
     sem_post(&f->go);
@@ -199,11 +199,11 @@ static void what_runs_alone_waits_for_all_lanes(void **state)
     struct note a = NOTE('a'), b = NOTE('b');
     a.begun = &f->begun;
     a.go = &f->go;
-    a.job.lane = executor_add_lane(f->executor, 1);
+    a.job.lane = method_executor_add_lane(f->executor, 1);
     b.job.alone = true;
-    executor_submit(f->executor, &a.job, &err);
+    method_executor_submit(f->executor, &a.job, &err);
     sem_wait(&f->begun);
-    executor_submit(f->executor, &b.job, &err);
+    method_executor_submit(f->executor, &b.job, &err);
     sem_post(&f->go);
     turn_until_done(f, 2);
     assert_string_equal(ran, "ab");
@@ -221,7 +221,7 @@ static void submit_next(struct executor_job *job)
 {
     struct err err = ERR_INIT;
     (void)job;
-    assert_int_equal(executor_submit(chain_fixture->executor, &chain_next->job, &err), 0);
+    assert_int_equal(method_executor_submit(chain_fixture->executor, &chain_next->job, &err), 0);
 }
 
 static void a_finished_job_may_submit_another(void **state)
@@ -231,18 +231,18 @@ static void a_finished_job_may_submit_another(void **state)
     struct executor_job first = {.run = run_nothing, .done = submit_next};
     chain_fixture = *state;
     chain_next = &b;
-    executor_submit(chain_fixture->executor, &first, &err);
+    method_executor_submit(chain_fixture->executor, &first, &err);
     turn_until_done(*state, 1);
     assert_string_equal(done, "b");
 }
 
-// What follows turns the loop in executor_turn(), as the host does.
+// The following tests turn the loop with method_executor_turn(), as the host does.
 
 struct chain {
     struct executor_job job;
     struct fixture *f;
     struct loop_timer *timer;
-    bool lent; // its job and its loop were seen on one thread
+    bool lent; // a job and a callback of the loop ran on the same thread
     void (*then)(struct chain *c);
     pthread_t ran;
 };
@@ -255,10 +255,10 @@ static void run_link(struct executor_job *job)
 static void submit(struct chain *c)
 {
     struct err err = ERR_INIT;
-    assert_int_equal(executor_submit(c->f->executor, &c->job, &err), 0);
+    assert_int_equal(method_executor_submit(c->f->executor, &c->job, &err), 0);
 }
 
-// Again and again, until the thread that runs it turns the loop too.
+// Submits the job again until the thread that runs it also turns the loop.
 static void link_done(struct executor_job *job)
 {
     struct chain *c = CONTAINER_OF(job, struct chain, job);
@@ -273,20 +273,20 @@ static void turn_chain(struct fixture *f, void (*then)(struct chain *c))
 {
     struct chain c = {.job = {.run = run_link, .done = link_done}, .f = f, .then = then};
     submit(&c);
-    executor_turn(f->executor);
+    method_executor_turn(f->executor);
     assert_true(c.lent);
     loop_timer_free(c.timer);
 }
 
 static void leave(struct chain *c)
 {
-    executor_leave(c->f->executor);
+    method_executor_leave(c->f->executor);
 }
 
 static void brief_jobs_run_on_the_thread_that_turns_the_loop(void **state)
 {
     turn_chain(*state, leave);
-    turn_chain(*state, leave); // it may be turned again
+    turn_chain(*state, leave); // the loop may be turned again
 }
 
 static void run_until_told(struct executor_job *job)
@@ -296,7 +296,7 @@ static void run_until_told(struct executor_job *job)
 
 static void run_and_say_that_it_waits(struct executor_job *job)
 {
-    executor_waits();
+    method_executor_waits();
     run_until_told(job);
 }
 
@@ -310,7 +310,7 @@ static void tell(void *ctx)
     sem_post(&((struct fixture *)ctx)->go);
 }
 
-// The loop's timer lets the job go on: it can only do so where another thread turns the loop.
+// The loop's timer lets the job continue. This works only if another thread turns the loop.
 static void block(struct chain *c, void (*run)(struct executor_job *job))
 {
     c->timer = loop_timer_new(c->f->loop, tell, c->f);
@@ -347,20 +347,20 @@ static void leave_last(struct executor_job *job)
 {
     (void)job;
     assert_string_equal(ran, "b");
-    executor_leave(chain_fixture->executor);
+    method_executor_leave(chain_fixture->executor);
 }
 
 static void run_beside(struct chain *c)
 {
     struct err err = ERR_INIT;
     chain_fixture = c->f;
-    beside.job.lane = executor_add_lane(c->f->executor, 1);
+    beside.job.lane = method_executor_add_lane(c->f->executor, 1);
     beside.begun = &c->f->begun;
     beside.go = &c->f->go;
     last = (struct executor_job){.run = run_nothing, .done = leave_last, .alone = true};
-    assert_int_equal(executor_submit(c->f->executor, &beside.job, &err), 0);
+    assert_int_equal(method_executor_submit(c->f->executor, &beside.job, &err), 0);
     sem_wait(&c->f->begun);
-    assert_int_equal(executor_submit(c->f->executor, &last, &err), 0);
+    assert_int_equal(method_executor_submit(c->f->executor, &last, &err), 0);
     c->timer = loop_timer_new(c->f->loop, tell, c->f);
     loop_timer_arm(c->timer, 1);
 }
@@ -379,9 +379,9 @@ static void one_of_crowd_done(struct executor_job *job)
     struct note *n = CONTAINER_OF(job, struct note, job);
     struct err err = ERR_INIT;
     if (++n_crowd == CROWD)
-        executor_leave(chain_fixture->executor);
-    else if (n_crowd < CROWD - 2) // two others are under way
-        assert_int_equal(executor_submit(chain_fixture->executor, &n->job, &err), 0);
+        method_executor_leave(chain_fixture->executor);
+    else if (n_crowd < CROWD - 2) // two other jobs are on the way
+        assert_int_equal(method_executor_submit(chain_fixture->executor, &n->job, &err), 0);
 }
 
 static void jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back(void **state)
@@ -392,12 +392,12 @@ static void jobs_of_several_lanes_go_on_while_the_loop_is_lent_and_taken_back(vo
     chain_fixture = f;
     n_crowd = 0;
     for (size_t i = 0; i < 3; i++) {
-        notes[i].job.lane = i == 2 ? executor_add_lane(f->executor, 1) : 0;
+        notes[i].job.lane = i == 2 ? method_executor_add_lane(f->executor, 1) : 0;
         notes[i].job.run = run_nothing;
         notes[i].job.done = one_of_crowd_done;
-        assert_int_equal(executor_submit(f->executor, &notes[i].job, &err), 0);
+        assert_int_equal(method_executor_submit(f->executor, &notes[i].job, &err), 0);
     }
-    executor_turn(f->executor);
+    method_executor_turn(f->executor);
     assert_int_equal(n_crowd, CROWD);
 }
 
@@ -407,20 +407,20 @@ static int setup_pulled(void **state)
 {
     setup(state);
     struct fixture *f = *state;
-    executor_free(f->executor);
-    f->executor = executor_new_pulled(f->loop, 3);
+    method_executor_free(f->executor);
+    f->executor = method_executor_new(f->loop, 3, true);
     return 0;
 }
 
 struct elsewhere {
-    struct executor *executor;
+    struct method_executor *executor;
     struct executor_job *job;
 };
 
 static void *finish_elsewhere(void *ctx)
 {
     struct elsewhere *e = ctx;
-    executor_finish(e->executor, e->job);
+    method_executor_finish(e->executor, e->job);
     return NULL;
 }
 
@@ -433,16 +433,17 @@ static void pulled_jobs_come_in_order_and_are_finished_from_any_thread(void **st
     struct elsewhere other = {f->executor, &a.job};
     pthread_t thread;
     a.job.pulled = b.job.pulled = true;
-    assert_int_equal(executor_pull(f->executor, 0, false, &none), EXECUTOR_NONE);
-    executor_submit(f->executor, &own.job, &err); // has a function: is run inside
-    executor_submit(f->executor, &a.job, &err);
-    executor_submit(f->executor, &b.job, &err);
-    assert_int_equal(executor_pull(f->executor, 0, true, &first), EXECUTOR_JOB);
-    assert_int_equal(executor_pull(f->executor, 0, true, &second), EXECUTOR_JOB);
+    assert_int_equal(method_executor_pull(f->executor, 0, false, &none), EXECUTOR_NONE);
+    method_executor_submit(f->executor, &own.job,
+                           &err); // this job has a function: method_executor_pull() runs it itself
+    method_executor_submit(f->executor, &a.job, &err);
+    method_executor_submit(f->executor, &b.job, &err);
+    assert_int_equal(method_executor_pull(f->executor, 0, true, &first), EXECUTOR_JOB);
+    assert_int_equal(method_executor_pull(f->executor, 0, true, &second), EXECUTOR_JOB);
     assert_ptr_equal(first, &a.job);
     assert_ptr_equal(second, &b.job);
     assert_string_equal(ran, "o");
-    executor_finish(f->executor, second);
+    method_executor_finish(f->executor, second);
     pthread_create(&thread, NULL, finish_elsewhere, &other);
     turn_until_done(f, 3);
     pthread_join(thread, NULL);
@@ -456,23 +457,23 @@ static void who_pulls_can_be_woken_and_is_told_of_the_end(void **state)
     struct note a = NOTE('a');
     struct executor_job *job = NULL;
     eventfd_t count = 0;
-    unsigned lane = executor_add_lane(f->executor, 1);
-    int fd = executor_lane_fd(f->executor, lane);
-    assert_int_equal(fd, executor_lane_fd(f->executor, lane));
+    unsigned lane = method_executor_add_lane(f->executor, 1);
+    int fd = method_executor_lane_fd(f->executor, lane);
+    assert_int_equal(fd, method_executor_lane_fd(f->executor, lane));
     assert_int_equal(eventfd_read(fd, &count), -1);
-    executor_wake(f->executor);
-    assert_int_equal(executor_pull(f->executor, 0, true, &job), EXECUTOR_NONE);
+    method_executor_wake(f->executor);
+    assert_int_equal(method_executor_pull(f->executor, 0, true, &job), EXECUTOR_NONE);
     a.job.pulled = true;
     a.job.lane = lane;
-    executor_submit(f->executor, &a.job, &err);
+    method_executor_submit(f->executor, &a.job, &err);
     assert_int_equal(eventfd_read(fd, &count), 0);
-    assert_int_equal(executor_pull(f->executor, lane, false, &job), EXECUTOR_JOB);
-    assert_int_equal(executor_pull(f->executor, lane, false, &job), EXECUTOR_NONE);
-    executor_finish(f->executor, &a.job);
-    executor_stop(f->executor);
+    assert_int_equal(method_executor_pull(f->executor, lane, false, &job), EXECUTOR_JOB);
+    assert_int_equal(method_executor_pull(f->executor, lane, false, &job), EXECUTOR_NONE);
+    method_executor_finish(f->executor, &a.job);
+    method_executor_stop(f->executor);
     assert_int_equal(eventfd_read(fd, &count), 0);
-    assert_int_equal(executor_pull(f->executor, lane, true, &job), EXECUTOR_STOPPED);
-    assert_int_equal(executor_pull(f->executor, 0, true, &job), EXECUTOR_STOPPED);
+    assert_int_equal(method_executor_pull(f->executor, lane, true, &job), EXECUTOR_STOPPED);
+    assert_int_equal(method_executor_pull(f->executor, 0, true, &job), EXECUTOR_STOPPED);
     turn_until_done(f, 1);
 }
 
@@ -486,7 +487,7 @@ static void submit_it(void *ctx)
 {
     struct away *w = ctx;
     struct err err = ERR_INIT;
-    executor_submit(w->f->executor, &w->note->job, &err);
+    method_executor_submit(w->f->executor, &w->note->job, &err);
 }
 
 static void say_turned(void *ctx)
@@ -498,13 +499,13 @@ static void say_turned(void *ctx)
 static void leave_turning(void *ctx)
 {
     struct away *w = ctx;
-    executor_leave(w->f->executor);
+    method_executor_leave(w->f->executor);
 }
 
 static void *turn(void *ctx)
 {
     struct away *w = ctx;
-    executor_turn(w->f->executor);
+    method_executor_turn(w->f->executor);
     return NULL;
 }
 
@@ -512,7 +513,7 @@ static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away
 {
     enum { BRIEF_JOBS = 50 };
     struct away w = {.f = *state};
-    static struct note notes[BRIEF_JOBS]; // the last may be done when the executor is freed
+    static struct note notes[BRIEF_JOBS]; // the last jobs may be done when the executor is freed
     struct loop_wakeup *submit = loop_wakeup_new(w.f->loop, submit_it, &w);
     struct loop_wakeup *ask = loop_wakeup_new(w.f->loop, say_turned, &w);
     struct loop_wakeup *end = loop_wakeup_new(w.f->loop, leave_turning, &w);
@@ -520,15 +521,15 @@ static void a_loop_that_was_lent_to_who_pulls_turns_on_while_that_thread_is_away
     pthread_t thread;
     sem_init(&w.turned, 0, 0);
     pthread_create(&thread, NULL, turn, &w);
-    for (int i = 0; i < BRIEF_JOBS; i++) { // so many make it lend the loop
+    for (int i = 0; i < BRIEF_JOBS; i++) { // so many brief jobs make the executor lend the loop
         notes[i] = (struct note)NOTE('a');
         notes[i].job.pulled = true;
         w.note = &notes[i];
         loop_wakeup_signal(submit);
-        assert_int_equal(executor_pull(w.f->executor, 0, true, &job), EXECUTOR_JOB);
-        executor_finish(w.f->executor, job);
+        assert_int_equal(method_executor_pull(w.f->executor, 0, true, &job), EXECUTOR_JOB);
+        method_executor_finish(w.f->executor, job);
         loop_wakeup_signal(ask);
-        sem_wait(&w.turned); // away: nobody pulls
+        sem_wait(&w.turned); // the thread is away: nobody pulls
     }
     loop_wakeup_signal(end);
     pthread_join(thread, NULL);

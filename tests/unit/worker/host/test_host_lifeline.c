@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a child of fork() keeps of its parent's connections, while both run.
+// Which connections of its parent a child of fork() keeps while both run.
 #include "worker/host/lifeline.h"
 
 #include <setjmp.h>
@@ -27,14 +27,14 @@ static struct pair pair_new(void)
     return (struct pair){fds[0], fds[1]};
 }
 
-// A child that runs until the test ends it, and has begun.
+// Forks a child that has begun, and runs until the test ends it.
 static pid_t fork_child(const struct pair *used)
 {
     char byte = 0;
     struct pair begun = pair_new();
     pid_t child = fork();
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that fails
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // if the test fails
         bool good = !used || (close(used->there) == 0 && write(used->here, "x", 1) == 1);
         (void)!write(begun.here, good ? "1" : "0", 1);
         for (;;)
@@ -60,7 +60,7 @@ static void a_connection_ends_with_the_parent_whatever_children_it_has(void **st
     struct pair line = pair_new(), other = pair_new();
     lifeline_add(line.here);
     pid_t child = fork_child(NULL);
-    close(line.here); // as when the parent ends
+    close(line.here); // like the end of the parent
     close(other.here);
     assert_int_equal(recv(line.there, &byte, 1, MSG_DONTWAIT), 0);
     assert_int_equal(recv(other.there, &byte, 1, MSG_DONTWAIT), -1);

@@ -140,7 +140,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     (void)state;
     struct err err;
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (driver) { // this machine has it
+    if (driver) { // this machine has the driver
         dlclose(driver);
         skip();
     }
@@ -149,7 +149,7 @@ static void a_missing_gpu_driver_is_named(void **state)
     assert_says(&err, "is there a GPU driver on this machine");
 }
 
-// A description that is right, to be made wrong in one place.
+// A correct description. Each test makes one part of it wrong.
 static cadre_result run(void *self, cadre_call *call)
 {
     (void)self;
@@ -184,7 +184,7 @@ static struct description *describe(void)
 static void assert_refused(const struct description *d, const char *why)
 {
     struct err err = ERR_INIT;
-    assert_int_equal(module_check("m.so", &d->info, &err), ERR_INVALID);
+    assert_int_equal(module_check("m.so", &d->info, false, &err), ERR_INVALID);
     assert_says(&err, "module m.so");
     assert_says(&err, why);
 }
@@ -193,8 +193,8 @@ static void tables_that_would_crash_the_host_are_refused(void **state)
 {
     (void)state;
     struct err err = ERR_INIT;
-    assert_int_equal(module_check("m.so", &describe()->info, &err), 0);
-    assert_int_equal(module_check("m.so", NULL, &err), ERR_INVALID);
+    assert_int_equal(module_check("m.so", &describe()->info, false, &err), 0);
+    assert_int_equal(module_check("m.so", NULL, false, &err), ERR_INVALID);
     assert_says(&err, "cadre_module() returned NULL");
 
     struct description *d = describe();
@@ -241,7 +241,7 @@ static void names_can_be_called_from_anywhere(void **state)
         assert_refused(d, "a name is up to 63 letters, digits and '_'");
     }
     d->methods[0].name = "_a9";
-    assert_int_equal(module_check("m.so", &d->info, &err), 0);
+    assert_int_equal(module_check("m.so", &d->info, false, &err), 0);
 }
 
 int main(void)

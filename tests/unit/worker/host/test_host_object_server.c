@@ -25,12 +25,12 @@
 
 struct fixture {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     char at[64];
 };
 
-// What a thread of another process would do.
+// Does what a thread of another process would do.
 struct fetcher {
     struct object_fetch what;
     char *out;
@@ -46,7 +46,7 @@ static int setup(void **state)
     struct fixture *f = xcalloc(1, sizeof *f);
     struct err err = ERR_INIT;
     f->loop = loop_new();
-    f->store = store_new(64 << 20, 3);
+    f->store = object_store_new(64 << 20, 3);
     f->server =
         object_server_new(&(struct object_server_config){.loop = f->loop, .store = f->store, .local = true}, &err);
     assert_non_null(f->server);
@@ -61,7 +61,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     object_server_free(f->server);
     loop_free(f->loop);
-    store_free(f->store);
+    object_store_free(f->store);
     free(f);
     return 0;
 }
@@ -73,7 +73,7 @@ static uint64_t keep(const struct fixture *f, size_t len)
     struct blob *b = blob_new(len, NULL);
     for (size_t i = 0; i < len; i++)
         b->data[i] = (char)(i * 31 >> 3);
-    assert_int_equal(store_put(f->store, &(struct object){.blob = b}, f, &o, &err), 0);
+    assert_int_equal(object_store_put(f->store, &(struct object){.blob = b}, f, &o, &err), 0);
     blob_unref(b);
     return o->id;
 }
@@ -123,10 +123,10 @@ static void whoever_shows_the_key_gets_the_object(void **state)
     struct fetcher b;
     uint64_t big = keep(f, BIG), small = keep(f, 3), nothing = keep(f, 0);
     assert_int_equal(get(f, &b, big, BIG), 0);
-    assert_memory_equal(b.out, store_get(f->store, big)->blob->data, BIG);
+    assert_memory_equal(b.out, object_store_get(f->store, big)->blob->data, BIG);
     free(b.out);
     assert_int_equal(get(f, &b, small, 3), 0);
-    assert_memory_equal(b.out, store_get(f->store, small)->blob->data, 3);
+    assert_memory_equal(b.out, object_store_get(f->store, small)->blob->data, 3);
     free(b.out);
     assert_int_equal(get(f, &b, nothing, 0), 0);
     free(b.out);
@@ -146,7 +146,7 @@ static void many_are_served_at_a_time(void **state)
     for (size_t i = 0; i < ARRAY_LEN(b); i++) {
         end(f, &b[i]);
         assert_int_equal(b[i].code, 0);
-        assert_memory_equal(b[i].out, store_get(f->store, id)->blob->data, BIG);
+        assert_memory_equal(b[i].out, object_store_get(f->store, id)->blob->data, BIG);
         free(b[i].out);
     }
 }
@@ -158,12 +158,12 @@ static void what_is_dropped_meanwhile_arrives_whole(void **state)
     char key[REF_KEY_SIZE];
     uint64_t id = keep(f, BIG);
     int64_t until = in_an_hour();
-    struct blob *same = blob_ref(store_get(f->store, id)->blob);
+    struct blob *same = blob_ref(object_store_get(f->store, id)->blob);
     ref_key(SECRET, id, until, key);
     begin(f, &b, id, BIG, until, key);
     while (object_server_bytes(f->server) == 0)
         loop_run_once(f->loop, 10);
-    assert_true(store_drop(f->store, id));
+    assert_true(object_store_drop(f->store, id));
     end(f, &b);
     assert_int_equal(b.code, 0);
     assert_memory_equal(b.out, same->data, BIG);
@@ -203,7 +203,7 @@ static void what_was_freed_is_said_to_be(void **state)
     struct fixture *f = *state;
     struct fetcher b;
     uint64_t id = keep(f, 3);
-    assert_true(store_drop(f->store, id));
+    assert_true(object_store_drop(f->store, id));
     assert_int_equal(get(f, &b, id, 3), ERR_NOT_FOUND);
     assert_non_null(strstr(b.err.msg, "freed"));
     free(b.out);
@@ -240,7 +240,7 @@ static void an_owner_that_dies_on_the_way_is_named(void **state)
     struct fixture *f = *state;
     struct fetcher b;
     char key[REF_KEY_SIZE];
-    size_t huge = (size_t)48 << 20; // more than sockets take
+    size_t huge = (size_t)48 << 20; // more than the sockets can buffer
     uint64_t id = keep(f, huge);
     int64_t until = in_an_hour();
     ref_key(SECRET, id, until, key);
@@ -261,7 +261,7 @@ static void a_call_that_is_canceled_does_not_wait(void **state)
     struct fetcher b;
     char key[REF_KEY_SIZE] = "";
     memset(key, 'a', sizeof key - 1);
-    begin(f, &b, 1, 3, in_an_hour(), key); // the loop is not turned: nobody answers
+    begin(f, &b, 1, 3, in_an_hour(), key); // the loop does not run, so nobody answers
     atomic_store(&b.canceled, true);
     pthread_join(b.thread, NULL);
     assert_int_equal(b.code, ERR_CANCELED);
@@ -299,7 +299,7 @@ static void connections_that_ask_for_nothing_make_room(void **state)
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         assert_int_equal(connect(fds[i], (const struct sockaddr *)&to, sizeof to), 0);
-        loop_run_once(f->loop, 0); // no more than a few wait to be accepted
+        loop_run_once(f->loop, 0); // only a few connections can wait to be accepted
     }
     assert_int_equal(get(f, &b, small, 3), 0);
     free(b.out);
@@ -307,7 +307,7 @@ static void connections_that_ask_for_nothing_make_room(void **state)
         close(fds[i]);
 }
 
-// The limit is lowered to what is open already, so the next accept4() fails.
+// The limit becomes the number of descriptors that are open already, so the next accept4() fails.
 static void without_descriptors_it_sleeps_until_there_are_some(void **state)
 {
     struct fixture *f = *state;
@@ -324,7 +324,7 @@ static void without_descriptors_it_sleeps_until_there_are_some(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
     few = limit;
     few.rlim_cur = (rlim_t)next;
-    loop_run_once(f->loop, 0); // from now on it would see a connection
+    loop_run_once(f->loop, 0); // from now on the loop would notice a connection
     assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     while (turns < 1000 && poll(&work, 1, 0) == 1) {

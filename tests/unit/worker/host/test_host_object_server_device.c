@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects with values on a device, between two processes. The driver is a stand-in, in the library path
+// Objects with values on a device, between two processes. The driver is a stand-in in the library path
 // (cuda_stand_in.c).
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -40,16 +40,16 @@ struct question { // for the fetcher
 };
 
 struct wanted {
-    const char *device; // CADRE_DEVICE of the fetcher; NULL = it wants all on the host
+    const char *device; // CADRE_DEVICE of the fetcher; NULL = it wants everything on the host
     int code;           // of object_fetch()
-    bool on_device;     // where the values are then
-    bool canceled;      // from the beginning of the copy on
+    bool on_device;     // whether the values are on the device afterwards
+    bool canceled;      // when the copy begins
 };
 
 struct fixture {
     struct loop *loop;
     struct rank_device *device;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     pid_t fetcher;
     int ask[2];
@@ -61,7 +61,7 @@ static char value(size_t i)
     return (char)(i * 13 >> 3);
 }
 
-// The fetcher, a process of its own
+// The fetcher, in another process
 
 static bool are_values(const char *at)
 {
@@ -80,7 +80,7 @@ static char *to_host(struct rank_device *d, const struct region *values)
     return out;
 }
 
-// When the handle was opened.
+// Cancels after the handle was opened.
 static void *cancel_late(void *ctx)
 {
     char text[64] = "";
@@ -156,8 +156,8 @@ static void keep(struct fixture *f)
     scatter_init(&head);
     assert_int_equal(safetensors_write_head(&head, &t, 1, NULL, 0, &err), 0);
     struct object what = {.blob = blob_copy(head.own.data, head.own.len, NULL), .values = new_region(f->device)};
-    assert_int_equal(store_put(f->store, &what, f, &o, &err), 0);
-    assert_int_equal(store_used(f->store), head.own.len + STORE_OBJECT_COST); // of the host
+    assert_int_equal(object_store_put(f->store, &what, f, &o, &err), 0);
+    assert_int_equal(object_store_used(f->store), head.own.len + STORE_OBJECT_COST); // bytes on the host
     struct question q = {.id = o->id, .bytes = o->len, .until = clock_wall_ms(&clock_system) + 3600 * 1000};
     snprintf(q.at, sizeof q.at, "127.0.0.1:%d", object_server_port(f->server));
     ref_key(SECRET, o->id, q.until, q.key);
@@ -177,7 +177,7 @@ static void begin(struct fixture *f, const struct wanted *w, const char *control
     if (f->fetcher == 0)
         be_fetcher(f, w);
     f->loop = loop_new();
-    f->store = store_new(64 << 20, 3);
+    f->store = object_store_new(64 << 20, 3);
     f->device = rank_device_new(f->loop, 0, on_lost, NULL);
     f->server = object_server_new(
         &(struct object_server_config){.loop = f->loop, .store = f->store, .device = f->device, .local = true}, &err);
@@ -196,7 +196,7 @@ static void wait_fetcher(struct fixture *f, int want)
     assert_int_equal(status, want);
 }
 
-// How many pieces of memory processes have of the device.
+// Returns how many allocations of device memory this process has.
 static int allocated(void)
 {
     char own[32];
@@ -217,11 +217,11 @@ static void turn_until_freed(struct fixture *f)
 
 static void end(struct fixture *f)
 {
-    store_drop(f->store, f->question.id);
+    object_store_drop(f->store, f->question.id);
     turn_until_freed(f);
     rank_device_close(f->device);
     object_server_free(f->server);
-    store_free(f->store);
+    object_store_free(f->store);
     rank_device_free(f->device);
     loop_free(f->loop);
     close(f->ask[0]);
@@ -238,8 +238,8 @@ static int imports(void)
     return n;
 }
 
-// Each test runs in a process of its own, because a fetcher is forked before the driver is there. True in that process,
-// which ends by _exit(0). In the test itself false, after that end.
+// Each test runs in a child process, because the fetcher must be forked before the driver is loaded. Returns true in
+// the child, which ends with _exit(0). Returns false in the parent, after the child has ended.
 static bool in_child(void)
 {
     int status;
@@ -286,7 +286,7 @@ static void one_without_a_gpu_gets_all_on_the_host(void **state)
 {
     (void)state;
     apart(&(struct wanted){NULL, 0, false}, "", 0);
-    apart(&(struct wanted){"7", 0, false}, "", 0); // it was given one that is not there
+    apart(&(struct wanted){"7", 0, false}, "", 0); // it was given a GPU that does not exist
 }
 
 static void one_whose_gpu_is_full_hears_how_full(void **state)
@@ -295,7 +295,7 @@ static void one_whose_gpu_is_full_hears_how_full(void **state)
     apart(&(struct wanted){"0", ERR_NOMEM, false}, "memory 1000\n", 0);
 }
 
-// With the mapping open, memory that is freed is the end of the copy.
+// If memory was freed while the mapping is open, the copy would crash.
 static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void what_is_freed_while_it_is_lent_stays_until_it_is_copied(void **state
     begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
     while (!imports())
         loop_run_once(f.loop, TURN_MS);
-    assert_true(store_drop(f.store, f.question.id));
+    assert_true(object_store_drop(f.store, f.question.id));
     for (int i = 0; i < 20; i++)
         loop_run_once(f.loop, TURN_MS);
     assert_int_equal(allocated(), 1);
@@ -325,7 +325,7 @@ static void a_fetcher_that_dies_gives_its_handle_back(void **state)
     begin(&f, &(struct wanted){"0", 0, true}, "hang\n");
     while (!imports())
         loop_run_once(f.loop, TURN_MS);
-    assert_true(store_drop(f.store, f.question.id));
+    assert_true(object_store_drop(f.store, f.question.id));
     kill(f.fetcher, SIGKILL);
     wait_fetcher(&f, SIGKILL);
     folder_write(folder, "control", "");
@@ -339,8 +339,8 @@ static bool is_over(void *ctx)
     return atomic_load((atomic_bool *)ctx);
 }
 
-// Such as a collective that waits for the fetcher's rank: it would wait for ever for a copy that waits for it. To free
-// memory does wait.
+// For example, a collective that waits for the fetcher's rank: it would wait for ever if the copy waited for it.
+// Freeing memory does wait for it.
 static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
 {
     static atomic_bool over;
@@ -359,7 +359,7 @@ static void what_methods_do_on_the_device_holds_up_no_copy(void **state)
     _exit(0);
 }
 
-// The reader does not read, so a copy is under way or all pieces wait.
+// The fetcher does not read, so a copy is under way, or all pieces wait.
 static void a_server_that_ends_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -374,24 +374,33 @@ static void a_server_that_ends_leaves_nothing_behind(void **state)
     f.server = NULL;
     wait_fetcher(&f, 0);
     folder_write(folder, "control", "");
-    store_free(f.store);
+    object_store_free(f.store);
     rank_device_free(f.device);
     loop_free(f.loop);
     _exit(0);
 }
 
-// The end of the server waits no longer than that, either.
+// The end of the server has the same limit. It does not wait for memory that the driver never frees.
 static void a_copy_that_never_ends_is_given_up(void **state)
 {
+    static atomic_bool over;
+    struct region *other;
+    struct err err = ERR_INIT;
     (void)state;
     if (!in_child())
         return;
     struct fixture f;
     begin(&f, &(struct wanted){NULL, ERR_UNAVAILABLE, false}, "hang\n");
+    assert_int_equal(rank_device_enter(f.device, &err), 0);
+    assert_int_equal(region_new(f.device, 10, &other, &err), 0);
+    rank_device_leave(f.device);
+    stand_in_put(NULL, is_over, &over);
+    region_unref(other);
     wait_fetcher(&f, 0);
+    assert_int_equal(allocated(), 2);
     rank_device_close(f.device);
     object_server_free(f.server);
-    store_free(f.store);
+    object_store_free(f.store);
     rank_device_free(f.device);
     loop_free(f.loop);
     _exit(0);

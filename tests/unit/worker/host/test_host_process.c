@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program cadre-worker: its exit codes, its last words, and what it does for a proxy.
+// The program cadre-worker: its exit codes, its last lines, and what it does for a proxy.
 #include "common/base/mem.h"
 #include "tests/fakeapi/certs.h"
 #include "tests/unit/worker/host/host_proxy.h"
@@ -22,11 +22,11 @@
 struct fixture {
     struct loop *loop;
     struct host_proxy proxy;
-    pid_t pid; // 0 = none runs
+    pid_t pid; // 0 = no worker runs
     int status;
     int fd;                  // its stdout and stderr
-    struct buf out;          // what was read of them
-    char *operator_url, *ca; // for the environment; NULL = not there
+    struct buf out;          // what was read from them
+    char *operator_url, *ca; // for the environment; NULL = not set
 };
 
 static int setup(void **state)
@@ -59,7 +59,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// Starts cadre-worker with up to six further arguments, as rank 2 of 4.
+// Starts cadre-worker as rank 2 of 4, with up to six further arguments.
 static void start(struct fixture *f, ...)
 {
     const char *argv[16] = {WORKER};
@@ -169,7 +169,7 @@ static void a_constructor_that_fails_is_66_and_has_the_last_word(void **state)
     assert_exit(f, 66, "Accumulator: init: \"start\" must be a number that fits a double, it is a string");
     start(f, "--module", ACCUMULATOR_SO, "--init", "{", "--connect", f->proxy.address, NULL);
     assert_exit(f, 66, "the constructor's argument (init): not valid JSON");
-    assert_int_equal(f->proxy.n_hello, 0); // nobody is told of a worker that is none
+    assert_int_equal(f->proxy.n_hello, 0); // the proxy hears nothing about a worker that failed
 }
 
 static void a_class_can_be_described_without_a_proxy(void **state)
@@ -196,7 +196,7 @@ static void a_worker_serves_until_it_is_told_to_stop(void **state)
     HOST_UNTIL(&f->proxy, host_proxy_came(&f->proxy, "GOODBYE 0 {\"reason\":\"the worker was told to stop\"}\nclosed"));
 }
 
-// As in a pod: no address on the command line, but the operator's name and whom to trust.
+// As in a pod: no address on the command line, but the operator's name and its CA in the environment.
 static void without_an_address_it_dials_the_operator(void **state)
 {
     struct fixture *f = *state;
@@ -313,7 +313,7 @@ static void stopping_cancels_what_runs_and_destroys_the_object(void **state)
     assert_exit(f, 0, "destroyed");
 }
 
-// What it waits for may never come, and there is nothing to destroy.
+// The constructor may wait for something that never comes, and there is nothing to destroy.
 static void a_constructor_that_hangs_does_not_hold_up_the_stop(void **state)
 {
     struct fixture *f = *state;
@@ -333,7 +333,7 @@ static void assert_dies(struct fixture *f, const char *head, int signo, const ch
     assert_true(WIFSIGNALED(f->status));
     assert_int_equal(WTERMSIG(f->status), signo);
     assert_string_equal(last_line(f), words);
-    HOST_UNTIL(&f->proxy, !f->proxy.peer); // the proxy knows by the socket
+    HOST_UNTIL(&f->proxy, !f->proxy.peer); // the proxy notices by the socket
 }
 
 static void a_crash_says_where_and_dies_of_its_signal(void **state)

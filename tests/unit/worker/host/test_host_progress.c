@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What proxies hear of transfers that methods run on other threads.
+// What proxies hear about transfers that methods run on other threads.
 #include "worker/host/progress.h"
 
 #include "tests/unit/support/patience.h"
@@ -16,7 +16,7 @@
 struct fixture {
     struct loop *loop;
     struct progress *progress;
-    char told[PROGRESS_TEXT_SIZE]; // last
+    char told[PROGRESS_TEXT_SIZE]; // the last message
     int times;
 };
 
@@ -66,7 +66,7 @@ static void what_moves_is_told_again_and_again_and_its_end_once(void **state)
     UNTIL_TOLD(f, "{\"done\":40,\"bytes\":40}");
     progress_end(f->progress, &part);
     UNTIL_TOLD(f, "{\"done\":0,\"bytes\":0}");
-    progress_begin(f->progress, &part); // it knows nothing yet
+    progress_begin(f->progress, &part); // the total is not known yet
     before = f->times;
     loop_run_once(f->loop, 0);
     progress_end(f->progress, &part);

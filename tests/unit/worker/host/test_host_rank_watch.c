@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that watch each other. All are in this process: a loop with an object server, and a thread for each rank that
-// meets the others and waits. A rank is lost when its connection ends without a goodbye.
+// Ranks that watch each other. All are in this process: a loop with an object server, and a thread for each rank. The
+// threads meet and wait. A rank is lost if its connection ends without a goodbye.
 #include "worker/host/rank_watch.h"
 
 #include "common/base/mem.h"
@@ -34,7 +34,7 @@ struct watcher {
     struct rendezvous *rendezvous;
     struct rank_watch watch;
     int64_t limit_ms;
-    sem_t may_agree, may_die; // of one that dies
+    sem_t may_agree, may_die; // for a rank that dies
     atomic_bool held, met, over;
     int code; // of rank_watch_meet(), and then of rank_watch_wait()
     struct err err;
@@ -43,10 +43,10 @@ struct watcher {
 
 struct fixture {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
     struct watcher ranks[RANKS];
-    uint32_t first; // where the others meet it
+    uint32_t first; // the rank where the others meet it
     char at[64];
 };
 
@@ -76,7 +76,7 @@ static int setup(void **state)
 {
     struct fixture *f = xcalloc(1, sizeof *f);
     f->loop = loop_new();
-    f->store = store_new(1 << 20, 3);
+    f->store = object_store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++) {
         f->ranks[i] =
             (struct watcher){.f = f, .who = {everybody, RANKS}, .watch = RANK_WATCH_INIT, .limit_ms = LIMIT_MS};
@@ -96,7 +96,7 @@ static int teardown(void **state)
     object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->ranks[i].rendezvous);
-    store_free(f->store);
+    object_store_free(f->store);
     loop_free(f->loop);
     free(f);
     return 0;
@@ -113,7 +113,7 @@ static void *watch(void *ctx)
     return NULL;
 }
 
-// A process that dies when the others have met it, and it may.
+// A process that dies when the others have met it and `may_die` is posted.
 static void *die(void *ctx)
 {
     struct watcher *w = ctx;
@@ -185,7 +185,7 @@ static void all_learn_who_was_lost(void **state)
         rank_watch_end(&f->ranks[i].watch);
 }
 
-// Each time another process takes the place of rank 2.
+// After each loss, another process takes the place of rank 2.
 static void after_a_loss_all_watch_each_other_anew(void **state)
 {
     struct fixture *f = *state;
@@ -201,11 +201,11 @@ static void after_a_loss_all_watch_each_other_anew(void **state)
     for (int i = RANKS - 1; i >= 0; i--) {
         rank_watch_end(&f->ranks[i].watch);
         end(&f->ranks[i]);
-        assert_int_equal(f->ranks[i].code, 0); // nothing is left of the losses
+        assert_int_equal(f->ranks[i].code, 0); // the losses have no effect any more
     }
 }
 
-// In any order; rank 0 is in the middle.
+// In any order. Rank 0 is in the middle.
 static void who_ends_is_not_lost(void **state)
 {
     struct fixture *f = *state;
@@ -233,13 +233,13 @@ static void the_end_does_not_wait_for_ranks_that_do_not_come(void **state)
         end(&f->ranks[i]);
         assert_true(f->ranks[i].code == ERR_CANCELED || f->ranks[i].code == ERR_GONE);
     }
-    begin(&f->ranks[2], watch); // it is over before it begins
+    begin(&f->ranks[2], watch); // its watch was ended before it begins
     rank_watch_end(&f->ranks[2].watch);
     end(&f->ranks[2]);
     assert_true(f->ranks[2].code == ERR_CANCELED);
 }
 
-// Ranks 0 and 1 agree, and wait for rank 2, which has come and says nothing.
+// Ranks 0 and 1 agree, and wait for rank 2, which has joined and says nothing.
 static void begin_to_agree(struct fixture *f)
 {
     begin(&f->ranks[0], watch);
@@ -284,7 +284,7 @@ static void nobody_is_blamed_when_the_first_rank_ends_while_all_agree(void **sta
     end(&f->ranks[0]);
     assert_int_equal(f->ranks[0].code, ERR_CANCELED);
     end(&f->ranks[1]);
-    assert_int_equal(f->ranks[1].code, ERR_GONE); // not what rank 0 says, for the log
+    assert_int_equal(f->ranks[1].code, ERR_GONE); // the reason of rank 0 is only for the log
     rank_watch_end(&f->ranks[1].watch);
     sem_post(&f->ranks[2].may_agree);
     sem_post(&f->ranks[2].may_die);
@@ -303,7 +303,7 @@ static void who_does_not_come_is_named(void **state)
     rank_watch_end(&f->ranks[0].watch);
 }
 
-// Rank 0 is not in the list: the others meet at rank 2.
+// Rank 0 is not in the list. The others meet at rank 2.
 static void ranks_of_a_list_watch_each_other(void **state)
 {
     static const int two[] = {2, 1};

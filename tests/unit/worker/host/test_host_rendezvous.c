@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks meet at the port of the first of them. Both sides are in this process: a loop with an object server, and
-// threads that meet.
+// Ranks meet at the port of the first one. Both sides are in this process: a loop with an object server, and threads
+// that meet.
 #include "worker/host/rendezvous.h"
 
 #include "common/base/mem.h"
@@ -24,13 +24,13 @@ enum { RANKS = 3, LIMIT_MS = 600 * 1000, SHORT_LIMIT_MS = 300 };
 
 struct fixture {
     struct loop *loop;
-    struct store *store;
+    struct object_store *store;
     struct object_server *server;
-    struct rendezvous *rendezvous[RANKS]; // of three processes
+    struct rendezvous *rendezvous[RANKS]; // for three processes
     char at[64];
     int asked;
     bool silent;        // no proxy answers
-    const char *secret; // that the proxy knows
+    const char *secret; // the one that the proxy knows
 };
 
 struct member {
@@ -69,7 +69,7 @@ static int setup(void **state)
     struct err err = ERR_INIT;
     f->secret = SECRET;
     f->loop = loop_new();
-    f->store = store_new(1 << 20, 3);
+    f->store = object_store_new(1 << 20, 3);
     for (int i = 0; i < RANKS; i++)
         f->rendezvous[i] = process_of(f, i, 1);
     f->server = object_server_new(
@@ -89,7 +89,7 @@ static int teardown(void **state)
     object_server_free(f->server);
     for (int i = 0; i < RANKS; i++)
         rendezvous_free(f->rendezvous[i]);
-    store_free(f->store);
+    object_store_free(f->store);
     loop_free(f->loop);
     free(f);
     return 0;
@@ -122,7 +122,7 @@ static void all_are_connected_to_the_first(void **state)
 {
     struct fixture *f = *state;
     struct member h[RANKS];
-    for (int round = 0; round < 2; round++) { // the next one begins anew
+    for (int round = 0; round < 2; round++) { // the next round begins from zero
         for (int i = RANKS; i-- > 0;)
             begin(f, &h[i], i, LIMIT_MS);
         for (int i = 0; i < RANKS; i++) {
@@ -156,7 +156,8 @@ static void who_has_not_come_has_no_link(void **state)
     close(second.links[0]);
 }
 
-// It does not know how often they have met: with restartPolicy Worker they make no communicator together.
+// The new process does not know how often the others have met. With restartPolicy Worker, old and new ranks cannot make
+// a communicator together.
 static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **state)
 {
     struct fixture *f = *state;
@@ -165,7 +166,7 @@ static void a_process_of_a_newer_attempt_does_not_meet_those_that_run_on(void **
     f->rendezvous[1] = process_of(f, 1, 2);
     begin(f, &second, 1, LIMIT_MS);
     end(f, &second);
-    assert_int_equal(second.code, 0); // it is there
+    assert_int_equal(second.code, 0); // the other rank has come
     begin(f, &first, 0, SHORT_LIMIT_MS);
     end(f, &first);
     assert_int_equal(first.code, 0);

@@ -21,22 +21,22 @@
 struct fixture {
     struct loop *loop;
     struct host_proxy proxy;
-    // the worker
+    // The worker
     struct cadre_worker worker;
     struct cadre_module_info info;
     cadre_class class;
     struct module module;
-    struct executor *executor;
+    struct method_executor *executor;
     struct role role;
     struct roles roles;
-    struct session *session;
+    struct host_session *session;
     int ready, lost, over, stopped, destroyed;
-    struct err last; // with which a connection was lost, and when the next one begins
+    struct err last; // why a connection was lost, and when the next attempt begins
     int64_t retry_ms;
-    int n_first; // how often it was lost, and not lost still
+    int n_first; // n_first: how often on_lost() was called with `first`
 };
 
-// What is served: echo(...), and hold(), which runs until it is told to go on or canceled.
+// The served methods: echo(...), and hold(), which runs until it may go on or is canceled.
 static atomic_int holding, go_on;
 
 static cadre_result create(cadre_worker *worker, const char *init, size_t len, void **ret)
@@ -47,7 +47,7 @@ static cadre_result create(cadre_worker *worker, const char *init, size_t len, v
     return cadre_concurrency_group(worker, "beside", 2, beside, 1);
 }
 
-static atomic_int here; // calls of meet(), which waits for another one
+static atomic_int here; // how many calls of meet() run; meet() waits for another one
 
 static cadre_result meet(void *self, cadre_call *call)
 {
@@ -75,7 +75,7 @@ static cadre_result hold(void *self, cadre_call *call)
     return cadre_call_canceled(call) ? CADRE_CANCELED : CADRE_OK;
 }
 
-static int turns; // touched by the executor's thread alone
+static int turns; // used only by the executor's thread
 
 static cadre_result turn(void *self, cadre_call *call)
 {
@@ -150,7 +150,7 @@ static int setup(void **state)
     f->class = (cadre_class){"Echo", create, NULL, methods, ARRAY_LEN(methods)};
     f->info = (cadre_module_info){CADRE_ABI, "test", &f->class, 1};
     f->module = (struct module){"test.so", &f->info};
-    f->executor = executor_new(f->loop, SESSION_CALLS_MAX + 1);
+    f->executor = method_executor_new(f->loop, SESSION_CALLS_MAX + 1, false);
     f->ready = -1;
     atomic_store(&holding, 0);
     atomic_store(&go_on, 0);
@@ -168,7 +168,7 @@ static int setup(void **state)
 static void worker_start(struct fixture *f)
 {
     struct err err = ERR_INIT;
-    struct session_config config = {
+    struct host_session_config config = {
         .address = f->proxy.address,
         .group = "uid-1",
         .ticket = "first",
@@ -185,17 +185,17 @@ static void worker_start(struct fixture *f)
         .on_stopped = on_stopped,
         .ctx = f,
     };
-    f->session = session_new(f->loop, &config, &err);
+    f->session = host_session_new(f->loop, &config, &err);
     assert_non_null(f->session);
 }
 
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    session_free(f->session);
+    host_session_free(f->session);
     instance_destroy(f->role.instance);
     UNTIL(f, f->destroyed);
-    executor_free(f->executor);
+    method_executor_free(f->executor);
     published_done(&f->worker.published);
     host_proxy_done(&f->proxy);
     loop_free(f->loop);
@@ -250,8 +250,8 @@ static char *long_args(void)
     return args;
 }
 
-// A small call behind a long one overtakes it on the wire, in pieces of 1 MiB; where the proxy says that both are of
-// one caller it must not overtake it here.
+// A small call overtakes a long one on the wire, which comes in pieces of 1 MiB. If the proxy says that both calls have
+// the same caller, the worker must keep their order.
 static void a_small_call_waits_for_a_long_one_of_its_caller(void **state)
 {
     struct fixture *f = *state;
@@ -302,7 +302,7 @@ static void what_waits_is_canceled_at_once_and_what_runs_is_told(void **state)
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "[2]");
     UNTIL(f, atomic_load(&holding) == 1);
     host_proxy_send(&f->proxy, RECORD_CANCEL, 2, "");
-    host_proxy_send(&f->proxy, RECORD_CANCEL, 99, ""); // its answer may be under way: nothing happens
+    host_proxy_send(&f->proxy, RECORD_CANCEL, 99, ""); // its answer may be on the way: this has no effect
     UNTIL(f, came(f, "ERROR 2"));
     assert_string_equal(buf_str(&f->proxy.trace),
                         "ERROR 2 {\"code\":\"CANCELED\",\"message\":\"canceled before it could begin\"}\n");
@@ -316,7 +316,7 @@ static void a_concurrency_group_runs_beside_the_others(void **state)
     start_ready(f);
     host_proxy_call(&f->proxy, 1, "{\"method\":\"hold\"}", "");
     host_proxy_call(&f->proxy, 2, "{\"method\":\"meet\"}", "");
-    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // in no group: it waits for hold()
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() does not answer any more
     host_proxy_call(&f->proxy, 4, "{\"method\":\"meet\"}", "");
     UNTIL(f, came(f, "RESULT 2 null") && came(f, "RESULT 4 null") && atomic_load(&holding) == 1);
     assert_false(came(f, "RESULT 3"));
@@ -332,7 +332,7 @@ static void a_deadline_is_answered_when_it_passes(void **state)
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\",\"timeoutMs\":1}", "[2]");
     UNTIL(f, came(f, "ERROR 1") && (came(f, "ERROR 2") || came(f, "RESULT 2")));
     assert_true(came(f, "ERROR 1 {\"code\":\"TIMEOUT\",\"message\":\"hold(): the deadline of 30 ms passed"));
-    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() has noticed, and answers nothing more
+    host_proxy_call(&f->proxy, 3, "{\"method\":\"echo\"}", "[3]"); // hold() has noticed, and does not answer any more
     UNTIL(f, came(f, "RESULT 3 [3]"));
     assert_false(came(f, "CANCELED"));
 }
@@ -361,7 +361,7 @@ static void a_proxy_that_breaks_the_protocol_is_left_with_a_reason(void **state)
     UNTIL(f, f->lost == 1);
     assert_string_equal(f->last.msg, "call id 1 is in use");
     UNTIL(f, came(f, "closed 1002 call id 1 is in use"));
-    UNTIL(f, f->ready == 2); // and is dialed again
+    UNTIL(f, f->ready == 2); // the worker has dialed again
     host_proxy_send(&f->proxy, RECORD_HEARTBEAT, 0, "");
     UNTIL(f, f->lost == 2);
     assert_string_equal(f->last.msg, "a HEARTBEAT, which workers do not support");
@@ -378,7 +378,7 @@ static void calls_before_the_welcome_are_refused(void **state)
     assert_string_equal(f->last.msg, "a CALL before the WELCOME");
 }
 
-// The second of two with the same head is not parsed.
+// The second of two calls with the same head is not parsed.
 static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_ticket(void **state)
 {
     struct fixture *f = *state;
@@ -388,7 +388,7 @@ static void a_lost_connection_cancels_its_calls_and_is_made_again_with_the_next_
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "");
     UNTIL(f, atomic_load(&holding) == 1);
     host_proxy_stop(&f->proxy);
-    UNTIL(f, f->lost >= 2); // also while nobody listens
+    UNTIL(f, f->lost >= 2); // it also retries while nobody listens
     assert_in_range(f->retry_ms, SESSION_RETRY_MIN_MS / 2, SESSION_RETRY_MAX_MS);
     assert_int_equal(f->n_first, 1);
     buf_reset(&f->proxy.trace);
@@ -426,7 +426,7 @@ static void who_comes_too_early_comes_again_soon_and_then_less_often(void **stat
     }
 }
 
-// No other answer would come: what has ended stays ended, and a ticket is good once.
+// Another attempt would get the same answer: what has ended stays ended, and a ticket is valid once.
 static void who_is_not_wanted_any_more_does_not_insist(void **state)
 {
     struct fixture *f = *state;
@@ -437,8 +437,8 @@ static void who_is_not_wanted_any_more_does_not_insist(void **state)
     UNTIL(f, f->lost == 1);
     assert_non_null(strstr(f->last.msg, "refuses this worker: attempt 3 is over"));
     assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
-    assert_false(session_up(f->session));
-    session_free(f->session);
+    assert_false(host_session_up(f->session));
+    host_session_free(f->session);
     worker_start(f);
     UNTIL(f, f->proxy.n_hello == 2);
     host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
@@ -453,7 +453,7 @@ static void one_that_has_nothing_to_serve_any_more_still_stops(void **state)
     start_ready(f);
     host_proxy_send(&f->proxy, RECORD_ERROR, 0, "{\"code\":\"GONE\",\"message\":\"the group was deleted\"}");
     UNTIL(f, f->over == 1);
-    session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1);
     assert_int_equal(f->proxy.n_hello, 1);
 }
@@ -462,7 +462,7 @@ static void a_close_with_1008_is_a_refusal_too(void **state)
 {
     struct fixture *f = *state;
     start_ready(f);
-    assert_true(session_up(f->session));
+    assert_true(host_session_up(f->session));
     ws_session_close(f->proxy.peer, FRAME_CLOSE_POLICY, "attempt 3 is over");
     UNTIL(f, f->lost == 1);
     assert_in_range(f->retry_ms, SESSION_REFUSED_MS / 2, SESSION_REFUSED_MS);
@@ -475,8 +475,8 @@ static void stopping_refuses_what_waits_and_says_goodbye_after_what_runs(void **
     host_proxy_call(&f->proxy, 1, "{\"method\":\"hold\"}", "");
     host_proxy_call(&f->proxy, 2, "{\"method\":\"echo\"}", "");
     UNTIL(f, atomic_load(&holding) == 1);
-    session_stop(f->session);
-    session_stop(f->session);
+    host_session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1 && !f->proxy.peer);
     assert_string_equal(buf_str(&f->proxy.trace),
                         "ERROR 2 {\"code\":\"GONE\",\"message\":\"the worker was told to stop\"}\n"
@@ -493,7 +493,7 @@ static void a_worker_without_a_proxy_stops_too(void **state)
     host_proxy_stop(&f->proxy);
     worker_start(f);
     UNTIL(f, f->lost == 1);
-    session_stop(f->session);
+    host_session_stop(f->session);
     UNTIL(f, f->stopped == 1);
 }
 
@@ -501,9 +501,9 @@ static void an_address_that_makes_no_sense_is_refused(void **state)
 {
     struct fixture *f = *state;
     struct err err = ERR_INIT;
-    struct session_config config = {
+    struct host_session_config config = {
         .address = "nonsense", .worker = &f->worker, .module = &f->module, .roles = &f->roles};
-    assert_null(session_new(f->loop, &config, &err));
+    assert_null(host_session_new(f->loop, &config, &err));
     assert_int_equal(err.code, ERR_INVALID);
 }
 

@@ -13,12 +13,12 @@
 
 static const int here, there; // two connections
 
-static const struct object *put(struct store *s, const char *text, const void *owner, bool pinned)
+static const struct object *put(struct object_store *s, const char *text, const void *owner, bool pinned)
 {
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy(text, strlen(text), NULL);
-    assert_int_equal(store_put(s, &(struct object){.blob = b, .pinned = pinned}, owner, &o, &err), 0);
+    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .pinned = pinned}, owner, &o, &err), 0);
     blob_unref(b);
     return o;
 }
@@ -26,68 +26,68 @@ static const struct object *put(struct store *s, const char *text, const void *o
 static void what_is_put_can_be_had_until_it_is_dropped(void **state)
 {
     (void)state;
-    struct store *s = store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(1 << 20, 1);
     uint64_t id = put(s, "abc", &here, false)->id;
-    const struct object *o = store_get(s, id);
+    const struct object *o = object_store_get(s, id);
     assert_memory_equal(o->blob->data + o->offset, "abc", o->len);
-    assert_null(store_get(s, id + 1));
-    assert_int_equal(store_used(s), 3 + STORE_OBJECT_COST);
-    assert_true(store_drop(s, id));
-    assert_false(store_drop(s, id));
-    assert_null(store_get(s, id));
-    assert_int_equal(store_used(s), 0);
-    store_free(s);
+    assert_null(object_store_get(s, id + 1));
+    assert_int_equal(object_store_used(s), 3 + STORE_OBJECT_COST);
+    assert_true(object_store_drop(s, id));
+    assert_false(object_store_drop(s, id));
+    assert_null(object_store_get(s, id));
+    assert_int_equal(object_store_used(s), 0);
+    object_store_free(s);
 }
 
 static void an_object_may_be_the_end_of_a_blob(void **state)
 {
     (void)state;
-    struct store *s = store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(1 << 20, 1);
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy("head and arguments", 18, NULL);
-    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 9}, &here, &o, &err), 0);
+    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .offset = 9}, &here, &o, &err), 0);
     blob_unref(b);
     assert_int_equal(o->len, 9);
     assert_memory_equal(o->blob->data + o->offset, "arguments", 9);
-    store_free(s);
+    object_store_free(s);
 }
 
 static void a_connection_takes_its_objects_along_but_pinned_ones(void **state)
 {
     (void)state;
-    struct store *s = store_new(1 << 20, 1);
+    struct object_store *s = object_store_new(1 << 20, 1);
     uint64_t mine = put(s, "a", &here, false)->id, theirs = put(s, "b", &there, false)->id;
     uint64_t pinned = put(s, "c", &here, true)->id, later = put(s, "d", &here, false)->id;
-    assert_true(store_pin(s, later));
-    assert_false(store_pin(s, later + 1));
-    assert_int_equal(store_drop_owned(s, &here), 1);
-    assert_null(store_get(s, mine));
-    assert_non_null(store_get(s, theirs));
-    assert_non_null(store_get(s, pinned));
-    assert_non_null(store_get(s, later));
-    assert_int_equal(store_count(s), 3);
-    store_free(s);
+    assert_true(object_store_pin(s, later));
+    assert_false(object_store_pin(s, later + 1));
+    assert_int_equal(object_store_drop_owned(s, &here), 1);
+    assert_null(object_store_get(s, mine));
+    assert_non_null(object_store_get(s, theirs));
+    assert_non_null(object_store_get(s, pinned));
+    assert_non_null(object_store_get(s, later));
+    assert_int_equal(object_store_count(s), 3);
+    object_store_free(s);
 }
 
 static void a_full_store_says_how_full_and_takes_nothing(void **state)
 {
     (void)state;
-    struct store *s = store_new(2 * STORE_OBJECT_COST + 10, 1);
+    struct object_store *s = object_store_new(2 * STORE_OBJECT_COST + 10, 1);
     struct err err = ERR_INIT;
     const struct object *o;
     struct blob *b = blob_copy("123456", 6, NULL);
     uint64_t first = put(s, "12345", &here, false)->id;
-    assert_int_equal(store_put(s, &(struct object){.blob = b}, &here, &o, &err), ERR_LIMIT);
+    assert_int_equal(object_store_put(s, &(struct object){.blob = b}, &here, &o, &err), ERR_LIMIT);
     assert_non_null(strstr(err.msg, "no room for 6 bytes: 1 objects have 261 of the 522 bytes"));
     assert_non_null(strstr(err.msg, "CADRE_STORE_BYTES"));
-    assert_int_equal(store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 fit
-    assert_true(store_drop(s, first));
+    assert_int_equal(object_store_put(s, &(struct object){.blob = b, .offset = 1}, &here, &o, &err), 0); // 5 bytes fit
+    assert_true(object_store_drop(s, first));
     blob_unref(b);
-    store_free(s);
+    object_store_free(s);
 }
 
-// Against a table that is looked through.
+// Compares with a table that is searched.
 static void at_random_it_holds_what_it_should(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void at_random_it_holds_what_it_should(void **state)
     size_t n = 0, bytes = 0;
     struct rand rand;
     rand_seed(&rand, 7);
-    struct store *s = store_new(20 * STORE_OBJECT_COST, 9);
+    struct object_store *s = object_store_new(20 * STORE_OBJECT_COST, 9);
     for (int step = 0; step < 20000; step++) {
         size_t k = n ? rand_below(&rand, n) : 0;
         uint64_t what = rand_below(&rand, 10);
@@ -115,7 +115,7 @@ static void at_random_it_holds_what_it_should(void **state)
             model[n].pinned = rand_below(&rand, 4) == 0;
             model[n].len = len;
             assert_int_equal(
-                store_put(s, &(struct object){.blob = b, .pinned = model[n].pinned}, model[n].owner, &o, &err),
+                object_store_put(s, &(struct object){.blob = b, .pinned = model[n].pinned}, model[n].owner, &o, &err),
                 fits ? 0 : ERR_LIMIT);
             blob_unref(b);
             if (fits) {
@@ -123,11 +123,11 @@ static void at_random_it_holds_what_it_should(void **state)
                 bytes += len + STORE_OBJECT_COST;
             }
         } else if (what < 8 && n) {
-            assert_true(store_drop(s, model[k].id));
+            assert_true(object_store_drop(s, model[k].id));
             bytes -= model[k].len + STORE_OBJECT_COST;
             model[k] = model[--n];
         } else if (what == 8 && n) {
-            assert_true(store_pin(s, model[k].id));
+            assert_true(object_store_pin(s, model[k].id));
             model[k].pinned = true;
         } else {
             size_t gone = 0;
@@ -138,14 +138,14 @@ static void at_random_it_holds_what_it_should(void **state)
                 model[i] = model[--n];
                 gone++;
             }
-            assert_int_equal(store_drop_owned(s, &here), gone);
+            assert_int_equal(object_store_drop_owned(s, &here), gone);
         }
-        assert_int_equal(store_count(s), n);
-        assert_int_equal(store_used(s), bytes);
+        assert_int_equal(object_store_count(s), n);
+        assert_int_equal(object_store_used(s), bytes);
         for (size_t i = 0; i < n; i++)
-            assert_int_equal(store_get(s, model[i].id)->len, model[i].len);
+            assert_int_equal(object_store_get(s, model[i].id)->len, model[i].len);
     }
-    store_free(s);
+    object_store_free(s);
 }
 
 int main(void)

@@ -16,9 +16,9 @@
 enum { LEN = 3 * POOL_STEP };
 
 struct fixture {
-    struct memory *memory; // of who sends
+    struct memory *memory; // of the sender
     char *sent;            // arguments in it
-    struct area *area;     // as who receives has it
+    struct area *area;     // the same memory, as the receiver has it
 };
 
 static void fill(struct fixture *f, char value)
@@ -45,7 +45,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    stretch_end(NULL); // what was let go last
+    stretch_end(NULL); // frees what was let go last
     area_unref(f->area);
     memory_free(f->memory);
     return 0;
@@ -73,7 +73,7 @@ static void assert_all(const struct stretch *s, char value)
         assert_int_equal(stretch_data(s)[i], value);
 }
 
-// Arguments that come now have this value, and are not kept.
+// New arguments have this value, and are not kept.
 static void shows(const struct fixture *f, char value)
 {
     struct stretch *s = take(f);
@@ -113,7 +113,7 @@ static void what_is_kept_stays_as_it_was(void **state)
     end(s);
     fill(f, 'b');
     assert_all(s, 'a');
-    assert_int_equal(place(f)[0], 'b'); // for who reads without a stretch
+    assert_int_equal(place(f)[0], 'b'); // for a reader without a stretch
     assert_null(take(f));
     stretch_let_go(s);
     shows(f, 'b');
@@ -134,7 +134,7 @@ static void others_beside_it_have_a_place(void **state)
 {
     struct fixture *f = *state;
     struct stretch *s = stretch_new(f->area, place(f) + 1, 1);
-    assert_null(stretch_new(f->area, place(f) + 2, 1)); // of the same page
+    assert_null(stretch_new(f->area, place(f) + 2, 1)); // on the same page
     struct stretch *other = stretch_new(f->area, place(f) + POOL_STEP, 1);
     assert_non_null(other);
     assert_int_equal(stretch_data(s)[0], 'a');
@@ -186,8 +186,8 @@ static void without_a_mapping_of_its_own_there_is_none(void **state)
 static void locked_memory_shows_what_was_sent_last(void **state)
 {
     struct fixture *f = *state;
-    if (syscall(SYS_mlock, f->area->own, f->area->size) < 0) // mlock() does nothing where there are sanitizers
-        skip();                                              // of a user who may not lock so much
+    if (syscall(SYS_mlock, f->area->own, f->area->size) < 0) // mlock() does nothing if there are sanitizers
+        skip();                                              // this user may not lock so much
     fill(f, 'b');
     shows(f, 'b');
 }
@@ -241,7 +241,7 @@ static void a_child_sees_what_its_parent_saw(void **state)
     assert_int_equal(pipe(go), 0);
     pid_t child = fork();
     if (child == 0) {
-        close(go[1]); // it ends with its parent
+        close(go[1]); // the child ends with its parent
         bool same = read(go[0], &word, 1) == 1;
         for (size_t i = 0; i < LEN; i++)
             same = same && stretch_data(s)[i] == 'a';

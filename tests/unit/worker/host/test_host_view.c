@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors on the device as methods see them. The driver is a stand-in, in the library path (cuda_stand_in.c).
+// Tensors on the device as methods see them. The driver is a stand-in in the library path (cuda_stand_in.c).
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/folder.h"
@@ -53,7 +53,7 @@ static void end(struct fixture *f)
     buf_done(&f->answer);
 }
 
-// A batch of "x": ROWS floats, each its number.
+// A batch of "x": ROWS floats; each value is its row number.
 static void write_batch(struct buf *out)
 {
     const uint64_t shape[] = {ROWS};
@@ -92,7 +92,7 @@ static void says(struct fixture *f, const char *what)
         fail_msg("%s\ncame, not %s", buf_str(&f->answer), what);
 }
 
-// How many pieces of memory the device has given.
+// Returns how many allocations the device has.
 static int allocated(void)
 {
     int n = 0;
@@ -120,7 +120,7 @@ static void multiply(void *memory, size_t n, double x)
 static const uint64_t result_shape[] = {ROWS};
 static const cadre_tensor result = {"y", "F32", result_shape, 1, NULL, 0};
 
-// y = 2 x, by a copy and a kernel on the stream, which it does not wait for.
+// Computes y = 2 x with a copy and a kernel on the stream. It does not wait for them.
 static cadre_result twice(void *self, cadre_call *c)
 {
     struct fixture *f = self;
@@ -176,7 +176,7 @@ static void a_result_on_the_device_comes_to_the_host(void **state)
     end(&f);
 }
 
-// What another call gets that has a reference to it.
+// What another call gets for a reference to the object.
 static cadre_result look(void *self, cadre_call *c)
 {
     const struct fixture *f = self;
@@ -190,7 +190,7 @@ static cadre_result look(void *self, cadre_call *c)
         r = cadre_arg_tensor(c, "y", &t);
     if (r != CADRE_OK)
         return r;
-    assert_ptr_equal(v.data, c->device.args->memory); // where it was
+    assert_ptr_equal(v.data, c->device.args->memory); // still at the same address
     is_twice(t.data);
     const char *args = cadre_args(c, &len);
     assert_true(batch_is_safetensors(args, len));
@@ -245,7 +245,7 @@ static cadre_result on_host(void *self, cadre_call *c)
     return CADRE_OK;
 }
 
-// As with amd.com/gpu, whose GPUs nobody here opens: CADRE_DEVICE is -1.
+// As with amd.com/gpu: this program cannot open such GPUs, so CADRE_DEVICE is -1.
 static void a_worker_without_a_gpu_has_views_in_its_own_memory(void **state)
 {
     struct fixture f;
@@ -270,7 +270,7 @@ static void what_the_device_refuses_fails_the_call_and_not_the_worker(void **sta
     says(&f,
          "{\"code\":\"NO_DEVICE\",\"message\":\"foo(): NVIDIA's driver sees no GPU here: was this worker given one?");
     over(&f);
-    folder_write(folder, "control", "memory 5000\n"); // for one of the two
+    folder_write(folder, "control", "memory 5000\n"); // enough for one of the two
     call_it(&f, twice, true);
     says(&f, "{\"code\":\"NOMEM\",\"message\":\"foo(): the GPU has no room for 4000 bytes: 1000 of its 5000 bytes are "
              "free: CUDA_ERROR_OUT_OF_MEMORY (2)\"}");
@@ -348,6 +348,53 @@ static void a_call_that_is_canceled_does_not_wait_for_the_device(void **state)
     end(&f);
 }
 
+static cadre_result change_its_mind_late(void *self, cadre_call *c)
+{
+    struct fixture *f = self;
+    cadre_view y;
+    struct err err = ERR_INIT;
+    cadre_result r = cadre_return_views(c, &result, 1, NULL, NULL, &y);
+    folder_write(folder, "control", "hang\n");
+    assert_int_equal(rank_device_enter(f->device, &err), 0);
+    stand_in_launch(multiply, y.data, ROWS, 2, y.stream);
+    rank_device_leave(f->device);
+    return r == CADRE_OK ? cadre_return_int64(c, 7) : r;
+}
+
+// Only the end of the worker waits for this memory, and its wait has a limit.
+static void memory_that_the_device_still_uses_holds_up_no_call(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, 0, "");
+    call_it(&f, change_its_mind_late, false);
+    assert_string_equal(buf_str(&f.answer), "7");
+    assert_int_equal(allocated(), 1);
+    folder_write(folder, "control", "");
+    over(&f);
+    turn_until_freed(&f);
+    end(&f);
+}
+
+static cadre_result replace(void *self, cadre_call *c)
+{
+    cadre_result r = change_its_mind_late(self, c);
+    folder_write(folder, "control", "memory 5000\nlag 100000\n");
+    return r == CADRE_OK ? change_its_mind(self, c) : r;
+}
+
+static void memory_that_is_about_to_be_freed_is_waited_for_where_there_is_no_other(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin(&f, 0, "");
+    call_it(&f, replace, false);
+    assert_string_equal(buf_str(&f.answer), "7");
+    over(&f);
+    turn_until_freed(&f);
+    end(&f);
+}
+
 static cadre_result go_astray(void *self, cadre_call *c)
 {
     cadre_view y;
@@ -384,6 +431,8 @@ int main(void)
         cmocka_unit_test(what_the_device_refuses_fails_the_call_and_not_the_worker),
         cmocka_unit_test(the_last_result_wins_and_a_wrong_one_is_refused),
         cmocka_unit_test(a_call_that_is_canceled_does_not_wait_for_the_device),
+        cmocka_unit_test(memory_that_the_device_still_uses_holds_up_no_call),
+        cmocka_unit_test(memory_that_is_about_to_be_freed_is_waited_for_where_there_is_no_other),
     };
     folder_new(folder);
     setenv("GPU_STAND_IN", folder, 1);

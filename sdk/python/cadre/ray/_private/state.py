@@ -11,7 +11,7 @@ class _State:
 
     @staticmethod
     def placement_group_table(group_id=None):
-        """Of one, by its ID; of all."""
+        """Returns the data of one placement group, by its ID, or of all."""
         table = placement_group_table()
         return table if group_id is None else table[group_id]
 

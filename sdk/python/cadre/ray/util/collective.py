@@ -14,7 +14,7 @@ _groups, _lock = {}, threading.Lock()
 
 
 class _Group:
-    """One that this process is in."""
+    """A group that this process is in."""
 
     def __init__(self, group, store, rank, size, backend):
         self.group, self.store, self.rank, self.size, self.backend = group, store, rank, size, backend
@@ -25,7 +25,7 @@ def _key(group_name):
 
 
 def init_collective_group(world_size, rank, backend="nccl", group_name="default", gloo_timeout=30000):
-    """All ranks call it; it returns once they have met."""
+    """All ranks call it. It returns when they have met."""
     if not group_name:
         raise ValueError("group_name is empty")
     if not (isinstance(world_size, int) and isinstance(rank, int) and 0 <= rank < world_size):
@@ -65,7 +65,7 @@ def _meet(dist, key, rank, world_size, limit):
 
 
 def create_collective_group(actors, world_size, ranks, backend="nccl", group_name="default", gloo_timeout=30000):
-    """The same, said by the program that has the handles."""
+    """Does the same for the program that has the handles."""
     from .. import get
 
     get([actor.__ray_call__.remote(_join, world_size, rank, backend, group_name) for actor, rank in zip(actors, ranks)])
@@ -76,12 +76,12 @@ def _join(_, *args):
 
 
 def is_group_initialized(group_name="default"):
-    """Whether this process is in it."""
+    """Whether this process is in the group."""
     return group_name in _groups
 
 
 def destroy_collective_group(group_name="default"):
-    """This process leaves it."""
+    """This process leaves the group."""
     with _lock:
         left = _groups.pop(group_name, None)
     if left is not None and left.rank == 0:
@@ -97,12 +97,12 @@ def _of(group_name):
 
 
 def get_rank(group_name="default"):
-    """-1: this process is not in it."""
+    """Returns -1 if this process is not in the group."""
     return _groups[group_name].rank if group_name in _groups else -1
 
 
 def get_collective_group_size(group_name="default"):
-    """-1: this process is not in it."""
+    """Returns -1 if this process is not in the group."""
     return _groups[group_name].size if group_name in _groups else -1
 
 
@@ -144,22 +144,22 @@ def broadcast(tensor, src_rank=0, group_name="default"):
 
 
 def barrier(group_name="default"):
-    """Returns once all ranks have called it."""
+    """Returns when all ranks have called it."""
     _of(group_name).group.barrier().wait()
 
 
 def send(tensor, dst_rank, group_name="default"):
-    """To one rank, which calls recv()."""
+    """Sends to one rank, which calls recv()."""
     _of(group_name).group.send([_of_torch(tensor)], dst_rank, 0).wait()
 
 
 def recv(tensor, src_rank, group_name="default"):
-    """From one rank, into the tensor."""
+    """Receives from one rank, into the tensor."""
     _of(group_name).group.recv([_of_torch(tensor)], src_rank, 0).wait()
 
 
 def allgather(tensor_list, tensor, group_name="default"):
-    """tensor of rank i into tensor_list[i]."""
+    """Puts the tensor of rank i into tensor_list[i]."""
     _of(group_name).group.allgather([[_of_torch(t) for t in tensor_list]], [_of_torch(tensor)]).wait()
 
 

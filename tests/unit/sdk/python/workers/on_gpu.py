@@ -55,7 +55,7 @@ def _numbers(tensor):
 class OnGpu:
     def __init__(self):
         _driver.cuCtxSetCurrent(ctypes.c_void_p(1))  # as the runtime of CUDA does
-        self.kept = None
+        self.kept = self.noted = None
 
     def ramp(self, n):
         array = Array(n)
@@ -72,6 +72,16 @@ class OnGpu:
 
     def look(self):
         return sum(_numbers(self.kept))
+
+    def look_and_note(self):
+        try:
+            return self.look()
+        except RuntimeError as e:
+            self.noted = str(e)
+            raise
+
+    def note(self):
+        return self.noted
 
     def forget(self):
         self.kept = None

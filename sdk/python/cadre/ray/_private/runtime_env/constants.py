@@ -3,5 +3,5 @@
 
 from ... import _missing
 
-RAY_JOB_CONFIG_JSON_ENV_VAR = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # of a job that Ray's own server started, and no other
+RAY_JOB_CONFIG_JSON_ENV_VAR = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # only for jobs that Ray's own server started
 __getattr__ = _missing.of(__name__)
