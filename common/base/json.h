@@ -6,15 +6,10 @@
 
 #include "common/base/arena.h"
 #include "common/base/err.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/base/json_grammar.h"
 
 // A value takes 48 bytes in the tree, but may take only two bytes in the text. So the number of values needs a bound.
-enum { JSON_DEPTH_MAX = 128, JSON_VALUES_MAX = 100 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
-
-enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_LIST, JSON_OBJECT };
+enum { JSON_VALUES_MAX = 100 * 1000, JSON_LEN_MAX = 64 * 1024 * 1024 };
 
 struct json {
     const char *text; // as written, strings with their quotes

@@ -195,9 +195,9 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     REFUSED("'a'", "not valid JSON at byte 0: expected a value");
     REFUSED("\"a", "not valid JSON at byte 2: unterminated string");
     REFUSED("\"a\\", "not valid JSON at byte 3: unterminated string");
-    REFUSED("\"\\x\"", "not valid JSON at byte 3: bad escape");
-    REFUSED("\"\\u12g4\"", "not valid JSON at byte 3: bad \\u escape");
-    REFUSED("\"\\u12", "not valid JSON at byte 3: bad \\u escape");
+    REFUSED("\"\\x\"", "not valid JSON at byte 2: bad escape");
+    REFUSED("\"\\u12g4\"", "not valid JSON at byte 5: bad \\u escape");
+    REFUSED("\"\\u12", "not valid JSON at byte 5: bad \\u escape");
     REFUSED("\"\n\"", "not valid JSON at byte 1: control character in a string");
     REFUSED("{/**/}", "not valid JSON at byte 1: expected the name of a member");
 }
@@ -230,15 +230,15 @@ static void nul_and_broken_text_never_get_in(void **state)
 {
     (void)state;
     REFUSED("\"a\0b\"", "not valid JSON at byte 2: control character in a string");
-    REFUSED("\"\\u0000\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("{\"a\\u0000\":1}", "not valid JSON at byte 9: bad \\u escape");
+    REFUSED("\"\\u0000\"", "not valid JSON at byte 6: bad \\u escape");
+    REFUSED("{\"a\\u0000\":1}", "not valid JSON at byte 8: bad \\u escape");
     REFUSED("\"\\ud83d\"", "not valid JSON at byte 7: bad \\u escape");
     REFUSED("\"\\ud83dxxxxxx\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("\"\\ud83d\\u0041\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("\"\\ude00\\ud83d\"", "not valid JSON at byte 7: bad \\u escape");
+    REFUSED("\"\\ud83d\\u0041\"", "not valid JSON at byte 12: bad \\u escape");
+    REFUSED("\"\\ude00\\ud83d\"", "not valid JSON at byte 6: bad \\u escape");
     REFUSED("\"\xc3\"", "not valid JSON at byte 2: not UTF-8");
-    REFUSED("\"\xc0\x80\"", "not valid JSON at byte 3: not UTF-8");
-    REFUSED("\"\xed\xa0\x80\"", "not valid JSON at byte 4: not UTF-8");
+    REFUSED("\"\xc0\x80\"", "not valid JSON at byte 1: not UTF-8");
+    REFUSED("\"\xed\xa0\x80\"", "not valid JSON at byte 2: not UTF-8");
     REFUSED("\xef\xbb\xbf{}", "not valid JSON at byte 0: expected a value");
 }
 

@@ -49,14 +49,19 @@ static bool in_number(const char *text, size_t len, size_t at)
     return at < len && text[at] && strchr("0123456789+-.eE", text[at]);
 }
 
-static bool has_nul_before(const char *text, size_t at)
+static bool ends_nul(const char *text, size_t len, size_t at)
 {
-    return at >= 4 && memcmp(text + at - 4, "0000", 4) == 0;
+    return at >= 3 && at < len && memcmp(text + at - 3, "0000", 4) == 0;
 }
 
-static bool has_hex4(const char *text, size_t len, size_t at)
+static bool is_hex(const char *text, size_t len, size_t at)
 {
-    return len - at >= 4 && strspn(text + at, "0123456789abcdefABCDEF") >= 4;
+    return at < len && text[at] && strchr("0123456789abcdefABCDEF", text[at]);
+}
+
+static bool in_character(const char *text, size_t len, size_t at)
+{
+    return (at < len && (unsigned char)text[at] >= 0x80) || (at && (unsigned char)text[at - 1] >= 0x80);
 }
 
 static size_t count_open(const char *text, size_t len)
@@ -77,9 +82,9 @@ static int why_refused(const char *text, size_t len, const struct err *err)
     const char *place = strstr(err->msg, "at byte ");
     size_t at = place ? strtoul(place + strlen("at byte "), NULL, 10) : len;
     if (strstr(err->msg, "not UTF-8"))
-        return (unsigned char)text[at - 1] >= 0x80 ? NOT_UTF8 : -1;
+        return in_character(text, len, at) ? NOT_UTF8 : -1;
     if (strstr(err->msg, "bad \\u escape"))
-        return has_nul_before(text, at) || !has_hex4(text, len, at) ? NUL : -1;
+        return ends_nul(text, len, at) || !is_hex(text, len, at) ? NUL : -1;
     if (is_control(text, len, at))
         return CONTROL;
     if (at == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
