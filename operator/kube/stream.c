@@ -63,17 +63,7 @@ int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, lin
     return 0;
 }
 
-struct span {
-    const char *at;
-    size_t len;
-};
-
-static bool span_is(struct span s, const char *text)
-{
-    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
-}
-
-static bool event_type(struct span s, enum watch_event_type *ret)
+static bool event_type(const struct json_item *m, enum watch_event_type *ret)
 {
     static const struct {
         const char *text;
@@ -83,7 +73,7 @@ static bool event_type(struct span s, enum watch_event_type *ret)
         {"\"BOOKMARK\"", WATCH_BOOKMARK}, {"\"ERROR\"", WATCH_ERROR},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (span_is(s, types[i].text)) {
+        if (m->len == strlen(types[i].text) && memcmp(m->text, types[i].text, m->len) == 0) {
             *ret = types[i].type;
             return true;
         }
@@ -92,7 +82,7 @@ static bool event_type(struct span s, enum watch_event_type *ret)
 }
 
 // Fills the two members that matter, whatever their order; false if the line is not a JSON object.
-static bool find_members(const char *line, size_t len, struct span *ret_type, struct span *ret_object)
+static bool find_members(const char *line, size_t len, struct json_item *ret_type, struct json_item *ret_object)
 {
     struct json_scan s;
     struct json_item m;
@@ -102,24 +92,24 @@ static bool find_members(const char *line, size_t len, struct span *ret_type, st
     s.counts = true; // an object of others is nested as deep as they like
     while ((got = json_scan_next(&s, &m)) > 0) {
         if (json_item_is(&m, "type"))
-            *ret_type = (struct span){m.text, m.len};
+            *ret_type = m;
         else if (json_item_is(&m, "object"))
-            *ret_object = (struct span){m.text, m.len};
+            *ret_object = m;
     }
     return got == 0;
 }
 
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err)
 {
-    struct span type = {0}, object = {0};
+    struct json_item type = {0}, object = {0};
     int shown = (int)(len < 80 ? len : 80);
     if (!find_members(line, len, &type, &object))
         return err_set(err, ERR_PROTO, "a line of the watch is not a JSON object: %.*s", shown, line);
-    if (!event_type(type, &ret->type))
+    if (!event_type(&type, &ret->type))
         return err_set(err, ERR_PROTO, "an event of the watch has no known type: %.*s", shown, line);
-    if (!object.len || object.at[0] != '{')
+    if (!object.len || object.text[0] != '{')
         return err_set(err, ERR_PROTO, "an event of the watch has no object: %.*s", shown, line);
-    ret->object = object.at;
+    ret->object = object.text;
     ret->object_len = object.len;
     return 0;
 }
