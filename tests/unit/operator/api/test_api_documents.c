@@ -7,6 +7,7 @@
 #include "operator/api/lease.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/service.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,22 +16,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static void a_lease_is_written_and_read(void **state)
 {

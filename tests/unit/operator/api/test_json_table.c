@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,22 +71,6 @@ static const struct json_table thing_table = JSON_TABLE(struct thing,
     {"parts", J_LIST, T(parts), .offset_n = T(n_parts), .table = &part_table},
     {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table});
 // clang-format on
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static int decode(const char *text, struct thing *ret, struct err *err)
 {

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "operator/api/pod_constraints.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,22 +12,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static struct pod_constraints decode(const char *json)
 {
