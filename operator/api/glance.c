@@ -3,7 +3,7 @@
 
 #include "common/base/json_scan.h"
 
-struct rest { // of the text
+struct rest { // the rest of the text
     const char *at, *end;
 };
 
@@ -21,7 +21,7 @@ static bool take(struct rest *r, const char *text)
     return true;
 }
 
-// A string without escapes.
+// Takes a string without escapes.
 static bool take_string(struct rest *r, struct span *ret)
 {
     if (!take(r, "\""))
@@ -51,7 +51,7 @@ static bool keep(struct span s, char *to, size_t size)
     return true;
 }
 
-// At the first member of metadata.
+// `r` is at the first member of metadata.
 static bool read_metadata(struct rest *r, struct glance *g)
 {
     struct span name, value;

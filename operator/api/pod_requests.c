@@ -25,7 +25,7 @@ struct pod_view {
     struct resources overhead, pod_requests;
     struct in_effect *statuses, *init_statuses;
     size_t n_statuses, n_init_statuses;
-    struct in_effect pod; // of the pod's own resources
+    struct in_effect pod; // the resources of the pod itself
     struct condition *conditions;
     size_t n_conditions;
 };
@@ -83,7 +83,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(((const struct in_effect *)a)->name, ((const struct in_effect *)b)->name);
 }
 
-// Sorted once: a pod may have thousands of containers, and a status for each.
+// Sorts them once, because a pod may have thousands of containers with a status each.
 static void sort_statuses(struct in_effect *items, size_t n)
 {
     if (n > 1)
@@ -96,7 +96,7 @@ static const struct in_effect *find_status(const struct in_effect *items, size_t
     return n ? bsearch(&key, items, n, sizeof *items, by_name) : NULL;
 }
 
-// Sums over the containers, by resource id. A list would be made again for each container.
+// Sums over the containers, by resource id. A list would have to be made again for each container.
 struct sums {
     int64_t milli[RESOURCE_MAX];
 };
