@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-// In parts of at most `part` bytes.
+// Feeds the text in parts of at most `part` bytes.
 static bool checks(const char *text, size_t len, size_t part)
 {
     struct json_check s = {0};
@@ -32,7 +32,7 @@ static bool parses(const char *text, size_t len)
     return good;
 }
 
-// The check and the reader say the same, and it makes no difference where the text is cut.
+// The check and the reader give the same verdict, wherever the text is cut.
 static void both_say(const char *text, bool good)
 {
     size_t len = strlen(text);
@@ -181,7 +181,7 @@ static void nesting_is_bounded(void **state)
     }
 }
 
-// The parser is the oracle, of documents that somebody has damaged; and where they are cut makes no difference.
+// Both give the same verdict about damaged documents, wherever they are cut.
 static void it_says_what_the_parser_says_however_the_text_is_cut(void **state)
 {
     static const char *const seeds[] = {
@@ -199,7 +199,7 @@ static void it_says_what_the_parser_says_however_the_text_is_cut(void **state)
         size_t len = strlen(seed);
         memcpy(text, seed, len);
         for (uint64_t i = rand_below(&r, 3); i > 0; i--)
-            text[rand_below(&r, len)] = bytes[rand_below(&r, sizeof bytes)]; // with its NUL
+            text[rand_below(&r, len)] = bytes[rand_below(&r, sizeof bytes)]; // also the NUL
         if (rand_below(&r, 8) == 0)
             len = rand_below(&r, len);
         struct json_check s = {0};

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A letter for each token, and behind it what the grammar says about it.
+// Writes the token, and what the grammar says about it.
 static void put_token(struct buf *b, const struct json_grammar *g, enum json_token t)
 {
     if (t == JSON_NAME)
@@ -27,8 +27,8 @@ static void put_token(struct buf *b, const struct json_grammar *g, enum json_tok
         buf_printf(b, ")%d ", g->depth);
 }
 
-// Every part has memory of just its size, so a sanitizer sees a read behind it. Returns the offset of the wrong byte;
-// the length if there is none.
+// Each part has memory of exactly its size, so a sanitizer sees a read after it. Returns the offset of the wrong byte,
+// or the length if no byte is wrong.
 static size_t feed(struct json_grammar *g, const char *text, size_t len, size_t first, size_t part, struct buf *b)
 {
     for (size_t at = 0, n = first; at < len; at += n, n = part) {

@@ -44,7 +44,7 @@ static void everything_that_decides_about_nodes_is_read(void **state)
     assert_int_equal(resources_get(&c.requests, RESOURCE_GPU), 8000);
     assert_int_equal(c.node_selector.n, 2);
     assert_string_equal(labels_get(&c.node_selector, "gpu"), "h100");
-    assert_int_equal(c.n_tolerations, 3); // the operator Lt is unknown: tolerates nothing
+    assert_int_equal(c.n_tolerations, 3); // the operator Lt is unknown, so it tolerates nothing
     assert_true(c.tolerations[0].exists && !c.tolerations[0].key);
     assert_true(!c.tolerations[1].exists);
     assert_string_equal(c.tolerations[1].value, "b");
