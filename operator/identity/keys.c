@@ -215,9 +215,7 @@ static const char *patch_of(const struct keys *before, const struct keys *after,
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_object(&w, "metadata");
-    writer_str(&w, "resourceVersion", before->resource_version);
-    writer_object_end(&w);
+    writer_print(&w, "metadata", "{'resourceVersion':%s}", before->resource_version);
     writer_object(&w, "data");
     if (!before->has_install)
         writer_str(&w, "install.key", base64_encode(BASE64_STANDARD, after->install, INSTALL_KEY_SIZE, a));

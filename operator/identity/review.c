@@ -68,10 +68,8 @@ const char *review_of(const struct client_user *who, const struct right *right, 
     writer_str(&w, "verb", right->verb);
     writer_str(&w, "group", "cadre.dev");
     writer_str(&w, "resource", kind_info(right->kind)->plural);
-    if (right->subresource)
-        writer_str(&w, "subresource", right->subresource);
-    if (name)
-        writer_str(&w, "name", name);
+    writer_str_set(&w, "subresource", right->subresource);
+    writer_str_set(&w, "name", name);
     writer_object_end(&w);
     return arena_printf(a, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"spec\":{%s,\"resourceAttributes\":%s}}",
                         kind->api_version, kind->kind, who->subject, writer_finish(&w, a));

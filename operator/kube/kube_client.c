@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds the rules of the API server to plain HTTP: an order of waiting, deadlines, retries, the token, errors for
-// people. A transaction is a request from kube_send() or kube_stream() until its callback. It is in exactly one list,
-// the list of its state. Only client_pump() starts and aborts exchanges, and it runs from the loop. So kube_send() and
-// kube_cancel() may be called from anywhere, also from data().
+// people. A transaction is a request from its start until its callback. It is in exactly one list, the list of its
+// state. Only client_pump() starts and aborts exchanges, and it runs from the loop. So kube_send() and kube_cancel()
+// may be called from anywhere, also from data().
 #include "operator/kube/kube_client.h"
 
 #include "common/base/list.h"
@@ -47,7 +47,7 @@ struct transaction {
     struct kube_stream_ops stream; // of a stream, else NULLs
     bool own_connection;
     void *ctx;
-    int64_t timeout_ms;  // how long a stream may be silent, 0 = for ever
+    int64_t timeout_ms;  // for the whole request; how long a stream may be silent, 0 = for ever
     int64_t deadline_ms; // mono; every byte of a stream moves it
     int64_t ready_ms;    // when TRANSACTION_PAUSED ends
     int retries;
