@@ -10,182 +10,53 @@
 
 enum { VALUE_UNITS = 64 }; // cost of a value, besides its bytes
 
+struct open {               // a list or an object that has not ended yet
+    struct json *v, **tail; // `tail`: where its next child belongs
+};
+
 struct parser {
     const char *begin, *p, *end;
+    const char *stop; // the end of the step that is being read
     const char *const *prune;
     bool trusts;
     struct arena *arena;
     struct err *err;
-    int depth, values;
-    int most;  // depth of the tree; JSON_DEPTH_MAX + 1: as deep as the text
-    bool nuls; // strings may have U+0000, names may not
+    int values, most; // in the tree, and its depth
+    struct json_grammar grammar;
+    struct open *open; // the lists and objects around the place, by their depth
 };
 
-static int fail(struct parser *ps, const char *what)
+// The number that four hexadecimal digits make. The grammar has accepted them.
+static unsigned code_unit(const char *p)
 {
-    return err_set(ps->err, ERR_INVALID, "not valid JSON at byte %zu: %s", (size_t)(ps->p - ps->begin), what);
-}
-
-static void skip_space(struct parser *ps)
-{
-    const char *stop;
-    do {
-        stop = fiber_step(ps->p, ps->end);
-        while (ps->p < stop && json_is_space(*ps->p))
-            ps->p++;
-    } while (fiber_goes_on(ps->p, stop, ps->end));
-}
-
-static int hex4(const char *p, const char *end, unsigned *ret)
-{
-    if (end - p < 4)
-        return -1;
     unsigned v = 0;
-    for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
-                         : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A' + 10)
-                                                : 16;
-        if (digit > 15)
-            return -1;
-        v = v << 4 | digit;
-    }
-    *ret = v;
-    return 0;
+    for (int i = 0; i < 4; i++)
+        v = v << 4 | (unsigned)(p[i] <= '9' ? p[i] - '0' : (p[i] & 0x5f) - 'A' + 10);
+    return v;
 }
 
-// The code point of the \u escape (or pair of them) at p, which points after the first 'u'. Moves p after the escape.
-static int scan_code_point(const char **p, const char *end, unsigned *ret)
+// Writes the character of a \u escape, or of a pair of them, in UTF-8. *p is at the byte after the first 'u', and moves
+// to the byte after the escape. Returns the byte after the character.
+static char *put_code_point(const char **p, char *o)
 {
-    unsigned hi, lo;
-    if (hex4(*p, end, &hi) < 0)
-        return -1;
+    unsigned code = code_unit(*p);
     *p += 4;
-    *ret = hi;
-    if (hi < 0xd800 || hi > 0xdfff)
-        return 0;
-    if (hi > 0xdbff || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u' || hex4(*p + 2, end, &lo) < 0 || lo < 0xdc00 ||
-        lo > 0xdfff)
-        return -1;
-    *p += 6;
-    *ret = 0x10000 + ((hi - 0xd800) << 10) + (lo - 0xdc00);
-    return 0;
-}
-
-static int parse_escape(struct parser *ps)
-{
-    ps->p++;
-    if (ps->p == ps->end)
-        return fail(ps, "unterminated string");
-    char c = *ps->p++;
-    unsigned code;
-    if (c == 'u')
-        return scan_code_point(&ps->p, ps->end, &code) < 0 || (!code && !ps->nuls) ? fail(ps, "bad \\u escape") : 0;
-    return c && strchr("\"\\/bfnrt", c) ? 0 : fail(ps, "bad escape");
-}
-
-// Moves after the closing quote.
-static int parse_string(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
-{
-    const char *open = ps->p++, *rest = ps->p; // the start of the bytes that fiber_spend() has not counted yet
-    *ret_escaped = false;
-    for (;;) {
-        const char *stop = fiber_step(ps->p, ps->end);
-        ps->p = json_plain_end(ps->p, stop);
-        if (ps->p - rest >= FIBER_STEP) {
-            fiber_spend((size_t)(ps->p - rest));
-            rest = ps->p;
-        }
-        if (ps->p == ps->end)
-            return fail(ps, "unterminated string");
-        if (ps->p == stop)
-            continue;
-        unsigned char c = (unsigned char)*ps->p;
-        if (c == '"')
-            break;
-        if (c < 0x20)
-            return fail(ps, "control character in a string");
-        if (c == '\\') {
-            *ret_escaped = true;
-            int r = parse_escape(ps);
-            if (r < 0)
-                return r;
-        } else if (c >= 0x80) {
-            const char *run = ps->p;
-            stop = fiber_step(run, ps->end);
-            while (ps->p < stop && (unsigned char)*ps->p >= 0x80)
-                ps->p++;
-            for (int i = 0; i < 3 && ps->p == stop && stop < ps->end && ((unsigned char)*stop & 0xc0) == 0x80; i++)
-                stop = ++ps->p; // not in the middle of a character
-            if (!str_utf8_valid(run, (size_t)(ps->p - run)))
-                return fail(ps, "not UTF-8");
-        }
+    if (code >= 0xd800 && code < 0xdc00) {
+        code = 0x10000 + ((code - 0xd800) << 10) + (code_unit(*p + 2) - 0xdc00);
+        *p += 6;
     }
-    ps->p++;
-    fiber_spend((size_t)(ps->p - rest));
-    *ret_text = open;
-    *ret_len = (uint32_t)(ps->p - open);
-    return 0;
+    int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3; // bytes after the first
+    static const unsigned char first[] = {0, 0xc0, 0xe0, 0xf0};
+    *o++ = (char)(first[more] | code >> 6 * more);
+    while (more-- > 0)
+        *o++ = (char)(0x80 | (code >> 6 * more & 0x3f));
+    return o;
 }
 
-static bool parse_digits(struct parser *ps)
-{
-    const char *from = ps->p, *stop;
-    do {
-        stop = fiber_step(ps->p, ps->end);
-        while (ps->p < stop && *ps->p >= '0' && *ps->p <= '9')
-            ps->p++;
-    } while (fiber_goes_on(ps->p, stop, ps->end));
-    return ps->p > from;
-}
-
-static bool take(struct parser *ps, char c)
-{
-    if (ps->p == ps->end || *ps->p != c)
-        return false;
-    ps->p++;
-    return true;
-}
-
-static int parse_number(struct parser *ps)
-{
-    take(ps, '-');
-    if (!take(ps, '0') && !parse_digits(ps))
-        return fail(ps, "expected a value");
-    if (take(ps, '.') && !parse_digits(ps))
-        return fail(ps, "bad number");
-    if (take(ps, 'e') || take(ps, 'E')) {
-        if (!take(ps, '+'))
-            take(ps, '-');
-        if (!parse_digits(ps))
-            return fail(ps, "bad number");
-    }
-    return 0;
-}
-
-static int parse_word(struct parser *ps, const char *word)
-{
-    size_t n = strlen(word);
-    if ((size_t)(ps->end - ps->p) < n || memcmp(ps->p, word, n) != 0)
-        return fail(ps, "expected a value");
-    ps->p += n;
-    return 0;
-}
-
-static bool pruned(struct parser *ps, const struct json *v)
-{
-    skip_space(ps);
-    if (!v->key || ps->p == ps->end || (*ps->p != '{' && *ps->p != '['))
-        return false;
-    for (const char *const *name = ps->prune; name && *name; name++)
-        if (json_key_is(v, *name))
-            return true;
-    return false;
-}
-
+// Writes the text of a string without its escapes, and returns the length. The grammar has accepted the string.
 static size_t unescape(const char *p, const char *end, char *out)
 {
+    static const char meant[256] = {['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
     char *o = out;
     for (const char *rest = p; p < end;) {
         if (p - rest >= FIBER_STEP) {
@@ -198,218 +69,155 @@ static size_t unescape(const char *p, const char *end, char *out)
         }
         char c = p[1];
         p += 2;
-        unsigned code = 0;
-        switch (c) {
-        case 'b':
-            *o++ = '\b';
-            break;
-        case 'f':
-            *o++ = '\f';
-            break;
-        case 'n':
-            *o++ = '\n';
-            break;
-        case 'r':
-            *o++ = '\r';
-            break;
-        case 't':
-            *o++ = '\t';
-            break;
-        case 'u':
-            scan_code_point(&p, end, &code);
-            if (code < 0x80) {
-                *o++ = (char)code;
-            } else if (code < 0x800) {
-                *o++ = (char)(0xc0 | code >> 6);
-                *o++ = (char)(0x80 | (code & 0x3f));
-            } else if (code < 0x10000) {
-                *o++ = (char)(0xe0 | code >> 12);
-                *o++ = (char)(0x80 | (code >> 6 & 0x3f));
-                *o++ = (char)(0x80 | (code & 0x3f));
-            } else {
-                *o++ = (char)(0xf0 | code >> 18);
-                *o++ = (char)(0x80 | (code >> 12 & 0x3f));
-                *o++ = (char)(0x80 | (code >> 6 & 0x3f));
-                *o++ = (char)(0x80 | (code & 0x3f));
-            }
-            break;
-        default:
-            *o++ = c;
-        }
+        if (c == 'u')
+            o = put_code_point(&p, o);
+        else
+            *o++ = meant[(unsigned char)c] ? meant[(unsigned char)c] : c;
     }
     return (size_t)(o - out);
 }
 
-// Moves after the colon.
-static int parse_name(struct parser *ps, const char **ret_text, uint32_t *ret_len, bool *ret_escaped)
+static int fail(struct parser *ps, bool ended)
 {
-    skip_space(ps);
-    if (ps->p == ps->end || *ps->p != '"')
-        return fail(ps, "expected the name of a member");
-    bool nuls = ps->nuls;
-    ps->nuls = false;
-    int r = parse_string(ps, ret_text, ret_len, ret_escaped);
-    ps->nuls = nuls;
-    if (r < 0)
-        return r;
-    skip_space(ps);
-    return take(ps, ':') ? 0 : fail(ps, "expected ':'");
+    return json_grammar_fault(&ps->grammar, (size_t)(ps->p - ps->begin), ended, ps->err);
 }
 
-static int parse_key(struct parser *ps, struct json *v)
+static enum json_token next_token(struct parser *ps)
 {
-    bool escaped;
-    int r = parse_name(ps, &v->key, &v->key_len, &escaped);
-    if (r < 0)
-        return r;
-    v->key++;
-    v->key_len -= 2;
-    if (escaped) {
+    enum json_token t;
+    while ((t = json_grammar_next(&ps->grammar, &ps->p, ps->stop)) == JSON_MORE && ps->stop < ps->end) {
+        fiber_spend(FIBER_STEP);
+        ps->stop = fiber_step(ps->p, ps->end);
+    }
+    if (t == JSON_OPEN || t == JSON_SCALAR)
+        fiber_spend(VALUE_UNITS);
+    return t;
+}
+
+// Adds a value to the list or object that is open at that depth. Returns NULL if the tree has as many as it may have.
+static struct json *add_child(struct parser *ps, int depth)
+{
+    if (ps->values++ == JSON_VALUES_MAX) {
+        err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
+        return NULL;
+    }
+    struct json *v = arena_new(ps->arena, struct json);
+    *ps->open[depth].tail = v;
+    ps->open[depth].tail = &v->next;
+    return v;
+}
+
+static void set_key(struct parser *ps, struct json *v)
+{
+    v->key_len = (uint32_t)ps->grammar.len - 2;
+    v->key = ps->p - 1 - v->key_len;
+    if (ps->grammar.escaped) {
         char *key = arena_alloc(ps->arena, v->key_len + 1);
         v->key_len = (uint32_t)unescape(v->key, v->key + v->key_len, key);
         v->key = key;
     }
-    return 0;
 }
 
-static struct json *new_value(struct parser *ps)
+static void set_scalar(struct parser *ps, struct json *v)
 {
-    return ps->values++ < JSON_VALUES_MAX ? arena_new(ps->arena, struct json) : NULL;
+    v->type = ps->grammar.type;
+    v->escaped = v->type == JSON_STRING && ps->grammar.escaped;
+    v->len = (uint32_t)ps->grammar.len;
+    v->text = ps->p - v->len;
 }
 
-static int children_open(struct parser *ps, char close, bool *ret_any)
+static bool pruned(const struct parser *ps, const struct json *v)
 {
-    ps->p++;
-    if (++ps->depth > JSON_DEPTH_MAX)
-        return err_set(ps->err, ERR_LIMIT, "JSON is nested deeper than %d levels", JSON_DEPTH_MAX);
-    skip_space(ps);
-    *ret_any = ps->p == ps->end || *ps->p != close;
-    return 0;
+    if (ps->grammar.depth > ps->most)
+        return true;
+    for (const char *const *name = v->key ? ps->prune : NULL; name && *name; name++)
+        if (json_key_is(v, *name))
+            return true;
+    return false;
 }
 
-// After a value: whether another one follows.
-static bool children_next(struct parser *ps)
-{
-    skip_space(ps);
-    return take(ps, ',');
-}
-
-static int children_close(struct parser *ps, char close)
-{
-    ps->depth--;
-    return take(ps, close) ? 0 : fail(ps, close == '}' ? "expected ',' or '}'" : "expected ',' or ']'");
-}
-
-static int parse_value(struct parser *ps, struct json *v, bool keep);
-
+// Skips the list or object that has just begun. Does not check its contents.
 static int skip_children(struct parser *ps)
 {
     bool ended;
     struct json_skip skip;
+    ps->p--;
     json_skip_start(&skip, *ps->p);
     size_t n = json_skip_feed(&skip, ps->p, (size_t)(ps->end - ps->p), &ended);
     if (!ended)
-        return fail(ps, "the text ends before the value that begins there");
+        return err_set(ps->err, ERR_INVALID,
+                       "not valid JSON at byte %zu: the text ends before the value that begins there",
+                       (size_t)(ps->p - ps->begin));
     ps->p += n;
+    ps->stop = fiber_step(ps->p, ps->end);
+    json_grammar_leave(&ps->grammar);
     return 0;
 }
 
-// Checks members or items that stay out of the tree.
-static int check_children(struct parser *ps, char close)
+// Checks the contents of the list or object that has just begun. They do not get into the tree.
+static int check_children(struct parser *ps)
 {
-    if (ps->trusts)
-        return skip_children(ps);
-    struct json unused;
-    const char *text;
-    uint32_t len;
-    bool any = false, escaped;
-    int r = children_open(ps, close, &any);
-    while (r == 0 && any) {
-        r = close == '}' ? parse_name(ps, &text, &len, &escaped) : 0;
-        if (r == 0)
-            r = parse_value(ps, &unused, false);
-        any = r == 0 && children_next(ps);
-    }
-    return r < 0 ? r : children_close(ps, close);
+    enum json_token t = JSON_OPEN;
+    for (int depth = ps->grammar.depth; ps->grammar.depth >= depth && t > JSON_WRONG;)
+        t = next_token(ps);
+    return t > JSON_WRONG ? 0 : fail(ps, t == JSON_MORE);
 }
 
-// Members or items up to `close`.
-static int parse_children(struct parser *ps, struct json *v, char close)
+static int open_value(struct parser *ps, struct json *v)
 {
-    struct json **tail = &v->child;
-    bool any = false;
-    int r = children_open(ps, close, &any);
-    while (r == 0 && any) {
-        struct json *child = new_value(ps);
-        if (!child)
-            return err_set(ps->err, ERR_LIMIT, "JSON of more than %d values", JSON_VALUES_MAX);
-        r = close == '}' ? parse_key(ps, child) : 0;
-        if (r == 0)
-            r = parse_value(ps, child, !pruned(ps, child));
-        *tail = child;
-        tail = &child->next;
-        any = r == 0 && children_next(ps);
-    }
-    return r < 0 ? r : children_close(ps, close);
+    int r = 0;
+    v->type = ps->grammar.type;
+    v->text = ps->p - 1;
+    if (!pruned(ps, v))
+        ps->open[ps->grammar.depth] = (struct open){v, &v->child};
+    else if ((r = ps->trusts ? skip_children(ps) : check_children(ps)) == 0)
+        v->len = (uint32_t)(ps->p - v->text);
+    return r;
 }
 
-// Without `keep`, no child of the value gets into the tree.
-static int parse_value(struct parser *ps, struct json *v, bool keep)
+static int parse_values(struct parser *ps, struct json *root)
 {
-    skip_space(ps);
-    if (ps->p == ps->end)
-        return fail(ps, "unexpected end");
-    const char *from = ps->p;
-    int r;
-    fiber_spend(VALUE_UNITS);
-    switch (*ps->p) {
-    case '"':
-        v->type = JSON_STRING;
-        return parse_string(ps, &v->text, &v->len, &v->escaped);
-    case '{':
-        v->type = JSON_OBJECT;
-        r = keep && ps->depth < ps->most ? parse_children(ps, v, '}') : check_children(ps, '}');
-        break;
-    case '[':
-        v->type = JSON_LIST;
-        r = keep && ps->depth < ps->most ? parse_children(ps, v, ']') : check_children(ps, ']');
-        break;
-    case 't':
-        v->type = JSON_BOOL;
-        r = parse_word(ps, "true");
-        break;
-    case 'f':
-        v->type = JSON_BOOL;
-        r = parse_word(ps, "false");
-        break;
-    case 'n':
-        v->type = JSON_NULL;
-        r = parse_word(ps, "null");
-        break;
-    default:
-        v->type = JSON_NUMBER;
-        r = parse_number(ps);
+    struct json *v = root; // the value that comes next; NULL if it has no place in the tree yet
+    enum json_token t;
+    int r = 0;
+    while (r == 0 && (t = next_token(ps)) > JSON_WRONG) {
+        if (t == JSON_CLOSE) {
+            const struct open *o = &ps->open[ps->grammar.depth + 1];
+            o->v->len = (uint32_t)(ps->p - o->v->text);
+        } else if (!v && !(v = add_child(ps, t == JSON_OPEN ? ps->grammar.depth - 1 : ps->grammar.depth))) {
+            r = ERR_LIMIT;
+        } else if (t == JSON_NAME) {
+            set_key(ps, v);
+        } else {
+            if (t == JSON_OPEN)
+                r = open_value(ps, v);
+            else
+                set_scalar(ps, v);
+            v = NULL;
+        }
     }
-    v->text = from;
-    v->len = (uint32_t)(ps->p - from);
+    if (r == 0 && (t == JSON_WRONG || !json_grammar_ends(&ps->grammar)))
+        return fail(ps, t == JSON_MORE);
+    if (r == 0 && v) // a number is the whole document
+        set_scalar(ps, v);
     return r;
 }
 
 static int parse(struct parser *ps, const char *text, size_t len, struct json **ret)
 {
+    struct open open[JSON_DEPTH_MAX + 1];
     if (len > JSON_LEN_MAX)
         return err_set(ps->err, ERR_LIMIT, "the JSON has %zu bytes; the limit is %d", len, JSON_LEN_MAX);
     ps->begin = ps->p = text;
     ps->end = text + len;
+    ps->stop = fiber_step(text, ps->end);
+    ps->open = open;
     struct json *root = arena_new(ps->arena, struct json);
-    int r = parse_value(ps, root, true);
-    if (r < 0)
-        return r;
-    skip_space(ps);
-    if (ps->p != ps->end)
-        return fail(ps, "text follows the end of the document");
-    *ret = root;
-    return 0;
+    int r = parse_values(ps, root);
+    fiber_spend(len % FIBER_STEP);
+    if (r == 0)
+        *ret = root;
+    return r;
 }
 
 int json_parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
@@ -428,7 +236,7 @@ int json_parse_trusted(const char *text, size_t len, const char *const *prune, s
 
 int json_parse_values(const char *text, size_t len, int depth, struct arena *a, struct json **ret, struct err *err)
 {
-    struct parser ps = {.most = depth, .nuls = true, .arena = a, .err = err};
+    struct parser ps = {.most = depth, .grammar = {.nuls = true}, .arena = a, .err = err};
     return parse(&ps, text, len, ret);
 }
 

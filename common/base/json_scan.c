@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside lists and objects, sixty-four bytes are looked at together, with a bit for each byte: which of them are
-// quotes, brackets, backslashes. The parity of the quotes before a byte says whether it is in a string.
+// Inside lists and objects, the scan looks at sixty-four bytes together. One bit for each byte says if it is a quote, a
+// bracket or a backslash. The parity of the quotes before a byte says if it is in a string.
 #include "common/base/json_scan.h"
 
 #include "common/base/fiber.h"
@@ -9,9 +9,9 @@
 
 enum { FIRST, LATER, OVER };
 
-enum { ITEM_UNITS = 16 }; // cost of an element, besides its bytes
+enum { ITEM_UNITS = 16 }; // the cost of an element, besides its bytes
 
-// The byte after the closing quote; NULL if the quote is not there.
+// Returns the byte after the closing quote; NULL if there is none.
 static const char *rest_of_string(const char *p, const char *end, bool *escaped)
 {
     for (; p < end; p++) {
@@ -120,7 +120,7 @@ static struct marks marks_of(const char *p)
     struct marks m = {0};
     for (int i = 0; i < BLOCK; i += 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(p + i));
-        __m128i brace = _mm_or_si128(v, _mm_set1_epi8(0x20)); // turns a bracket into a brace, and nothing else into one
+        __m128i brace = _mm_or_si128(v, _mm_set1_epi8(0x20)); // turns only brackets into braces
         m.quotes |= equal(v, '"', i);
         m.backslashes |= equal(v, '\\', i);
         m.opens |= equal(brace, '{', i);
@@ -129,7 +129,7 @@ static struct marks marks_of(const char *p)
     return m;
 }
 
-// Each bit becomes the parity of the bits up to it.
+// Sets each bit to the parity of the bits up to it.
 static uint64_t parity(uint64_t bits)
 {
     for (int by = 1; by < BLOCK; by *= 2)
@@ -156,7 +156,7 @@ static const char *end_in_block(struct json_skip *s, const char *p, uint64_t ope
     return NULL;
 }
 
-// As by_bytes(), for a value with an open bracket.
+// Does the same as by_bytes(), for a value with an open bracket.
 static const char *by_blocks(struct json_skip *s, const char *p, const char *end, const char **at)
 {
     while (end - p >= BLOCK) {
@@ -171,7 +171,7 @@ static const char *by_blocks(struct json_skip *s, const char *p, const char *end
         }
         uint64_t escaped = m.backslashes << 1 | s->escaped;
         uint64_t inside = parity(m.quotes & ~escaped) ^ -(uint64_t)s->in_string;
-        if (m.backslashes & (escaped | ~inside)) { // escaped ones, or in no string: rare
+        if (m.backslashes & (escaped | ~inside)) { // an escaped backslash, or one outside of strings: rare
             behind = by_bytes(s, p, p + BLOCK, at);
         } else {
             behind = end_in_block(s, p, m.opens & ~inside, m.closes & ~inside, at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the strings, values, elements and members of a JSON text begin and end. It follows quotes, brackets and commas
-// only. The reader of the values (json.h) checks numbers, escapes and UTF-8. It uses no memory.
+// Finds where the strings, values, elements and members of a JSON text begin and end. It follows only quotes, brackets
+// and commas. The grammar (json_grammar.h) checks numbers, escapes and UTF-8. It allocates no memory.
 #pragma once
 
 #include "common/base/le.h"
@@ -47,17 +47,18 @@ enum { JSON_SKIP_PAIRED_MAX = 128 };
 
 struct json_skip {
     size_t depth;
-    uint64_t lists[JSON_SKIP_PAIRED_MAX / 64]; // `paired`: a bit for each open bracket
+    uint64_t lists[JSON_SKIP_PAIRED_MAX / 64]; // if `paired`: a bit for each open bracket
     bool in_string, escaped, scalar;
-    bool paired; // set it after the start: then "[}" and values deeper than JSON_SKIP_PAIRED_MAX are broken. Without
-                 // it, brackets are only counted, which is faster
+    bool paired; // set it after the start: then "[}" and values deeper than JSON_SKIP_PAIRED_MAX are broken. If it is
+                 // false, brackets are only counted, which is faster
     bool broken;
 };
 
-// Starts a value with its first byte; false if no value starts with this byte. Then feed the bytes from `first` on.
+// Starts a value with its first byte. Then feed the bytes, beginning with `first`. Returns false if no value starts
+// with this byte.
 bool json_skip_start(struct json_skip *s, char first);
-// Returns how many of the bytes belong to the value. *ret_ended: the value ends there. A number or a word ends before
-// the byte that follows it. A broken value does not end, and nothing more can be fed.
+// Returns how many of the bytes belong to the value. *ret_ended is true if it ends there. A number or a word ends
+// before the byte that follows it. A broken value does not end, and nothing more can be fed.
 size_t json_skip_feed(struct json_skip *s, const char *bytes, size_t n, bool *ret_ended);
 
 // The elements of a list or the members of an object, one after the other.
@@ -66,13 +67,13 @@ struct json_scan {
     const char *p, *end; // the rest of the text
     char close;          // ']' or '}'
     int state;           // private
-    bool counts;         // may be set: brackets in the values are counted only, at any depth
+    bool counts;         // may be set: brackets in the values are only counted, at any depth
 };
 
 struct json_item {
-    const char *key; // of a member: without quotes, escapes as they are; NULL in a list
+    const char *key; // name of a member, without quotes, with its escapes; NULL in a list
     size_t key_len;
-    const char *text; // the value, no blanks around it
+    const char *text; // the value, without blanks around it
     size_t len;
 };
 
@@ -81,12 +82,13 @@ static inline bool json_item_is(const struct json_item *m, const char *key)
     return m->key_len == strlen(key) && memcmp(m->key, key, m->key_len) == 0;
 }
 
-// 1: *s stands before the first element. 0: the document is not a list or object.
+// Returns 1 if *s is before the first element. Returns 0 if the document is not a list or object.
 int json_scan_begin(struct json_scan *s, const char *json, size_t len);
 // Continues at `rest`, the position of another scan after an element of a list.
 void json_scan_resume(struct json_scan *s, const char *rest, size_t len);
-// 1: *ret is the next element. 0: that was the last one, and only blanks follow. Negative: not JSON; s->p is where.
+// Returns 1 if *ret is the next element. Returns 0 if there are no more, and only blanks follow. Returns a negative
+// value if the text is not JSON; s->p is the place.
 int json_scan_next(struct json_scan *s, struct json_item *ret);
-// Whether the text is one value and nothing else. Only strings and brackets are checked, which is enough to put the
-// text into a document: it cannot end the value around it.
+// Returns true if the text is one value and nothing else. It checks only strings and brackets. This is enough to put
+// the text into a document, because it cannot end the value around it.
 bool json_scan_one(const char *json, size_t len);

@@ -52,7 +52,8 @@ static void put_plain(struct buf *b, const char *s, size_t n)
 
 static void put_string(struct buf *b, const char *s, size_t n)
 {
-    size_t plain = 0, rest = 0; // bytes before i that wait to be appended; up to there all was spent
+    size_t plain = 0,
+           rest = 0; // `plain` bytes before i wait to be appended; fiber_spend() has counted the bytes up to `rest`
     if (n <= FIBER_STEP && json_plain_end(s, s + n) == s + n) {
         put_plain(b, s, n);
         return;

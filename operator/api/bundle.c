@@ -97,7 +97,7 @@ static void write_template(struct fill *o, const struct json *root, const struct
     JSON_FOREACH(m, spec)
         if (!json_key_is(m, "containers") && !(open && json_key_is(m, token)))
             writer_copy(&o->w, m);
-    if (open) // nothing in our image asks the API server
+    if (open) // no program in our image calls the API server
         writer_bool(&o->w, token, false);
     // Meets the Pod Security Standard "restricted".
     writer_print(&o->w, "containers",

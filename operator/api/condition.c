@@ -7,7 +7,7 @@
 static const char *const status_names[] = {
     [CONDITION_UNKNOWN] = "Unknown", [CONDITION_FALSE] = "False", [CONDITION_TRUE] = "True", NULL};
 
-enum { MESSAGE_MAX = 32768 }; // of the schema
+enum { MESSAGE_MAX = 32768 }; // the limit of the schema
 
 // clang-format off
 const struct json_table condition_table = JSON_TABLE(struct condition,

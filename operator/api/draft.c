@@ -95,7 +95,7 @@ static const char *write_manifest(const struct json *group, const struct draft *
     return writer_finish(&w, a);
 }
 
-// The one of the two that is there.
+// Returns the one of the two members that is there. Returns NULL if both or none are there.
 static const struct json *of_kind(const struct json *root, enum kind *ret)
 {
     const struct json *group = json_get(root, "workerGroup"), *placement = json_get(root, "placementGroup");

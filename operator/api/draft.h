@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's request for a WorkerGroup or PlacementGroup ({"workerGroup": {...}, "lifetime": "Session" | "Detached"},
-// or "placementGroup"), made into the object to create. The API server checks the spec. Pure.
+// Turns a client's request for a WorkerGroup or PlacementGroup ({"workerGroup": {...}, "lifetime": "Session" |
+// "Detached"}, or "placementGroup") into the object to create. The API server checks the spec. Pure.
 #pragma once
 
 #include "common/base/arena.h"
@@ -12,36 +12,37 @@
 #include <stdint.h>
 
 #define ANNOTATION_CREATED_BY "cadre.dev/created-by"           // the user
-#define ANNOTATION_MANIFEST_HASH "cadre.dev/manifest-hash"     // of what was asked for
-#define ANNOTATION_SESSION_RENEWED "cadre.dev/session-renewed" // Unix ms; only of groups that go with their session
+#define ANNOTATION_MANIFEST_HASH "cadre.dev/manifest-hash"     // hash of the request
+#define ANNOTATION_SESSION_RENEWED "cadre.dev/session-renewed" // Unix ms; only for groups that end with their session
 
 struct draft {
     enum kind kind; // KIND_WORKERGROUP or KIND_PLACEMENTGROUP
     const char *name;
-    const char *hash; // of the arguments
+    const char *hash; // hash of the arguments
     bool detached;
     const char *manifest; // JSON
 };
 
-// ERR_INVALID says what is wrong with the arguments, ERR_FORBIDDEN names the other namespace, ERR_LIMIT
-// says that they are nested too deep. Strings are in the arena.
+// ERR_INVALID says what is wrong with the arguments. ERR_FORBIDDEN names the other namespace. ERR_LIMIT says that the
+// arguments are nested too deep. Strings are in the arena.
 int draft_read(const char *args, const char *ns, const char *user, int64_t now_ms, struct arena *a, struct draft *ret,
                struct err *err);
-// Which object {"group": NAME} or {"placementGroup": NAME} is about; `method` has these arguments. ERR_INVALID.
+// Reads the kind and the name from {"group": NAME} or {"placementGroup": NAME}, the arguments of `method`. ERR_INVALID.
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err);
-// What group.restart is about: {"group": NAME}, *ret_worker is NULL; or {"workerGroup": {the manifest of the group of
-// its name}}, whose spec.worker, JSON, the group is to have from now on, and *ret_manifest is all of it. ERR_INVALID.
+// Reads the arguments of group.restart. They are {"group": NAME}; then *ret_worker and *ret_manifest are NULL. Or they
+// are {"workerGroup": MANIFEST} with the manifest of that group; then *ret_worker is its new spec.worker (JSON), and
+// *ret_manifest the whole manifest. ERR_INVALID.
 int draft_read_restart(const char *args, struct arena *a, const char **ret_name, const char **ret_worker,
                        const char **ret_manifest, struct err *err);
 
-struct bundle_places { // of a PlacementGroup, what group.bundles answers
+struct bundle_places { // the answer of group.bundles about a PlacementGroup
     int32_t n;
-    const char *const *nodes; // of each, NULL = not known; NULL = of none
+    const char *const *nodes; // the node of each bundle, NULL = not known; NULL = no node is known
     bool ready;
-    const char *message; // why it is not, NULL = nothing to say
+    const char *message; // why it is not ready, NULL = no reason is known
 };
 const char *bundle_places_write(const struct bundle_places *p, struct arena *a);
 
-// What group.capacity answers: so many nodes, and what they have together. Amounts are whole ones.
+// Writes the answer of group.capacity: the number of nodes, and the sum of their resources in whole units.
 const char *capacity_write(size_t nodes, const struct resources *all, struct arena *a);

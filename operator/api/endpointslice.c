@@ -53,7 +53,7 @@ static const struct json_table slice_table = JSON_TABLE(struct slice_view,
     {"ports", J_LIST, VIEW(ports), .offset_n = VIEW(n_ports), .table = &port_table});
 // clang-format on
 
-// Of each slice a number is kept: addresses by the thousand would only be there to be compared.
+// Keeps only a hash of the slice, because its thousands of addresses are only compared.
 int endpointslice_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
     struct endpointslice *s = (struct endpointslice *)o;

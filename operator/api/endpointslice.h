@@ -14,7 +14,7 @@ struct json;
 struct endpointslice {
     struct object obj;
     size_t n_endpoints;
-    uint64_t hash; // of what it says: endpointslice_hash()
+    uint64_t hash; // of its content, by endpointslice_hash()
 };
 
 static inline const struct endpointslice *endpointslice_of(const struct object *o)
@@ -22,13 +22,13 @@ static inline const struct endpointslice *endpointslice_of(const struct object *
     return (const struct endpointslice *)o;
 }
 
-struct endpoint { // one pod of ours, for the look-up of its host name
+struct endpoint { // a pod of a group, whose host name others look up
     const char *ip, *hostname, *node, *pod, *uid;
 };
 
 struct endpointslice_spec {
     const char *ns, *name;
-    struct labels labels; // the two above are among them
+    struct labels labels; // include the two labels above
     struct owner owner;
     bool ipv6; // all addresses are
     const struct endpoint *endpoints;
@@ -36,11 +36,11 @@ struct endpointslice_spec {
     int32_t port; // named "rendezvous"
 };
 
-// As JSON to create; and as a merge patch of the one that was seen in this version. Memory from the arena. Every
-// endpoint is ready: its name is looked up before the pod is.
+// The first returns the JSON to create, the second a merge patch for the version that the operator has seen. Memory is
+// from the arena. Every endpoint counts as ready, because others look up its name before the pod is ready.
 const char *endpointslice_encode(const struct endpointslice_spec *s, struct arena *a);
 const char *endpointslice_patch(const struct endpointslice_spec *s, const char *resource_version, struct arena *a);
-// The same for a slice that was read and for what it was written from, whatever else is in it.
+// Hashes the content. A slice that was read has the same hash as the endpoints that it was written from.
 uint64_t endpointslice_hash(const struct endpoint *endpoints, size_t n, int32_t port);
 
 // For object_decode().

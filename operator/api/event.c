@@ -3,7 +3,7 @@
 
 #include "operator/api/meta.h"
 
-enum { NOTE_MAX = 1024, WORD_MAX = 128 }; // the API server refuses more
+enum { NOTE_MAX = 1024, WORD_MAX = 128 }; // the API server refuses longer ones
 
 static void write_series(struct json_writer *w, const struct event *e)
 {

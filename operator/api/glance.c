@@ -3,7 +3,7 @@
 
 #include "common/base/json_scan.h"
 
-struct cursor {
+struct rest { // the rest of the text
     const char *at, *end;
 };
 
@@ -12,29 +12,29 @@ struct span {
     size_t len;
 };
 
-static bool take(struct cursor *c, const char *text)
+static bool take(struct rest *r, const char *text)
 {
     size_t n = strlen(text);
-    if ((size_t)(c->end - c->at) < n || memcmp(c->at, text, n) != 0)
+    if ((size_t)(r->end - r->at) < n || memcmp(r->at, text, n) != 0)
         return false;
-    c->at += n;
+    r->at += n;
     return true;
 }
 
-// A string without escapes.
-static bool take_string(struct cursor *c, struct span *ret)
+// Takes a string without escapes.
+static bool take_string(struct rest *r, struct span *ret)
 {
-    if (!take(c, "\""))
+    if (!take(r, "\""))
         return false;
-    const char *from = c->at;
-    c->at = json_plain_end(from, c->end);
-    *ret = (struct span){from, (size_t)(c->at - from)};
-    return take(c, "\"");
+    const char *from = r->at;
+    r->at = json_plain_end(from, r->end);
+    *ret = (struct span){from, (size_t)(r->at - from)};
+    return take(r, "\"");
 }
 
-static bool take_name(struct cursor *c, struct span *ret)
+static bool take_name(struct rest *r, struct span *ret)
 {
-    return take_string(c, ret) && take(c, ":");
+    return take_string(r, ret) && take(r, ":");
 }
 
 static bool span_is(struct span s, const char *text)
@@ -51,18 +51,18 @@ static bool keep(struct span s, char *to, size_t size)
     return true;
 }
 
-// At the first member of metadata.
-static bool read_metadata(struct cursor *c, struct glance *g)
+// `r` is at the first member of metadata.
+static bool read_metadata(struct rest *r, struct glance *g)
 {
     struct span name, value;
-    while (take_name(c, &name) && take_string(c, &value)) {
+    while (take_name(r, &name) && take_string(r, &value)) {
         bool fits = span_is(name, "name")        ? keep(value, g->name, sizeof g->name)
                     : span_is(name, "namespace") ? keep(value, g->ns, sizeof g->ns)
                     : span_is(name, "uid")       ? keep(value, g->uid, sizeof g->uid)
                                                  : true;
         if (span_is(name, "resourceVersion"))
             return keep(value, g->version, sizeof g->version) && *g->name && *g->uid;
-        if (!fits || !take(c, ","))
+        if (!fits || !take(r, ","))
             return false;
     }
     return false;
@@ -70,15 +70,15 @@ static bool read_metadata(struct cursor *c, struct glance *g)
 
 bool glance_read(const char *json, size_t len, struct glance *ret)
 {
-    struct cursor c = {json, json + len};
+    struct rest r = {json, json + len};
     struct span name, value;
     *ret = (struct glance){0};
-    if (!take(&c, "{"))
+    if (!take(&r, "{"))
         return false;
-    while (take_name(&c, &name)) {
+    while (take_name(&r, &name)) {
         if (span_is(name, "metadata"))
-            return take(&c, "{") && read_metadata(&c, ret);
-        if (!take_string(&c, &value) || !take(&c, ","))
+            return take(&r, "{") && read_metadata(&r, ret);
+        if (!take_string(&r, &value) || !take(&r, ","))
             return false;
     }
     return false;

@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Where we are: links on the stack, turned into text only for an error.
+// The path of the current value: links on the stack. Only an error turns it into text.
 struct path {
     const struct path *up;
     const char *name; // a member; NULL for an item of a list
     size_t len;
     size_t index;
-    bool map; // the name is data: shown as ["name"]
+    bool map; // the name is data, and is shown as ["name"]
 };
 
 struct decoder {
@@ -56,7 +56,7 @@ static void put_path(struct buf *b, const struct path *p)
     }
 }
 
-// Paths come from tables, their depth is small; only map keys are a peer's, and those are cut.
+// The tables limit the depth of a path. Only map keys come from a peer, and long ones are cut.
 static int fail_at(const struct decoder *d, const struct path *path, const char *what)
 {
     struct buf b = BUF_INIT(PATH_MAX_LEN * 2);
@@ -97,7 +97,7 @@ static int read_int(const struct decoder *d, const struct path *path, const stru
     if (!exact && (v->type != JSON_NUMBER || memchr(v->text, '.', v->len) || memchr(v->text, 'e', v->len) ||
                    memchr(v->text, 'E', v->len)))
         return fail_type(d, path, "integer", v);
-    if (!exact || *ret < min || *ret > max) { // not exact: beyond 64 bits
+    if (!exact || *ret < min || *ret > max) { // not exact: over 64 bits
         char expected[80];
         snprintf(expected, sizeof expected, "integer from %" PRId64 " to %" PRId64, min, max);
         return fail_type(d, path, expected, v);
@@ -189,7 +189,7 @@ static int read_quantity(const struct decoder *d, const struct path *path, const
     return quantity_parse(text, ret, &ignored) < 0 ? fail_type(d, path, "quantity", v) : 0;
 }
 
-// Keeps the items sorted by id. False if that one is there already.
+// Inserts a resource, and keeps the items sorted by id. Returns false if it is there already.
 static bool insert_resource(struct resource *items, size_t *n, struct resource one)
 {
     size_t at = *n;
@@ -203,7 +203,7 @@ static bool insert_resource(struct resource *items, size_t *n, struct resource o
     return true;
 }
 
-// What has no id of its own is asked for as RESOURCE_OTHER, and not offered at all.
+// A resource without an id of its own counts as RESOURCE_OTHER in requests. Offers ignore it.
 static int read_quantities(const struct decoder *d, const struct path *path, const struct json *v, bool offered,
                            struct resources *ret)
 {
@@ -278,7 +278,7 @@ static int read_items(const struct decoder *d, const struct path *path, const st
     return 0;
 }
 
-// The JSON type that a kind needs; for the others the reader looks itself.
+// Returns true if the JSON type fits the kind. The readers of all other kinds check the type themselves.
 static bool shape_fits(enum json_kind kind, enum json_type type)
 {
     switch (kind) {
@@ -352,7 +352,7 @@ static int read_field(const struct decoder *d, const struct path *path, const st
     return 0;
 }
 
-// `present`: the object that should have the member is there itself.
+// `present`: the object is there, but lacks the member.
 static int fill_missing(const struct decoder *d, const struct path *path, const struct json_field *f, bool present,
                         char *base)
 {
@@ -363,7 +363,7 @@ static int fill_missing(const struct decoder *d, const struct path *path, const 
         return f->table ? read_object(d, path, NULL, f->table, to) : 0;
     if (f->missing_str)
         *(const char **)to = f->missing_str;
-    if (!f->missing) // zeroed already; and two tables may share a member
+    if (!f->missing) // it is zero already, or another table has set it
         return 0;
     if (f->kind == J_BOOL)
         *(bool *)to = true;
@@ -374,7 +374,7 @@ static int fill_missing(const struct decoder *d, const struct path *path, const 
     return 0;
 }
 
-// The column of the member; table->n: there is none.
+// Returns the index of the member in the table; table->n if the table lacks it.
 static size_t field_index(const struct json_table *table, const struct json *member)
 {
     size_t i = 0;

@@ -19,8 +19,8 @@ enum json_kind {
     J_QUANTITIES, // map of quantities, struct resources
     J_TEXT,       // any object, const char *: its JSON text as it came
     J_STRINGS,    // list of strings, const char ** and its length
-    J_I32S,       // list of integers, int32_t * and its length; min and max hold for each
-    J_ITEMS,      // list of objects, const char *: its JSON text as it came; NULL where it is empty
+    J_I32S,       // list of integers, int32_t * and its length; min and max apply to each
+    J_ITEMS,      // list of objects, const char *: its JSON text as it came; NULL if it is empty
     J_LIST,       // list of objects, struct * and its length, by `table`
     J_OBJECT,     // members of an object, in place, by `table` (may be NULL)
 };
@@ -32,27 +32,27 @@ struct json_field {
     enum json_kind kind;
     size_t offset;                  // in the struct
     size_t offset_n;                // of the length (size_t) of a list
-    size_t offset_is;               // J_OBJECT: of a bool that says whether it was there, 0 = none
+    size_t offset_is;               // J_OBJECT: of a bool that becomes true if the object is there, 0 = none
     const struct json_table *table; // J_LIST, J_OBJECT
     const char *const *names;       // J_ENUM, NULL-terminated
-    bool required;                  // where the object around it is there
-    bool open_enum;                 // J_ENUM: an unknown name reads as a missing one
-    bool offered;                   // J_QUANTITIES: by a node, see resource.h
-    int64_t min, max;               // of an integer; both 0: what its type holds. max of what is written: bytes of a
-                                    // string, items of a list; 0 = all
+    bool required;                  // if the object around it is there
+    bool open_enum;                 // J_ENUM: an unknown name counts as missing
+    bool offered;                   // J_QUANTITIES: a node offers them, see resource.h
+    int64_t min, max;               // of an integer; both 0: the range of its type. For writing, max is the number
+                                    // of bytes of a string or of items of a list; 0 = all
     int64_t missing;                // value of a missing integer, boolean, enum or time
-    const char *missing_str;        // a literal
-    const char *prefix;             // J_LABELS: only keys that start so
+    const char *missing_str;        // value of a missing string, a literal
+    const char *prefix;             // J_LABELS: only keys with this prefix
     // For writing
-    const char *needs; // J_OBJECT: the name of its member without which (NULL, 0) there is no such object
-    bool left_out;     // where it is NULL or 0; else that is null, unless it is an integer
+    const char *needs; // J_OBJECT: name of a member; if it is NULL or 0, the object is not written
+    bool left_out;     // if it is NULL or 0; without left_out, NULL is written as null, and 0 as it is
     bool keeps_empty;  // J_LIST: an empty one is [], else null
     bool micro;        // J_TIME: as a MicroTime
-    bool since;        // tells when another member has changed: json_same() looks at that one
+    bool since;        // the time of a change of another member; json_same() ignores this one
 };
 
 struct json_table {
-    size_t size; // of the struct that one object fills; what an item of a list occupies
+    size_t size; // of the struct that one object fills, and of an item of a list
     const struct json_field *fields;
     size_t n; // at most 64
 };
@@ -65,10 +65,10 @@ struct json_table {
         sizeof(type), JSON_FIELDS(__VA_ARGS__), sizeof JSON_FIELDS(__VA_ARGS__) / sizeof(struct json_field) \
     }
 
-// Fills the struct at `to`, which is zeroed where this table has members, from an object (NULL: from an empty one).
-// Memory from the arena. `root`: path of `v` in error messages, "" for the document itself.
+// Fills the struct at `to` from an object (NULL: from an empty object). The members of the table must be zero before.
+// Memory is from the arena. `root` is the path of `v` in error messages, "" for the document itself.
 int json_decode(const struct json_table *table, const struct json *v, const char *root, void *to, struct arena *a,
                 struct err *err);
-// Where somebody wrote a member that nobody reads, such as a misspelled one: the path of the first, in the arena; NULL
-// if the table knows all. What a table reads as text is not looked into.
+// Returns the path of the first member that the table does not have, such as a misspelled one, in the arena; NULL if
+// the table has all of them. Does not look into values that the table reads as text.
 const char *json_unknown(const struct json_table *table, const struct json *v, const char *root, struct arena *a);

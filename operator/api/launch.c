@@ -27,7 +27,7 @@ static void add_preload(struct launch *l, const struct worker_spec *s, struct ar
     add_variable(l, "CADRE_PRELOAD", names);
 }
 
-// In parts, because the kernel takes no variable of more than 128 KiB.
+// The kernel refuses variables over 128 KiB, so the value is split.
 static size_t code_parts(const struct worker_spec *s)
 {
     return s->code_inline ? (strlen(s->code_inline) + PART - 1) / PART : 0;

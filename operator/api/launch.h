@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a spec says about starting a process. The same in a cluster and in a local run.
+// The part of a spec that says how to start a process. It is the same in a cluster and in a local run.
 #pragma once
 
 #include "operator/api/workergroup.h"
@@ -7,9 +7,9 @@
 struct launch {
     const char **command; // NULL-terminated; empty: the container's own command
     size_t n_command;
-    struct worker_env *env; // plain values; those that come from elsewhere in the cluster are the container's
+    struct worker_env *env; // plain values only; the container gets those with a value_from
     size_t n_env;
 };
 
-// Strings are those of the spec, the lists in the arena.
+// The strings belong to the spec, the lists to the arena.
 void launch_of(const struct worker_spec *s, struct arena *a, struct launch *ret);

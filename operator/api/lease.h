@@ -9,7 +9,7 @@ struct json;
 
 struct lease {
     struct object obj;
-    const char *holder; // "" or NULL: free
+    const char *holder; // "" or NULL: nobody holds it
     int32_t duration_s;
     int32_t transitions;
     int64_t acquired_ms, renewed_ms; // Unix time; written with microseconds as the API wants
@@ -20,7 +20,7 @@ static inline const struct lease *lease_of(const struct object *o)
     return (const struct lease *)o;
 }
 
-// The whole Lease as JSON; with a resource_version it is an update that fails if someone else wrote meanwhile.
+// Returns the whole Lease as JSON. With a resource_version, the update fails if someone else has written meanwhile.
 const char *lease_encode(const struct lease *l, struct arena *a);
 
 // For object_decode().

@@ -6,7 +6,7 @@
 
 #define NODE(member) offsetof(struct node, member)
 #define TAINT(member) offsetof(struct taint, member)
-#define CONDITIONS(member) offsetof(struct conditions, member)
+#define CONDITIONS(member) offsetof(struct condition_list, member)
 
 // clang-format off
 static const struct json_table taint_table = JSON_TABLE(struct taint,
@@ -19,18 +19,18 @@ static const struct json_table spec_table = JSON_TABLE(struct node,
 static const struct json_table status_table = JSON_TABLE(struct node,
     {"allocatable", J_QUANTITIES, NODE(allocatable), .offered = true});
 
-struct conditions {
+struct condition_list {
     struct condition *items;
     size_t n;
 };
-static const struct json_table conditions_table = JSON_TABLE(struct conditions,
+static const struct json_table conditions_table = JSON_TABLE(struct condition_list,
     {"conditions", J_LIST, CONDITIONS(items), .offset_n = CONDITIONS(n), .table = &condition_table});
 // clang-format on
 
 int node_decode(struct object *o, const struct json *root, struct arena *scratch, struct err *err)
 {
     struct node *n = (struct node *)o;
-    struct conditions conditions = {0};
+    struct condition_list conditions = {0};
     const struct json *status = json_get(root, "status");
     int r = json_decode(&spec_table, json_get(root, "spec"), "spec", n, &o->arena, err);
     if (r == 0)

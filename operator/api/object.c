@@ -51,7 +51,7 @@ void object_unref(const struct object *o)
 {
     if (!o || --((struct object *)o)->refs > 0)
         return;
-    struct arena arena = o->arena; // the object itself lies in it
+    struct arena arena = o->arena; // contains the object itself
     arena_done(&arena);
 }
 

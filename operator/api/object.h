@@ -50,7 +50,8 @@ struct owner { // the controller owner reference; all NULL if there is none. Wri
     const char *api_version, *kind, *name, *uid;
 };
 
-// Of that kind, in any version. Another group of APIs may have a kind of the same name.
+// Returns true if the owner has that kind, in any version. It also compares the API group, because another group may
+// have a kind of the same name.
 bool owner_is(const struct owner *o, enum kind kind);
 
 struct meta {
@@ -75,5 +76,6 @@ struct object {
 const struct object *object_ref(const struct object *o);
 void object_unref(const struct object *o); // NULL is fine
 
-// resourceVersions: <0, 0, >0. Equality always holds; order by length, then bytes (KEP-5504).
+// Compares resourceVersions; returns <0, 0 or >0. The longer one is newer; of two equally long ones, the one with the
+// larger bytes (KEP-5504).
 int resource_version_cmp(const char *a, const char *b);

@@ -13,12 +13,13 @@
 
 #include <stddef.h>
 
-// What nearly every object takes while it is decoded, and its tree of JSON: on the stack, which costs nothing.
+// Enough for nearly every object and its JSON tree while it is decoded. This memory is on the stack, so it costs
+// nothing.
 enum { DRAFT_BYTES = 4 * 1024, TREE_BYTES = 32 * 1024 };
 enum { SIZES = 64, SIZE_STEP = 64, SIZE_SPARE = 32 };
 
-// Zeroed memory of `size` gets what a kind has beside its metadata. What is kept comes from o->arena, what is only
-// looked at from `scratch`. Of the other kinds the metadata is all.
+// How to decode the fields of a kind besides its metadata. The object has `size` bytes and starts zeroed. Memory that
+// it keeps is from o->arena, other memory from `scratch`. Kinds that are not here have only metadata.
 static const struct {
     size_t size;
     int (*decode)(struct object *o, const struct json *root, struct arena *scratch, struct err *err);
@@ -32,14 +33,13 @@ static const struct {
     [KIND_LEASE] = {sizeof(struct lease), lease_decode},
 };
 
-// Those of the operator itself. Of other pods that are not ours labels and owner are not kept: they would only cost
-// memory.
+// The operator's own pods keep their labels and owner. Other foreign pods do not, to save memory.
 static bool is_operator(const struct json *root)
 {
     return json_str_is(json_get(json_get(json_get(root, "metadata"), "labels"), "app.kubernetes.io/part-of"), "cadre");
 }
 
-// The object lies at the beginning of `arena`, which is its own then, also where that fails.
+// Puts the object at the beginning of `arena`. The object owns the arena from then on, also after an error.
 static int build(enum kind kind, const struct json *root, struct arena arena, struct arena *scratch,
                  struct object **ret, struct err *err)
 {
@@ -68,7 +68,7 @@ static int check_kind(enum kind kind, const struct json *root, struct err *err)
     return 0;
 }
 
-// Names the object as far as it could be read.
+// Adds the name of the object to the error, as far as it was read.
 static void wrap(enum kind kind, const struct json *root, struct arena *scratch, struct err *err)
 {
     const struct json *metadata = json_get(root, "metadata");
@@ -80,7 +80,7 @@ static void wrap(enum kind kind, const struct json *root, struct arena *scratch,
         err_wrap(err, "%s %.63s%s%.253s", kind_info(kind)->kind, ns ? ns : "", ns ? "/" : "", name);
 }
 
-// Looked into by no decoder; some of it is long in every list and watch, and much of it anybody can make long.
+// No decoder reads these members. Some are long in every list and watch, and users can make others long.
 // clang-format off
 static const char *const unread[] = {
     "managedFields", "images", "capacity", "nodeInfo", "addresses", "volumes", "volumeMounts", "env", "envFrom",
@@ -88,7 +88,7 @@ static const char *const unread[] = {
     "lifecycle", "tolerations", "nodeSelector", "matchExpressions", "podAffinity", "podAntiAffinity",
     "preferredDuringSchedulingIgnoredDuringExecution", "topologySpreadConstraints", "template", NULL,
 };
-// Members of spec.worker have the names of those of a container, bundles have a nodeSelector.
+// spec.worker has members with the same names as a container, and bundles have a nodeSelector.
 static const char *const unread_in_group[] = {"managedFields", "template", NULL};
 static const char *const unread_in_slice[] = {"managedFields", NULL};
 // clang-format on
@@ -100,8 +100,8 @@ static const char *const *unread_of(enum kind kind)
     return kind == KIND_ENDPOINTSLICE ? unread_in_slice : unread;
 }
 
-// What stays is to be one block, and hardly a byte more than it takes. How much that is, objects of a kind tell whose
-// text is about as long: mostly those of one group in one phase.
+// An object should be one block with hardly a spare byte. Earlier objects of the same kind with a text of about the
+// same length tell its size. They are mostly of the same group in the same phase.
 static _Thread_local uint32_t sizes[KIND_COUNT][SIZES];
 
 static bool fits(const struct object *o, size_t size)

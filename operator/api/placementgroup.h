@@ -30,10 +30,10 @@ struct placementgroup_spec {
 struct placementgroup_status {
     int64_t observed_generation;
     int32_t bundles, bound_bundles;
-    int32_t gpus;  // of all bundles
-    int32_t nodes; // with a bundle
+    int32_t gpus;  // number of GPUs of all bundles
+    int32_t nodes; // number of nodes with a bundle
     int32_t incarnation;
-    struct node_ranges *placements; // the first 1,000 nodes are written
+    struct node_ranges *placements; // only the first 1,000 nodes are written
     size_t n_placements;
     struct condition *conditions;
     size_t n_conditions;
@@ -50,7 +50,7 @@ static inline const struct placementgroup *placementgroup_of(const struct object
     return (const struct placementgroup *)o;
 }
 
-// As workergroup_status_patch() and workergroup_status_equal().
+// They work like workergroup_status_patch() and workergroup_status_equal().
 const char *placementgroup_status_patch(const struct placementgroup_status *s, struct arena *a);
 bool placementgroup_status_equal(const struct placementgroup_status *a, const struct placementgroup_status *b);
 

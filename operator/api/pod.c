@@ -25,7 +25,7 @@ static const struct json_table status_table = JSON_TABLE(struct pod,
     {"podIP", J_STRING, POD(ip)},
     {"startTime", J_TIME, POD(started_ms)});
 
-// The state before the last restart is of no interest: our pods never restart a container.
+// The state before the last restart does not matter, because our pods never restart a container.
 static const struct json_table waiting_table = JSON_TABLE(struct container_status,
     {"reason", J_STRING, CONTAINER(reason)},
     {"message", J_STRING, CONTAINER(message)});
@@ -63,8 +63,8 @@ bool pod_is_foreign(const struct json *root)
     return !json_get(json_get(json_get(root, "metadata"), "labels"), "cadre.dev/group");
 }
 
-// The node controller takes Ready from the pods of a node that it does not hear from, and changes nothing else: no
-// reason, and not ContainersReady. What it says is the node's condition. The kubelet always gives a reason.
+// If a node is silent, the node controller sets Ready of its pods to False. It sets no reason, and does not change
+// ContainersReady. This is news about the node, not about the pod. The kubelet always gives a reason.
 static bool is_ready(const struct condition *ready, const struct condition *containers)
 {
     if (!ready || ready->status == CONDITION_TRUE)

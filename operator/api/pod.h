@@ -14,11 +14,11 @@ enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOW
 struct container_status {
     const char *name;
     bool init;
-    bool waiting, terminated; // neither: running, or not reported yet
+    bool waiting, terminated; // if neither: running, or not reported yet
     const char *reason;       // of the waiting or terminated state
     const char *message;      // terminated: last lines of output (terminationMessagePolicy FallbackToLogsOnError)
     int32_t exit_code;
-    int64_t started_ms; // running: since then
+    int64_t started_ms; // of a running container
     int64_t finished_ms;
 };
 
@@ -30,12 +30,12 @@ struct pod {
     // As kube-scheduler counts them (pod_requests.h), and 1 of RESOURCE_PODS.
     struct resources requests;
     enum pod_phase phase;
-    // The rest is for pods of ours only.
+    // The rest is only for the operator's own pods.
     const char *reason, *message; // status.reason, status.message
     const char *ip;
     int64_t started_ms;
-    // conditions
-    bool ready;         // as the kubelet says, whatever became of the node
+    // from the conditions
+    bool ready;         // as the kubelet says, even if the node is gone
     bool unschedulable; // PodScheduled=False
     const char *unschedulable_message;
     const char *disruption;              // reason of DisruptionTarget=True, NULL if none

@@ -132,7 +132,7 @@ static void tolerations_convert(const struct constraints_view *v, struct arena *
     for (size_t i = 0; i < v->n_tolerations; i++) {
         const struct toleration_item *from = &v->tolerations[i];
         bool exists = str_eq(from->op, "Exists"), equal = str_empty(from->op) || str_eq(from->op, "Equal");
-        if (!exists && !equal) // one that we do not know is taken to tolerate nothing
+        if (!exists && !equal) // an unknown operator tolerates nothing
             continue;
         struct toleration *to = &ret->tolerations[ret->n_tolerations++];
         *to = from->toleration;
@@ -162,7 +162,7 @@ static int convert(const struct json *root, struct arena *a, struct pod_constrai
 
 int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err)
 {
-    struct arena scratch = ARENA_INIT; // of the pod's text; what is kept of it is small, and kept as long as the group
+    struct arena scratch = ARENA_INIT; // for the text of the pod. The result is small, and lives as long as the group
     struct json *root;
     int r = json_parse(json, len, NULL, &scratch, &root, err);
     if (r == 0)

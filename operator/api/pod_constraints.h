@@ -10,7 +10,7 @@ struct json;
 enum match_op { MATCH_IN, MATCH_NOT_IN, MATCH_EXISTS, MATCH_NOT_EXISTS, MATCH_GT, MATCH_LT };
 
 struct match {
-    const char *key; // a label, or "metadata.name" where `field`
+    const char *key; // a label, or "metadata.name" if `field`
     bool field;
     const char *op_name; // as the pod has it
     enum match_op op;
@@ -18,7 +18,7 @@ struct match {
     size_t n_values;
 };
 
-struct node_term { // all matches of a term must hold, one term of the list must hold; an empty term never does
+struct node_term { // a node must fit all matches of one term; it never fits an empty term
     struct match *matches;
     size_t n;
 };
@@ -39,8 +39,8 @@ struct pod_constraints {
     size_t n_tolerations;
 };
 
-// Reads the constraints of a pod as the API server answered a (dry-run) create. All memory from the arena.
+// Reads the constraints of a pod from the answer to a create, or to its dry run. All memory is from the arena.
 int pod_constraints_decode(const char *json, size_t len, struct arena *a, struct pod_constraints *ret, struct err *err);
 
-// The one node that every required node affinity term names; NULL if there is none.
+// Returns the one node that all required terms of the node affinity name; NULL if there is none.
 int pod_pin_decode(const struct json *spec, struct arena *scratch, const char **ret, struct err *err);

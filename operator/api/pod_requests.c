@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-struct container {
+struct container_view {
     const char *name, *restart_policy;
     struct resources requests;
 };
@@ -20,24 +20,24 @@ struct in_effect {
 };
 
 struct pod_view {
-    struct container *containers, *init;
+    struct container_view *containers, *init;
     size_t n_containers, n_init;
     struct resources overhead, pod_requests;
     struct in_effect *statuses, *init_statuses;
     size_t n_statuses, n_init_statuses;
-    struct in_effect pod; // of the pod's own resources
+    struct in_effect pod; // the resources of the pod itself
     struct condition *conditions;
     size_t n_conditions;
 };
 
 #define VIEW(member) offsetof(struct pod_view, member)
-#define CONTAINER(member) offsetof(struct container, member)
+#define CONTAINER(member) offsetof(struct container_view, member)
 #define EFFECT(member) offsetof(struct in_effect, member)
 
 // clang-format off
 static const struct json_table resources_table = JSON_TABLE(struct resources,
     {"requests", J_QUANTITIES, 0});
-static const struct json_table container_table = JSON_TABLE(struct container,
+static const struct json_table container_table = JSON_TABLE(struct container_view,
     {"name", J_STRING, CONTAINER(name)},
     {"resources", J_OBJECT, CONTAINER(requests), .table = &resources_table},
     {"restartPolicy", J_STRING, CONTAINER(restart_policy)});
@@ -83,7 +83,7 @@ static int by_name(const void *a, const void *b)
     return str_cmp(((const struct in_effect *)a)->name, ((const struct in_effect *)b)->name);
 }
 
-// Sorted once: a pod may have thousands of containers, and a status for each.
+// Sorts them once, because a pod may have thousands of containers with a status each.
 static void sort_statuses(struct in_effect *items, size_t n)
 {
     if (n > 1)
@@ -96,41 +96,41 @@ static const struct in_effect *find_status(const struct in_effect *items, size_t
     return n ? bsearch(&key, items, n, sizeof *items, by_name) : NULL;
 }
 
-// Sums over the containers, by resource id. A list would be made again for each container.
-struct tally {
+// Sums over the containers, by resource id. A list would have to be made again for each container.
+struct sums {
     int64_t milli[RESOURCE_MAX];
 };
 
-static void tally_add(struct tally *t, const struct resources *r)
+static void sums_add(struct sums *t, const struct resources *r)
 {
     for (size_t i = 0; i < r->n; i++)
         t->milli[r->items[i].id] = amount_add(t->milli[r->items[i].id], r->items[i].milli);
 }
 
-static void tally_max(struct tally *t, const struct tally *other)
+static void sums_max(struct sums *t, const struct sums *other)
 {
     for (int id = 0; id < resource_count(); id++)
         t->milli[id] = MAX(t->milli[id], other->milli[id]);
 }
 
-static void add_init(const struct pod_view *v, struct tally *sum, struct arena *a)
+static void add_init(const struct pod_view *v, struct sums *sum, struct arena *a)
 {
-    struct tally sidecars = {0}, largest = {0};
+    struct sums sidecars = {0}, largest = {0};
     for (size_t i = 0; i < v->n_init; i++) {
-        const struct container *c = &v->init[i];
+        const struct container_view *c = &v->init[i];
         if (str_eq(c->restart_policy, "Always")) {
             struct resources r =
                 effective(v, &c->requests, find_status(v->init_statuses, v->n_init_statuses, c->name), a);
-            tally_add(sum, &r);
-            tally_add(&sidecars, &r);
-            tally_max(&largest, &sidecars);
+            sums_add(sum, &r);
+            sums_add(&sidecars, &r);
+            sums_max(&largest, &sidecars);
         } else {
-            struct tally during = sidecars;
-            tally_add(&during, &c->requests);
-            tally_max(&largest, &during);
+            struct sums during = sidecars;
+            sums_add(&during, &c->requests);
+            sums_max(&largest, &during);
         }
     }
-    tally_max(sum, &largest);
+    sums_max(sum, &largest);
 }
 
 static bool pod_level(int id)
@@ -138,7 +138,7 @@ static bool pod_level(int id)
     return id == RESOURCE_CPU || id == RESOURCE_MEMORY || str_starts(resource_name(id), "hugepages-");
 }
 
-static void put_pod_level(const struct pod_view *v, struct tally *sum, struct arena *a)
+static void put_pod_level(const struct pod_view *v, struct sums *sum, struct arena *a)
 {
     struct resources r = effective(v, &v->pod_requests, &v->pod, a);
     for (size_t i = 0; i < v->pod_requests.n; i++) {
@@ -148,7 +148,7 @@ static void put_pod_level(const struct pod_view *v, struct tally *sum, struct ar
     }
 }
 
-static struct resources tally_list(const struct tally *t, struct arena *a)
+static struct resources sums_list(const struct sums *t, struct arena *a)
 {
     struct resources r = {0};
     for (int id = 0; id < resource_count(); id++)
@@ -164,7 +164,7 @@ static struct resources tally_list(const struct tally *t, struct arena *a)
 int pod_requests_decode(const struct json *root, struct arena *a, struct resources *ret, struct err *err)
 {
     struct pod_view v = {0};
-    struct tally sum = {.milli = {[RESOURCE_PODS] = 1000}};
+    struct sums sum = {.milli = {[RESOURCE_PODS] = 1000}};
     int r = json_decode(&spec_table, json_get(root, "spec"), "spec", &v, a, err);
     if (r == 0)
         r = json_decode(&status_table, json_get(root, "status"), "status", &v, a, err);
@@ -173,14 +173,14 @@ int pod_requests_decode(const struct json *root, struct arena *a, struct resourc
     sort_statuses(v.statuses, v.n_statuses);
     sort_statuses(v.init_statuses, v.n_init_statuses);
     for (size_t i = 0; i < v.n_containers; i++) {
-        const struct container *c = &v.containers[i];
+        const struct container_view *c = &v.containers[i];
         struct resources one = effective(&v, &c->requests, find_status(v.statuses, v.n_statuses, c->name), a);
-        tally_add(&sum, &one);
+        sums_add(&sum, &one);
     }
     if (v.n_init)
         add_init(&v, &sum, a);
     put_pod_level(&v, &sum, a);
-    tally_add(&sum, &v.overhead);
-    *ret = tally_list(&sum, a);
+    sums_add(&sum, &v.overhead);
+    *ret = sums_list(&sum, a);
     return 0;
 }

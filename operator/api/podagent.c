@@ -38,8 +38,8 @@ bool podagent_is_in(const struct pod_agent *agent, const struct json *container)
     return json_str_is(json_get(container, "image"), agent->image);
 }
 
-// Requests are limits, so that the pod's QoS class stays what the template makes it. The rest is what the Pod Security
-// Standard "restricted" asks for.
+// Requests equal limits, so the template still decides the QoS class of the pod. The rest meets the Pod Security
+// Standard "restricted".
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent)
 {
     writer_object(w, NULL);

@@ -9,34 +9,36 @@
 #include "operator/api/workergroup.h"
 
 #define PODAGENT_NAME "cadre-agent"      // of the init container and of the volume
-#define ANNOTATION_KEYS "cadre.dev/keys" // of a pod with an agent: the keys that it was made with
+#define ANNOTATION_KEYS "cadre.dev/keys" // id of the keys that a pod with an agent was made with
 
 struct pod_agent {
-    const char *image, *pull_policy; // ours, of the init container; pull_policy NULL = Kubernetes' default
-    const char *url, *ca_pem;        // where the operator is, and whom to trust
-    const char *keys_id;             // whose keys those are; NULL = not said
-    bool brings_command;             // spec.worker says what to run: the container's command is left out
-    const struct worker_env *env;    // those with a value_from go to the container
+    const char *image, *pull_policy; // of the init container; pull_policy NULL = the default of Kubernetes
+    const char *url, *ca_pem;        // address of the operator, and its CA
+    const char *keys_id;             // id of the operator's keys; NULL = not known
+    bool brings_command;             // spec.worker says what to run, so the command of the container is left out
+    const struct worker_env *env;    // the container gets those with a value_from
     size_t n_env;
 };
 
-// Seconds between SIGTERM and SIGKILL that processes get when their pod ends with `grace_s`: the agent needs some
-// itself.
+// Returns the seconds between SIGTERM and SIGKILL that processes get if their pod ends with `grace_s`. The agent needs
+// some of this time itself.
 int64_t podagent_grace_s(int64_t grace_s);
 
-bool podagent_is_in(const struct pod_agent *agent, const struct json *container);  // the container's image is ours
+bool podagent_is_in(const struct pod_agent *agent,
+                    const struct json *container); // true if the container has the operator's image
 void podagent_write_install(struct json_writer *w, const struct pod_agent *agent); // the init container
 void podagent_write_volumes(struct json_writer *w, bool installed, const struct json *theirs);
-// Members of the container that this file writes.
+// Returns true if this file writes that member of the container.
 bool podagent_owns(const struct json *member);
-int podagent_check(const struct json *container, const char *path, struct err *err); // their types: ERR_INVALID
+int podagent_check(const struct json *container, const char *path,
+                   struct err *err); // checks the types of these members: ERR_INVALID
 void podagent_write_container(struct json_writer *w, const struct pod_agent *agent, const struct json *spec,
                               const struct json *container);
-void podagent_write_env(struct json_writer *w, const struct pod_agent *agent); // items of its list
+void podagent_write_env(struct json_writer *w, const struct pod_agent *agent); // writes items of the list `env`
 
 struct podagent_facts {
     bool has_command;  // the first container says what to run; args alone do not
-    int64_t grace_s;   // terminationGracePeriodSeconds, or Kubernetes' default
+    int64_t grace_s;   // terminationGracePeriodSeconds, or the default of Kubernetes
     const char *taken; // path of the first name or mount that an agent in the pod would need; NULL if none
 };
 struct podagent_facts podagent_inspect(const struct json *spec, struct arena *a);

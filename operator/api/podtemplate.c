@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rendering goes member by member: what Cadre does not own is copied as text, so unknown fields and every digit of a
-// number survive.
+// The pod is rendered member by member. Members that Cadre does not own are copied as text, so unknown fields and every
+// digit of a number survive.
 #include "operator/api/podtemplate.h"
 
 #include "common/base/mem.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// etcd takes 1.5 MiB; what is over this is refused before it costs memory.
+// etcd accepts 1.5 MiB. A pod over this limit is refused before it costs memory.
 enum { POD_MAX = 4 * 1024 * 1024 };
 
 struct render {
@@ -25,7 +25,8 @@ struct render {
     struct err *err;
 };
 
-// The member itself, NULL if it is missing or null; ERR_INVALID if it is there with another type. `path`: of `in`.
+// Puts the member into *ret, NULL if it is missing or null. ERR_INVALID if it has another type. `path` is the path of
+// `in`.
 static int get_typed(const struct json *in, const char *path, const char *name, enum json_type type,
                      const struct json **ret, struct err *err)
 {
@@ -108,8 +109,8 @@ static int write_map(struct render *o, const struct json *metadata, const char *
 
 #define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
-// Ours, the keys that the agent trusts, and which container `kubectl logs` and `kubectl exec` mean: the worker, unless
-// the template says another one.
+// Writes Cadre's annotations, the keys that the agent trusts, and the default container of `kubectl logs` and `kubectl
+// exec`: the worker, unless the template names another one.
 static struct labels annotations_of(const struct render *o, const struct json *metadata)
 {
     const struct labels *ours = &o->r->annotations;
@@ -153,7 +154,7 @@ static void write_env(struct render *o, const struct json *theirs, const struct 
     writer_list_end(&o->w);
 }
 
-// `agent`: what the container runs under, NULL = nothing.
+// `agent`: the agent that starts the processes of the container, NULL = none.
 static int write_container(struct render *o, const struct json *container, const char *path,
                            const struct pod_agent *agent)
 {
@@ -212,7 +213,8 @@ static int write_term(struct render *o, const struct json *term, const char *pat
         r = get_objects(term, path, "matchExpressions", &labels, o->err);
     if (r < 0)
         return r;
-    if (term && !json_count(fields) && !json_count(labels)) { // matches no node; with the pin in it, it would
+    if (term && !json_count(fields) &&
+        !json_count(labels)) { // an empty term matches no node; with the pin it would match one
         writer_copy(&o->w, term);
         return 0;
     }
@@ -248,7 +250,7 @@ static int write_terms(struct render *o, const struct json *required, const char
     return 0;
 }
 
-// The chain of objects from affinity down to the list of terms, each copied but for the next link.
+// Writes the chain of objects from affinity down to the list of terms. Copies each of them, except for the next link.
 static int write_affinity(struct render *o, const struct json *parent, const char *parent_path,
                           const char *const *chain)
 {
@@ -327,7 +329,7 @@ static int render(struct render *o, const char *template_json)
 int pod_render(const char *template_json, const struct pod_render *r, struct arena *a, const char **ret_json,
                struct err *err)
 {
-    struct arena scratch = ARENA_INIT; // a gang has thousands of pods, and only their texts are kept
+    struct arena scratch = ARENA_INIT; // a gang may have thousands of pods, and keeps only their texts
     struct render o = {.r = r, .arena = &scratch, .err = err};
     writer_init(&o.w, POD_MAX);
     int code = render(&o, template_json);
@@ -341,7 +343,7 @@ int pod_render(const char *template_json, const struct pod_render *r, struct are
     return code;
 }
 
-// Canonical JSON: members sorted by name, no blanks, strings escaped in one way, numbers as they came.
+// Writes canonical JSON: members sorted by name, no blanks, one way to escape strings, numbers as they came.
 static int cmp_key(const void *a, const void *b)
 {
     const struct json *x = *(const struct json *const *)a, *y = *(const struct json *const *)b;
@@ -405,8 +407,8 @@ static void note_owned(struct template_facts *ret, const char *path, const char 
     ret->owned_why = why;
 }
 
-// What would take pods out of the hands of the planner, hide a rank from the others, or restart it behind the group's
-// back. An empty string means the same as a missing one.
+// Fields that would bypass the planner, hide a rank from the others, or restart a rank without the group's knowledge.
+// An empty string counts as missing.
 static int inspect_pod(const struct json *spec, struct arena *a, struct template_facts *ret, struct err *err)
 {
     static const struct {
@@ -434,7 +436,7 @@ static int inspect_pod(const struct json *spec, struct arena *a, struct template
 static const char restarts_why[] = "a restart by the kubelet would tear the group apart: leave it out (init containers "
                                    "may have a restartPolicy) and use spec.restartPolicy of the WorkerGroup";
 
-// Init containers run before the ranks start, and sidecars beside them: those may restart.
+// Init containers run before the ranks start, and sidecars run beside them. Both may restart.
 static int inspect_restarts(const struct json *container, const char *path, bool init, struct arena *a,
                             struct template_facts *ret, struct err *err)
 {
@@ -478,21 +480,21 @@ static int inspect_containers(const struct json *spec, const char *name, const c
     return 0;
 }
 
-// A limit alone is a request, too, once the API server has seen it.
+// The API server turns a limit without a request into a request, too.
 static int64_t container_gpus(const struct json *container, struct arena *a)
 {
     const struct json *resources = json_get(container, "resources");
     const struct json *asked = json_get(json_get(resources, "requests"), RESOURCE_GPU_NAME);
     asked = asked ? asked : json_get(json_get(resources, "limits"), RESOURCE_GPU_NAME);
     const char *text = json_str(asked, a);
-    struct err ignored = ERR_INIT; // the API server says what is wrong with it
+    struct err ignored = ERR_INIT; // the API server reports what is wrong with it
     int64_t n = 0;
     if (text && quantity_parse(text, &n, &ignored) == 0)
         return MAX(n / 1000, (int64_t)0);
     return json_i64(asked, &n) ? MAX(n, (int64_t)0) : 0;
 }
 
-// As in pod_requests.h; of sidecars it is enough that they count with the containers.
+// Counts as pod_requests.h does. For sidecars, it is enough to add them to the containers.
 static int64_t template_gpus(const struct json *spec, struct arena *a)
 {
     int64_t sum = 0, most = 0;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// A number as mantissa * 10^exponent; `inexact`: digits that are not 0 were dropped behind the mantissa.
+// A number as mantissa * 10^exponent; `inexact`: some dropped digits are not 0.
 struct decimal {
     unsigned __int128 mantissa;
     int64_t exponent;
@@ -24,7 +24,7 @@ static const struct unit {
     {"Gi", 30, 0}, {"Ti", 40, 0}, {"Pi", 50, 0}, {"Ei", 60, 0},
 };
 
-// Nineteen digits are kept: more than an int64 has, and with any binary unit (60 bits) they fit into 128 bits.
+// Keeps nineteen digits. This is more than an int64 has, and with any binary unit (60 bits) it fits into 128 bits.
 static const char *scan_digits(const char *p, struct decimal *d, bool fraction, bool *ret_any)
 {
     const unsigned __int128 full = 1000000000000000000u;
@@ -59,12 +59,12 @@ static bool scan_suffix(const char *p, int64_t *ret_exponent, int *ret_binary)
     int64_t e = 0;
     const char *digits = p;
     for (; *p >= '0' && *p <= '9'; p++)
-        e = e < 100000 ? e * 10 + (*p - '0') : e; // far beyond every range
+        e = e < 100000 ? e * 10 + (*p - '0') : e; // far out of every range
     *ret_exponent += negative ? -e : e;
     return p > digits && !*p;
 }
 
-// Rounded away from zero, as Kubernetes does.
+// Rounds away from zero, as Kubernetes does.
 static int64_t to_milli(struct decimal d, int binary)
 {
     unsigned __int128 v = d.mantissa << binary;

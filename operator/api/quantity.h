@@ -4,8 +4,8 @@
 
 #include "operator/api/resource.h"
 
-// Kubernetes quantities: "500m", "1Gi", "2e3". Below a thousandth away from zero, as Kubernetes rounds. ERR_INVALID
-// names what is wrong.
+// Reads a quantity of Kubernetes: "500m", "1Gi", "2e3". Rounds fractions of a thousandth away from zero, as Kubernetes
+// does. ERR_INVALID says what is wrong.
 int quantity_parse(const char *s, int64_t *ret_milli, struct err *err);
-// For people: "4" GPUs, "500m" CPU, "1Gi" memory, in the shortest exact form.
+// Writes an amount for people, in the shortest exact form: "4" GPUs, "500m" CPU, "1Gi" memory.
 const char *quantity_format(int id, int64_t milli, struct arena *a);

@@ -9,7 +9,7 @@
 // The one table of names of the process. It only grows, up to RESOURCE_MAX names, so an id means the same everywhere.
 enum { NAME_MAX_LEN = 320 }; // a qualified name has at most 253 + 1 + 63 characters
 static struct {
-    struct map ids; // id + 1, as pointer
+    struct map ids; // id + 1, as a pointer
     const char *names[RESOURCE_MAX];
     int n;
 } registry;

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The first ids are fixed; the rest are given out in order of first sight, never taken back. Half of them are kept for
-// names that a node offers, so that pods cannot use them up by asking for names of their own making. What gets no id of
-// its own is counted together as RESOURCE_OTHER, which no node has.
+// The first ids are fixed. Each new name gets the next id, and keeps it. Half of the ids are kept for names that a node
+// offers, so that pods cannot use all ids by requesting invented names. All names without an id of their own count
+// together as RESOURCE_OTHER, which no node has.
 enum resource_id {
     RESOURCE_CPU,
     RESOURCE_MEMORY,
@@ -25,7 +25,7 @@ enum resource_id {
 #define RESOURCE_GPU_NAME "nvidia.com/gpu"
 
 int resource_id(const char *name);
-int resource_id_n(const char *name, size_t len, bool offered); // `offered`: by a node
+int resource_id_n(const char *name, size_t len, bool offered); // `offered`: a node offers it
 const char *resource_name(int id);
 int resource_count(void); // ids given out so far
 

@@ -7,7 +7,7 @@ struct json;
 
 struct service {
     struct object obj;
-    bool selects; // Kubernetes publishes the endpoints, of the pods that its selector matches
+    bool selects; // it has a selector, so Kubernetes publishes the endpoints
 };
 
 static inline const struct service *service_of(const struct object *o)
@@ -15,10 +15,10 @@ static inline const struct service *service_of(const struct object *o)
     return (const struct service *)o;
 }
 
-// The headless Service of a gang, as JSON to create. Memory from the arena.
+// Returns the headless Service of a gang, as JSON to create. Memory is from the arena.
 struct service_spec {
     const char *ns, *name;
-    struct labels labels, selector; // no selector: its EndpointSlices are written by us
+    struct labels labels, selector; // no selector: the operator writes its EndpointSlices
     struct owner owner;
     int32_t port; // named "rendezvous"
 };

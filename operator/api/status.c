@@ -17,7 +17,7 @@ static const struct json_table status_table = JSON_TABLE(struct api_status,
     {"details", J_OBJECT, .table = &details_table});
 // clang-format on
 
-// What is not a Status: its beginning, on one line and without what would garble a terminal.
+// Returns the beginning of a text that is not a Status, on one line and without control characters.
 static const char *first_bytes(const char *text, size_t len, struct arena *a)
 {
     size_t n = MIN(len, (size_t)200);

@@ -29,7 +29,7 @@ static const char *const gpu_visibility_names[] = {[GPU_VISIBILITY_OWN] = "Own",
 enum { RENDEZVOUS_PORT = 29500 };
 enum { CODE_MAX = 256 * 1024, ARCHIVE_MAX = 1 << 30 };
 enum { SECONDS_MAX = 86400, REPLICAS_MAX = 10000, WORKERS_MAX = 64, RANKS_MAX = REPLICAS_MAX * WORKERS_MAX };
-// Of the status: what others say is cut, so that the whole stays far below what etcd takes.
+// Limits for texts of others in the status, so that it stays far below the limit of etcd.
 enum { WORD_MAX = 1024, MESSAGE_MAX = 32768, PLACEMENTS_MAX = 1000 };
 
 // clang-format off

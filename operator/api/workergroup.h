@@ -44,24 +44,24 @@ struct mesh {
 
 struct worker_spec {
     const char *module, *python; // at most one of these and command; NULL = not given
-    bool has_code;               // of the class, which the module does not have then
+    bool has_code;               // spec.worker has the code of the class, so the module does not
     const char *code_sha256;
     int64_t code_size;       // bytes
     const char *code_inline; // base64
     bool has_archive;
-    const char *archive_sha256; // of folders that the ranks import from
+    const char *archive_sha256; // of an archive of folders that the ranks import from
     int64_t archive_size;       // bytes
-    const char **preload;       // modules that the template of a pod's processes imports
+    const char **preload;       // modules that the template process of a pod imports
     const char **command, **args;
     size_t n_preload, n_command, n_args;
     const char *working_dir, *class_name;
     const char *init_json; // verbatim, NULL = not given
     struct worker_env *env;
     size_t n_env;
-    int32_t gpus;                       // of one worker, -1 = an equal share of the replica's
+    int32_t gpus;                       // of one worker, -1 = an equal share of the GPUs of the replica
     enum gpu_visibility gpu_visibility; // default: Own with module, else All
     const char *restarted_at;           // NULL = not given; a change restarts the processes
-    const char *roles_json;             // likewise; NULL also where there are none
+    const char *roles_json;             // verbatim; NULL = not given, or empty
     struct mesh *meshes;
     size_t n_meshes;
 };
@@ -82,17 +82,17 @@ struct workergroup_spec {
     int32_t timeout_s;        // default 300
     int32_t node_lost_s;      // default 60
     struct placementgroup_ref *placement_groups;
-    size_t n_placement_groups; // 0 = the group has pods of its own
+    size_t n_placement_groups; // 0 = the group has its own pods
     enum runtime_kind runtime;
     bool has_worker; // spec.worker is there
     struct worker_spec worker;
     int32_t heartbeat_s;     // default 3
-    int32_t rendezvous_port; // default 29500; with placement groups 0 = one is to be chosen
+    int32_t rendezvous_port; // default 29500; with placement groups, 0 = the operator chooses one
     enum restart_policy restart_policy;
     int32_t max_restarts;
     int32_t backoff_initial_s, backoff_max_s;
     enum success_policy success_policy;
-    struct failure_rule *failure_rules; // the first that has the exit code wins
+    struct failure_rule *failure_rules; // the first rule with the exit code wins
     size_t n_failure_rules;
     bool suspend;
     int64_t active_deadline_s; // -1 = none
@@ -107,20 +107,20 @@ struct group_failure {
     int64_t time_ms;   // 0 = there was no failure
 };
 
-// What the present attempt is made from. Hashes as text, NULL = not known.
+// The spec that the present attempt is made from. Hashes as text, NULL = not known.
 struct group_revision {
-    const char *pods;   // of all that a change of means new pods
-    const char *worker; // of the rest: a change of it restarts the processes in the pods that are there
-    int32_t attempt;    // the first one that was made from this worker
-    // Members of its spec, to know it again while another spec waits; replicas 0 = not known.
+    const char *pods;   // of all fields that need new pods if they change
+    const char *worker; // of the other fields: a change restarts the processes in the same pods
+    int32_t attempt;    // the first attempt that was made from this worker
+    // Members of that spec, to recognize it while another spec waits; replicas 0 = not known.
     int32_t replicas, workers_per_replica;
     struct placementgroup_ref *groups;
     size_t n_groups;
 };
 
-struct node_ranges { // the replicas or bundles on a node
+struct node_ranges { // the replicas or bundles on one node
     const char *node;
-    const char *ranges; // of their indexes: "0-3" or "0,2-3"
+    const char *ranges; // their indexes: "0-3" or "0,2-3"
 };
 
 struct workergroup_status {
@@ -129,11 +129,11 @@ struct workergroup_status {
     int32_t replicas, ready_replicas, scheduled_replicas;
     int32_t gpus;                                             // of all replicas together
     int32_t attempt, incarnation, restarts, restarts_counted; // restartsCountTowardsMax
-    int32_t restarts_in_a_row;      // since the last one that was followed by a time of health
+    int32_t restarts_in_a_row;      // since the last restart after which the group was healthy for a time
     const char *master_addr;        // "host:port"
     const char *selector;           // for the scale subresource
     const char *strategy;           // effective, for the PLACEMENT column
-    struct node_ranges *placements; // the first 1,000 nodes are written
+    struct node_ranges *placements; // only the first 1,000 nodes are written
     size_t n_placements;
     struct group_failure last_failure;
     struct group_revision revision;
@@ -157,12 +157,13 @@ static inline bool workergroup_has_agent(const struct workergroup *wg)
     return wg->spec.runtime == RUNTIME_AGENT;
 }
 
-// What kubectl refuses: the path of the first member of spec that there is none of ("spec.replica"); NULL: all are
+// Returns the path of the first unknown member of spec ("spec.replica"), which kubectl refuses, too; NULL if all are
 // known.
 const char *workergroup_unknown(const struct json *spec, struct arena *a);
-// The status as a merge patch for the /status subresource ({"status": {...}}; lists are whole, missing values null).
+// Returns the status as a merge patch for the /status subresource ({"status": {...}}). Lists are complete, missing
+// values are null.
 const char *workergroup_status_patch(const struct workergroup_status *s, struct arena *a);
-// Equal in everything that is written (lastTransitionTime of a condition that did not change is not compared).
+// Returns true if both would be written alike. Does not compare the lastTransitionTime of a condition.
 bool workergroup_status_equal(const struct workergroup_status *a, const struct workergroup_status *b);
 
 // For object_decode().

@@ -30,8 +30,8 @@ static bool is_json(const char *text, size_t len, enum json_type type)
     return same;
 }
 
-// What JSON has no way to write (0x1f, .inf, 1_000) is not a number here, but a string, and its reader refuses it by
-// name.
+// A number that JSON cannot write (0x1f, .inf, 1_000) becomes a string here. The decoder of the field refuses it, and
+// names the field.
 static void put_scalar(struct conversion *c, const yaml_node_t *n)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
@@ -125,7 +125,7 @@ static int load(yaml_parser_t *parser, struct arena *a, const char *texts[], siz
         bool end = !root;
         if (root && *n == max)
             r = err_set(err, ERR_LIMIT, "more than %zu documents", max);
-        else if (root && root->type != YAML_SCALAR_NODE) // nothing between two lines of dashes is a scalar
+        else if (root && root->type != YAML_SCALAR_NODE) // an empty document is a scalar
             r = convert(&c, a, &texts[(*n)++]);
         yaml_document_delete(&c.doc);
         if (r < 0 || end)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question is known by the hash of its token and namespace. It is asked (reviews, one after the other), then
-// answered to all who wait; an answer that may be given again stays, the oldest makes room for the newest. A question
-// is doubtful where the token may be anything: a peer can make up as many tokens as it likes.
+// A question has the hash of its token and namespace as its key. It is asked in reviews, one after the other. Then all
+// waiters get the answer. An answer that may be given again is kept; the oldest one makes room for the newest. A
+// question is doubtful if its token is unknown, because a peer can invent any number of tokens.
 #include "operator/identity/access.h"
 
 #include "common/base/list.h"
@@ -26,8 +26,8 @@ enum {
     HASH_SIZE = 32,
 };
 
-// They are reviewed in this order. Without the first there is no answer but no; one of the others is the right to send
-// code. Pods run what their WorkerGroup says, so the right to make those is the right to run code.
+// They are reviewed in this order. Without the first right, the answer is no. Each of the others is the right to send
+// code. The right to create WorkerGroups counts as the right to run code, because their pods run any program.
 enum { CALLING, CODING, MAKING, RIGHTS };
 
 static const struct right rights[RIGHTS] = {
@@ -49,7 +49,7 @@ struct access {
     struct list waiters;  // of all questions
     size_t n_waiters;
     struct list line;                    // doubtful questions that are not asked yet
-    size_t n_doubtful, n_doubtful_asked; // those and the ones that are asked; the latter alone
+    size_t n_doubtful, n_doubtful_asked; // doubtful questions without an answer, and those of them that are asked
     uint64_t last_id;
 };
 
@@ -59,19 +59,19 @@ struct question {
     char ns[NAMESPACE_MAX + 1];
     struct list link; // in access->answered or access->line
     struct list waiters;
-    bool doubtful, asked; // asked: of one that is doubtful, it is not in the line any more
+    bool doubtful, asked; // asked: a doubtful question that has left the line
     int64_t expires_ms;   // of the token, Unix time, 0 = no end
-    // While it is asked:
+    // While the question is asked:
     struct inquiry *inquiry;
-    enum kind review; // which of the two
-    unsigned right;   // of a SubjectAccessReview: which of `rights`
-    char *body;       // of it; NULL: it is answered
-    bool again;       // it was sent a second time
-    // When it is answered:
-    char *user, *subject; // known from the first review on
+    enum kind review; // which of the two reviews
+    unsigned right;   // the right in `rights` that a SubjectAccessReview asks about
+    char *body;       // of the review; NULL: the question is answered
+    bool again;       // the review was sent a second time
+    // When the question is answered:
+    char *user, *subject; // known after the first review
     bool code;
     struct err err;
-    int64_t until_ms; // mono; may be given again until then
+    int64_t until_ms; // mono; the answer may be given again until then
     bool telling;     // its waiters are being called
 };
 
@@ -88,7 +88,7 @@ static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE +
 {
     unsigned char hash[HASH_SIZE];
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    // The NUL between them: no token and namespace together are another token and namespace.
+    // The NUL separates them, so two different pairs of token and namespace never give the same text.
     if (!ctx || !EVP_DigestInit_ex2(ctx, EVP_sha256(), NULL) || !EVP_DigestUpdate(ctx, token, strlen(token) + 1) ||
         !EVP_DigestUpdate(ctx, ns, strlen(ns)) || !EVP_DigestFinal_ex(ctx, hash, NULL))
         abort(); // no memory
@@ -101,7 +101,7 @@ static void make_key(const char *token, const char *ns, char ret[2 * HASH_SIZE +
 static void body_set(struct question *q, char *body)
 {
     if (q->body)
-        explicit_bzero(q->body, strlen(q->body)); // the first has the token in it
+        explicit_bzero(q->body, strlen(q->body)); // the first body contains the token
     free(q->body);
     q->body = body;
 }
@@ -118,7 +118,7 @@ static void line_move(struct access *a)
     }
 }
 
-// It is answered, or is not to be any more.
+// Call it if the question is answered or given up.
 static void question_leave_line(struct question *q)
 {
     struct access *a = q->access;
@@ -140,7 +140,7 @@ static void question_forget(struct question *q)
         map_del(&a->questions, q->key);
     list_remove(&q->link);
     if (q->telling)
-        return; // who tells frees it
+        return; // the function that calls the waiters frees it
     inquiry_drop(q->inquiry);
     body_set(q, NULL);
     free(q->user);
@@ -163,7 +163,7 @@ static void waiter_free(struct access *a, struct waiter *w)
     free(w);
 }
 
-// The callbacks may do as they like with everybody else who waits, and ask again.
+// The callbacks may cancel other waiters, and ask again.
 static void question_tell(struct question *q)
 {
     struct access *a = q->access;
@@ -190,7 +190,7 @@ static void question_answer(struct question *q, const struct err *err)
     else if (denied)
         q->until_ms = loop_now_ms(a->loop) + a->options.denied_ms;
     else
-        map_del(&a->questions, q->key); // who asks from now on asks the API server again
+        map_del(&a->questions, q->key); // the next question goes to the API server again
     if (!err->code || denied)
         list_append(&a->answered, &q->link);
     question_tell(q);
@@ -236,12 +236,12 @@ static void read_access_review(struct question *q, const struct kube_response *r
         review_right(q, q->right + 1);
         return;
     }
-    if (q->right != CALLING && r == ERR_FORBIDDEN) // it may call, and no more
+    if (q->right != CALLING && r == ERR_FORBIDDEN) // the user may call workers, but not send code
         err = (struct err)ERR_INIT;
     question_answer(q, &err);
 }
 
-// Whatever the API server holds against us is not the client's fault.
+// If the API server refuses the operator, this is not the fault of the client.
 static void review_failed(struct question *q, const struct err *why)
 {
     struct err err = ERR_INIT;
@@ -300,7 +300,7 @@ static struct question *question_new(struct access *a, const char *key, const ch
     return q;
 }
 
-// The oldest answer makes room; without one all are still being asked.
+// Removes the oldest answer to make room. If there is no answer, all questions are still open.
 static bool make_room(struct access *a, bool doubtful)
 {
     if (doubtful && a->n_doubtful >= MAX(a->options.max_questions / 2, (size_t)1))
@@ -339,7 +339,7 @@ static bool token_possible(const char *token)
     return n > 0 && n <= JWT_LEN_MAX;
 }
 
-// What needs no answer of the API server.
+// Answers without the API server, if possible.
 static int check(const struct access *a, const char *token, bool *ret_doubtful, struct err *err)
 {
     struct err why = ERR_INIT;
@@ -393,7 +393,7 @@ void access_cancel(struct access *a, uint64_t id)
         if (w->id != id)
             continue;
         waiter_free(a, w);
-        if (q->body && list_empty(&q->waiters)) // nobody wants to know any more
+        if (q->body && list_empty(&q->waiters)) // nobody waits any more
             question_forget(q);
         return;
     }
@@ -432,7 +432,7 @@ void access_free(struct access *a)
         waiter_free(a, CONTAINER_OF(a->waiters.next, struct waiter, all));
     const char *key;
     void *q;
-    a->options.max_doubtful = 0; // nobody in the line is asked about now
+    a->options.max_doubtful = 0; // no question leaves the line any more
     for (size_t i = 0; map_next(&a->questions, &i, &key, &q); i = 0)
         question_forget(q);
     map_done(&a->questions);

@@ -38,7 +38,7 @@ uint8_t *base64_decode(enum base64_kind kind, const char *text, size_t len, stru
         if (i % 4)
             out[n++] = (uint8_t)(bits >> (6 - i % 4 * 2));
     }
-    // The last character's bits that belong to no byte.
+    // The bits of the last character that belong to no byte.
     if ((len % 4 == 2 && bits & 15) || (len % 4 == 3 && bits & 3))
         return NULL;
     out[n] = '\0';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Base64 of RFC 4648, strict: one text for each content. Standard (section 4, padded) as in Secrets, URL-safe (section
-// 5, without padding) as in tokens. Pure.
+// Base64 of RFC 4648. It is strict: each content has exactly one text. Standard (section 4, padded) is for Secrets,
+// URL-safe (section 5, without padding) for tokens. Pure.
 #pragma once
 
 #include "common/base/arena.h"
@@ -9,6 +9,6 @@
 
 enum base64_kind { BASE64_STANDARD, BASE64_URL };
 
-// NULL if the text is not base64 of that kind. NUL-terminated behind *ret_len.
+// Returns NULL if the text is not base64 of that kind. A NUL follows the *ret_len bytes.
 uint8_t *base64_decode(enum base64_kind kind, const char *text, size_t len, struct arena *a, size_t *ret_len);
 char *base64_encode(enum base64_kind kind, const void *bytes, size_t len, struct arena *a);

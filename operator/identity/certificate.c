@@ -36,7 +36,7 @@ static void chain_p(STACK_OF(X509) * *s)
     sk_X509_pop_free(*s, X509_free);
 }
 
-// What OpenSSL last complained about; its queue is empty afterwards.
+// Returns the last error of OpenSSL, and empties its queue.
 static int failed(struct err *err, int code, const char *what)
 {
     char why[160] = "out of memory";
@@ -63,7 +63,7 @@ static STACK_OF(X509) * read_chain(const char *pem)
     while (b && all && sk_X509_num(all) < CHAIN_MAX && (x = PEM_read_bio_X509(b, NULL, no_passphrase, NULL)))
         if (sk_X509_push(all, x) <= 0)
             X509_free(x);
-    ERR_clear_error(); // of the end of the text
+    ERR_clear_error(); // clears the error of the end of the text
     return all;
 }
 
@@ -150,7 +150,7 @@ static bool set_serial(X509 *cert)
     return ok;
 }
 
-// What both kinds have; self-signed if there is no issuer.
+// Makes the part that both kinds share. Without an issuer, the certificate is self-signed.
 static X509 *cert_new(const char *name, EVP_PKEY *key, X509 *issuer, int64_t from_ms, int64_t until_ms)
 {
     X509 *x = X509_new();

@@ -85,7 +85,7 @@ static int ticket(void *ctx, const char *text, struct ticket *ret, struct err *e
     return r;
 }
 
-// Who has come in with a former key goes on with it, as the other processes of its attempt do.
+// A process that was admitted with a former key keeps this key, as the other processes of its attempt do.
 static const uint8_t *key_of(const struct identity *i, const struct ticket *t)
 {
     const struct vault_keys *keys = vault_get_keys(i->vault);

@@ -9,13 +9,12 @@
 
 struct identity;
 
-// The client must outlive it; the options are copied. Of the vault's, the seed, on_error and ctx serve the keyring,
-// too.
+// The client must outlive the result. The options are copied. The keyring also uses their seed, on_error and ctx.
 struct identity *identity_new(struct loop *loop, struct kube_client *client, const struct vault_options *options);
-// Not from inside a callback. Who still waits for an answer is not called.
+// Do not call it from a callback. Callbacks that still wait are not called.
 void identity_free(struct identity *i);
-// For its owner: to look at the Secret, and to stop.
+// For the owner, which tells the vault to read the Secret and to stop.
 struct vault *identity_vault(const struct identity *i);
-// The API server answers again after errors: what could not be read is asked for at once.
+// Call it if the API server answers again after errors. It repeats the failed requests at once.
 void identity_hurry(struct identity *i);
-struct authority identity_authority(struct identity *i); // of use as long as the identity is
+struct authority identity_authority(struct identity *i); // valid as long as the identity

@@ -17,9 +17,9 @@
 enum { RSA_BITS_MIN = 2048, RSA_BITS_MAX = 8192, RSA_EXPONENT_MAX = 8, COORDINATE_MAX = 66 };
 
 static const struct curve {
-    const char *name;  // in a JWK
-    const char *group; // in OpenSSL
-    size_t size;       // of a coordinate, and of each half of a signature
+    const char *name;  // its name in a JWK
+    const char *group; // its name in OpenSSL
+    size_t size;       // bytes of a coordinate, and of each half of a signature
 } curves[] = {{"P-256", "P-256", 32}, {"P-384", "P-384", 48}, {"P-521", "P-521", 66}};
 
 static const struct algorithm {
@@ -32,7 +32,7 @@ static const struct algorithm {
 
 struct jwk {
     const char *kid;
-    const char *alg;           // the only one that it is for, NULL = any of its type
+    const char *alg;           // the only algorithm of the key, NULL = any of its type
     const struct curve *curve; // NULL: RSA
     EVP_PKEY *key;
 };
@@ -100,7 +100,7 @@ static EVP_PKEY *ec_key(const struct json *v, struct arena *a, const struct curv
     OSSL_PARAM_BLD *b = OSSL_PARAM_BLD_new();
     if (b && OSSL_PARAM_BLD_push_utf8_string(b, OSSL_PKEY_PARAM_GROUP_NAME, curve->group, 0) &&
         OSSL_PARAM_BLD_push_octet_string(b, OSSL_PKEY_PARAM_PUB_KEY, point, 1 + x_len + y_len))
-        key = key_of("EC", b); // refuses what is not a point of the curve
+        key = key_of("EC", b); // refuses a point that is not on the curve
     OSSL_PARAM_BLD_free(b);
     *ret_curve = curve;
     return key;
@@ -173,7 +173,8 @@ const struct jwk *jwks_find(const struct jwks *j, const char *kid)
     return NULL;
 }
 
-// A JWS has the two numbers of an ECDSA signature side by side, OpenSSL wants them in DER. The caller frees.
+// A JWS has the two numbers of an ECDSA signature side by side, but OpenSSL needs them in DER. The caller frees the
+// result.
 static unsigned char *der_signature(const struct curve *curve, struct bytes s, size_t *ret_len)
 {
     unsigned char *der = NULL;
@@ -214,7 +215,7 @@ int jwk_verify(const struct jwk *k, const char *alg, struct bytes text, struct b
             found = &algorithms[i];
     if (!found)
         return err_set(err, ERR_UNAUTHORIZED, "signed with \"%.16s\", which is not accepted", alg ? alg : "");
-    // The key decides, never the token alone: an EC key's bytes are no RSA signature.
+    // The key decides about the algorithm, never the token alone.
     if (found->curve != k->curve || (k->alg && !str_eq(k->alg, alg)))
         return err_set(err, ERR_UNAUTHORIZED, "signed with %s, which is not what the key \"%.64s\" is for", alg,
                        k->kid);

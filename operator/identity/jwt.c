@@ -27,7 +27,7 @@ static struct json *part_json(const char *text, size_t len, struct arena *a)
     return root;
 }
 
-// The three parts, as far as they can be read.
+// Splits a token into its three parts.
 static bool jwt_split(const char *token, struct arena *a, struct jwt *ret)
 {
     if (strnlen(token, JWT_LEN_MAX + 1) > JWT_LEN_MAX)
@@ -37,13 +37,13 @@ static bool jwt_split(const char *token, struct arena *a, struct jwt *ret)
         return false;
     *ret = (struct jwt){.signed_text = {token, (size_t)(second - token)}};
     ret->signature.data =
-        base64_decode(BASE64_URL, second + 1, strlen(second + 1), a, &ret->signature.len); // a third dot is none
+        base64_decode(BASE64_URL, second + 1, strlen(second + 1), a, &ret->signature.len); // a third dot is not base64
     ret->header = part_json(token, (size_t)(dot - token), a);
     ret->claims = part_json(dot + 1, (size_t)(second - dot - 1), a);
     return ret->signature.data && ret->header && ret->claims;
 }
 
-// Unix time in milliseconds; false if it is there but no sensible number.
+// Reads a time in milliseconds of Unix time. Returns false if it is there, but is no sensible number.
 static bool claim_time(const struct json *claims, const char *name, int64_t *ret)
 {
     const struct json *v = json_get(claims, name);
@@ -137,7 +137,7 @@ int jwt_verify(const struct jwks *keys, const char *token, const struct jwt_rule
     return r < 0 ? err_wrap(err, "the token is refused") : 0;
 }
 
-// From any issuer.
+// Accepts any issuer.
 static int check_over(const struct json *claims, int64_t now_ms, struct err *err)
 {
     char when[RFC3339_SIZE];

@@ -11,7 +11,7 @@
 enum {
     REFRESH_MS = 60 * 60 * 1000,
     RETRY_MS = 1000,
-    RETRY_MAX_MS = 5 * 1000, // until then no agent can come in
+    RETRY_MAX_MS = 5 * 1000, // no agent is admitted until then
     GAP_MS = 10 * 1000,
     REQUEST_TIMEOUT_MS = 10 * 1000,
 };
@@ -27,7 +27,7 @@ struct keyring {
     struct rand rand;
     int64_t asked_ms; // mono, when the last request went out
     int failures;     // in a row
-    struct err why;   // of the last one
+    struct err why;   // the last failure
 };
 
 static void keyring_failed(struct keyring *k, const struct err *why)
@@ -111,7 +111,8 @@ void keyring_hurry(struct keyring *k)
         loop_timer_arm(k->timer, 0);
 }
 
-// A key that came after ours were read, or none of this cluster: the API server decides, asked at most every gap_ms.
+// The key is newer than the keyring, or is not of this cluster. Only new keys from the API server can tell. The keyring
+// asks for them at most once in gap_ms.
 static int unknown_key(struct keyring *k, struct err *err)
 {
     if (!k->inquiry && loop_now_ms(k->loop) - k->asked_ms >= k->options.gap_ms)

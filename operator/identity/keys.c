@@ -14,7 +14,7 @@
     "remove all entries of the Secret; a running operator puts its keys back, and one that starts makes new keys"
 #define MANAGED_BY "app.kubernetes.io/managed-by"
 
-// *ret_bytes NULL: missing or empty.
+// *ret_bytes is NULL if the entry is missing or empty.
 static int entry(const struct json *data, const char *name, struct arena *a, const uint8_t **ret_bytes, size_t *ret_len,
                  struct err *err)
 {
@@ -65,8 +65,8 @@ static int install_entry(const struct json *data, struct arena *a, struct keys *
     return 0;
 }
 
-// All annotations, and the label that says who manages the Secret: without them Helm does not accept it as its own.
-// Other labels change with versions of the chart, and Helm would have to ask the operator for each change.
+// Keeps all annotations, and the label that names the manager of the Secret. Without them, Helm refuses the Secret.
+// Other labels change with versions of the chart. If the operator owned them, each change by Helm would be a conflict.
 static const char *metadata_of(const struct json *metadata, struct arena *a)
 {
     const struct json *annotations = json_get(metadata, "annotations");
@@ -114,8 +114,8 @@ static bool leaf_same_or_missing(const struct keys *k, const struct keys *memory
     return same_or_missing(k->cert, memory->cert) && same_or_missing(k->key, memory->key);
 }
 
-// Is what there is of certificates of the authority in memory? Where nothing of an authority is there, the leaf says
-// so.
+// Returns true if the existing certificates belong to the authority in memory. If there is no authority, the leaf
+// decides.
 static bool of_same_authority(const struct keys *k, const struct keys *memory, int64_t now_ms)
 {
     struct err err = ERR_INIT;
@@ -178,7 +178,7 @@ static int complete_ours(struct keys *k, struct certificate_names names, int64_t
     if (r < 0 || leaf_good(k, names, now_ms, a))
         return r;
     r = certificate_make_leaf(&ca, names, now_ms, a, &leaf, err);
-    if (r == 0) // an authority at its end signs nothing that could be used
+    if (r == 0) // a certificate of an expired authority would be useless
         r = certificate_check(&leaf, ca.cert, now_ms, err);
     if (r < 0)
         return err_set(err, r, "no certificate can be made with ca.crt and ca.key (%.300s); " START_OVER, err->msg);
@@ -207,7 +207,7 @@ bool keys_equal(const struct keys *a, const struct keys *b)
     return equal;
 }
 
-// NULL if both are the same.
+// Returns NULL if both are the same.
 static const char *patch_of(const struct keys *before, const struct keys *after, struct arena *a)
 {
     if (keys_equal(before, after))
@@ -215,9 +215,7 @@ static const char *patch_of(const struct keys *before, const struct keys *after,
     struct json_writer w;
     writer_init(&w, 0);
     writer_object(&w, NULL);
-    writer_object(&w, "metadata");
-    writer_str(&w, "resourceVersion", before->resource_version);
-    writer_object_end(&w);
+    writer_print(&w, "metadata", "{'resourceVersion':%s}", before->resource_version);
     writer_object(&w, "data");
     if (!before->has_install)
         writer_str(&w, "install.key", base64_encode(BASE64_STANDARD, after->install, INSTALL_KEY_SIZE, a));

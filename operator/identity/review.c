@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { REVIEW_SAYING_MAX = 240 }; // of the API server's own words in a message
+enum { REVIEW_SAYING_MAX = 240 }; // bytes of the API server's text in a message
 
 const char *review_token(const char *token, const char *audience, struct arena *a)
 {
@@ -17,7 +17,7 @@ const char *review_token(const char *token, const char *audience, struct arena *
                       kind->kind, token, audience);
 }
 
-// NULL unless it is an object with a status.
+// Returns NULL if the answer is not an object with a status.
 static const struct json *read_status(const char *answer, size_t len, struct arena *a)
 {
     struct json *root = NULL;
@@ -42,7 +42,7 @@ static void copy_typed(struct json_writer *w, const struct json *from, const cha
         writer_copy(w, v);
 }
 
-// The name is the only one of its members that is called differently in the two reviews.
+// Only the user name has different names in the two reviews.
 static const char *subject_of(const char *name, const struct json *user, struct arena *a)
 {
     struct json_writer w;
@@ -68,10 +68,8 @@ const char *review_of(const struct client_user *who, const struct right *right, 
     writer_str(&w, "verb", right->verb);
     writer_str(&w, "group", "cadre.dev");
     writer_str(&w, "resource", kind_info(right->kind)->plural);
-    if (right->subresource)
-        writer_str(&w, "subresource", right->subresource);
-    if (name)
-        writer_str(&w, "name", name);
+    writer_str_set(&w, "subresource", right->subresource);
+    writer_str_set(&w, "name", name);
     writer_object_end(&w);
     return arena_printf(a, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"spec\":{%s,\"resourceAttributes\":%s}}",
                         kind->api_version, kind->kind, who->subject, writer_finish(&w, a));
@@ -84,7 +82,8 @@ int review_user(const char *answer, size_t len, const char *audience, struct are
     const char *name = json_str(json_get(user, "username"), a);
     if (!status)
         return err_set(err, ERR_UNAVAILABLE, "the API server's answer to a TokenReview cannot be read");
-    // An API server that knows no audiences answers without them: then the token is for that server, not for us.
+    // An API server that knows no audiences answers without them. Then the token is for that server, not for the
+    // operator.
     if (!json_is_true(json_get(status, "authenticated")) || !lists(json_get(status, "audiences"), audience) ||
         str_empty(name)) {
         const char *why = json_str(json_get(status, "error"), a);

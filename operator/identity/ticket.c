@@ -13,7 +13,7 @@
 
 enum { MAC_SIZE = 32, ID_SIZE = 6 };
 
-// The domain with its NUL stands in front of the text: no text of one domain can be one of the other.
+// The domain and its NUL come before the text, so no text of one domain can be a text of the other.
 static void make_mac(const uint8_t key[INSTALL_KEY_SIZE], const char *domain, const char *text, uint8_t ret[MAC_SIZE])
 {
     struct buf data = BUF_INIT(strlen(domain) + 1 + strlen(text));
@@ -50,7 +50,7 @@ const char *ticket_write(const uint8_t key[INSTALL_KEY_SIZE], const struct ticke
     return arena_printf(a, "%s.%s", text, ticket_mac(key, text, a));
 }
 
-// A decimal number that ends at a dot or the end; *at is behind it and the dot.
+// Reads a decimal number that ends at a dot or at the end of the text. Moves *at to the byte after it and its dot.
 static bool take_number(const char **at, uint64_t max, uint64_t *ret)
 {
     const char *s = *at;
@@ -96,7 +96,7 @@ int ticket_read(const uint8_t key[INSTALL_KEY_SIZE], const char *text, struct ti
         const char *signed_text = arena_strndup(&a, text, (size_t)(mac - text));
         const char *want = ticket_mac(key, signed_text, &a);
         size_t n = strlen(want);
-        // The length is no secret; where two texts differ would be one.
+        // The length is not secret, but the place of the first difference would be.
         right = strlen(mac + 1) == n && CRYPTO_memcmp(mac + 1, want, n) == 0 && ticket_parse(signed_text, ret);
     }
     arena_done(&a);

@@ -15,7 +15,7 @@ enum {
     RETRY_MS = 1000,
     RETRY_MAX_MS = 5 * 1000,
     REQUEST_TIMEOUT_MS = 10 * 1000,
-    PATIENCE_LOOKS = 3, // of other replicas: one that remembers the keys has put them back by then
+    PATIENCE_LOOKS = 3, // reads until another replica that remembers the keys has restored them
     TELL_AGAIN_MS = 60 * 1000,
     STOP_MS = 2000,
     STOP_RETRY_MS = 100,
@@ -26,24 +26,24 @@ struct vault {
     struct loop *loop;
     struct kube_client *client;
     struct vault_options options;
-    struct arena texts; // of the options
+    struct arena texts; // strings of the options
     struct loop_timer *timer;
     struct inquiry *inquiry;
     struct rand rand;
     int failures; // in a row
     struct err told;
     int64_t told_ms;
-    int64_t patient_since_ms; // 0: it waits for nobody
-    int64_t stop_by_ms;       // 0: it goes on
+    int64_t patient_since_ms; // 0: the vault does not wait for another replica
+    int64_t stop_by_ms;       // 0: the vault is not stopping
     bool again;               // vault_look() was called while an inquiry was under way
     bool stopped;
-    // In use:
+    // Keys in use:
     struct arena kept;
     struct keys keys;
     struct vault_keys shown;
     uint8_t former[FORMER_MAX][INSTALL_KEY_SIZE];
-    char *metadata; // of the Secret, as it was read last
-    // On their way into the Secret:
+    char *metadata; // of the Secret, from the last read
+    // Keys that are being written to the Secret:
     struct arena draft;
     struct keys found, drafted;
     bool created;
@@ -163,7 +163,7 @@ static void show(struct vault *v)
         v->options.on_keys(v->options.ctx, &v->shown);
 }
 
-// The draft has become the Secret's content, or always was.
+// The Secret now has the content of the draft, or had it before.
 static void adopt(struct vault *v)
 {
     v->told = ERR_INIT;
@@ -189,7 +189,7 @@ static void on_written(void *ctx, const struct kube_response *response, const st
     struct vault *v = ctx;
     (void)response;
     v->inquiry = NULL;
-    if (err->code == ERR_CONFLICT) { // another replica was first: its keys are as good
+    if (err->code == ERR_CONFLICT) { // another replica was first, and its keys are as good
         arena_done(&v->draft);
         wait_ms(v, rand_range(&v->rand, 0, v->options.retry_ms / 4));
     } else if (err->code) {
@@ -212,7 +212,7 @@ static void write_draft(struct vault *v, const char *patch)
     v->inquiry = inquiry_send(v->client, &r, REQUEST_TIMEOUT_MS, on_written, v);
 }
 
-// Pods do not trust new keys, so a replica that remembers the former keys may come first.
+// Pods do not trust new keys, so a replica that remembers the former keys goes first.
 static bool waits_for_others(struct vault *v)
 {
     const struct vault_options *o = &v->options;
@@ -227,7 +227,7 @@ static bool waits_for_others(struct vault *v)
         return false;
     arena_done(&v->draft);
     wait_ms(v, rand_range(&v->rand, o->retry_ms / 4, o->retry_ms / 2));
-    if (waited_ms < o->retry_ms) // which pods there are may not have been read yet
+    if (waited_ms < o->retry_ms) // the list of pods may not be read yet
         return true;
     err_set(&err, ERR_UNAVAILABLE,
             "the Secret %s/%s has no keys, and pods may trust former keys: the operator makes new keys unless another "
@@ -267,7 +267,7 @@ static void on_created(void *ctx, const struct kube_response *response, const st
         take_secret(v, response);
 }
 
-// It is created empty, and then filled as an existing one: if two replicas do so, only one writes its keys.
+// Creates the Secret empty, then fills it like an existing one. If two replicas do this, only one writes its keys.
 static void create_secret(struct vault *v)
 {
     struct request r = {

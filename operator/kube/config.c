@@ -78,7 +78,7 @@ struct kubeconfig {
     struct kube_config *c;
 };
 
-// What is written there; NULL for what is missing, empty or no scalar. A token may look like a number.
+// Returns the text of a member; NULL if it is missing, empty or no scalar. A token may look like a number.
 static const char *map_text(const struct kubeconfig *k, const struct json *map, const char *key)
 {
     const struct json *v = json_get(map, key);
@@ -97,7 +97,8 @@ static void put_names(const struct kubeconfig *k, const struct json *list, struc
     }
 }
 
-// The member `inner` of the entry called `name` in the list `plural`: contexts, clusters and users are all kept so.
+// Finds the member `inner` of the entry with that `name` in the list `plural`. Contexts, clusters and users all have
+// this form.
 static int find_entry(const struct kubeconfig *k, const char *plural, const char *inner, const char *name,
                       const struct json **ret, struct err *err)
 {
@@ -141,7 +142,7 @@ static const char *beside_file(struct kubeconfig *k, const char *path)
     return arena_printf(&k->c->arena, "%.*s/%s", (int)(slash - k->file), k->file, path);
 }
 
-// A credential that is either a file (`key`) or inside the kubeconfig (`key`-data, which wins, as in kubectl).
+// Reads a credential that is a file (`key`) or is inside the kubeconfig (`key`-data). As in kubectl, the latter wins.
 static int load_pem(struct kubeconfig *k, const struct json *map, const char *key, const char **ret_file,
                     const char **ret_pem, struct err *err)
 {
@@ -185,7 +186,7 @@ static int load_cluster(struct kubeconfig *k, const char *name, struct err *err)
     return r < 0 ? r : load_pem(k, cluster, "certificate-authority", &k->c->ca_file, &k->c->ca_pem, err);
 }
 
-// Ways to log in that would be wrong to ignore.
+// Ways to log in that are not supported. Ignoring them would be wrong.
 static int refuse_unsupported(struct kubeconfig *k, const struct json *user, const char *name, struct err *err)
 {
     static const char advice[] = "use a token or a client certificate (`kubectl create token` makes a token)";
@@ -283,7 +284,7 @@ static int load(const char *file, const char *context, struct kube_config *c, st
     return r;
 }
 
-// The first entry of the colon-separated list that exists; NULL if none does.
+// Returns the first existing file of the colon-separated list; NULL if none exists.
 static const char *first_file(const char *list, struct arena *a)
 {
     while (*list) {

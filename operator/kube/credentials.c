@@ -11,7 +11,7 @@
 
 enum { CREDENTIALS_MAX_FILE = 1024 * 1024 };
 
-// One of the three: its text and how to call it in a message.
+// One of the three parts: its text, and its name in messages.
 struct part {
     const char *what; // "client certificate"
     const char *file; // NULL: inside the kubeconfig
@@ -59,7 +59,7 @@ static int check_dates(const struct part *p, X509 *cert, int64_t now_ms, struct 
     return part_bad(p, err, why);
 }
 
-// Any certificate of the bundle that is still good will do.
+// One certificate of the bundle that is still valid is enough.
 static int check_ca(const struct kube_config *c, int64_t now_ms, struct err *err)
 {
     struct part p;
@@ -78,7 +78,7 @@ static int check_ca(const struct kube_config *c, int64_t now_ms, struct err *err
     return r;
 }
 
-// A key with a passphrase cannot be asked for here.
+// Nobody can enter the passphrase of a key here.
 static int no_passphrase(char *buf, int size, int rwflag, void *ctx) // NOLINT(readability-non-const-parameter)
 {
     (void)buf, (void)size, (void)rwflag;
@@ -132,6 +132,6 @@ int credentials_check(const struct kube_config *c, int64_t now_ms, struct err *e
     if (r == 0)
         r = check_client(c, now_ms, err);
     if (r == 0)
-        *err = ERR_INIT; // what an expired authority beside a good one has left
+        *err = ERR_INIT; // clears the error of an expired authority beside a valid one
     return r;
 }

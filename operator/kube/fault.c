@@ -31,7 +31,7 @@ static void crash_at(const char *moment, int number)
     const char *when = getenv("CADRE_CRASH_AT_WRITE");
     int64_t n;
     if (when && str_starts(when, moment) && str_to_i64(when + strlen(moment), &n) && n == number)
-        _exit(137); // as if by SIGKILL: nothing is given back, nothing is said
+        _exit(137); // like SIGKILL: the process cleans up nothing and says nothing
 }
 
 int fault_write_begins(void)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // For tests, only in builds with CADRE_FAULTS: ends the process at one of its writes, as abruptly as SIGKILL.
-//   CADRE_CRASH_AT_WRITE=before:N   just before the N-th write (from 1) is sent: it does not happen
-//   CADRE_CRASH_AT_WRITE=after:N    when its answer is here: it has happened, but the process does not know
-// Writes of a leader's decisions count: pods, Services, EndpointSlices, statuses, Events. Dry runs, leases, keys and
-// reviews do not. One thread.
+//   CADRE_CRASH_AT_WRITE=before:N   just before it sends the N-th write (from 1), which therefore does not happen
+//   CADRE_CRASH_AT_WRITE=after:N    when the answer has come: the write has happened, but the process does not know
+// Only the writes that a leader decides count: pods, Services, EndpointSlices, statuses, Events. Dry runs, Leases, keys
+// and reviews do not. Use it from one thread.
 #pragma once
 
 #include "operator/kube/kube_request.h"
@@ -11,7 +11,7 @@
 #ifdef CADRE_FAULTS
 
 bool fault_counts(const struct request *r);
-int fault_write_begins(void); // its number
+int fault_write_begins(void); // returns the number of the write
 void fault_write_answered(int number);
 
 #else

@@ -19,13 +19,13 @@ enum {
     HTTP_CONNECT_MS = 10 * 1000,
     HTTP_KEEP_S = 60, // idle connections
     HTTP_TRIM_MS = 30 * 1000,
-    HTTP_KEEPALIVE_IDLE_S = 30, // the server's host may vanish without a word
+    HTTP_KEEPALIVE_IDLE_S = 30, // the host of the server may vanish silently
     HTTP_KEEPALIVE_EVERY_S = 10,
     HTTP_UNACKED_MS = 30 * 1000,
     HTTP_MAX_URL = 80 * 1024,
     HTTP_MAX_ERROR_BODY = 64 * 1024,
-    HTTP_UPLOAD_BUFFER = 16 * 1024, // the least that libcurl takes; most bodies are smaller
-    HTTP_KEEP_BODY = 32 * 1024,     // an exchange keeps so much memory for its next answer
+    HTTP_UPLOAD_BUFFER = 16 * 1024, // the minimum of libcurl; most bodies are smaller
+    HTTP_KEEP_BODY = 32 * 1024,     // memory that an exchange keeps for its next answer
 };
 
 struct http {
@@ -37,12 +37,12 @@ struct http {
     struct curl_slist *connect_to;
     CURLSH *share;                    // TLS sessions
     char *authorization;              // header line, NULL = none
-    struct http_pool shorts, streams; // two, so that idle connections can be dropped while streams go on
+    struct http_pool shorts, streams; // two pools, so that idle connections can be dropped while streams continue
     struct list active, idle;         // exchanges
     int idle_count;
     int peak; // most exchanges in `shorts` at once since the last trim
     struct loop_timer *trim;
-    int64_t distrust_ms; // mono; of the last http_distrust()
+    int64_t distrust_ms; // mono; time of the last http_distrust()
     bool distrusts;
     struct buf url; // scratch
 };
@@ -71,7 +71,7 @@ static struct curl_slist *slist_add(struct curl_slist *list, const char *line)
 
 static struct curl_slist *headers_of(const struct http *h, const char *content_type)
 {
-    // JSON, but the JWKS of a cluster has a type of its own.
+    // All answers are JSON, but the JWKS of a cluster has its own type.
     struct curl_slist *list = slist_add(NULL, "Accept: application/json, */*");
     list = slist_add(list, "Expect:"); // no round trip before a long body
     if (content_type) {
@@ -101,7 +101,7 @@ static size_t on_data(char *bytes, size_t size, size_t count, void *ctx)
     if (good && x->ops->data)
         return x->ops->data(x->ctx, bytes, n) ? n : 0;
     if (!good && n > HTTP_MAX_ERROR_BODY - MIN(x->body.len, HTTP_MAX_ERROR_BODY))
-        return n; // the start of an error page says enough
+        return n; // the beginning of an error page is enough
     return buf_append(&x->body, bytes, n) == 0 ? n : 0;
 }
 
@@ -131,7 +131,7 @@ static void set_tls(CURL *e, const struct kube_config *c)
     else if (c->ca_file)
         curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
     if (c->ca_pem || c->ca_file)
-        curl_easy_setopt(e, CURLOPT_CAPATH, NULL); // that authority alone, not the system's too
+        curl_easy_setopt(e, CURLOPT_CAPATH, NULL); // only this authority, not those of the system
     if (c->cert_pem)
         set_blob(e, CURLOPT_SSLCERT_BLOB, c->cert_pem);
     else if (c->cert_file)
@@ -142,7 +142,7 @@ static void set_tls(CURL *e, const struct kube_config *c)
         curl_easy_setopt(e, CURLOPT_SSLKEY, c->key_file);
 }
 
-// What all exchanges have in common is set once, when the handle is made.
+// Options that all exchanges share are set once, for each new handle.
 static struct http_exchange *exchange_new(struct http *h)
 {
     struct http_exchange *x = xcalloc(1, sizeof *x);
@@ -162,7 +162,7 @@ static struct http_exchange *exchange_new(struct http *h)
     curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
     curl_easy_setopt(e, CURLOPT_USERAGENT, h->user_agent);
     curl_easy_setopt(e, CURLOPT_PROXY, h->config->proxy_url ? h->config->proxy_url : "");
-    curl_easy_setopt(e, CURLOPT_NOPROXY, ""); // nor the environment's exceptions
+    curl_easy_setopt(e, CURLOPT_NOPROXY, ""); // ignores the exceptions of the environment, too
     curl_easy_setopt(e, CURLOPT_CONNECT_TO, h->connect_to);
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)HTTP_CONNECT_MS);
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)HTTP_UPLOAD_BUFFER);
@@ -184,7 +184,7 @@ static void exchange_free(struct http_exchange *x)
 
 static struct http_exchange *exchange_take(struct http *h)
 {
-    struct list *l = h->idle.prev; // the one used last: the others grow old and are freed
+    struct list *l = h->idle.prev; // the one that was used last, so that the others grow old and are freed
     if (l == &h->idle)
         return exchange_new(h);
     list_remove(l);
@@ -192,7 +192,7 @@ static struct http_exchange *exchange_take(struct http *h)
     return CONTAINER_OF(l, struct http_exchange, link);
 }
 
-// Safe to call twice.
+// May be called twice.
 static void exchange_detach(struct http_exchange *x)
 {
     if (x->pool)
@@ -222,10 +222,10 @@ static void on_trim(void *ctx)
 {
     struct http *h = ctx;
     trim_idle(h, h->peak);
-    if (h->peak == 0) { // nothing since the last time: the connections go too, and this timer rests
+    if (h->peak == 0) { // no exchange since the last time: drop the connections, and stop this timer
         http_pool_drop(&h->shorts);
-        // A connection and its buffers are some 100 KB in small pieces, which malloc would keep for itself. It looks at
-        // all of its free pieces, which takes 30 ms for a million of them: not while there is work.
+        // A connection and its buffers take about 100 KB in small pieces, which malloc would keep. malloc_trim() looks
+        // at all free pieces. This takes 30 ms for a million pieces, so it must not happen while there is work.
         (void)malloc_trim(0);
     } else {
         loop_timer_arm(h->trim, HTTP_TRIM_MS);
@@ -239,7 +239,7 @@ void http_distrust(struct http *h)
     h->distrusts = true;
 }
 
-// How long a connection may have been idle to be used again.
+// Returns how long a connection may have been idle to be used again.
 static long keep_s(struct http *h)
 {
     int64_t since_s = (loop_now_ms(h->loop) - h->distrust_ms) / 1000;
@@ -363,7 +363,7 @@ static void exchange_finish(struct http_exchange *x, CURLcode code)
     };
     exchange_detach(x);
     x->ops->done(x->ctx, &result);
-    exchange_release(x); // only now: the callback read its body
+    exchange_release(x); // not earlier, because the callback reads its body
 }
 
 static void on_done(struct http_pool *p, CURL *easy, CURLcode code)
@@ -374,7 +374,7 @@ static void on_done(struct http_pool *p, CURL *easy, CURLcode code)
         exchange_finish(x, code);
 }
 
-// All of them leave libcurl before the first callback, which may start new ones.
+// Removes all exchanges from libcurl before the first callback, because a callback may start new ones.
 static void on_broken(struct http_pool *p)
 {
     struct http *h = p->ctx;
@@ -387,14 +387,13 @@ static void on_broken(struct http_pool *p)
         }
     }
     http_pool_drop(p);
-    while (!list_empty(&failed)) // callbacks may abort others of them
+    while (!list_empty(&failed)) // a callback may abort others of them
         exchange_finish(CONTAINER_OF(failed.next, struct http_exchange, link), CURLE_RECV_ERROR);
 }
 
 // --- life
 
-// TLS may have to ask for another name than the one to connect to: the URL then has that name, and the connection is
-// led to the real address.
+// TLS may need another name than the address has. Then the URL has that name, and libcurl connects to the real address.
 static int set_base(struct http *h, struct err *err)
 {
     const struct kube_config *c = h->config;

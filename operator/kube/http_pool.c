@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// libcurl calls back while it works and must not be called from there: those callbacks only arm things of the loop.
+// libcurl calls back while it works, and callbacks must not call libcurl. So they only arm timers and pollers of the
+// loop.
 #include "operator/kube/http_pool.h"
 
 #include "common/base/mem.h"
 
 #include <stdlib.h>
 
-// By default libcurl keeps four connections for each transfer that is under way now, so a burst would lose its own.
+// By default, libcurl keeps four connections for each transfer in progress, so a burst would lose its connections.
 enum { POOL_CONNECTIONS = 256 };
 
-struct watched { // a socket of libcurl's
+struct watched { // a socket of libcurl
     struct http_pool *pool;
     struct loop_poll *poll;
     curl_socket_t fd;
@@ -52,7 +53,7 @@ static struct watched *watched_new(struct http_pool *p, curl_socket_t fd)
     struct watched *w = xcalloc(1, sizeof *w);
     *w = (struct watched){p, loop_poll_new(p->loop, fd, on_socket, w), fd};
     if (w->poll) {
-        curl_multi_assign(p->multi, fd, w); // the one call that is meant for inside
+        curl_multi_assign(p->multi, fd, w); // the one function that callbacks may call
         return w;
     }
     free(w);
@@ -72,7 +73,7 @@ static int socket_cb(CURL *easy, curl_socket_t fd, int what, void *pool_ctx, voi
     if (!w && !(w = watched_new(pool_ctx, fd)))
         return -1;
     int events = ((what & CURL_POLL_IN) ? LOOP_READ : 0) | ((what & CURL_POLL_OUT) ? LOOP_WRITE : 0);
-    struct err ignored = ERR_INIT; // libcurl knows only that it failed
+    struct err ignored = ERR_INIT; // libcurl learns only that it failed
     return loop_poll_set(w->poll, events, &ignored) == 0 ? 0 : -1;
 }
 
@@ -129,7 +130,7 @@ void http_pool_drop(struct http_pool *p)
 void http_pool_add(struct http_pool *p, CURL *easy)
 {
     if (p->in_curl || curl_multi_add_handle(p->multi, easy) != CURLM_OK)
-        abort(); // a handle that is in use, or no memory: a bug of ours, or nothing to be done
+        abort(); // the handle is in use (a bug), or there is no memory
     p->active++;
 }
 

@@ -8,7 +8,7 @@
 struct inquiry {
     struct kube_client *client;
     uint64_t id;
-    kube_done_fn done; // NULL: dropped; the client calls back once more all the same
+    kube_done_fn done; // NULL: dropped. The client still calls back once
     void *ctx;
 };
 

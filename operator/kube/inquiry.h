@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request to the API server whose sender may be gone before the answer arrives.
+// A request to the API server. Its sender may go away before the answer arrives.
 #pragma once
 
 #include "operator/kube/kube_client.h"
 
 struct inquiry;
 
-// done is called once, from the loop, unless the inquiry was dropped; the inquiry is gone then. NULL: the client is
-// being taken down, nothing will be answered.
+// The loop calls `done` once, unless the inquiry was dropped. The inquiry no longer exists then. Returns NULL if
+// kube_client_free() is running; then `done` is not called.
 struct inquiry *inquiry_send(struct kube_client *client, const struct request *r, int64_t timeout_ms, kube_done_fn done,
                              void *ctx);
 struct inquiry *inquiry_get_path(struct kube_client *client, const char *path, int64_t timeout_ms, kube_done_fn done,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server's rules add to plain HTTP: an order of waiting, deadlines, retries, the token, errors for people.
-// A call is in exactly one list, the one of its state. Exchanges are started and aborted only in client_pump(), which
-// runs from the loop: so kube_send() and kube_cancel() may be called from anywhere, also from data().
+// Adds the rules of the API server to plain HTTP: an order of waiting, deadlines, retries, the token, errors for
+// people. A transaction is a request from its start until its callback. It is in exactly one list, the list of its
+// state. Only client_pump() starts and aborts exchanges, and it runs from the loop. So kube_send() and kube_cancel()
+// may be called from anywhere, also from data().
 #include "operator/kube/kube_client.h"
 
 #include "common/base/list.h"
@@ -26,35 +27,35 @@ enum {
     CLIENT_RETRY_AFTER_MS = 1000,
 };
 
-enum call_state {
-    CALL_WAITING, // for its turn
-    CALL_SENT,    // has an exchange
-    CALL_PAUSED,  // until Retry-After has passed
-    CALL_ENDING,  // its failure is to be reported; may still have an exchange
-    CALL_STATES,
+enum transaction_state {
+    TRANSACTION_WAITING, // for its turn
+    TRANSACTION_SENT,    // has an exchange
+    TRANSACTION_PAUSED,  // until Retry-After has passed
+    TRANSACTION_ENDING,  // the pump will report its failure; may still have an exchange
+    TRANSACTION_STATES,
 };
 
-struct call {
+struct transaction {
     struct list link;
     struct kube_client *client;
-    enum call_state state;
+    enum transaction_state state;
     uint64_t id;
     struct http_message message;
-    const char *what; // "POST pods ml/llama-0", for messages; "" if they say so themselves
-    size_t size;      // of this block, which holds the message and the texts (but a lent body) behind the struct
+    const char *what; // "POST pods ml/llama-0", for messages; "" if the message names the object already
+    size_t size;      // of this block: the struct, then the texts of the message, without a lent body
     kube_done_fn done;
     struct kube_stream_ops stream; // of a stream, else NULLs
     bool own_connection;
     void *ctx;
-    int64_t timeout_ms;  // of a stream: how long it may be silent, 0 = for ever
+    int64_t timeout_ms;  // for the whole request; how long a stream may be silent, 0 = for ever
     int64_t deadline_ms; // mono; every byte of a stream moves it
-    int64_t ready_ms;    // CALL_PAUSED
+    int64_t ready_ms;    // when TRANSACTION_PAUSED ends
     int retries;
     bool urgent, decided;
     bool reauthenticated;
-    bool faulty;               // a write at which the process may be told to die
-    int write;                 // its number then, 0 = not sent yet
-    uint32_t token_generation; // that it was sent with
+    bool faulty;               // a write that counts for fault.h
+    int write;                 // the number of that write, 0 = not sent yet
+    uint32_t token_generation; // of the token that it was sent with
     struct http_exchange *exchange;
     struct err *failure;
 };
@@ -66,79 +67,79 @@ struct kube_client {
     char *user_agent;
     struct http *http;
     struct token token;
-    struct list lists[CALL_STATES];
+    struct list lists[TRANSACTION_STATES];
     uint64_t last_id;
-    int calls, streams; // alive; a stream is not one of the calls
-    int sent;           // calls with an exchange
+    int requests, streams; // transactions; a stream does not count as a request
+    int sent;              // requests with an exchange
     size_t bytes;
     struct loop_timer *pump, *alarm;
     int64_t alarm_ms; // when `alarm` fires; INT64_MAX = never
     bool closing;
 };
 
-static bool is_stream(const struct call *call)
+static bool is_stream(const struct transaction *t)
 {
-    return call->stream.end != NULL;
+    return t->stream.end != NULL;
 }
 
-static void call_move(struct call *call, enum call_state state, struct list *before)
+static void transaction_move(struct transaction *t, enum transaction_state state, struct list *before)
 {
-    list_remove(&call->link);
-    list_insert_before(before, &call->link);
-    call->state = state;
+    list_remove(&t->link);
+    list_insert_before(before, &t->link);
+    t->state = state;
 }
 
-static void call_append(struct call *call, enum call_state state)
+static void transaction_append(struct transaction *t, enum transaction_state state)
 {
-    call_move(call, state, &call->client->lists[state]);
+    transaction_move(t, state, &t->client->lists[state]);
 }
 
-static void call_wait_first(struct call *call)
+static void transaction_wait_first(struct transaction *t)
 {
-    call_move(call, CALL_WAITING, call->client->lists[CALL_WAITING].next);
+    transaction_move(t, TRANSACTION_WAITING, t->client->lists[TRANSACTION_WAITING].next);
 }
 
 // --- ends
 
-static void call_finish(struct call *call, const struct kube_response *response, const struct err *err)
+static void transaction_finish(struct transaction *t, const struct kube_response *response, const struct err *err)
 {
-    struct kube_client *c = call->client;
-    list_remove(&call->link);
-    c->bytes -= call->size;
-    if (is_stream(call)) {
+    struct kube_client *c = t->client;
+    list_remove(&t->link);
+    c->bytes -= t->size;
+    if (is_stream(t)) {
         c->streams--;
-        call->stream.end(call->ctx, err);
+        t->stream.end(t->ctx, err);
     } else {
-        c->calls--;
-        call->done(call->ctx, response, err);
+        c->requests--;
+        t->done(t->ctx, response, err);
     }
-    free(call->failure);
-    free(call);
+    free(t->failure);
+    free(t);
 }
 
-// To be reported by the pump. The message gets the call's name in front.
-static void call_fail(struct call *call, const struct err *err)
+// The pump will report the failure. Adds the name of the transaction in front of the message.
+static void transaction_fail(struct transaction *t, const struct err *err)
 {
-    call->failure = xmalloc(sizeof *call->failure);
-    *call->failure = *err;
-    if (call->what[0])
-        err_wrap(call->failure, "%s", call->what);
-    call_append(call, CALL_ENDING);
-    loop_timer_arm(call->client->pump, 0);
+    t->failure = xmalloc(sizeof *t->failure);
+    *t->failure = *err;
+    if (t->what[0])
+        err_wrap(t->failure, "%s", t->what);
+    transaction_append(t, TRANSACTION_ENDING);
+    loop_timer_arm(t->client->pump, 0);
 }
 
 static void report_ending(struct kube_client *c)
 {
-    struct list *ending = &c->lists[CALL_ENDING];
+    struct list *ending = &c->lists[TRANSACTION_ENDING];
     while (!list_empty(ending)) {
-        struct call *call = CONTAINER_OF(ending->next, struct call, link);
-        if (call->exchange) {
-            if (call->failure->code == ERR_TIMEOUT)
+        struct transaction *t = CONTAINER_OF(ending->next, struct transaction, link);
+        if (t->exchange) {
+            if (t->failure->code == ERR_TIMEOUT)
                 http_distrust(c->http);
-            http_abort(TAKE_PTR(call->exchange));
-            c->sent -= !is_stream(call);
+            http_abort(TAKE_PTR(t->exchange));
+            c->sent -= !is_stream(t);
         }
-        call_finish(call, NULL, call->failure);
+        transaction_finish(t, NULL, t->failure);
     }
 }
 
@@ -152,49 +153,50 @@ static void alarm_at(struct kube_client *c, int64_t ms)
     loop_timer_arm(c->alarm, MAX(ms - loop_now_ms(c->loop), 0));
 }
 
-static void call_expire(struct call *call)
+static void transaction_expire(struct transaction *t)
 {
-    struct kube_client *c = call->client;
+    struct kube_client *c = t->client;
     struct err err = ERR_INIT;
-    double s = (double)call->timeout_ms / 1000;
-    if (is_stream(call))
+    double s = (double)t->timeout_ms / 1000;
+    if (is_stream(t))
         err_set(&err, ERR_TIMEOUT, "%s sent nothing for %g s", c->config->server, s);
-    else if (call->state == CALL_WAITING)
-        err_set(&err, ERR_TIMEOUT, "not sent within %g s: %d requests are in progress", s, c->calls);
+    else if (t->state == TRANSACTION_WAITING)
+        err_set(&err, ERR_TIMEOUT, "not sent within %g s: %d requests are in progress", s, c->requests);
     else
         err_set(&err, ERR_TIMEOUT, "no answer from %s within %g s", c->config->server, s);
-    call_fail(call, &err);
+    transaction_fail(t, &err);
 }
 
-// Where a call waits that comes back: behind those that came back before it, in front of those that were never sent.
+// Returns the place of a transaction that waits again: after those that came back earlier, before those that were never
+// sent.
 static struct list *first_fresh(struct kube_client *c)
 {
-    LIST_FOREACH(l, &c->lists[CALL_WAITING]) {
-        const struct call *call = CONTAINER_OF(l, struct call, link);
-        if (!call->urgent && !call->retries && !call->reauthenticated)
+    LIST_FOREACH(l, &c->lists[TRANSACTION_WAITING]) {
+        const struct transaction *t = CONTAINER_OF(l, struct transaction, link);
+        if (!t->urgent && !t->retries && !t->reauthenticated)
             return l;
     }
-    return &c->lists[CALL_WAITING];
+    return &c->lists[TRANSACTION_WAITING];
 }
 
-// A deadline that has moved meanwhile only sets the next alarm, so that moving one costs nothing.
+// If a deadline has moved meanwhile, this only sets the next alarm. So moving a deadline costs nothing.
 static void on_alarm(void *ctx)
 {
     struct kube_client *c = ctx;
     int64_t now = loop_now_ms(c->loop), next = INT64_MAX;
-    for (int state = 0; state < CALL_ENDING; state++) {
-        struct list *before = state == CALL_PAUSED ? first_fresh(c) : NULL;
+    for (int state = 0; state < TRANSACTION_ENDING; state++) {
+        struct list *before = state == TRANSACTION_PAUSED ? first_fresh(c) : NULL;
         LIST_FOREACH(l, &c->lists[state]) {
-            struct call *call = CONTAINER_OF(l, struct call, link);
-            int64_t at = state == CALL_PAUSED ? call->ready_ms : call->deadline_ms;
+            struct transaction *t = CONTAINER_OF(l, struct transaction, link);
+            int64_t at = state == TRANSACTION_PAUSED ? t->ready_ms : t->deadline_ms;
             if (at > now) {
                 next = MIN(next, at);
-            } else if (state == CALL_PAUSED) {
-                next = MIN(next, call->deadline_ms);
-                call_move(call, CALL_WAITING, before);
+            } else if (state == TRANSACTION_PAUSED) {
+                next = MIN(next, t->deadline_ms);
+                transaction_move(t, TRANSACTION_WAITING, before);
                 loop_timer_arm(c->pump, 0);
             } else {
-                call_expire(call);
+                transaction_expire(t);
             }
         }
     }
@@ -205,128 +207,128 @@ static void on_alarm(void *ctx)
 
 // --- answers
 
-static void call_pause(struct call *call, int64_t ms)
+static void transaction_pause(struct transaction *t, int64_t ms)
 {
-    call->retries++;
-    call->ready_ms = loop_now_ms(call->client->loop) + ms;
-    call_append(call, CALL_PAUSED);
-    alarm_at(call->client, call->ready_ms);
+    t->retries++;
+    t->ready_ms = loop_now_ms(t->client->loop) + ms;
+    transaction_append(t, TRANSACTION_PAUSED);
+    alarm_at(t->client, t->ready_ms);
 }
 
-// True if the call goes on with a token that the server has not refused yet.
-static bool call_reauthenticate(struct call *call)
+// Returns true if the transaction continues with a token that the server has not refused yet.
+static bool transaction_reauthenticate(struct transaction *t)
 {
-    struct kube_client *c = call->client;
-    if (!c->token.file || call->reauthenticated)
+    struct kube_client *c = t->client;
+    if (!c->token.file || t->reauthenticated)
         return false;
-    call->reauthenticated = true;
-    if (call->token_generation == c->token.generation) {
+    t->reauthenticated = true;
+    if (t->token_generation == c->token.generation) {
         if (!token_refresh(&c->token, loop_now_ms(c->loop)))
             return false;
         http_set_token(c->http, c->token.text);
     }
-    call_wait_first(call);
+    transaction_wait_first(t);
     return true;
 }
 
-static bool call_retry(struct call *call, const struct http_result *r)
+static bool transaction_retry(struct transaction *t, const struct http_result *r)
 {
     if (r->status == 401)
-        return call_reauthenticate(call);
-    if ((r->status != 429 && r->status != 503) || is_stream(call) || call->retries >= CLIENT_MAX_RETRIES)
+        return transaction_reauthenticate(t);
+    if ((r->status != 429 && r->status != 503) || is_stream(t) || t->retries >= CLIENT_MAX_RETRIES)
         return false;
     int64_t wait = r->retry_after_ms ? r->retry_after_ms : CLIENT_RETRY_AFTER_MS;
-    if (loop_now_ms(call->client->loop) + wait >= call->deadline_ms)
+    if (loop_now_ms(t->client->loop) + wait >= t->deadline_ms)
         return false;
-    call_pause(call, wait);
+    transaction_pause(t, wait);
     return true;
 }
 
-static void call_refused(struct call *call, const struct http_result *r)
+static void transaction_refused(struct transaction *t, const struct http_result *r)
 {
     struct err err = ERR_INIT, why = ERR_INIT;
-    const struct kube_config *config = call->client->config;
+    const struct kube_config *config = t->client->config;
     api_status_err(r->status, r->body, r->len, &err);
     err.retry_after_ms = MAX(err.retry_after_ms, r->retry_after_ms);
     if (r->status == 401) {
-        if (credentials_check(config, loop_wall_ms(call->client->loop), &why) == 0)
+        if (credentials_check(config, loop_wall_ms(t->client->loop), &why) == 0)
             err_set(&why, ERR_UNAUTHORIZED, "have they expired?");
-        err_wrap(&err, "%s: the API server does not accept the credentials of %s; %s", call->what, config->source,
+        err_wrap(&err, "%s: the API server does not accept the credentials of %s; %s", t->what, config->source,
                  why.msg);
     } else {
-        err_wrap(&err, "%s", call->what);
+        err_wrap(&err, "%s", t->what);
     }
-    call_finish(call, NULL, &err);
+    transaction_finish(t, NULL, &err);
 }
 
-static void call_broken(struct call *call, const struct err *why)
+static void transaction_broken(struct transaction *t, const struct err *why)
 {
     struct err err = *why;
-    err_set(&err, why->code, "%s: %s (%s)", call->what, why->msg, call->client->config->source);
-    call_finish(call, NULL, &err);
+    err_set(&err, why->code, "%s: %s (%s)", t->what, why->msg, t->client->config->source);
+    transaction_finish(t, NULL, &err);
 }
 
-static void call_answered(struct call *call, const struct http_result *r)
+static void transaction_answered(struct transaction *t, const struct http_result *r)
 {
     struct kube_response response = {r->status, r->body, r->len};
     if (r->err->code)
-        call_broken(call, r->err);
+        transaction_broken(t, r->err);
     else if (r->status >= 200 && r->status < 300)
-        call_finish(call, &response, &(struct err){0});
-    else if (!call_retry(call, r))
-        call_refused(call, r);
+        transaction_finish(t, &response, &(struct err){0});
+    else if (!transaction_retry(t, r))
+        transaction_refused(t, r);
 }
 
 static bool on_data(void *ctx, const char *bytes, size_t n)
 {
-    struct call *call = ctx;
-    if (call->state != CALL_SENT)
+    struct transaction *t = ctx;
+    if (t->state != TRANSACTION_SENT)
         return false;
-    if (call->timeout_ms)
-        call->deadline_ms = loop_now_ms(call->client->loop) + call->timeout_ms;
-    call->stream.data(call->ctx, bytes, n);
-    return call->state == CALL_SENT;
+    if (t->timeout_ms)
+        t->deadline_ms = loop_now_ms(t->client->loop) + t->timeout_ms;
+    t->stream.data(t->ctx, bytes, n);
+    return t->state == TRANSACTION_SENT;
 }
 
 static void client_pump(void *ctx);
 
 static void on_done(void *ctx, const struct http_result *r)
 {
-    struct call *call = ctx;
-    struct kube_client *c = call->client;
-    call->exchange = NULL;
-    c->sent -= !is_stream(call);
+    struct transaction *t = ctx;
+    struct kube_client *c = t->client;
+    t->exchange = NULL;
+    c->sent -= !is_stream(t);
     if (c->options.observe)
-        c->options.observe(c->options.observe_ctx, call->message.method, r->err->code ? 0 : r->status, r->micros);
-    if (call->write)
-        fault_write_answered(call->write);
-    if (call->state == CALL_SENT) // else it was canceled from its own data()
-        call_answered(call, r);
+        c->options.observe(c->options.observe_ctx, t->message.method, r->err->code ? 0 : r->status, r->micros);
+    if (t->write)
+        fault_write_answered(t->write);
+    if (t->state == TRANSACTION_SENT) // else its own data() has canceled it
+        transaction_answered(t, r);
     client_pump(c);
 }
 
 // --- sending
 
-static void call_start(struct call *call)
+static void transaction_start(struct transaction *t)
 {
     static const struct http_ops short_ops = {.done = on_done}, stream_ops = {.data = on_data, .done = on_done};
-    struct kube_client *c = call->client;
+    struct kube_client *c = t->client;
     if (token_due(&c->token, loop_now_ms(c->loop)) && token_refresh(&c->token, loop_now_ms(c->loop)))
         http_set_token(c->http, c->token.text);
-    if (call->faulty && !call->write)
-        call->write = fault_write_begins();
-    call->token_generation = c->token.generation;
-    call_append(call, CALL_SENT);
-    c->sent += !is_stream(call);
-    const struct http_ops *ops = is_stream(call) ? &stream_ops : &short_ops;
-    call->exchange = http_start(c->http, &call->message, call->own_connection, ops, call);
+    if (t->faulty && !t->write)
+        t->write = fault_write_begins();
+    t->token_generation = c->token.generation;
+    transaction_append(t, TRANSACTION_SENT);
+    c->sent += !is_stream(t);
+    const struct http_ops *ops = is_stream(t) ? &stream_ops : &short_ops;
+    t->exchange = http_start(c->http, &t->message, t->own_connection, ops, t);
 }
 
-static void call_cancel(struct call *call)
+static void transaction_cancel(struct transaction *t)
 {
     struct err err = ERR_INIT;
     err_set(&err, ERR_CANCELED, "%s", err_text(ERR_CANCELED));
-    call_fail(call, &err);
+    transaction_fail(t, &err);
 }
 
 bool kube_may_decide(const struct kube_client *c)
@@ -337,16 +339,16 @@ bool kube_may_decide(const struct kube_client *c)
 static void client_pump(void *ctx)
 {
     struct kube_client *c = ctx;
-    struct list *waiting = &c->lists[CALL_WAITING];
+    struct list *waiting = &c->lists[TRANSACTION_WAITING];
     report_ending(c);
     while (!list_empty(waiting)) {
-        struct call *call = CONTAINER_OF(waiting->next, struct call, link);
-        if (!is_stream(call) && c->sent >= c->options.max_in_flight)
+        struct transaction *t = CONTAINER_OF(waiting->next, struct transaction, link);
+        if (!is_stream(t) && c->sent >= c->options.max_in_flight)
             break;
-        if (call->decided && !kube_may_decide(c))
-            call_cancel(call);
+        if (t->decided && !kube_may_decide(c))
+            transaction_cancel(t);
         else
-            call_start(call);
+            transaction_start(t);
     }
 }
 
@@ -359,51 +361,54 @@ static char *append(char **end, const char *text, size_t n)
     return at;
 }
 
-static struct call *call_new(struct kube_client *c, const struct http_message *m, bool lends_body, const char *what)
+static struct transaction *transaction_new(struct kube_client *c, const struct http_message *m, bool lends_body,
+                                           const char *what)
 {
     size_t path_len = strlen(m->path), what_len = strlen(what);
     bool copies = m->body && !lends_body;
-    size_t size = sizeof(struct call) + path_len + what_len + (copies ? m->body_len : 0) + 3;
-    struct call *call = xmalloc(size);
-    char *end = (char *)(call + 1);
-    *call = (struct call){.client = c, .id = ++c->last_id, .size = size, .message = *m};
-    call->message.path = append(&end, m->path, path_len);
-    call->message.body = copies ? append(&end, m->body, m->body_len) : m->body;
-    call->what = append(&end, what, what_len);
-    list_init(&call->link);
+    size_t size = sizeof(struct transaction) + path_len + what_len + (copies ? m->body_len : 0) + 3;
+    struct transaction *t = xmalloc(size);
+    char *end = (char *)(t + 1);
+    *t = (struct transaction){.client = c, .id = ++c->last_id, .size = size, .message = *m};
+    t->message.path = append(&end, m->path, path_len);
+    t->message.body = copies ? append(&end, m->body, m->body_len) : m->body;
+    t->what = append(&end, what, what_len);
+    list_init(&t->link);
     c->bytes += size;
-    return call;
+    return t;
 }
 
-// What cannot be sent fails later, from the loop, as everything else does. Streams do not wait behind what may be
-// thousands of writes.
-static uint64_t call_queue(struct call *call, const struct err *err, bool urgent)
+// A request that cannot be sent fails later, from the loop, as all others do. A stream goes first, because thousands of
+// writes may wait.
+static uint64_t transaction_queue(struct transaction *t, const struct err *err, bool urgent)
 {
-    struct kube_client *c = call->client;
+    struct kube_client *c = t->client;
     struct err limit = ERR_INIT;
-    if (is_stream(call))
+    if (is_stream(t))
         c->streams++;
     else
-        c->calls++;
-    if (c->calls + c->streams > CLIENT_MAX_CALLS || c->bytes > CLIENT_MAX_BYTES)
-        err_set(&limit, ERR_LIMIT, "%d requests of %zu bytes are in progress, which is the limit", c->calls, c->bytes);
-    call->deadline_ms = call->timeout_ms ? loop_now_ms(c->loop) + call->timeout_ms : INT64_MAX;
+        c->requests++;
+    if (c->requests + c->streams > CLIENT_MAX_CALLS || c->bytes > CLIENT_MAX_BYTES)
+        err_set(&limit, ERR_LIMIT, "%d requests of %zu bytes are in progress, which is the limit", c->requests,
+                c->bytes);
+    t->deadline_ms = t->timeout_ms ? loop_now_ms(c->loop) + t->timeout_ms : INT64_MAX;
     if (err->code || limit.code) {
-        call_fail(call, err->code ? err : &limit);
-        return call->id;
+        transaction_fail(t, err->code ? err : &limit);
+        return t->id;
     }
-    call->urgent = urgent;
+    t->urgent = urgent;
     if (urgent)
-        call_wait_first(call);
+        transaction_wait_first(t);
     else
-        call_append(call, CALL_WAITING);
-    alarm_at(c, call->deadline_ms);
+        transaction_append(t, TRANSACTION_WAITING);
+    alarm_at(c, t->deadline_ms);
     loop_timer_arm(c->pump, 0);
-    return call->id;
+    return t->id;
 }
 
-// NULL: the client is being taken down.
-static struct call *call_render(struct kube_client *c, const struct request *r, void *ctx, struct err *err)
+// Returns NULL if kube_client_free() is running.
+static struct transaction *transaction_render(struct kube_client *c, const struct request *r, void *ctx,
+                                              struct err *err)
 {
     char what[512];
     if (c->closing)
@@ -413,36 +418,36 @@ static struct call *call_render(struct kube_client *c, const struct request *r, 
     request_describe(r, what, sizeof what);
     if (request_render(r, &arena, &m, err) < 0)
         what[0] = '\0'; // the message names the object already
-    struct call *call = call_new(c, &m, r->lends_body && m.body == r->body, what);
-    call->ctx = ctx;
+    struct transaction *t = transaction_new(c, &m, r->lends_body && m.body == r->body, what);
+    t->ctx = ctx;
     arena_done(&arena);
-    return call;
+    return t;
 }
 
 uint64_t kube_send(struct kube_client *c, const struct request *r, int64_t timeout_ms, kube_done_fn done, void *ctx)
 {
     struct err err = ERR_INIT;
-    struct call *call = call_render(c, r, ctx, &err);
-    if (!call)
+    struct transaction *t = transaction_render(c, r, ctx, &err);
+    if (!t)
         return 0;
-    call->done = done;
-    call->faulty = fault_counts(r);
-    call->decided = r->decided;
-    call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
-    return call_queue(call, &err, false);
+    t->done = done;
+    t->faulty = fault_counts(r);
+    t->decided = r->decided;
+    t->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
+    return transaction_queue(t, &err, false);
 }
 
 uint64_t kube_stream(struct kube_client *c, const struct request *r, int64_t idle_ms, const struct kube_stream_ops *ops,
                      void *ctx)
 {
     struct err err = ERR_INIT;
-    struct call *call = call_render(c, r, ctx, &err);
-    if (!call)
+    struct transaction *t = transaction_render(c, r, ctx, &err);
+    if (!t)
         return 0;
-    call->stream = *ops;
-    call->own_connection = r->verb == VERB_WATCH;
-    call->timeout_ms = idle_ms;
-    return call_queue(call, &err, true);
+    t->stream = *ops;
+    t->own_connection = r->verb == VERB_WATCH;
+    t->timeout_ms = idle_ms;
+    return transaction_queue(t, &err, true);
 }
 
 uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_ms, kube_done_fn done, void *ctx)
@@ -451,20 +456,20 @@ uint64_t kube_get_path(struct kube_client *c, const char *path, int64_t timeout_
     if (c->closing)
         return 0;
     snprintf(what, sizeof what, "GET %s", path);
-    struct call *call = call_new(c, &(struct http_message){.method = "GET", .path = path}, false, what);
-    call->done = done;
-    call->ctx = ctx;
-    call->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
-    return call_queue(call, &(struct err){0}, true);
+    struct transaction *t = transaction_new(c, &(struct http_message){.method = "GET", .path = path}, false, what);
+    t->done = done;
+    t->ctx = ctx;
+    t->timeout_ms = timeout_ms > 0 ? timeout_ms : CLIENT_TIMEOUT_MS;
+    return transaction_queue(t, &(struct err){0}, true);
 }
 
 void kube_cancel(struct kube_client *c, uint64_t id)
 {
-    for (int state = 0; state < CALL_ENDING; state++) {
+    for (int state = 0; state < TRANSACTION_ENDING; state++) {
         LIST_FOREACH(l, &c->lists[state]) {
-            struct call *call = CONTAINER_OF(l, struct call, link);
-            if (call->id == id) {
-                call_cancel(call);
+            struct transaction *t = CONTAINER_OF(l, struct transaction, link);
+            if (t->id == id) {
+                transaction_cancel(t);
                 return;
             }
         }
@@ -473,18 +478,18 @@ void kube_cancel(struct kube_client *c, uint64_t id)
 
 void kube_cancel_decided(struct kube_client *c)
 {
-    for (int state = 0; state < CALL_ENDING; state++) {
+    for (int state = 0; state < TRANSACTION_ENDING; state++) {
         LIST_FOREACH(l, &c->lists[state]) {
-            struct call *call = CONTAINER_OF(l, struct call, link);
-            if (call->decided)
-                call_cancel(call);
+            struct transaction *t = CONTAINER_OF(l, struct transaction, link);
+            if (t->decided)
+                transaction_cancel(t);
         }
     }
 }
 
 int kube_in_flight(const struct kube_client *c)
 {
-    return c->calls;
+    return c->requests;
 }
 
 uint64_t kube_requests(const struct kube_client *c)
@@ -521,7 +526,7 @@ int kube_client_new(struct loop *loop, const struct kube_config *config, const s
     if (!c->options.max_body)
         c->options.max_body = CLIENT_MAX_BODY;
     c->user_agent = xstrdup(c->options.user_agent ? c->options.user_agent : "cadre-operator/" CADRE_VERSION);
-    for (int i = 0; i < CALL_STATES; i++)
+    for (int i = 0; i < TRANSACTION_STATES; i++)
         list_init(&c->lists[i]);
     c->pump = loop_timer_new(loop, client_pump, c);
     c->alarm = loop_timer_new(loop, on_alarm, c);
@@ -539,9 +544,9 @@ void kube_client_free(struct kube_client *c)
     if (!c)
         return;
     c->closing = true;
-    for (int state = 0; state < CALL_ENDING; state++)
+    for (int state = 0; state < TRANSACTION_ENDING; state++)
         while (!list_empty(&c->lists[state]))
-            call_cancel(CONTAINER_OF(c->lists[state].next, struct call, link));
+            transaction_cancel(CONTAINER_OF(c->lists[state].next, struct transaction, link));
     report_ending(c);
     loop_timer_free(c->pump);
     loop_timer_free(c->alarm);

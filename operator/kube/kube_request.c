@@ -72,7 +72,7 @@ static bool verb_has_object_body(enum verb v)
     return v == VERB_CREATE || v == VERB_UPDATE || v == VERB_PATCH_MERGE || v == VERB_PATCH_JSON || v == VERB_APPLY;
 }
 
-// What the API server itself accepts as a name in a path, so that no name can address something else.
+// Accepts the same names in a path as the API server, so that no name can address another object.
 static bool segment_valid(const char *s)
 {
     size_t n = strlen(s);
@@ -146,7 +146,7 @@ static int request_check(const struct request *r, struct err *err)
 static void put_path(struct buf *out, const struct request *r)
 {
     const struct kind_info *info = kind_info(r->kind);
-    // The core group is the one without a slash in its version.
+    // Only the core group has no slash in its version.
     (void)buf_puts(out, strchr(info->api_version, '/') ? "/apis/" : "/api/");
     (void)buf_puts(out, info->api_version);
     if (!str_empty(r->ns)) {
@@ -171,7 +171,7 @@ static void put_query(struct buf *out, const struct request *r)
         query_add(&q, "fieldSelector", r->field_selector);
         query_add_int(&q, "limit", r->verb == VERB_LIST ? r->limit : 0);
         query_add(&q, "continue", r->continue_token);
-        // A continue token names its resourceVersion itself; the API server refuses both together.
+        // A continue token contains its resourceVersion. The API server refuses both together.
         query_add(&q, "resourceVersion", str_empty(r->continue_token) ? r->resource_version : NULL);
         query_add_int(&q, "timeoutSeconds", r->timeout_s);
     } else if (r->verb != VERB_GET) {
@@ -203,7 +203,7 @@ static const char *preconditions(const struct request *r, struct arena *a)
     return arena_printf(a, ",\"preconditions\":{%s%s%s}", uid, *uid && *version ? "," : "", version);
 }
 
-// NULL if the server's own defaults are meant.
+// Returns NULL if the server should use its own defaults.
 static int delete_options(const struct request *r, struct arena *a, const char **ret, struct err *err)
 {
     *ret = NULL;

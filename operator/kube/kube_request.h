@@ -20,37 +20,38 @@ struct request {
     enum verb verb;
     enum kind kind;
     const char *ns;          // "" or NULL: cluster-wide (for lists: all namespaces)
-    const char *name;        // GET, UPDATE, PATCH, APPLY, DELETE; of a CREATE only for messages
+    const char *name;        // GET, UPDATE, PATCH, APPLY, DELETE; for CREATE, only in messages
     const char *subresource; // "status", or NULL
     const char *body;        // JSON; CREATE, UPDATE, PATCH, APPLY
-    bool lends_body;         // it stays as it is until the answer, so that nobody needs to copy it
+    bool lends_body;         // the body does not change until the answer, so nobody needs to copy it
     bool dry_run;
-    bool decided; // by the leader: it is not sent once another replica may (kube_client_options.may_decide)
+    bool decided; // by the leader: not sent if another replica may lead now (kube_client_options.may_decide)
     // LIST and WATCH
     const char *label_selector, *field_selector;
     int32_t limit;
     const char *continue_token;
-    const char *resource_version; // and of a DELETE: precondition, NULL = none
+    const char *resource_version; // also a precondition of DELETE; NULL = none
     bool bookmarks;
     int32_t timeout_s; // server-side end of a watch
     // DELETE
     const char *uid; // precondition, NULL = none
-    int64_t grace_s; // -1 = the object's own; 0 = at once, so a DELETE has to set it
+    int64_t grace_s; // -1 = the period of the object. 0 = at once, so set it for each DELETE
 };
 
-// To delete that very object, as the leader decides.
+// Returns a request that deletes exactly this object, as a decision of the leader.
 struct request request_delete(const struct object *o);
 
 struct http_message {
     const char *method;       // "GET"
     const char *path;         // "/api/v1/namespaces/ml/pods?limit=500", percent-encoded
     const char *content_type; // NULL without a body
-    const char *body;         // NULL without
+    const char *body;         // NULL without a body
     size_t body_len;
 };
 
-// ERR_INVALID if a name is missing or could not be part of a path. *ret points into the arena and into r->body.
+// ERR_INVALID if a name is missing or cannot be part of a path. *ret points into the arena and into r->body.
 int request_render(const struct request *r, struct arena *a, struct http_message *ret, struct err *err);
 const char *verb_name(enum verb v); // "GET", "POST", ... as in rest_client_requests_total
-// For messages: "POST pods ml/llama-0", "watch of nodes". A CREATE has a name only where the caller set one.
+// Writes the request for messages: "POST pods ml/llama-0", "watch of nodes". A CREATE has a name only if the caller set
+// one.
 void request_describe(const struct request *r, char *ret, size_t size);

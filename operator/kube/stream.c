@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    STREAM_MAX_LINE = 8 * 1024 * 1024, // etcd refuses objects over 1.5 MiB; JSON of one may be a few times that
-    STREAM_KEEP = 64 * 1024,           // memory that one rare long line needed is given back
+    STREAM_MAX_LINE = 8 * 1024 * 1024, // etcd refuses objects over 1.5 MiB; the JSON of one may be a few times as long
+    STREAM_KEEP = 64 * 1024,           // memory that stays allocated after a rare long line
 };
 
 void line_splitter_init(struct line_splitter *s, size_t max_line)
@@ -63,17 +63,7 @@ int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, lin
     return 0;
 }
 
-struct span {
-    const char *at;
-    size_t len;
-};
-
-static bool span_is(struct span s, const char *text)
-{
-    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
-}
-
-static bool event_type(struct span s, enum watch_event_type *ret)
+static bool event_type(const struct json_item *m, enum watch_event_type *ret)
 {
     static const struct {
         const char *text;
@@ -83,7 +73,7 @@ static bool event_type(struct span s, enum watch_event_type *ret)
         {"\"BOOKMARK\"", WATCH_BOOKMARK}, {"\"ERROR\"", WATCH_ERROR},
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (span_is(s, types[i].text)) {
+        if (m->len == strlen(types[i].text) && memcmp(m->text, types[i].text, m->len) == 0) {
             *ret = types[i].type;
             return true;
         }
@@ -91,35 +81,35 @@ static bool event_type(struct span s, enum watch_event_type *ret)
     return false;
 }
 
-// Fills the two members that matter, whatever their order; false if the line is not a JSON object.
-static bool find_members(const char *line, size_t len, struct span *ret_type, struct span *ret_object)
+// Finds the two members in any order. Returns false if the line is not a JSON object.
+static bool find_members(const char *line, size_t len, struct json_item *ret_type, struct json_item *ret_object)
 {
     struct json_scan s;
     struct json_item m;
     int got;
     if (!json_scan_begin(&s, line, len) || s.close != '}')
         return false;
-    s.counts = true; // an object of others is nested as deep as they like
+    s.counts = true; // objects of other programs may be nested at any depth
     while ((got = json_scan_next(&s, &m)) > 0) {
         if (json_item_is(&m, "type"))
-            *ret_type = (struct span){m.text, m.len};
+            *ret_type = m;
         else if (json_item_is(&m, "object"))
-            *ret_object = (struct span){m.text, m.len};
+            *ret_object = m;
     }
     return got == 0;
 }
 
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err)
 {
-    struct span type = {0}, object = {0};
+    struct json_item type = {0}, object = {0};
     int shown = (int)(len < 80 ? len : 80);
     if (!find_members(line, len, &type, &object))
         return err_set(err, ERR_PROTO, "a line of the watch is not a JSON object: %.*s", shown, line);
-    if (!event_type(type, &ret->type))
+    if (!event_type(&type, &ret->type))
         return err_set(err, ERR_PROTO, "an event of the watch has no known type: %.*s", shown, line);
-    if (!object.len || object.at[0] != '{')
+    if (!object.len || object.text[0] != '{')
         return err_set(err, ERR_PROTO, "an event of the watch has no object: %.*s", shown, line);
-    ret->object = object.at;
+    ret->object = object.text;
     ret->object_len = object.len;
     return 0;
 }
@@ -144,16 +134,16 @@ bool watch_event_guess(const char *line, size_t len, struct watch_event *ret)
     return false;
 }
 
-// A list is one JSON document that may be far larger than we want to hold. Only its outer frame is followed here: the
-// members of the document, of its metadata and the elements of items; every value inside is skipped as a whole.
+// A list is one JSON document, which may be too large to hold. This code follows only its outer frame: the members of
+// the document and of its metadata, and the elements of items. It skips each value inside as a whole.
 enum {
     LIST_MAX_ITEM = 8 * 1024 * 1024,
     LIST_MAX_TEXT = 16 * 1024, // of a resourceVersion or a continue token
-    LIST_MAX_KEY = 64,         // longer keys are none of ours
-    LIST_KEEP = 64 * 1024,     // memory that one rare large item needed is given back
+    LIST_MAX_KEY = 64,         // no key that matters here is longer
+    LIST_KEEP = 64 * 1024,     // memory that stays allocated after a rare large item
 };
 
-// What may come next in the container that is open.
+// What may come next in the open list or object.
 enum expect {
     EXPECT_DOCUMENT,
     EXPECT_KEY_OR_END,
@@ -167,7 +157,7 @@ enum expect {
 
 enum frame { FRAME_TOP, FRAME_META, FRAME_ITEMS };
 
-// What becomes of the bytes of the value that is being skipped.
+// What to do with the bytes of the value that is being skipped.
 enum capture { CAPTURE_NONE, CAPTURE_KEY, CAPTURE_TEXT, CAPTURE_ITEM };
 
 struct list_splitter {
@@ -178,10 +168,10 @@ struct list_splitter {
     bool saw_items;
     struct json_skip skip;
     struct buf key;     // the last key, with its quotes
-    struct buf item;    // what earlier pieces brought of an item
-    struct buf version; // with its quotes, the closing one made a NUL
+    struct buf item;    // the part of an item that earlier pieces brought
+    struct buf version; // with its opening quote; a NUL replaces the closing one
     struct buf token;
-    struct buf *text; // the one of the two that CAPTURE_TEXT fills
+    struct buf *text; // the buffer that CAPTURE_TEXT fills
 };
 
 struct list_splitter *list_splitter_new(size_t max_item)
@@ -263,7 +253,7 @@ static int value_step(struct list_splitter *s, char c, struct err *err)
     return skip_start(s, CAPTURE_NONE, c, err);
 }
 
-// One byte of the frame, not a blank. Returns 1 if it is used up, 0 if it is the first of a value to skip.
+// Takes a byte of the frame that is not a blank. Returns 1 if it is used up, 0 if a value to skip begins with it.
 static int frame_step(struct list_splitter *s, char c, struct err *err)
 {
     char end = s->frame == FRAME_ITEMS ? ']' : '}';
@@ -318,7 +308,7 @@ static int text_take(struct buf *text, const char *bytes, size_t n, bool ended, 
 {
     if (buf_append(text, bytes, n) < 0)
         return err_set(err, ERR_LIMIT, "a resourceVersion or continue token is longer than %zu bytes", text->cap);
-    if (memchr(bytes, '\\', n)) // never sent, so not worth a decoder
+    if (memchr(bytes, '\\', n)) // the API server never sends escapes here, so there is no decoder
         return broken(err, "an escape in metadata.resourceVersion or continue");
     if (ended)
         text->data[text->len - 1] = '\0';
@@ -330,7 +320,7 @@ static int value_take(struct list_splitter *s, const char *bytes, size_t n, bool
 {
     switch (s->capture) {
     case CAPTURE_KEY:
-        (void)buf_append(&s->key, bytes, n); // too long: known by `over`
+        (void)buf_append(&s->key, bytes, n); // if it is too long, `over` says so
         return 0;
     case CAPTURE_TEXT:
         return text_take(s->text, bytes, n, ended, err);
@@ -374,7 +364,7 @@ int list_splitter_end(const struct list_splitter *s, const char **ret_resource_v
 {
     if (s->expect != EXPECT_NOTHING)
         return err_set(err, ERR_PROTO, "the list ends in the middle");
-    // An answer that is not a list must not pass as an empty one: that would empty the mirror of the collection.
+    // An answer that is not a list must not count as an empty list. That would empty the mirror of the collection.
     if (!s->saw_items)
         return broken(err, "it has no items");
     if (s->version.len < 3)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits the body of a watch into events, and a list into its items, while they arrive, at any byte boundary. Pure. It
-// holds at most one line or item, so a list of 10,000 pods needs only the memory of its largest pod.
+// Splits the body of a watch into events, and a list into its items, while they arrive. The bytes may be cut anywhere.
+// Pure. It holds at most one line or item, so a list of 10,000 pods needs only the memory of its largest pod.
 #pragma once
 
 #include "common/base/buf.h"
@@ -13,8 +13,8 @@ struct line_splitter {
 typedef int (*line_fn)(void *ctx, const char *line, size_t len, struct err *err);
 void line_splitter_init(struct line_splitter *s, size_t max_line); // 0 = 8 MiB
 void line_splitter_done(struct line_splitter *s);
-// Calls fn for every complete line that is not empty; stops at its first error. An unterminated tail is dropped by
-// _done: the next watch brings it again.
+// Calls fn for each complete line that is not empty. Stops at the first error. line_splitter_done() drops an incomplete
+// line; the next watch brings it again.
 int line_splitter_feed(struct line_splitter *s, const char *bytes, size_t n, line_fn fn, void *ctx, struct err *err);
 
 // One event of a watch.
@@ -24,12 +24,12 @@ struct watch_event {
     const char *object; // JSON text of the object, inside the line
     size_t object_len;
 };
-// The line is only scanned, not parsed: `object` is decoded by operator/api.
+// This scans the line, but does not parse it. operator/api decodes `object`.
 int watch_event_scan(const char *line, size_t len, struct watch_event *ret, struct err *err);
 
-// The same of a line as the API server writes it: ADDED, MODIFIED or DELETED, and then the object to the end of the
-// line. Nothing between is looked at: if `object` is not a JSON object, watch_event_scan() has the last word. False for
-// other lines.
+// Does the same faster for a line in the order of the API server: ADDED, MODIFIED or DELETED, then the object up to the
+// end of the line. It does not check the object: if `object` is not a JSON object, call watch_event_scan(). Returns
+// false for other lines.
 bool watch_event_guess(const char *line, size_t len, struct watch_event *ret);
 
 // A list from the API server.
@@ -40,6 +40,6 @@ struct list_splitter *list_splitter_new(size_t max_item); // 0 = 8 MiB
 void list_splitter_free(struct list_splitter *s);
 int list_splitter_feed(struct list_splitter *s, const char *bytes, size_t n, list_item_fn item, void *ctx,
                        struct err *err);
-// After the last byte: ERR_PROTO if the document is not complete.
+// Call it after the last byte. ERR_PROTO if the document is not complete.
 int list_splitter_end(const struct list_splitter *s, const char **ret_resource_version, const char **ret_continue,
                       struct err *err);

@@ -20,7 +20,7 @@ static void wipe(char *secret)
     free(secret);
 }
 
-// Anything but visible ASCII could not stand in a header, or would forge another one.
+// Other characters than visible ASCII cannot be in a header, or would forge another header.
 static char *token_clean(const char *text)
 {
     size_t n = strlen(text);
@@ -65,7 +65,7 @@ bool token_due(const struct token *t, int64_t now_ms)
 
 bool token_refresh(struct token *t, int64_t now_ms)
 {
-    struct err ignored = ERR_INIT; // the API server's 401 will tell, if the old one does not do any more
+    struct err ignored = ERR_INIT; // if the old token is no longer valid, the API server answers 401
     char *fresh = NULL;
     t->read_ms = now_ms;
     if (!t->file || token_read(t->file, &fresh, &ignored) < 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bearer token: a fixed one, or a file that is rotated. It never appears in a message.
+// The bearer token: a fixed one, or one from a file that rotates. It never appears in a message.
 #pragma once
 
 #include "common/base/err.h"
@@ -14,9 +14,9 @@ struct token {
     uint32_t generation; // counts the changes
 };
 
-// ERR_INVALID or the reason why the file cannot be read.
+// ERR_INVALID, or the error of reading the file.
 int token_init(struct token *t, const char *text, const char *file, int64_t now_ms, struct err *err);
 void token_done(struct token *t);
-bool token_due(const struct token *t, int64_t now_ms); // a file is read again once a minute
-// Reads the file again; true if the token has changed. One that cannot be read now leaves the old token in place.
+bool token_due(const struct token *t, int64_t now_ms); // true once a minute if there is a file: call token_refresh()
+// Reads the file again. Returns true if the token has changed. If the file cannot be read, the old token stays.
 bool token_refresh(struct token *t, int64_t now_ms);

@@ -11,14 +11,14 @@
 enum {
     WATCH_TIMEOUT_MIN_S = 290, // random, so that the watches of many clients do not end together
     WATCH_TIMEOUT_MAX_S = 590,
-    WATCH_IDLE_MARGIN_MS = 10 * 1000, // the server had to end it before
+    WATCH_IDLE_MARGIN_MS = 10 * 1000, // the server should have ended the watch before
     WATCH_FIRST_WAIT_MIN_MS = 100,
     WATCH_FIRST_WAIT_MAX_MS = 800,
     WATCH_WAIT_MS = 1000,
-    WATCH_WAIT_MAX_MS = 4 * 1000, // more or less a quarter: an API server that is back is noticed within 5 s
+    WATCH_WAIT_MAX_MS = 4 * 1000, // plus or minus a quarter, so an API server that is back is noticed within 5 s
     WATCH_RETRY_AFTER_MAX_MS = 5 * 60 * 1000,
-    // A server that answers, but refuses to watch from our version this often in a row, may not know the version (it
-    // was restored from a backup): a list finds out.
+    // If a server answers, but refuses to watch from our version this often in a row, it may not know the version, for
+    // example after a restore from a backup. Then a list is needed.
     WATCH_REFUSALS = 5,
 };
 
@@ -33,7 +33,7 @@ void watch_done(struct watch *w)
     free(TAKE_PTR(w->continue_token));
 }
 
-// The first retry is quick, the later ones double from 1 s to 30 s, each spread by a quarter both ways.
+// The first retry is quick. The later waits double from 1 s to 30 s. Each wait is random, plus or minus a quarter.
 static int64_t backoff_ms(struct watch *w, int failures)
 {
     if (failures <= 1)
@@ -47,7 +47,7 @@ static int64_t backoff_ms(struct watch *w, int failures)
 
 static struct watch_step step_wait(struct watch *w)
 {
-    // A 410 or an empty watch is no failure the first time; what repeats is.
+    // A 410 or an empty watch counts as a failure only if it repeats.
     int64_t wait = backoff_ms(w, MAX(w->failures, w->repeats - 1));
     return (struct watch_step){.action = WATCH_DO_WAIT, .wait_ms = MAX(wait, w->retry_after_ms)};
 }
@@ -123,7 +123,7 @@ void watch_ended(struct watch *w, const struct err *err)
 {
     bool watching = w->state == WATCH_STATE_WATCHING;
     if (!watching && err->code == 0)
-        return; // the end of a page: watch_page_done() says it all
+        return; // the end of a page: watch_page_done() does the rest
     w->retry_after_ms = MIN(err->retry_after_ms, WATCH_RETRY_AFTER_MAX_MS);
     w->state = WATCH_STATE_START;
     if (err->code == ERR_GONE) {

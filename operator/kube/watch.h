@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state machine of list and watch: how to mirror a collection. Pure. The reflector tells it what happened and does
-// what it says.
+// The state machine of list and watch: how to mirror a collection. Pure. The reflector tells it what happened, and
+// carries out the next step.
 //
 //   START -> list page(s) -> LISTED: the store is swapped -> WATCHING(resourceVersion)
 //   a watch that ends normally, or after an idle time  -> watch again from the last resourceVersion seen
-//   410 Gone, as status of either or as ERROR event    -> list again (after a backoff if it repeats)
+//   410 Gone, as a status or in an ERROR event         -> list again (after a backoff if it repeats)
 //   401, 403, 429, 5xx, network                        -> the same step again after a backoff
 #pragma once
 
@@ -14,15 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// What is under way; START: nothing, WAITING: the next step is a wait.
+// What is in progress. START: nothing. WAITING: the next step is a wait.
 enum watch_state { WATCH_STATE_START, WATCH_STATE_LISTING, WATCH_STATE_WATCHING, WATCH_STATE_WAITING };
 
 enum watch_action {
     WATCH_DO_LIST,  // first page: begin a new generation of the store's content
     WATCH_DO_PAGE,  // next page, with continue_token
-    WATCH_DO_SWAP,  // the list is complete: what was not in it is gone. Then ask watch_next() again
+    WATCH_DO_SWAP,  // the list is complete: remove all objects that were not in it. Then call watch_next() again
     WATCH_DO_WATCH, // from resource_version, with bookmarks, for timeout_s; give up after idle_ms without a byte
-    WATCH_DO_WAIT,  // wait_ms, then ask again
+    WATCH_DO_WAIT,  // wait_ms, then call watch_next() again
 };
 
 struct watch {
@@ -30,11 +30,11 @@ struct watch {
     char resource_version[64]; // last seen
     char *continue_token;      // owned
     int failures;              // in a row, for the backoff
-    int repeats;               // 410s and watches without a single event in a row: the first is free, then the backoff
-    bool progress;             // the present watch has brought something
+    int repeats;               // 410s and watches without any event in a row: the first has no backoff
+    bool progress;             // the present watch has brought an event
     bool swap_due;
     bool relist;  // the next step is the first page of a list
-    bool listing; // a list is under way
+    bool listing; // a list is in progress
     int64_t retry_after_ms;
     struct rand rand;
 };
@@ -52,8 +52,8 @@ void watch_init(struct watch *w, uint64_t seed);
 void watch_done(struct watch *w);
 
 struct watch_step watch_next(struct watch *w);
-// What happened:
+// Tell it what happened:
 void watch_page_done(struct watch *w, const char *resource_version,
                      const char *continue_token);              // "" or NULL: last page
 void watch_saw(struct watch *w, const char *resource_version); // an event or a bookmark arrived
-void watch_ended(struct watch *w, const struct err *err);      // of a list or a watch; err->code 0: good order
+void watch_ended(struct watch *w, const struct err *err);      // a list or a watch has ended; err->code 0: properly

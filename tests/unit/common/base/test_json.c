@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Parses a copy that ends where the text ends, so that the sanitizer sees any read behind it.
+// Parses a copy of exactly that size, so a sanitizer sees a read after it.
 static int parse(const char *text, size_t len, const char *const *prune, struct arena *a, struct json **ret,
                  struct err *err)
 {
@@ -153,7 +153,7 @@ static void escapes_are_decoded(void **state)
 static void long_strings_are_scanned_to_the_byte(void **state)
 {
     (void)state;
-    // A special byte at each offset of the eight-byte steps.
+    // There is a special byte at each offset of a step.
     for (size_t n = 0; n < 20; n++) {
         struct arena a = ARENA_INIT;
         char text[64] = "\"", want[64] = "";
@@ -195,9 +195,9 @@ static void what_is_no_json_is_refused_with_its_place(void **state)
     REFUSED("'a'", "not valid JSON at byte 0: expected a value");
     REFUSED("\"a", "not valid JSON at byte 2: unterminated string");
     REFUSED("\"a\\", "not valid JSON at byte 3: unterminated string");
-    REFUSED("\"\\x\"", "not valid JSON at byte 3: bad escape");
-    REFUSED("\"\\u12g4\"", "not valid JSON at byte 3: bad \\u escape");
-    REFUSED("\"\\u12", "not valid JSON at byte 3: bad \\u escape");
+    REFUSED("\"\\x\"", "not valid JSON at byte 2: bad escape");
+    REFUSED("\"\\u12g4\"", "not valid JSON at byte 5: bad \\u escape");
+    REFUSED("\"\\u12", "not valid JSON at byte 5: bad \\u escape");
     REFUSED("\"\n\"", "not valid JSON at byte 1: control character in a string");
     REFUSED("{/**/}", "not valid JSON at byte 1: expected the name of a member");
 }
@@ -230,15 +230,15 @@ static void nul_and_broken_text_never_get_in(void **state)
 {
     (void)state;
     REFUSED("\"a\0b\"", "not valid JSON at byte 2: control character in a string");
-    REFUSED("\"\\u0000\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("{\"a\\u0000\":1}", "not valid JSON at byte 9: bad \\u escape");
+    REFUSED("\"\\u0000\"", "not valid JSON at byte 6: bad \\u escape");
+    REFUSED("{\"a\\u0000\":1}", "not valid JSON at byte 8: bad \\u escape");
     REFUSED("\"\\ud83d\"", "not valid JSON at byte 7: bad \\u escape");
     REFUSED("\"\\ud83dxxxxxx\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("\"\\ud83d\\u0041\"", "not valid JSON at byte 7: bad \\u escape");
-    REFUSED("\"\\ude00\\ud83d\"", "not valid JSON at byte 7: bad \\u escape");
+    REFUSED("\"\\ud83d\\u0041\"", "not valid JSON at byte 12: bad \\u escape");
+    REFUSED("\"\\ude00\\ud83d\"", "not valid JSON at byte 6: bad \\u escape");
     REFUSED("\"\xc3\"", "not valid JSON at byte 2: not UTF-8");
-    REFUSED("\"\xc0\x80\"", "not valid JSON at byte 3: not UTF-8");
-    REFUSED("\"\xed\xa0\x80\"", "not valid JSON at byte 4: not UTF-8");
+    REFUSED("\"\xc0\x80\"", "not valid JSON at byte 1: not UTF-8");
+    REFUSED("\"\xed\xa0\x80\"", "not valid JSON at byte 2: not UTF-8");
     REFUSED("\xef\xbb\xbf{}", "not valid JSON at byte 0: expected a value");
 }
 
@@ -272,7 +272,7 @@ static void what_is_in_pruned_members_is_checked_but_not_kept(void **state)
     const struct json *big = json_get(root, "big"), *keep = json_get(root, "keep");
     assert_int_equal(big->type, JSON_LIST);
     assert_int_equal(json_count(big), 0);
-    assert_memory_equal(big->text, "[{\"x\":[1,\"2\"]}]", big->len); // as it came, all the same
+    assert_memory_equal(big->text, "[{\"x\":[1,\"2\"]}]", big->len); // still as it came
     assert_null(json_get(json_get(keep, "env"), "y"));
     assert_true(
         json_str_is(json_get(json_get(keep, "labels"), "env"), "prod")); // a label is neither a list nor an object
@@ -283,7 +283,7 @@ static void what_is_in_pruned_members_is_checked_but_not_kept(void **state)
     arena_done(&a);
 }
 
-// What stands before moves it over the borders of whatever is read at once.
+// The text before it moves it over the borders of the blocks that are read at once.
 static void what_is_pruned_of_a_trusted_text_ends_at_its_bracket(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static const char plain[] =
     "The quick brown fox jumps over the lazy dog, {[0123456789]}; ~the quick brown fox jumps over "
     "the lazy dog, THE QUICK BROWN FOX JUMPS OVER THE LAZY DOG";
 
-// Long stretches of plain text are looked at many bytes at a time.
+// The reader looks at many bytes of plain text at a time.
 static void what_ends_or_breaks_a_string_is_seen_wherever_it_stands(void **state)
 {
     (void)state;

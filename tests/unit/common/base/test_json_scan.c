@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// "key=value|key=value" or "!" where it is no JSON; read from an allocation of just that size.
+// Compares the elements as "key=value|key=value", with "!" if the text is not JSON. The text has memory of exactly its
+// size.
 static void scans_to(const char *json, const char *want)
 {
     struct buf got = BUF_INIT(4096);
@@ -103,7 +104,7 @@ static void a_resumed_scan_goes_on_behind_an_element(void **state)
     assert_int_equal(json_scan_next(&s, &item), 0);
 }
 
-// What follows is compared with slow ways to do the same, over texts from a sequence that is always the same.
+// The following tests compare the scan with slow code for the same task. The random texts are always the same.
 
 static uint32_t below(uint64_t *seed, uint32_t n)
 {
@@ -145,7 +146,7 @@ static void put_value(struct buf *b, uint64_t *seed, int depth)
     buf_putc(b, list ? ']' : '}');
 }
 
-// One byte after the other. The index behind the value; 0: it does not end.
+// Goes byte by byte. Returns the index after the value; 0 if it does not end.
 static size_t slow_end(const char *p, size_t n, bool paired)
 {
     char open[512];
@@ -173,7 +174,7 @@ static size_t slow_end(const char *p, size_t n, bool paired)
     return 0;
 }
 
-// Fed in pieces of at most `piece` bytes.
+// Feeds pieces of at most `piece` bytes.
 static size_t fed_end(const char *p, size_t n, bool paired, size_t piece)
 {
     struct json_skip s;
@@ -183,7 +184,7 @@ static size_t fed_end(const char *p, size_t n, bool paired, size_t piece)
     s.paired = paired;
     while (!ended && !s.broken && i < n) {
         size_t len = MIN(piece, n - i);
-        char *exact = xmalloc(len); // a sanitizer sees what is read behind it
+        char *exact = xmalloc(len); // a sanitizer sees a read after it
         memcpy(exact, p + i, len);
         i += json_skip_feed(&s, exact, len, &ended);
         free(exact);
@@ -214,7 +215,7 @@ static void a_value_ends_where_it_does_byte_by_byte_in_any_pieces(void **state)
         buf_puts(&b, ",\"behind\":[1]}");
         assert_int_equal(slow_end(b.data, b.len, true), len);
         agrees(b.data, b.len);
-        for (int i = 0; i < 4; i++) { // and where it is no JSON any more
+        for (int i = 0; i < 4; i++) { // also for texts that are no longer JSON
             b.data[1 + below(&seed, (uint32_t)b.len - 1)] = "\"\\{}[],:a"[below(&seed, 9)];
             agrees(b.data, b.len);
         }

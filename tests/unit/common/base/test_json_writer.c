@@ -46,7 +46,7 @@ static void values_stand_in_a_text_of_known_form(void **state)
     (void)state;
     struct arena a = ARENA_INIT;
     struct json_writer w;
-    const char *volatile none = NULL; // printf() could not take it
+    const char *volatile none = NULL; // printf() cannot take it
     writer_init(&w, 0);
     writer_object(&w, NULL);
     writer_print(&w, "first", "[%s,%s,%" PRId64 "]", "it's \"q\"", none, INT64_MIN);
@@ -164,7 +164,7 @@ static void a_long_string_is_cut_between_characters(void **state)
         {"a\xc3\xa9z", 3, "\"a\xc3\xa9\""},
         {"a\xc3\xa9z", 2, "\"a\""},
         {"\xf0\x9f\x98\x80", 3, "\"\""},
-        {"\n\n\n", 2, "\"\\n\\n\""},         // as long as it reads, not as it is written
+        {"\n\n\n", 2, "\"\\n\\n\""},         // the length without escapes
         {"\xff\xff", 5, "\"\xef\xbf\xbd\""}, // three bytes each
         {"\xff\xff", 6, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
         {"", 0, "\"\""},

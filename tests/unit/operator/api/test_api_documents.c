@@ -7,6 +7,7 @@
 #include "operator/api/lease.h"
 #include "operator/api/object_decode.h"
 #include "operator/api/service.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,22 +16,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static void a_lease_is_written_and_read(void **state)
 {
@@ -146,7 +131,7 @@ static void words_of_an_event_fit_the_api(void **state)
     char word[400], note[2000];
     memset(word, 'w', sizeof word - 1);
     word[sizeof word - 1] = '\0';
-    memset(note, '\xff', sizeof note - 1); // each becomes a character of three bytes
+    memset(note, '\xff', sizeof note - 1); // each byte becomes a character of three bytes
     note[sizeof note - 1] = '\0';
     e.reason = e.action = e.instance = word;
     e.note = note;
@@ -182,7 +167,7 @@ static void a_gang_has_a_headless_service(void **state)
         "\"llama\"},\"ports\":[{\"name\":\"rendezvous\",\"port\":29500}]}}");
 }
 
-// Kubernetes publishes nothing for it: the endpoints are written by the operator.
+// Kubernetes publishes nothing for it. The operator writes the endpoints.
 static void a_service_without_a_selector(void **state)
 {
     (void)state;
@@ -269,7 +254,7 @@ static void what_was_written_is_recognized(void **state)
                 one != endpointslice_hash(two_pods + 1, 1, 29500));
 }
 
-// By another's hand: an address more, no host name, none at all.
+// Changes by others: one more address, no host name, no endpoint.
 static void what_others_have_changed_is_seen(void **state)
 {
     static const char *const changed[] = {

@@ -68,7 +68,7 @@ static void sums_have_every_name_once_and_do_not_overflow(void **state)
     assert_int_equal(amounts_get(&sum, "b"), 3000);
     amounts_add(&sum, &huge, &arena);
     assert_int_equal(amounts_get(&sum, "b"), INT64_MAX);
-    assert_int_equal(amounts_get(&some, "b"), 1000); // its own are as they were
+    assert_int_equal(amounts_get(&some, "b"), 1000); // the input has not changed
 }
 
 static const char *fill(const char *json, const struct bundle_fill *f)
@@ -121,7 +121,7 @@ static void a_larger_cpu_limit_of_the_template_stays(void **state)
     }
 }
 
-// Of what the API server made of a pod for one bundle: limits that it set beside those of the bundle stay.
+// The API server has added limits to a pod of a bundle. These limits stay.
 static void only_what_is_named_may_be_replaced(void **state)
 {
     (void)state;

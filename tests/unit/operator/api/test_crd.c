@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The schemas in crds/ and the code agree: what the operator reads is in the schema with that type, those values,
-// limits and defaults; what it writes into a status is there, and nothing else is; and what it does not read of a spec
-// is answered with NotSupported.
+// The schemas in crds/ and the code agree. The schema has each field that the operator reads, with the same type,
+// values, limits and default. It has exactly the status fields that the operator writes. For each field of a spec that
+// the operator does not read, it answers NotSupported.
 #include "common/base/buf.h"
 #include "common/base/json.h"
 #include "common/base/mem.h"
@@ -53,14 +53,14 @@ static int unload(void **state)
     return 0;
 }
 
-// A place in a schema: an object of OpenAPI, and the path of what it describes.
+// A place in a schema: an object of OpenAPI, and the path of the field that it describes.
 struct schema {
     yaml_document_t *doc;
-    yaml_node_t *node; // NULL: there is none
+    yaml_node_t *node; // NULL: no such place
     const char *path;
 };
 
-static struct arena arena; // of the paths
+static struct arena arena; // for the paths
 
 static const char *text_of(yaml_node_t *node)
 {
@@ -156,7 +156,7 @@ static void check_enum(const struct schema *s, const struct json_field *f)
     must(!item(s->doc, member(s->doc, s->node, "enum"), n), s, "the decoder does not know all values of the schema");
 }
 
-// What the API server lets through the decoder must not refuse.
+// The decoder must not refuse an object that the API server accepts.
 static void check_limits(const struct schema *s, const struct json_field *f)
 {
     int64_t min, max;
@@ -322,7 +322,7 @@ static void a_status_is_what_the_schema_says(void **state)
     check_all_written(&at, v);
 }
 
-// ".status.conditions[?(@.type=="Ready")].reason": member by member, a list's items where a filter follows.
+// ".status.conditions[?(@.type=="Ready")].reason": member by member. A filter follows a list, and stands for its items.
 static void check_path(struct schema at, const char *path)
 {
     while (*path == '.') {

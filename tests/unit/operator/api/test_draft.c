@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client asks for, and the WorkerGroup that is created of it.
+// The request of a client, and the WorkerGroup to create.
 #include "operator/api/draft.h"
 
 #include <setjmp.h>

@@ -16,7 +16,7 @@
     "\"ml\","                                                                                                       \
     "\"uid\":\"u-1\",\"resourceVersion\":\"17\",\"generation\":1},\"spec\":{}}"
 
-// From memory of exactly that size, so that a byte too far is seen.
+// Reads from memory of exactly that size, so a sanitizer sees a read after the end.
 static bool glance(const char *text, size_t len, struct glance *ret)
 {
     _cleanup_(free_p) char *copy = xmalloc(len + 1);

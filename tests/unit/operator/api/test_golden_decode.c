@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/decode/<kind>-<case>/{in.json,want.txt}: what a person is told about an object that cannot be read.
+// tests/golden/decode/<kind>-<case>/{in.json,want.txt}: the message about an object that cannot be read.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/api/object.h"

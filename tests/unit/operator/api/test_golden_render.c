@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/render/<case>/{in.json,want.json}: a template and what Cadre sets, and the pod made of them.
+// tests/golden/render/<case>/{in.json,want.json}: a template, the fields that Cadre sets, and the resulting pod.
 #include "common/base/json.h"
 #include "common/base/json_writer.h"
 #include "common/base/mem.h"

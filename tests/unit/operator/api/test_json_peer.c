@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our JSON reader against an independent one, cJSON: on every document of the tests and on thousands of mutations of
-// them both accept the same texts and see the same values, but for the differences listed here. cJSON
+// Compares the JSON reader with an independent one, cJSON. On each document of the tests and on thousands of mutations,
+// both accept the same texts and see the same values, except for the differences in this list. cJSON
 //
-//   takes what RFC 8259 forbids     control characters as blanks and inside strings, invalid UTF-8, a byte order mark,
-//                                   numbers such as 01, 1. and -.5; U+0000 in a string, where its C strings then end,
-//                                   and for it any \u that no four digits follow
-//   goes deeper                     1000 levels, ours 128
+//   accepts what RFC 8259 forbids   control characters as blanks and inside strings, invalid UTF-8, a byte order mark,
+//                                   numbers such as 01, 1. and -.5; U+0000 in a string, which ends its C string,
+//                                   and any \u without four digits, as if it were U+0000
+//   accepts 1000 levels             our reader accepts 128
 //   reads numbers as doubles
-//   keeps no text                   what it writes is equal as doubles at best, not digit for digit
+//   keeps no text                   a number that it writes has the same value as a double, not the same digits
 //
-// Why that matters to this project: docs/adr/0005-json-reader.md.
+// docs/adr/0005-json-reader.md says why that matters to this project.
 #include "common/base/json.h"
 
 #include "common/base/buf.h"
@@ -30,7 +30,7 @@
 
 enum { DOCUMENT_MAX = 256 * 1024, MUTATED_MAX = 4096, MUTATIONS = 20000 };
 
-// Both readers take the whole text or nothing. cJSON wants a NUL behind it, and the length with that.
+// Both readers accept the whole text or nothing. cJSON needs a NUL after the text, and a length that includes it.
 static cJSON *peer_parse(const char *text, size_t len)
 {
     _cleanup_(free_p) char *copy = xmalloc(len + 1);
@@ -49,14 +49,19 @@ static bool in_number(const char *text, size_t len, size_t at)
     return at < len && text[at] && strchr("0123456789+-.eE", text[at]);
 }
 
-static bool has_nul_before(const char *text, size_t at)
+static bool ends_nul(const char *text, size_t len, size_t at)
 {
-    return at >= 4 && memcmp(text + at - 4, "0000", 4) == 0;
+    return at >= 3 && at < len && memcmp(text + at - 3, "0000", 4) == 0;
 }
 
-static bool has_hex4(const char *text, size_t len, size_t at)
+static bool is_hex(const char *text, size_t len, size_t at)
 {
-    return len - at >= 4 && strspn(text + at, "0123456789abcdefABCDEF") >= 4;
+    return at < len && text[at] && strchr("0123456789abcdefABCDEF", text[at]);
+}
+
+static bool in_character(const char *text, size_t len, size_t at)
+{
+    return (at < len && (unsigned char)text[at] >= 0x80) || (at && (unsigned char)text[at - 1] >= 0x80);
 }
 
 static size_t count_open(const char *text, size_t len)
@@ -69,7 +74,8 @@ static size_t count_open(const char *text, size_t len)
 
 enum difference { CONTROL, NOT_UTF8, MARK, NUMBER, NUL, DEPTH, DIFFERENCES };
 
-// Why cJSON takes a text that we refuse, from our message and the byte that it names; -1: there is no good reason.
+// Returns why cJSON accepts a text that our reader refuses, from our message and the byte that it names; -1: there is
+// no good reason.
 static int why_refused(const char *text, size_t len, const struct err *err)
 {
     if (err->code == ERR_LIMIT)
@@ -77,9 +83,9 @@ static int why_refused(const char *text, size_t len, const struct err *err)
     const char *place = strstr(err->msg, "at byte ");
     size_t at = place ? strtoul(place + strlen("at byte "), NULL, 10) : len;
     if (strstr(err->msg, "not UTF-8"))
-        return (unsigned char)text[at - 1] >= 0x80 ? NOT_UTF8 : -1;
+        return in_character(text, len, at) ? NOT_UTF8 : -1;
     if (strstr(err->msg, "bad \\u escape"))
-        return has_nul_before(text, at) || !has_hex4(text, len, at) ? NUL : -1;
+        return ends_nul(text, len, at) || !is_hex(text, len, at) ? NUL : -1;
     if (is_control(text, len, at))
         return CONTROL;
     if (at == 0 && len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
@@ -128,7 +134,7 @@ static void compare(const char *text, size_t len, struct tally *t)
     struct arena a = ARENA_INIT;
     struct json *root = NULL;
     struct err err = ERR_INIT;
-    const char *exact = arena_memdup(&a, text, len); // a read behind the text is seen
+    const char *exact = arena_memdup(&a, text, len); // a sanitizer sees a read after the text
     int r = json_parse(exact, len, NULL, &a, &root, &err);
     cJSON *peer = peer_parse(text, len);
     int why = 0;
@@ -138,7 +144,7 @@ static void compare(const char *text, size_t len, struct tally *t)
     else if (peer)
         why = why_refused(text, len, &err);
     else if (r == 0)
-        why = -1; // we never take what it refuses
+        why = -1; // our reader never accepts a text that cJSON refuses
     cJSON_Delete(peer);
     arena_done(&a);
     if (!same || why < 0)
@@ -148,7 +154,7 @@ static void compare(const char *text, size_t len, struct tally *t)
     t->seen[why] += (r == 0) != (peer != NULL);
 }
 
-// The files of the golden tests and of the fuzz corpus; `seeds` are those that are JSON, and small.
+// The files of the golden tests and of the fuzz corpus. `seeds` are the small ones of them that are JSON.
 static struct {
     struct buf items[2048];
     const struct buf *seeds[2048];
@@ -178,7 +184,7 @@ static int add_file(const char *path, const struct stat *st, int type, struct FT
         buf_append(b, chunk, n);
     if (f)
         fclose(f);
-    if (strstr(path, "corpus/object/")) // the first byte says as what the rest is read
+    if (strstr(path, "corpus/object/")) // the first byte is the kind of the object
         buf_consume(b, MIN(b->len, 1u));
     if (b->len <= MUTATED_MAX && is_json(b))
         corpus.seeds[corpus.n_seeds++] = b;
@@ -268,7 +274,7 @@ static void mutate(struct buf *b, struct rand *r)
     }
 }
 
-// Every reason to refuse a text; some are rare, and where they turn up depends on the documents that there are.
+// Each reason to refuse a text. Some are rare, and depend on the documents.
 static bool all_seen(const struct tally *t)
 {
     for (int i = CONTROL; i <= NUL; i++)

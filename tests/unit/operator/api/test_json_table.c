@@ -6,6 +6,7 @@
 #include "common/base/str.h"
 #include "operator/api/object.h"
 #include "operator/api/resource.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,22 +72,6 @@ static const struct json_table thing_table = JSON_TABLE(struct thing,
     {"inner", J_OBJECT, .offset_is = T(has_inner), .table = &inner_table});
 // clang-format on
 
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
-
 static int decode(const char *text, struct thing *ret, struct err *err)
 {
     struct json *root;
@@ -136,8 +121,8 @@ static void every_kind_is_read(void **state)
     assert_int_equal(t.large, INT64_C(9007199254740993));
     assert_int_equal(t.when, 1500);
     assert_int_equal(t.colour, RED);
-    assert_int_equal(t.open, GREEN); // a name that we do not know
-    assert_int_equal(t.labels.n, 2); // sorted, and only those of the prefix
+    assert_int_equal(t.open, GREEN); // an unknown name
+    assert_int_equal(t.labels.n, 2); // sorted, and only those with the prefix
     assert_string_equal(t.labels.items[0].key, "a/b");
     assert_string_equal(labels_get(&t.labels, "a/z"), "1");
     assert_int_equal(t.amounts.n, 2);
@@ -174,7 +159,7 @@ static void missing_and_null_members_take_their_defaults(void **state)
         assert_int_equal(t.labels.n, 0);
         assert_null(t.raw);
         assert_false(t.has_inner);
-        assert_int_equal(t.depth, 7); // of an object that is not there; what that one must have, is not asked for
+        assert_int_equal(t.depth, 7); // a default inside a missing object, whose required members are not required
         assert_null(t.label);
         assert_int_equal(t.when, 0);
     }
@@ -226,7 +211,7 @@ static void errors_name_the_path_and_what_was_there(void **state)
     }
 }
 
-// Last: it uses the table of names up.
+// This test must be the last, because it fills the table of names.
 static void resources_beyond_the_limit_are_asked_for_but_not_offered(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static void metadata_is_read(void **state)
     assert_null(labels_get(&o->meta.labels, "c"));
     assert_int_equal(o->meta.annotations.n, 1);
     assert_string_equal(labels_get(&o->meta.annotations, "cadre.dev/x"), "y");
-    assert_string_equal(o->meta.owner.kind, "WorkerGroup"); // the controller's, not the first
+    assert_string_equal(o->meta.owner.kind, "WorkerGroup"); // the owner that is the controller, not the first one
     assert_string_equal(o->meta.owner.uid, "u-3");
     object_unref(o);
 }
@@ -115,8 +115,8 @@ static void an_object_lives_as_long_as_someone_holds_it(void **state)
     object_unref(NULL);
 }
 
-// Texts of the same length. Much, little and much of them is kept: what one takes says nothing for certain of the
-// next.
+// The texts have the same length. The objects keep much, little and much of them, so the size of one does not tell the
+// size of the next.
 static void objects_of_one_length_may_keep_more_or_less(void **state)
 {
     (void)state;

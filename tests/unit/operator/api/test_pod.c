@@ -94,12 +94,12 @@ static bool ready_with(const char *ready, const char *containers_ready)
     return ready_now;
 }
 
-// After an outage of the control plane it does not hear from any node for a moment.
+// After an outage of the control plane, the node controller hears from no node for a moment.
 static void ready_is_what_the_kubelet_said_last(void **state)
 {
     (void)state;
     assert_true(ready_with("\"status\":\"True\"", "True"));
-    assert_true(ready_with("\"status\":\"False\"", "True")); // by the node controller
+    assert_true(ready_with("\"status\":\"False\"", "True")); // the node controller wrote it
     assert_false(ready_with("\"status\":\"False\"", "False"));
     assert_false(ready_with("\"status\":\"False\",\"reason\":\"ReadinessGatesNotReady\"", "True"));
     assert_false(ready_with("\"status\":\"False\",\"reason\":\"ContainersNotReady\"", "False"));
@@ -160,7 +160,7 @@ static void only_one_name_in_all_terms_is_a_pin(void **state)
     }
 }
 
-// Ten thousands of these are kept: 600 bytes each, with names of usual length, are 6 MB.
+// The operator keeps ten thousand of them. With names of usual length, 600 bytes each make 6 MB.
 static void a_foreign_pod_costs_little(void **state)
 {
     (void)state;
@@ -188,12 +188,12 @@ static void a_foreign_pod_costs_little(void **state)
     assert_null(p->obj.meta.owner.uid);
     assert_null(p->ip);
     assert_int_equal(p->n_containers, 0);
-    size_t block = malloc_usable_size(p->obj.arena.head); // the only one: what is used lies in it
+    size_t block = malloc_usable_size(p->obj.arena.head); // the only block
     assert_in_range(block, p->obj.arena.used, 600 - 16);  // 16: what malloc() adds
     object_unref(&p->obj);
 }
 
-// Anybody who may write a pod's status can write odd words into it; the pod must be counted all the same.
+// A user who may write the status of a pod can write odd words into it. The pod must still count.
 static void odd_conditions_do_not_hide_a_pod(void **state)
 {
     (void)state;

@@ -3,6 +3,7 @@
 
 #include "common/base/mem.h"
 #include "operator/api/pod_constraints.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,22 +12,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static struct pod_constraints decode(const char *json)
 {
@@ -59,7 +44,7 @@ static void everything_that_decides_about_nodes_is_read(void **state)
     assert_int_equal(resources_get(&c.requests, RESOURCE_GPU), 8000);
     assert_int_equal(c.node_selector.n, 2);
     assert_string_equal(labels_get(&c.node_selector, "gpu"), "h100");
-    assert_int_equal(c.n_tolerations, 3); // the operator Lt is unknown: tolerates nothing
+    assert_int_equal(c.n_tolerations, 3); // the operator Lt is unknown, so it tolerates nothing
     assert_true(c.tolerations[0].exists && !c.tolerations[0].key);
     assert_true(!c.tolerations[1].exists);
     assert_string_equal(c.tolerations[1].value, "b");

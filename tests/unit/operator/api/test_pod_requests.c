@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pod asks of its node, case by case against what kube-scheduler computes.
+// The resources that a pod takes from its node, compared case by case with kube-scheduler.
 #include "operator/api/pod.h"
 
 #include "common/base/mem.h"
@@ -58,7 +58,7 @@ static void a_sidecar_counts_beside_the_containers_and_under_later_init_containe
 {
     (void)state;
     needs_cpu("\"spec\":{\"initContainers\":[" SIDECAR("s", "1") "],\"containers\":[" C("a", "2") "]}", 3000);
-    // s + j while j runs
+    // s + j, while j runs
     needs_cpu("\"spec\":{\"initContainers\":[" SIDECAR("s", "1") "," C("j", "5") "],\"containers\":[" C("a", "2") "]}",
               6000);
     // j runs before s starts
@@ -77,7 +77,7 @@ static void pod_level_resources_replace_and_overhead_adds(void **state)
     needs_cpu("\"spec\":{" CPU("3") ",\"overhead\":{\"cpu\":\"1\"},\"initContainers\":[" C(
                   "i", "9") "],\"containers\":[" C("a", "1") "]}",
               4000);
-    // Only cpu, memory and hugepages can be asked for at pod level.
+    // Only cpu, memory and hugepages can be requested for the whole pod.
     struct arena a = ARENA_INIT;
     struct pod_constraints c =
         decode("\"spec\":{\"resources\":{\"requests\":{\"nvidia.com/gpu\":\"8\",\"memory\":\"1k\"}},"
@@ -98,36 +98,36 @@ static void a_resize_counts_with_the_larger_size_until_it_is_done(void **state)
     (void)state;
     const char *spec = "\"spec\":{\"containers\":[" C("a", "2") "]}";
     char json[1024];
-    // growing: asked for
+    // growing: the request counts
     needs_cpu(
         "\"spec\":{\"containers\":[" C("a", "2") "]},\"status\":{\"containerStatuses\":[" STATUS("a", "1", "1") "]}",
         2000);
-    // shrinking: still in effect; allocated already
+    // shrinking: the actual resources count; the allocated ones count
     needs_cpu(
         "\"spec\":{\"containers\":[" C("a", "2") "]},\"status\":{\"containerStatuses\":[" STATUS("a", "4", "3") "]}",
         4000);
     needs_cpu(
         "\"spec\":{\"containers\":[" C("a", "2") "]},\"status\":{\"containerStatuses\":[" STATUS("a", "1", "3") "]}",
         3000);
-    // infeasible: what was asked for does not count
+    // infeasible: the request does not count
     snprintf(json, sizeof json,
              "%s,\"status\":{\"conditions\":[{\"type\":\"PodResizePending\",\"status\":\"True\",\"reason\":"
              "\"Infeasible\"}],\"containerStatuses\":[" STATUS("a", "1", "1") "]}",
              spec);
     needs_cpu(json, 1000);
-    // of another container, or without resources
+    // a status of another container, or without resources
     snprintf(json, sizeof json,
              "%s,\"status\":{\"containerStatuses\":[" STATUS("b", "9", "9") ",{\"name\":\"a\","
                                                                             "\"allocatedResources\":{\"cpu\":\"8\"}}]}",
              spec);
     needs_cpu(json, 2000);
-    // sidecars too, init containers not
+    // for sidecars, too, but not for init containers
     needs_cpu(
         "\"spec\":{\"initContainers\":[" SIDECAR("s", "1") "," C("i", "1") "],\"containers\":[" C(
             "a", "1") "]},"
                       "\"status\":{\"initContainerStatuses\":[" STATUS("s", "5", "5") "," STATUS("i", "9", "9") "]}",
         6000);
-    // at pod level
+    // for the whole pod
     needs_cpu("\"spec\":{" CPU("2") ",\"containers\":[" C("a", "1") "]},\"status\":{" CPU(
                   "4") ",\"allocatedResources\":{\"cpu\":\"3\"}}",
               4000);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rendered pod looks like is in tests/golden/render; here are the facts and the limits.
+// Tests the facts and the limits. tests/golden/render shows rendered pods.
 #include "operator/api/podtemplate.h"
 
 #include "common/base/buf.h"
 #include "common/base/mem.h"
 #include "operator/api/podagent.h"
+#include "tests/unit/operator/api/test_arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,22 +14,6 @@
 #include <cmocka.h>
 
 #include <string.h>
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-    (void)state;
-    arena_init(&arena, 0);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    arena_done(&arena);
-    return 0;
-}
 
 static const char *const reserved[] = {"RANK", "PET_*", "", NULL};
 
@@ -61,12 +46,12 @@ static void what_is_for_cadre_to_set_is_found(void **state)
          "spec.template.spec.containers[1].restartPolicyRules"},
         {CONTAINERS("\"restartPolicyRules\":[{\"action\":\"RestartAllContainers\"}]", ""),
          "spec.template.spec.initContainers[0].restartPolicyRules"},
-        {SPEC("\"hostname\":\"h\",\"nodeName\":\"n1\","), "spec.template.spec.nodeName"}, // one is enough
+        {SPEC("\"hostname\":\"h\",\"nodeName\":\"n1\","), "spec.template.spec.nodeName"}, // one field is enough
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct template_facts f = inspect(cases[i].template);
         assert_string_equal(f.owned, cases[i].owned);
-        assert_non_null(strstr(f.owned_why, ": ")); // why, and what to do
+        assert_non_null(strstr(f.owned_why, ": ")); // the reason, and what to do
     }
 }
 
@@ -262,7 +247,7 @@ static void any_other_image_is_brought_the_agent(void **state)
     }
 }
 
-// A decision about a gang keeps thousands of them.
+// A decision about a gang keeps thousands of pods.
 static void a_pod_costs_no_more_than_its_text(void **state)
 {
     (void)state;

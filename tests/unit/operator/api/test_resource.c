@@ -52,7 +52,7 @@ static void sums_and_maxima_go_by_resource(void **state)
     assert_true(resources_equal(&max, &want_max));
     assert_false(resources_equal(&sum, &max));
     assert_int_equal(resources_get(&sum, RESOURCE_PODS), 0);
-    assert_int_equal(resources_get(&x, RESOURCE_CPU), 1000); // not changed through the copy
+    assert_int_equal(resources_get(&x, RESOURCE_CPU), 1000); // a change of the copy does not change it
     resources_add(&nothing, &x, &a);
     assert_true(resources_equal(&nothing, &x));
     arena_done(&a);
@@ -112,7 +112,7 @@ static int count_new_names(bool offered)
     return resource_count() - before;
 }
 
-// Last: it uses the table of names up.
+// This test must be the last, because it fills the table of names.
 static void pods_cannot_use_up_the_names_of_nodes(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void pods_cannot_use_up_the_names_of_nodes(void **state)
     assert_int_equal(resource_id("example.com/one-more"), RESOURCE_OTHER);
     int id = resource_id_n("example.com/one-more", strlen("example.com/one-more"), true);
     assert_int_equal(id, RESOURCE_MAX / 2);
-    assert_int_equal(resource_id("example.com/one-more"), id); // now pods are counted, too
+    assert_int_equal(resource_id("example.com/one-more"), id); // now its pods count, too
     count_new_names(true);
     assert_int_equal(resource_count(), RESOURCE_MAX);
     assert_int_equal(resource_id_n("example.com/too-many", strlen("example.com/too-many"), true), RESOURCE_OTHER);

@@ -99,7 +99,7 @@ static void every_field_of_the_spec_is_read(void **state)
     assert_true(s->suspend);
     assert_int_equal(s->active_deadline_s, 86400);
     assert_int_equal(s->ttl_s, 0);
-    // verbatim, env and all, although lists of that name are skipped elsewhere
+    // verbatim, with env, although lists of that name are skipped elsewhere
     assert_string_equal(s->template_json,
                         "{ \"spec\" : {\"containers\":[{\"name\":\"w\",\"n\":12345678901234567890.10}]}}");
     object_unref(&wg->obj);
@@ -290,11 +290,11 @@ static void a_patch_and_the_table_name_the_same_fields(void **state)
     for (size_t i = 0; i < table->n; i++)
         if (!json_get(status, table->fields[i].name))
             fail_msg("%s is read but never written", table->fields[i].name);
-    assert_int_equal(json_count(status), table->n); // and as many are written
+    assert_int_equal(json_count(status), table->n); // no other field is written
     arena_done(&a);
 }
 
-// The API server takes messages of 32,768 characters, etcd objects of 1.5 MiB.
+// The API server accepts messages of 32,768 characters, etcd accepts objects of 1.5 MiB.
 static void a_status_of_any_size_can_be_stored(void **state)
 {
     (void)state;
@@ -304,7 +304,7 @@ static void a_status_of_any_size_can_be_stored(void **state)
     struct condition wordy = conditions[1];
     char *text = arena_alloc(&a, LONG + 1), *name = arena_alloc(&a, 254);
     memset(text, 'x', LONG);
-    for (size_t i = 1; i + 2 <= LONG; i += 2) // a character lies across the limit
+    for (size_t i = 1; i + 2 <= LONG; i += 2) // a character crosses the limit
         memcpy(text + i, "\xc3\xa9", 2);
     memset(name, 'n', 253);
     struct node_ranges *all = arena_array(&a, NODES, sizeof *all);
@@ -326,7 +326,7 @@ static void a_status_of_any_size_can_be_stored(void **state)
     assert_int_equal(strlen(got->last_failure.reason), 1023);
     assert_int_equal(got->n_placements, 1000);
     assert_string_equal(got->placements[999].ranges, "999");
-    assert_true(workergroup_status_equal(&s, got)); // what was cut is no change
+    assert_true(workergroup_status_equal(&s, got)); // a cut text does not count as a change
     object_unref(&wg->obj);
     arena_done(&a);
 }
@@ -339,7 +339,7 @@ static void equality_is_that_of_what_is_written(void **state)
     memcpy(other, conditions, sizeof other);
     b.conditions = other;
     assert_true(workergroup_status_equal(&a, &b));
-    other[1].changed_ms += 60000; // of a condition that is what it was
+    other[1].changed_ms += 60000; // of a condition that did not change
     assert_true(workergroup_status_equal(&a, &b));
     other[1].message = "needs \"9\"";
     assert_false(workergroup_status_equal(&a, &b));
@@ -361,8 +361,7 @@ static void equality_is_that_of_what_is_written(void **state)
     assert_false(workergroup_status_equal(&a, &b));
 }
 
-// A message that was cut in the middle of a character is repaired by the writer; that must not look like a change at
-// every visit.
+// The writer repairs a message that was cut in the middle of a character. This must not count as a change each time.
 static void a_repaired_message_is_no_change(void **state)
 {
     (void)state;

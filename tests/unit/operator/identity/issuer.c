@@ -14,7 +14,7 @@
 
 static const struct {
     const char *alg, *curve, *digest;
-    int size; // of a coordinate
+    int size; // bytes of a coordinate
 } kinds[] = {
     {"RS256", NULL, "SHA256", 0},     {"RS384", NULL, "SHA384", 0},     {"RS512", NULL, "SHA512", 0},
     {"ES256", "P-256", "SHA256", 32}, {"ES384", "P-384", "SHA384", 48}, {"ES512", "P-521", "SHA512", 66},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A token issuer: keys, their JWKS, and tokens signed with them, right or wrong as the test wants.
+// A token issuer: keys, their JWKS, and tokens signed with them. The test decides if a token is right or wrong.
 #pragma once
 
 #include "common/base/arena.h"
@@ -11,12 +11,12 @@ struct issuer_key {
     EVP_PKEY *key;
 };
 
-struct issuer_key issuer_key_new(const char *kid, const char *alg); // the key is the caller's
-// One member of a JWKS, without an "alg".
+struct issuer_key issuer_key_new(const char *kid, const char *alg); // the caller owns the key
+// Returns a member of a JWKS, without an "alg".
 const char *issuer_jwk(const struct issuer_key *k, struct arena *a);
 const char *issuer_jwks(const struct issuer_key *keys, size_t n, struct arena *a);
 
-// header and payload are JSON; signs with the key and its algorithm, whatever the header says.
+// Header and payload are JSON. Signs with the key and its algorithm, and ignores the "alg" of the header.
 const char *issuer_sign(const struct issuer_key *k, const char *header, const char *payload, struct arena *a);
-// As Kubernetes makes them. audience: JSON. Bound to pod ml/llama-0-1 with UID pod-uid.
+// Makes a token as Kubernetes does, bound to pod ml/llama-0-1 with UID pod-uid. audience: JSON.
 const char *issuer_token(const struct issuer_key *k, const char *audience, int64_t expires_s, struct arena *a);

@@ -51,7 +51,7 @@ static void on_done(void *ctx, const struct client_user *who, int64_t expires_ms
         h->then(h);
 }
 
-// Tokens that begin with "odd" may be anything.
+// Tokens that begin with "odd" are unknown.
 static int check(void *ctx, const char *token, struct err *err)
 {
     assert_ptr_equal(ctx, &t);
@@ -100,7 +100,7 @@ static void answer(enum kind kind, const char *body)
     stub_answer(call, 201, body);
 }
 
-// To call, and to send code.
+// The rights to call, and to send code.
 static void allow(void)
 {
     answer(KIND_TOKEN_REVIEW, ANNA);
@@ -108,7 +108,7 @@ static void allow(void)
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
 }
 
-// The right that is asked about now.
+// Returns the right in the present review.
 static void answer_right(const char *verb_and_what, const char *body)
 {
     assert_non_null(strstr(stub_next(t.client)->request.body, verb_and_what));
@@ -123,7 +123,7 @@ static void answer_right(const char *verb_and_what, const char *body)
 static void code_takes_a_right_of_its_own_or_that_to_make_groups(void **state)
 {
     static const struct {
-        const char *to_send, *to_make; // NULL = not asked
+        const char *to_send, *to_make; // NULL = there is no such review
         bool code;
     } cases[] = {{ALLOWED, NULL, true}, {DENIED, ALLOWED, true}, {DENIED, DENIED, false}};
     (void)state;
@@ -177,7 +177,7 @@ static void the_token_is_reviewed_and_then_its_users_right(void **state)
     assert_int_equal(h.calls, 1);
     assert_int_equal(h.err.code, 0);
     assert_string_equal(h.user, "anna");
-    assert_int_equal(h.expires_ms, 0); // no JWT: it does not say
+    assert_int_equal(h.expires_ms, 0); // no JWT, so the end is not known
 }
 
 static const char *jwt(int64_t expires_s)
@@ -240,7 +240,7 @@ static void no_answer_outlives_its_token(void **state)
 {
     (void)state;
     struct heard h = {0}, again = {0};
-    const char *token = jwt(1); // the API server's clock is not ours
+    const char *token = jwt(1); // the clock of the API server may differ
     ask(token, "ml", &h);
     allow();
     assert_int_equal(h.err.code, 0);
@@ -389,7 +389,7 @@ static void an_api_server_in_trouble_is_asked_twice(void **state)
     assert_int_equal(h.err.code, ERR_UNAVAILABLE);
     assert_string_equal(
         h.err.msg, "the operator cannot ask the API server now whether you may call workers here: connection reset");
-    // That answer is not kept.
+    // The answer is not kept.
     ask("token", "prod", &h);
     allow();
     assert_int_equal(h.err.code, 0);
@@ -413,16 +413,16 @@ static void memory_is_bounded(void **state)
     struct heard h[5] = {0};
     ask("t0", "ml", &h[0]);
     ask("t1", "ml", &h[1]);
-    assert_int_equal(ask("t2", "ml", &h[2]), 0); // both are still asked
+    assert_int_equal(ask("t2", "ml", &h[2]), 0); // both are still in progress
     assert_int_equal(h[2].err.code, ERR_THROTTLED);
     ask("t1", "ml", &h[2]);
     assert_int_equal(ask("t1", "ml", &h[3]), 0);
     assert_int_equal(h[3].err.code, ERR_THROTTLED);
     answer(KIND_TOKEN_REVIEW, ANNA);
     answer(KIND_TOKEN_REVIEW, ANNA);
-    for (int i = 0; i < 4; i++) // of each of both, two rights
+    for (int i = 0; i < 4; i++) // two rights for each of both
         answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
-    // The oldest answer makes room.
+    // The oldest answer is removed to make room.
     assert_true(ask("t4", "ml", &h[4]) != 0);
     assert_int_equal(ask("t1", "ml", &h[1]), 0);
     allow();
@@ -459,7 +459,7 @@ static void what_can_be_told_is_not_asked(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// Peers that make up tokens wait for each other. Those whose token the cluster has signed do not.
+// Peers with invented tokens wait for each other. Peers with tokens of the cluster do not wait for them.
 static void tokens_that_may_be_anything_stand_in_line(void **state)
 {
     (void)state;
@@ -478,9 +478,9 @@ static void tokens_that_may_be_anything_stand_in_line(void **state)
     access_cancel(t.access, in_line);
     answer(KIND_TOKEN_REVIEW, STRANGER);
     assert_int_equal(h[0].err.code, ERR_UNAUTHORIZED);
-    assert_int_equal(stub_waiting(t.client), 3); // "odd 3" in its place
+    assert_int_equal(stub_waiting(t.client), 3); // "odd 3" follows it
     answer(KIND_TOKEN_REVIEW, STRANGER);
-    answer(KIND_TOKEN_REVIEW, ANNA); // of "token"
+    answer(KIND_TOKEN_REVIEW, ANNA); // for "token"
     answer(KIND_TOKEN_REVIEW, STRANGER);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
     answer(KIND_SUBJECT_ACCESS_REVIEW, ALLOWED);
@@ -492,7 +492,7 @@ static void tokens_that_may_be_anything_stand_in_line(void **state)
     ask("odd 5", "ml", &h[2]);
     ask("odd 6", "ml", &h[2]);
     ask("odd 7", "ml", &h[2]);
-    assert_int_equal(stub_waiting(t.client), 2); // "odd 7" stands in line when all ends
+    assert_int_equal(stub_waiting(t.client), 2); // "odd 7" is still in the line at the end
 }
 
 static void cancel_other(struct heard *h)
@@ -522,7 +522,7 @@ static void a_callback_may_cancel_and_ask(void **state)
     start(&(struct access_options){.audience = "cadre"});
     ask("token", "ml", &failed);
     answer(KIND_TOKEN_REVIEW, "no sense");
-    assert_int_equal(failed.calls, 1); // asked again, as that answer was none
+    assert_int_equal(failed.calls, 1); // asked again, because that was no answer
     allow();
     assert_int_equal(failed.calls, 2);
     assert_int_equal(failed.err.code, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of it against a server: what goes over the wire, and that the parts are put together right.
+// Tests the whole identity against a server: the requests, and how the parts work together.
 #include "operator/identity/identity.h"
 
 #include "common/base/json.h"
@@ -28,13 +28,13 @@ static struct {
     struct arena a;
     const char *jwks, *secret, *last_patch;
     int keys, errors;
-    // of a client
+    // for a client
     int answers;
     struct err err;
     char user[64];
 } t;
 
-// A Secret that can be read and patched once; that is all that is needed of an API server.
+// A Secret that can be read and patched once. The tests need no more of an API server.
 static bool serve_secret(const struct fakeapi_request *r, struct fakeapi_rule *ret)
 {
     if (str_eq(r->method, "PATCH")) {
@@ -57,7 +57,7 @@ static bool serve(void *ctx, const struct fakeapi_request *r, struct fakeapi_rul
     (void)ctx;
     if (str_eq(r->target, SECRET))
         return serve_secret(r, ret);
-    // The real one answers with application/jwk-set+json, or 406 where that is not accepted.
+    // The real server answers with application/jwk-set+json, or 406 if the client does not accept it.
     if (str_eq(r->target, "/openid/v1/jwks") && str_eq(r->method, "GET") && strstr(r->accept, "*/*"))
         ret->body = t.jwks;
     else if (str_eq(r->target, "/apis/authentication.k8s.io/v1/tokenreviews"))
@@ -120,7 +120,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// The keys of the install and those of the cluster's tokens are there: what is no token is refused as such.
+// The keys of the install and of the cluster's tokens are there. So a text that is no token is refused at once.
 static bool ready(void)
 {
     struct pod_claims pod;
@@ -192,7 +192,7 @@ static void pods_and_processes_are_known(void **state)
     assert_int_equal(strlen(who->peer_secret(who->ctx, &given, &t.a)), 64);
 }
 
-// They have tickets of the key of before, and share secrets that were derived from it.
+// They have tickets of the former key, and share secrets that were derived from it.
 static void processes_go_on_when_the_install_key_changes(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void processes_go_on_when_the_install_key_changes(void **state)
     const struct authority *who = &t.authority;
     struct ticket given = {"group-uid", 2, 3, 4}, shown;
     const char *before = who->ticket_text(who->ctx, &given, &t.a), *secret = who->peer_secret(who->ctx, &given, &t.a);
-    // The first of two members of the same name counts.
+    // The first of two members with the same name counts.
     const char *data = strstr(t.secret, "\"data\":{") + strlen("\"data\":{");
     t.secret = arena_printf(&t.a, "%.*s\"install.key\":\"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\",%s",
                             (int)(data - t.secret), t.secret, data);
@@ -231,7 +231,7 @@ static void clients_are_asked_about(void **state)
     assert_int_equal(t.answers, 0);
 }
 
-// Only with the cluster's keys: before they are there the API server is asked about every token.
+// This needs the keys of the cluster. Without them, the API server is asked about each token.
 static void a_forged_token_is_refused_without_asking(void **state)
 {
     (void)state;

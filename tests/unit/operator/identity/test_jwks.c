@@ -56,7 +56,7 @@ static void keys_are_found_by_their_name(void **state)
     arena_done(&a);
 }
 
-// Each of them beside a good key, so that they are seen to be left out and not to spoil the rest.
+// Each of them is beside a good key, so the test sees that it is ignored and does not spoil the rest.
 static void keys_that_are_of_no_use_are_left_out(void **state)
 {
     (void)state;
@@ -73,13 +73,14 @@ static void keys_that_are_of_no_use_are_left_out(void **state)
         "{\"kty\":\"OKP\",\"kid\":\"o\",\"crv\":\"Ed25519\",\"x\":\"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}",
         "{\"kty\":\"EC\",\"kid\":\"k\",\"crv\":\"secp256k1\",\"x\":\"AA\",\"y\":\"AA\"}",
         "{\"kty\":\"EC\",\"kid\":\"k\",\"crv\":\"P-256\",\"x\":\"AA\",\"y\":\"AA\"}",
-        // no point of the curve
+        // a point that is not on the curve
         "{\"kty\":\"EC\",\"kid\":\"k\",\"crv\":\"P-256\",\"x\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\","
         "\"y\":\"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}",
         "{\"kty\":\"RSA\",\"kid\":\"k\",\"n\":\"AQAB\",\"e\":\"AQAB\"}", // 17 bits
         "{\"kty\":\"RSA\",\"kid\":\"k\",\"e\":\"AQAB\"}",
         "{\"kty\":\"RSA\",\"kid\":\"k\",\"n\":\"!!\",\"e\":\"AQAB\"}",
-        // of the good key: no name, for encryption, an even exponent, an exponent of one, the name of another
+        // the good key with no name, for encryption, with an even exponent, with exponent 1, with the name of another
+        // key
         arena_printf(&a, "{\"kid\":\"\",%s", rsa_text + 1),
         arena_printf(&a, "{\"use\":\"enc\",%s", rsa_text + 1),
         arena_printf(&a, "{\"e\":\"AA\",%s", rsa_text + 1),
@@ -130,7 +131,7 @@ static void sizes_are_bounded(void **state)
     arena_done(&a);
 }
 
-// RFC 7515, A.3: a signature of the standard's own making.
+// The signature is from the standard itself: RFC 7515, A.3.
 static void the_example_of_the_rfc_verifies(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void accepted(const char *token, struct arena *a)
         fail_msg("%s", err.msg);
 }
 
-// The payload with a lifetime that is good, and whatever the case is about.
+// Returns a payload with a good lifetime, and the members of the case.
 static const char *signed_payload(const char *payload, struct arena *a)
 {
     return issuer_sign(&keys[ES256], "{\"alg\":\"ES256\",\"kid\":\"ES256\"}", payload, a);
@@ -125,7 +125,7 @@ static void a_token_lives_from_its_first_to_its_last_second(void **state)
     refused(issuer_token(&keys[ES256], CADRE, NOW_S, &a), ERR_UNAUTHORIZED, "it expired at 2027-01-15T08:00:00Z", &a);
     refused(issuer_token(&keys[ES256], CADRE, NOW_S - 30, &a), ERR_UNAUTHORIZED, "it expired at 2027-01-15T07:59:30Z",
             &a);
-    // A minute for clocks that do not agree.
+    // Clocks may differ by a minute.
     accepted(signed_payload("{\"aud\":\"cadre\",\"nbf\":1800000060,\"exp\":1800000090," POD "}", &a), &a);
     refused(signed_payload("{\"aud\":\"cadre\",\"nbf\":1800000061,\"exp\":1800000090," POD "}", &a), ERR_UNAUTHORIZED,
             "it is not valid before 2027-01-15T08:01:01Z: is a clock wrong?", &a);
@@ -192,7 +192,7 @@ static void the_issuer_is_compared_where_it_is_known(void **state)
     arena_done(&a);
 }
 
-// The same header and payload with a signature of somebody else's.
+// The same header and payload, with a signature of another key.
 static const char *with_header(const char *header, const char *token, struct arena *a)
 {
     return arena_printf(a, "%s%s", base64_encode(BASE64_URL, header, strlen(header), a), strchr(token, '.'));
@@ -242,7 +242,7 @@ static void the_key_decides_about_the_algorithm(void **state)
             "signed with ES384, which is not what the key \"ES256\" is for", &a);
     refused(with_header("{\"alg\":\"RS512\",\"kid\":\"RS256\"}", rs, &a), ERR_UNAUTHORIZED, "its signature is wrong",
             &a);
-    // signed by another key of the set than the one that it names
+    // signed by another key of the set than it names
     struct issuer_key liar = {"RS384", "RS256", keys[RS256].key};
     refused(issuer_token(&liar, CADRE, NOW_S + 60, &a), ERR_UNAUTHORIZED, "its signature is wrong", &a);
     const char *none[] = {"none", "None", "", "HS256", "HS512", "PS256", "EdDSA", "rs256", "RS256 "};
@@ -256,7 +256,7 @@ static void the_key_decides_about_the_algorithm(void **state)
     arena_done(&a);
 }
 
-// The classic: an HMAC whose secret is the public key, which everybody has.
+// A well-known attack: an HMAC with the public key as its secret, which everybody has.
 static void a_public_key_is_no_shared_secret(void **state)
 {
     (void)state;
@@ -279,7 +279,7 @@ static void an_unknown_key_is_told_apart(void **state)
     struct issuer_key stranger = {"new", "ES256", keys[ES256].key};
     refused(issuer_token(&stranger, CADRE, NOW_S + 60, &a), ERR_NOT_FOUND,
             "it is signed by a key \"new\" that this cluster does not have", &a);
-    // What would be refused anyway is not worth asking for a new key.
+    // A token that would be refused anyway is no reason to ask for a new key.
     refused(issuer_token(&stranger, "\"vault\"", NOW_S + 60, &a), ERR_UNAUTHORIZED,
             "it is not for the audience \"cadre\"", &a);
     refused(issuer_token(&stranger, CADRE, NOW_S - 60, &a), ERR_UNAUTHORIZED, "it expired at 2027-01-15T07:59:00Z", &a);
@@ -330,7 +330,7 @@ static void told(const char *token, int code, const char *why)
         fail_msg("%s", err.msg);
 }
 
-// Of a client's token, which need be no pod's and no JWT.
+// A client's token need not be the token of a pod, or a JWT.
 static void what_can_be_told_without_asking(void **state)
 {
     (void)state;

@@ -151,7 +151,7 @@ static void a_new_key_is_asked_for(void **state)
     assert_non_null(strstr(t.err.msg, "the operator is asking the API server for new ones: try again"));
     assert_int_equal(pod_of(&new_key), ERR_UNAVAILABLE);
     assert_int_equal(stub_waiting(t.client), 1);
-    assert_int_equal(pod_of(&old_key), 0); // nobody else waits
+    assert_int_equal(pod_of(&old_key), 0); // nothing else waits
     answer_with(&new_key);
     assert_int_equal(pod_of(&new_key), 0);
 }
@@ -160,7 +160,7 @@ static void a_key_that_the_cluster_does_not_have_is_refused(void **state)
 {
     (void)state;
     answer_with(&old_key);
-    // Just asked: no stranger makes us ask again.
+    // The keyring has just asked. A stranger does not make it ask again.
     assert_int_equal(pod_of(&new_key), ERR_UNAUTHORIZED);
     assert_string_equal(t.err.msg,
                         "the token is refused: it is signed by a key \"new\" that this cluster does not have");
@@ -174,7 +174,7 @@ static void keys_are_read_again_from_time_to_time(void **state)
     answer_with(&old_key);
     answer_with(&new_key);
     assert_int_equal(pod_of(&new_key), 0);
-    // One that is gone from the set is believed no more.
+    // A key that is gone from the set no longer counts.
     assert_int_not_equal(pod_of(&old_key), 0);
 }
 
@@ -185,7 +185,7 @@ static void a_failure_leaves_the_keys_in_use(void **state)
     answer_with(&old_key);
     stub_fail(asked(), ERR_IO, "connection refused");
     assert_int_equal(pod_of(&old_key), 0);
-    // And what is unknown now may be known to the API server that cannot be asked.
+    // The API server may know an unknown key, but it cannot be asked.
     assert_int_equal(pod_of(&new_key), ERR_UNAVAILABLE);
 }
 

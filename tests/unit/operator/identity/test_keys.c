@@ -96,7 +96,7 @@ static struct json *patch_data(void)
     return (struct json *)json_get(root, "data");
 }
 
-// The Secret after the patch, if it was without the entries of the patch before.
+// Returns the Secret after the patch. It had none of these entries before.
 static const char *patched(const char *more)
 {
     const struct json *data = patch_data();
@@ -177,7 +177,7 @@ static void a_certificate_that_is_of_no_use_is_replaced(void **state)
     (void)state;
     complete(EMPTY, NOW_MS);
     const char *good = patched("");
-    // The first of two members of the same name counts.
+    // The first of two members with the same name counts.
     const char *bad[] = {"\"tls.crt\":\"\",", "\"tls.key\":\"\",", "\"tls.crt\":\"eA==\",",
                          arena_printf(&t.a, "\"tls.key\":\"%s\",", base64(t.certs.other_key)),
                          arena_printf(&t.a, "\"tls.crt\":\"%s\",", base64(t.certs.server_cert))};
@@ -236,7 +236,7 @@ static void what_is_supplied_must_be_whole_and_right(void **state)
     complete_fails(supplied(c->expired_cert, c->client_key, c->ca), NOW_MS, "certificate has expired");
 }
 
-// A Secret with those entries, each as text or NULL for none. The install key is the same as in the keys.
+// Returns a Secret with these entries, each a text or NULL for none. The install key is the same as in the keys.
 static const char *secret_of(const struct keys *k, const char *without, const char *but)
 {
     const struct {
@@ -301,7 +301,7 @@ static void supplied_certificates_are_put_back_too(void **state)
     }
 }
 
-// The old leaf is no half of the new one.
+// The old leaf is not mixed with the new one.
 static void half_of_a_supplied_pair_is_refused_and_not_mixed(void **state)
 {
     (void)state;
@@ -322,7 +322,7 @@ static void keys_of_another_install_are_used_as_they_are(void **state)
     assert_null(t.back);
     assert_true(keys_equal(&k, &other));
     assert_string_not_equal(keys_id(&k, &t.a), keys_id(&memory, &t.a));
-    // Of those what is gone is nothing that the memory has.
+    // The memory has none of the missing entries.
     k = complete_with(secret_of(&other, "tls.crt tls.key", NULL), &memory, names, NOW_MS);
     assert_int_equal(json_count(patch_data()), 2);
     assert_null(t.back);
@@ -355,7 +355,7 @@ static void the_id_is_of_what_pods_trust(void **state)
     struct keys renewed = complete_with(secret_of(&first, "", NULL), &first, names, NOW_MS + 61 * CERTIFICATE_DAY_MS);
     assert_string_not_equal(renewed.cert, first.cert);
     assert_string_equal(keys_id(&renewed, &t.a), id);
-    // The same certificate, written by somebody who likes blank lines.
+    // The same certificate, with blank lines.
     renewed.ca_cert = arena_printf(&t.a, "\n%s\n", first.ca_cert);
     assert_string_equal(keys_id(&renewed, &t.a), id);
     struct keys other = first;

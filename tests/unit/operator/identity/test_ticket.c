@@ -118,7 +118,7 @@ static void the_peer_secret_is_one_attempts(void **state)
     assert_string_equal(peer_secret(key, UID, 1, &a), secret);
     assert_string_not_equal(peer_secret(key, UID, 2, &a), secret);
     assert_string_not_equal(peer_secret(key, "other", 1, &a), secret);
-    // No two of them run together: group "1.x", attempt 1 is not group "x", attempt 11.
+    // The parts are never mixed up: group "1.x", attempt 1 is not group "x", attempt 11.
     assert_string_not_equal(peer_secret(key, "1.x", 1, &a), peer_secret(key, "x", 11, &a));
     arena_done(&a);
 }

@@ -124,7 +124,7 @@ static struct stub_call *expect(enum verb verb)
     return call;
 }
 
-// The Secret once the patch of that call is in it.
+// Returns the Secret after the patch of that request.
 static const char *written_by(const struct stub_call *call)
 {
     struct json *root;
@@ -144,7 +144,7 @@ static const char *fill(void)
     const char *secret = written_by(patch);
     int times = t.one.times;
     stub_answer(patch, 200, secret);
-    assert_int_equal(t.one.times, times + 1); // not before it is written
+    assert_int_equal(t.one.times, times + 1); // not before the Secret is written
     return secret;
 }
 
@@ -183,7 +183,7 @@ static void two_replicas_that_start_at_once_end_with_the_same_keys(void **state)
     assert_int_equal(t.one.errors + t.two.errors, 0);
 }
 
-// Both make their own. Only one gets into the Secret.
+// Both make their own keys. Only one set gets into the Secret.
 static const char *keys_of_another_install(void)
 {
     start(&t.two);
@@ -212,7 +212,7 @@ static void a_replica_follows_what_others_write(void **state)
     const struct vault_keys *k = vault_get_keys(t.one.vault);
     assert_int_equal(k->n_former, 1);
     assert_memory_equal(k->former[0], before.install, INSTALL_KEY_SIZE);
-    stub_answer(expect(VERB_GET), 200, first); // and somebody has put the old ones back
+    stub_answer(expect(VERB_GET), 200, first); // somebody has restored the old keys
     assert_int_equal(t.one.times, before.times + 2);
     assert_string_equal(t.one.id, before.id);
     assert_int_equal(k->n_former, 1);
@@ -229,14 +229,14 @@ static void former_install_keys_are_few(void **state)
                                  "{\"metadata\":{\"name\":\"cadre-keys\",\"resourceVersion\":\"1\"},\"data\":{"
                                  "\"install.key\":\"%cAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\"}}",
                                  'A' + i));
-        stub_answer(expect(VERB_PATCH_MERGE), 200, "{}"); // what else there is goes back
+        stub_answer(expect(VERB_PATCH_MERGE), 200, "{}"); // the other entries are restored
     }
     assert_int_equal(t.one.times, 11);
     assert_int_equal(vault_get_keys(t.one.vault)->n_former, 4);
     assert_int_equal(vault_get_keys(t.one.vault)->former[0][0], 8 << 2);
 }
 
-// The Secret is gone: made again without data, then filled with the resourceVersion that it has by then.
+// The Secret is gone. It is created again without data, then filled with its new resourceVersion.
 static void put_back(const char *secret)
 {
     stub_answer(expect(VERB_GET), 404, "{}");
@@ -250,7 +250,7 @@ static void a_missing_secret_is_made_again_with_the_keys_in_use(void **state)
 {
     (void)state;
     const char *secret = fill();
-    t.trusting = FOR_EVER_MS; // which is why
+    t.trusting = FOR_EVER_MS; // so the vault waits
     for (int i = 0; i < 3; i++) {
         t.one.filled[0] = '\0';
         put_back(secret);
@@ -290,7 +290,7 @@ static void entries_that_are_gone_are_put_back(void **state)
     assert_string_equal(t.one.filled,
                         "the Secret cadre-system/cadre-keys lacked install.key: the operator put back what "
                         "it remembers");
-    stub_answer(expect(VERB_GET), 200, EMPTY); // all of them
+    stub_answer(expect(VERB_GET), 200, EMPTY); // all keys are gone
     stub_answer(expect(VERB_PATCH_MERGE), 200, secret);
     assert_int_equal(t.one.times, 1);
 }
@@ -319,7 +319,7 @@ static void new_keys_wait_for_one_that_remembers_those_that_pods_trust(void **st
     start_with(&t.one, FOR_EVER_MS);
     for (int i = 0; i < 10; i++)
         stub_answer(expect(VERB_GET), i % 2 ? 404 : 200, EMPTY);
-    stub_answer(expect(VERB_GET), 200, secret); // the one that remembers
+    stub_answer(expect(VERB_GET), 200, secret); // from the replica that remembers
     assert_int_equal(t.one.times, before.times + 1);
     assert_string_equal(t.one.id, before.id);
 }
@@ -329,7 +329,7 @@ static void nobody_is_waited_for_in_vain(void **state)
     (void)state;
     t.trusting = FOR_EVER_MS;
     vault_free(TAKE_PTR(t.one.vault));
-    start_with(&t.one, 300); // it waits three times as long, and looks in between however busy the machine is
+    start_with(&t.one, 300); // it waits three times as long, and reads in between, even on a busy machine
     struct stub_call *call;
     while ((call = stub_next(t.client))->request.verb == VERB_GET)
         stub_answer(call, 404, "{}");
@@ -374,14 +374,14 @@ static void who_may_not_create_goes_on_and_says_so_once(void **state)
     assert_int_equal(t.one.errors, 1);
     assert_non_null(strstr(t.one.err.msg, "and continues with the keys that it remembers"));
     assert_non_null(vault_get_keys(t.one.vault));
-    stub_answer(expect(VERB_GET), 200, EMPTY); // made by the administrator
+    stub_answer(expect(VERB_GET), 200, EMPTY); // the administrator created it
     struct stub_call *patch = expect(VERB_PATCH_MERGE);
     assert_string_equal(written_by(patch), secret);
     stub_answer(patch, 200, secret);
     assert_int_equal(t.one.times, 1);
     stub_answer(expect(VERB_GET), 404, "{}");
     stub_answer(expect(VERB_APPLY), 403, "{}");
-    assert_int_equal(t.one.errors, 2); // another time
+    assert_int_equal(t.one.errors, 2); // a second report
 }
 
 static void a_change_is_read_at_once(void **state)
@@ -394,14 +394,14 @@ static void a_change_is_read_at_once(void **state)
     assert_true(stub_quiet(t.client));
     vault_look(t.one.vault);
     struct stub_call *under_way = expect(VERB_GET);
-    vault_look(t.one.vault); // it changes while it is read
+    vault_look(t.one.vault); // the Secret changes while it is read
     stub_answer(under_way, 200, first);
     stub_answer(expect(VERB_GET), 200, other);
     assert_string_equal(t.one.id, t.two.id);
     assert_true(stub_quiet(t.client));
 }
 
-// Its last look was a good one, and the next would be in an hour.
+// The last read succeeded, and the next one would be in an hour.
 static void a_secret_that_goes_just_before_the_end_is_put_back(void **state)
 {
     (void)state;

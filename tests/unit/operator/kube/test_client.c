@@ -52,7 +52,7 @@ static void a_request_arrives_as_it_was_sent(void **state)
     f->config.token = "s3cret";
     rule((struct fakeapi_rule){.status = 201, .body = "{\"kind\":\"Pod\"}"});
     send_create(f, "{\"metadata\":{}}", &a);
-    assert_int_equal(a.calls, 0); // never from inside kube_send()
+    assert_int_equal(a.calls, 0); // kube_send() itself never calls back
     assert_true(answer_wait(f, &a));
     assert_int_equal(a.err.code, 0);
     assert_int_equal(a.status, 201);
@@ -100,7 +100,7 @@ static void each_verb_has_its_method_also_on_a_reused_handle(void **state)
         assert_true(str_eq(fakeapi_at(f->api, i)->content_type, types[i]));
         assert_string_equal(fakeapi_at(f->api, i)->body, types[i] ? "{}" : "");
     }
-    assert_int_equal(fakeapi_connections(f->api), 1); // kept
+    assert_int_equal(fakeapi_connections(f->api), 1); // the connection stays open
 }
 
 static void a_burst_keeps_its_connections(void **state)
@@ -117,7 +117,7 @@ static void a_burst_keeps_its_connections(void **state)
         for (int i = 0; i < BURST; i++)
             assert_true(answer_wait(f, &many[i]));
         answer_done(&a);
-        send_create(f, "{}", &a); // alone
+        send_create(f, "{}", &a); // the only request
         assert_true(answer_wait(f, &a));
     }
     assert_int_equal(fakeapi_connections(f->api), BURST);
@@ -337,7 +337,7 @@ static void a_connection_closed_between_requests_is_replaced(void **state)
     assert_int_equal(fakeapi_connections(f->api), 2);
 }
 
-// The race of the same: the server closes while the request is under way to it.
+// The same as a race: the server closes the connection while the request is on its way.
 static void a_kept_connection_that_dies_without_an_answer_is_tried_once_more(void **state)
 {
     (void)state;
@@ -365,7 +365,7 @@ static void a_new_connection_that_dies_is_reported(void **state)
         assert_message(&many[i], ERR_IO, "the connection to http://127.0.0.1:");
         assert_message(&many[i], ERR_IO, "was lost");
     }
-    assert_int_equal(fakeapi_count(f->api), 3); // whether the server has acted is not known: the caller decides
+    assert_int_equal(fakeapi_count(f->api), 3); // nobody knows if the server has acted, so the caller decides
 }
 
 static void a_long_answer_is_refused(void **state)
@@ -410,7 +410,7 @@ static bool may_decide(void *ctx)
     return *(const bool *)ctx;
 }
 
-// A process that stood still may not have heard yet that it does not lead any more.
+// A process that stood still may not know yet that it no longer leads.
 static void what_a_leader_decides_is_not_sent_once_another_may_lead(void **state)
 {
     (void)state;
@@ -431,7 +431,7 @@ static void what_a_leader_decides_is_not_sent_once_another_may_lead(void **state
         assert_true(answer_wait(f, &many[i]));
     assert_int_equal(many[0].err.code, ERR_CANCELED);
     assert_int_equal(many[1].err.code, ERR_CANCELED);
-    assert_int_equal(many[2].err.code, 0); // nobody decided that
+    assert_int_equal(many[2].err.code, 0); // not a decision of the leader
     kube_send(f->client, &decided, 0, on_answer, &many[3]);
     assert_true(answer_wait(f, &many[3]));
     assert_int_equal(many[3].err.code, ERR_CANCELED);
@@ -499,12 +499,12 @@ static void every_exchange_is_observed(void **state)
     assert_int_equal(o.status, 0);
 }
 
-// Two idle connections to a host that vanishes: the first costs a deadline, the second is not even tried.
+// There are two idle connections to a host that vanishes. The first one costs a deadline. The second one is not used.
 static void after_an_answer_that_stayed_out_idle_connections_are_not_used_again(void **state)
 {
     (void)state;
     rule((struct fakeapi_rule){.target = "/pods/c", .ending = FAKEAPI_SILENT});
-    rule((struct fakeapi_rule){.body = "{}", .split = 1, .pause_ms = 1}); // so that the two are under way together
+    rule((struct fakeapi_rule){.body = "{}", .split = 1, .pause_ms = 1}); // so that both are in progress together
     send_get(f, "a", 0, &many[0]);
     send_get(f, "b", 0, &many[1]);
     assert_true(answer_wait(f, &many[0]) && answer_wait(f, &many[1]));
@@ -518,7 +518,7 @@ static void after_an_answer_that_stayed_out_idle_connections_are_not_used_again(
     assert_int_equal(fakeapi_at(f->api, 3)->connection, 3);
 }
 
-// A thousand requests over few connections, each of them closed by the server now and then.
+// A thousand requests use few connections. The server closes each connection now and then.
 static void a_server_that_closes_connections_at_random_loses_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers that ask for patience.
+// Answers that tell the client to wait.
 // clang-format off
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void a_429_is_tried_again_after_retry_after(void **state)
     assert_int_equal(fakeapi_count(f->api), 4);
 }
 
-// Where the n-th request for it stands among all, from 0.
+// Returns the position of the n-th such request among all requests, from 0.
 static int nth_of(const char *name, int n)
 {
     for (int i = 0; i < fakeapi_count(f->api); i++)
@@ -60,8 +60,8 @@ static int nth_of(const char *name, int n)
     return -1;
 }
 
-// One comes back while another that has come back still waits. The first does so after all three were asked for, though
-// the machine may be slow.
+// A request waits again while another one waits again, too. The first one does so after all three were sent, even on a
+// slow machine.
 static void what_comes_back_after_retry_after_keeps_its_order(void **state)
 {
     (void)state;
@@ -74,7 +74,7 @@ static void what_comes_back_after_retry_after_keeps_its_order(void **state)
     const char *const names[] = {"a", "b", "c"};
     for (int i = 0; i < 3; i++)
         send_get(f, names[i], 0, &many[i]);
-    assert_true(fixture_wait_count(f, 4)); // one has come back, and is not answered yet
+    assert_true(fixture_wait_count(f, 4)); // one was sent again, and is not answered yet
     for (int64_t end = loop_now_ms(f->loop) + 2100; loop_now_ms(f->loop) < end;)
         fixture_turn(f, 1);
     fakeapi_end(f->api, "pods/a", FAKEAPI_KEEP);

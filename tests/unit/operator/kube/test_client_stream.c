@@ -57,7 +57,7 @@ static void bytes_are_handed_over_as_they_come(void **state)
     assert_int_equal(a.calls, 0);
     assert_int_equal(fakeapi_end(f->api, NULL, FAKEAPI_KEEP), 1);
     assert_true(answer_wait(f, &a));
-    assert_int_equal(a.err.code, 0); // in good order
+    assert_int_equal(a.err.code, 0); // ended properly
     assert_string_equal(fakeapi_at(f->api, 0)->target,
                         "/api/v1/pods?watch=true&allowWatchBookmarks=true&resourceVersion=1");
 }
@@ -146,7 +146,7 @@ static void streams_do_not_wait_for_requests_nor_share_their_connections(void **
     f->options.max_in_flight = 1;
     rule((struct fakeapi_rule){.target = "watch", .ending = FAKEAPI_OPEN});
     rule((struct fakeapi_rule){.ending = FAKEAPI_SILENT});
-    static struct answer waiting; // called back by the teardown
+    static struct answer waiting; // the teardown calls it back
     waiting = ANSWER_INIT;
     send_get(f, "a", 0, &waiting);
     send_get(f, "b", 0, &waiting);
@@ -175,7 +175,7 @@ static void a_stream_may_be_canceled_from_its_own_data(void **state)
     self = kube_stream(fixture_client(f), &r, 0, &ops, &a);
     assert_true(answer_wait(f, &a));
     assert_message(&a, ERR_CANCELED, "watch of pods");
-    assert_int_equal(a.pieces, 1); // nothing comes behind it
+    assert_int_equal(a.pieces, 1); // nothing comes after it
     fixture_turn(f, 10);
     assert_int_equal(a.calls, 1);
 }

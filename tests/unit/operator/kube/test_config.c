@@ -93,7 +93,7 @@ static void load(const char *text, const char *context)
         fail_msg("%s", err.msg);
 }
 
-// `message`: with %s where the path of the file stands.
+// `message` has %s for the path of the file.
 static void assert_refused_in(const char *text, const char *context, const char *message)
 {
     err = ERR_INIT;
@@ -103,7 +103,7 @@ static void assert_refused_in(const char *text, const char *context, const char 
     _cleanup_(free_p) char *want =
         at ? xasprintf("%.*s%s%s", (int)(at - message), message, path, at + 2) : xstrdup(message);
     assert_string_equal(err.msg, want);
-    assert_null(c.server); // untouched
+    assert_null(c.server); // not changed
 }
 
 static void assert_refused(const char *text, const char *message)
@@ -271,7 +271,7 @@ static void ways_to_log_in_that_are_not_supported_say_so(void **state)
     }
     assert_refused(CONTEXT CLUSTERS "users: [{name: admin, user: {token: t, as: root}}]",
                    "kubeconfig %s: user \"admin\" impersonates another (as), which is not supported");
-    load(CONTEXT CLUSTERS "users: [{name: admin, user: {token: t, exec: null}}]", NULL); // kubectl writes such
+    load(CONTEXT CLUSTERS "users: [{name: admin, user: {token: t, exec: null}}]", NULL); // kubectl writes this
     assert_string_equal(c.token, "t");
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/request/<case>/{in.txt,want.txt}: a request as "field: value" lines, and what it looks like on the wire.
+// tests/golden/request/<case>/{in.txt,want.txt}: a request as lines "field: value", and its form on the wire.
 #include "operator/kube/kube_request.h"
 
 #include "common/base/buf.h"

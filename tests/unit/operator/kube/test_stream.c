@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/golden/watch/<case>/{in.txt,want.txt}: the bytes of a watch and the events in them, wherever the bytes are cut.
+// tests/golden/watch/<case>/{in.txt,want.txt}: the bytes of a watch and their events. The bytes may be cut anywhere.
 #include "operator/kube/stream.h"
 
 #include "common/base/json.h"
@@ -20,7 +20,7 @@ enum { OUT_MAX = 1 << 20, SMALL = 64 };
 
 // --- watches
 
-// Where a guess finds JSON, it has found what is there.
+// If a guess finds an object that is JSON, the guess is right.
 static void assert_guess(const char *line, size_t len, const struct watch_event *want)
 {
     struct watch_event e;
@@ -78,7 +78,7 @@ static char *watch_case(const char *name, const char *in, size_t len)
         if (strcmp(got, whole) != 0) {
             fprintf(stderr, "%s, cut at %zu:\n%s", name, cut, got);
             free(whole);
-            return got; // is not what is wanted
+            return got; // not the wanted result
         }
         free(got);
     }
@@ -100,7 +100,7 @@ static void lines_as_the_api_server_writes_them_are_guessed(void **state)
         {"{\"type\":\"ADDED\",\"object\":{}}", "{}"},
         {"{\"type\":\"MODIFIED\",\"object\":{\"a\":{}}}", "{\"a\":{}}"},
         {"{\"type\":\"DELETED\",\"object\":{\"a\":1}}", "{\"a\":1}"},
-        {"{\"type\":\"ADDED\",\"object\":{},\"b\":{}}", "{},\"b\":{}"}, // no JSON: to be scanned
+        {"{\"type\":\"ADDED\",\"object\":{},\"b\":{}}", "{},\"b\":{}"}, // not JSON: scan the line
         {"{\"type\":\"BOOKMARK\",\"object\":{}}", NULL},
         {"{\"type\":\"ERROR\",\"object\":{}}", NULL},
         {"{\"object\":{},\"type\":\"ADDED\"}", NULL},
@@ -146,7 +146,7 @@ static void a_line_over_the_cap_is_an_error_however_it_comes(void **state)
         assert_string_equal(err.msg, "a line of the watch is longer than 64 bytes");
         assert_int_equal(lines, 0);
         line_splitter_done(&s);
-        // One byte less is fine.
+        // One byte less is accepted.
         line_splitter_init(&s, SMALL);
         assert_int_equal(line_splitter_feed(&s, line + 1, sizeof line - 1, count_line, &lines, &err), 0);
         assert_int_equal(lines, 1);

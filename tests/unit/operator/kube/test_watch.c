@@ -28,7 +28,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// A history is a list of what happens and what the machine answers, so that each test reads as a table.
+// A history lists what happens and what the machine answers, so each test reads as a table.
 enum what { PAGE, SAW, END, NEXT };
 
 struct event {
@@ -110,7 +110,7 @@ static void play(const struct event *events, size_t n)
 #define PLAY(...) \
     play((const struct event[]){__VA_ARGS__}, sizeof((const struct event[]){__VA_ARGS__}) / sizeof(struct event))
 
-// To the first watch, from version 10.
+// The history up to the first watch, from version 10.
 #define LISTED DOES("LIST"), PAGE_DONE("10", ""), DOES("SWAP"), DOES("WATCH 10")
 
 static void it_lists_page_by_page_and_then_watches(void **state)
@@ -206,7 +206,7 @@ static void what_the_server_forbids_is_tried_ever_more_slowly(void **state)
          DOES("LIST"), FAILS(ERR_NOT_FOUND, 404), WAITS(1500, 2500), DOES("LIST"));
 }
 
-// Such as after the server's data came back from an older backup.
+// For example, after the data of the server was restored from an older backup.
 static void a_version_that_the_server_keeps_refusing_is_listed_anew(void **state)
 {
     (void)state;
