@@ -41,7 +41,7 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
     return n;
 }
 
-// Of all PlacementGroups where processes of it run, or are to run.
+// Collects the pods of all PlacementGroups where processes of the group run or will run.
 static void find_pods(struct store *const *stores, struct arena *a, struct group_view *v)
 {
     size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
@@ -81,8 +81,9 @@ static bool is_over(const struct workergroup *wg)
     return wg->obj.meta.deleted_ms;
 }
 
-// The rendezvous of another group: what it was given last by this replica; while it does not lead, and before, by
-// another one. NULL = none.
+// Returns the rendezvous of another group, or NULL if it has none. If this replica has decided about the group, the
+// rendezvous is the one that it gave to the group last. Otherwise it is the one in the status, which another replica
+// wrote.
 static const char *master_of(const struct entries *groups, const struct object *o, const char *key)
 {
     const struct entry *e = entries_find(groups, key);

@@ -11,7 +11,7 @@ struct deciding {
     struct kube_client *client;
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
-    struct entries *placementgroup_entries; // its
+    struct entries *placementgroup_entries; // of `placementgroups`
     struct reaper *reaper;
     struct abandoned *abandoned;
 };

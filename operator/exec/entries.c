@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 4 }; // decisions about one object in a row
+enum { ROUNDS_MAX = 4 }; // decisions in a row about one object
 
 int32_t entry_crowd(const struct entry *e)
 {
@@ -126,7 +126,7 @@ static struct entry *entry_get(struct entries *all, const char *key, const char 
     return e;
 }
 
-// What log lines call an object.
+// Returns the word for such an object in log lines.
 static const char *word_of(enum kind kind)
 {
     return kind == KIND_PLACEMENTGROUP ? "placementgroup" : "group";
@@ -158,7 +158,7 @@ static void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms,
     log_plan(e, p, a);
 }
 
-// Its plan was over only after its term: there may be another entry as soon as the key is given back.
+// The plan ended only after its term. A new entry may exist as soon as the key returns to the queue.
 static void entry_outlived(struct entry *e, struct reconcile_result result)
 {
     struct entries *all = e->of;
@@ -170,8 +170,8 @@ static void entry_outlived(struct entry *e, struct reconcile_result result)
 
 static void decide(struct entries *all, const char *key);
 
-// What has begun goes on before others begin: each of many groups then starts as quickly as the API server allows,
-// instead of all of them at the end.
+// Objects that have begun continue before others begin. Each of many groups then starts as quickly as the API server
+// allows. Otherwise all of them would start at the end.
 static void entry_executed(void *ctx, const struct err *err)
 {
     struct entry *e = ctx;
@@ -194,12 +194,12 @@ static void entry_executed(void *ctx, const struct err *err)
         controller_finish(all->controller, e->key, result);
 }
 
-// The object is gone, or another installation's: its key is given back for good.
+// The object was deleted, or another installation handles it now. It does not return to the queue.
 static void forget(struct entries *all, const char *key)
 {
     struct entry *gone = map_del(&all->map, key);
     controller_finish(all->controller, key, (struct reconcile_result){0, -1});
-    if (gone) // it may own the key
+    if (gone) // `key` may be a string of this entry, so it is freed last
         entry_free(gone);
 }
 

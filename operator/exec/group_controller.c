@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
+    PEERS_DEBOUNCE_MS = 5, // a thousand ranks connect one after the other
 };
 
 struct group_controller {
@@ -25,17 +25,17 @@ struct group_controller {
     struct store *const *stores;
     struct cluster *cluster;
     struct peers peers;
-    struct arena setup_arena; // of the shared setup
+    struct arena setup_arena; // contains shared.setup
     struct entries entries;
-    struct map changed; // keys of groups whose agents or members have changed; the value is of no account
+    struct map changed; // keys of groups whose agents or members have changed; the values are unused
     struct placementgroup_users *users;
-    struct orphans *orphans; // what agents run of groups that do not use their PlacementGroup
+    struct orphans *orphans; // stops processes of groups that do not use their PlacementGroup
     struct loop_timer *peers_timer;
-    size_t n_agents; // pods that run and have one
+    size_t n_agents; // running pods that have an agent
     struct metric *rollbacks;
 };
 
-// The pods of a PlacementGroup concern the groups that run on it, too.
+// The pods of a PlacementGroup also matter to the groups that run on it.
 static void wake_owner(void *ctx, const struct object *o)
 {
     struct group_controller *c = ctx;
@@ -117,7 +117,7 @@ static void on_node(void *ctx, const struct object *old, const struct object *no
     else
         cluster_set_node(c->cluster, node_of(now));
     decision_time_saw(&c->shared.time, old, now);
-    // Rare: a node went or came back, which concerns the groups that have pods there.
+    // This is rare: a node disappeared or came back. The groups that have pods there must know.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
     waiting_look(c->shared.waiting);
@@ -147,8 +147,8 @@ static void leave_pools(struct group_controller *c, const struct workergroup *ol
     }
 }
 
-// A PlacementGroup learns of its first group. What a group had on PlacementGroups where it is not any more ends, and
-// its port may be another's.
+// Wakes a PlacementGroup when its first group comes. What a group ran on PlacementGroups that it has left ends, and
+// another group may get its port.
 static void on_user(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
@@ -276,7 +276,7 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->keys_id = arena_strdup(&a, setup->keys_id);
     copy->keys_secret = arena_strdup(&a, setup->keys_secret);
     if (!c->shared.setup || !str_eq(c->shared.setup->keys_id, copy->keys_id))
-        // Who is connected by other keys cannot come back.
+        // Agents that connected with other keys cannot connect again.
         c->shared.time.listening_ms = decision_time_now(&c->shared.time);
     arena_done(&c->setup_arena);
     c->setup_arena = a;

@@ -23,7 +23,7 @@ static void on_placementgroup(void *ctx, const struct object *old, const struct 
     entries_wake_object(&c->entries, now ? now : old);
 }
 
-// Of pods that end, which are few: nobody asks about the others.
+// Looks only at pods that end. They are few, and no decision asks about the others.
 static const bool *lost_gpus(const struct placementgroup_controller *c, const struct gang_view *gang, struct arena *a)
 {
     bool *lost = arena_array(a, gang->n_pods, sizeof *lost);

@@ -20,8 +20,8 @@ struct user {
     int64_t created_ms;
 };
 
-struct group_users {    // a PlacementGroup
-    struct user *users; // the oldest first
+struct group_users {    // the users of one PlacementGroup
+    struct user *users; // oldest first
     size_t n;
 };
 
@@ -110,7 +110,7 @@ static void move_out(struct placementgroup_users *t, const struct meta *m, const
     free(h);
 }
 
-// Where it is to run, and where it runs while that cannot be.
+// Calls `fn` for the PlacementGroups of its spec, and for those where its present attempt still runs.
 static void each_house(struct placementgroup_users *t, const struct workergroup *wg,
                        void (*fn)(struct placementgroup_users *t, const struct meta *m, const char *name),
                        struct arena *a)

@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-enum { IN_FLIGHT_MAX = 32 }; // thousands may go at once: the writes of others must not wait behind all of them
+// Thousands of pods may go at the same time. Other writes must not wait for all of them.
+enum { IN_FLIGHT_MAX = 32 };
 
 struct reaper {
     struct kube_client *client;
@@ -38,7 +39,7 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     struct corpse *c = ctx;
     struct reaper *r = c->reaper;
     (void)response;
-    // A conflict: the pod has changed since we saw it. It may have been given to nobody, and is to stay then.
+    // ERR_CONFLICT: the pod has changed since we saw it. Somebody may have removed its owner, and then it stays.
     if (err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_CANCELED)
         log_warn("the garbage collector deletes a pod of a deleted object", "error", err->msg, NULL);
     r->in_flight--;
@@ -46,7 +47,8 @@ static void on_deleted(void *ctx, const struct kube_response *response, const st
     advance(r);
 }
 
-// The pod as it is by now, NULL if it needs no deletion: the garbage collector has been there, or it has another owner.
+// Returns the pod in its current version. Returns NULL if it needs no deletion: it is gone, is being deleted, or has
+// another owner.
 static const struct object *still_there(const struct reaper *r, const struct meta *seen)
 {
     const struct object *now = store_get(r->pods, seen->ns, seen->name);
@@ -65,7 +67,7 @@ static void delete_pod(struct reaper *r, struct corpse *c)
     request.resource_version = now->meta.resource_version;
     list_remove(&c->link);
     r->in_flight++;
-    if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being taken down
+    if (!kube_send(r->client, &request, 0, on_deleted, c)) { // the client is being freed
         r->in_flight--;
         corpse_free(c);
     }

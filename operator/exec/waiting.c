@@ -11,7 +11,7 @@ struct waiting {
     const struct cluster *cluster;
     struct line *line;
     struct loop_timer *timer;
-    uint64_t epoch; // of the cluster, when they were last woken
+    uint64_t epoch; // the epoch of the cluster at the last wake-up
     struct {
         void (*wake)(void *ctx, const char *ns, const char *name);
         void *ctx;
@@ -83,5 +83,5 @@ void waiting_decided(struct waiting *w, const char *uid, const struct plan *p, i
     if (freed)
         wake_soon(w);
     else if (p && p->waits_for_room)
-        waiting_look(w); // room appeared between the wake-up and this decision: the timer looks again
+        waiting_look(w); // room may have appeared between the wake-up and this decision: the timer looks again
 }

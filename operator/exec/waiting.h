@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All gangs that wait for room, and who wakes them when there may be some. If several pods leave at once, the gangs are
-// woken once, in their order.
+// All gangs that wait for room, and the functions that wake them when there may be some. If several pods leave at once,
+// it wakes the gangs once, in the order of the line.
 #pragma once
 
 #include "common/base/loop.h"
@@ -14,11 +14,11 @@ struct waiting *waiting_new(struct loop *loop, const struct cluster *cluster); /
 void waiting_free(struct waiting *w);                                          // accepts NULL
 
 const struct line *waiting_line(const struct waiting *w);
-// What wakes the objects of a kind: called for each of them that waits.
+// Sets the function that wakes objects of this kind. It is called for each object that waits.
 void waiting_wake_by(struct waiting *w, enum kind kind, void (*fn)(void *ctx, const char *ns, const char *name),
                      void *ctx);
-void waiting_wake(const struct waiting *w, enum kind kind, const char *ns, const char *name); // one, for any reason
-// Something has changed in the cluster: they are woken in a moment, if it concerns them.
+void waiting_wake(const struct waiting *w, enum kind kind, const char *ns, const char *name); // wakes one object
+// Call this when something has changed in the cluster. It wakes the gangs in a moment, if the change concerns them.
 void waiting_look(struct waiting *w);
-// What a decision means for those that wait; plan NULL: the object is gone.
+// Notes what a decision means for the line. `plan` is NULL if the object is gone.
 void waiting_decided(struct waiting *w, const char *uid, const struct plan *plan, int64_t now_ms);

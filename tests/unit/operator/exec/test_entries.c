@@ -21,10 +21,10 @@ static struct {
     struct store *stores[KIND_COUNT];
     struct controller_shared shared;
     struct entries all;
-    const char *waits;   // the status of this one waits; "*" = of all; NULL = of none
-    bool writes;         // a plan has one write, which the test answers
-    bool goes_on;        // a plan asks for the next one at once
-    const char *refusal; // that the last decision remembered
+    const char *waits;   // the status of this object waits; "*" = all; NULL = none
+    bool writes;         // a plan contains one write, and the test answers it
+    bool goes_on;        // a plan asks for the next decision at once
+    const char *refusal; // the refusal in the observations at the last decision
     int decisions;
 } t;
 
@@ -93,7 +93,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// Until so many more decisions are made.
+// Turns the loop until so many more decisions were made.
 static void turn(int decisions)
 {
     for (int goal = t.decisions + decisions; t.decisions < goal;)
@@ -115,7 +115,7 @@ static void decide_about(int i)
     turn(1);
 }
 
-// All wait, and then only the first still does.
+// All objects wait, and then only the first one still waits.
 static void thin_the_crowd(void)
 {
     char name[16];
@@ -197,14 +197,14 @@ static void what_was_noted_is_forgotten_with_the_term(void **state)
     assert_non_null(entries_find(&t.all, "ml/g"));
     entries_stop(&t.all);
     assert_null(entries_find(&t.all, "ml/g"));
-    assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may be never
+    assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may never happen
     assert_int_equal(t.all.moving, 0);
 }
 
 static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void **state)
 {
     (void)state;
-    t.goes_on = true; // which is for the next decision to say
+    t.goes_on = true; // the next decision may change that
     struct stub_call *write = in_execution();
     struct entry *e = map_get(&t.all.map, "ml/g");
     observations_refused(&e->observations, 1, "QuotaExceeded", "no more pods", 1000);

@@ -24,7 +24,7 @@ static struct {
     struct agent *agent;
     struct buf orders; // "PREPARE {...}\n"
     int version;
-    const char *pool; // of the groups that are put
+    const char *pool; // the PlacementGroup of the groups that the test puts
 } t;
 
 static void put_group(const char *name, const char *bundles, const char *status)
@@ -173,11 +173,11 @@ static void groups_wait_for_their_pool_and_begin_with_it(void **state)
     UNTIL(waits_for("a", REASON_PLACEMENT_NOT_FOUND) && waits_for("b", REASON_PLACEMENT_NOT_FOUND));
     put_pool();
     UNTIL(waits_for("a", REASON_PENDING) && waits_for("b", REASON_PENDING));
-    put_service(); // which its controller makes when it has a tenant
+    put_service(); // its controller creates it when it has a user
     UNTIL(waits_for("a", REASON_STARTING) && waits_for("b", REASON_STARTING));
     join("");
     UNTIL(ordered("PREPARE {\"group\":\"u-a\"") && ordered("PREPARE {\"group\":\"u-b\""));
-    assert_true(ordered("\"masterPort\":29500") && ordered("\"masterPort\":29501")); // though no status says so yet
+    assert_true(ordered("\"masterPort\":29500") && ordered("\"masterPort\":29501")); // no status says so yet
     say(RECORD_PREPARED, "{\"group\":\"u-b\",\"attempt\":1}");
     UNTIL(ordered("START {\"group\":\"u-b\""));
     assert_true(ordered("{\"rank\":0,\"localRank\":0,\"ticket\":\"ticket-of-u-b-1-0\",\"gpus\":[2]}"));
@@ -207,7 +207,7 @@ static bool refuses(const char *name, const char *reason)
     return c && str_eq(c->reason, reason);
 }
 
-// Also by a replica that begins to lead and knows only the status.
+// Also if a replica begins to lead and knows only the status.
 static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
 {
     (void)state;
@@ -240,7 +240,7 @@ static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
     UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3,\"graceMs\":25000}"));
 }
 
-// As one that was frozen may be for a moment: the tenant may be one of the next leader's.
+// A frozen replica may be in this state for a moment: the user may be a group of the next leader.
 static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
 {
     (void)state;

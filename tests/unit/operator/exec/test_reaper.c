@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods whose owner is gone.
+// Pods with a deleted owner.
 #include "operator/exec/reaper.h"
 
 #include "tests/unit/support/store_json.h"
@@ -83,7 +83,8 @@ static void pods_go_with_their_owner(void **state)
     assert_true(reaper_idle(t.reaper));
 }
 
-// Somebody took the owner off the pod before the object went (kubectl delete --cascade=orphan), which we see later.
+// Somebody removed the owner from the pod before the object was deleted (kubectl delete --cascade=orphan). We see that
+// later.
 static void only_a_pod_that_is_as_it_was_seen_goes(void **state)
 {
     (void)state;
@@ -118,14 +119,15 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
     for (int i = 0; i < 60; i++)
         stub_answer(stub_next(t.client), 200, "{}");
     assert_int_equal(stub_waiting(t.client), 32);
-    reaper_stop(t.reaper); // as when the operator ends: no more are begun
+    reaper_stop(t.reaper); // the operator ends: no further deletions begin
     for (int i = 0; i < 32; i++)
         stub_answer(stub_next(t.client), 200, "{}");
     assert_true(stub_quiet(t.client));
     assert_true(reaper_idle(t.reaper));
 }
 
-// The garbage collector is at it, too: it may have come first, or the pod changed while it waited for its turn.
+// The garbage collector works at the same time: it may have come first, or the pod changed while it waited for its
+// turn.
 static void those_that_wait_go_as_they_are_by_then(void **state)
 {
     (void)state;
