@@ -17,7 +17,7 @@ enum { BACKLOG = 128, PAUSE_MS = 500 };
 struct listener {
     int fd, port;
     struct loop_poll *poll;
-    struct loop_timer *pause; // armed while descriptors are short, or accept() would spin
+    struct loop_timer *pause; // armed while the process has no free descriptors; otherwise accept() would spin
     void (*accepted)(void *ctx, int fd);
     void *ctx;
 };
@@ -28,7 +28,7 @@ static int not_an_address(const char *address, struct err *err)
                    "cannot listen on \"%s\": want <IP address>:<port>, [<IPv6 address>]:<port> or :<port>", address);
 }
 
-// Splits "host:port", "[host]:port" or ":port" (host is then ""); false for anything else.
+// Splits "host:port", "[host]:port" or ":port" (`host` is then ""). Returns false for anything else.
 static bool split(const char *address, char *host, size_t size, const char **ret_port)
 {
     const char *colon = strrchr(address, ':'), *end = colon;
@@ -61,7 +61,7 @@ static int cannot_listen(const char *address, struct err *err)
                                              : strerror(reason));
 }
 
-// A bound and listening socket, or -1 with errno.
+// Returns a bound and listening socket, or -1 with errno.
 static int open_socket(const struct addrinfo *a)
 {
     int yes = 1, no = 0;
@@ -79,7 +79,8 @@ static int open_socket(const struct addrinfo *a)
     return -1;
 }
 
-// ":port" listens on the IPv6 wildcard, which takes IPv4 too; on a machine without IPv6 on the IPv4 one.
+// ":port" listens on the IPv6 wildcard, which also accepts IPv4. On a machine without IPv6, it listens on the IPv4
+// wildcard.
 static int open_any(const char *address, struct err *err)
 {
     char host[64];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two tables: subjects (an object's token bucket and its recent series), least recently used first out; and a short
-// queue of writes. A repeat while its Event is still being written waits for the answer, so that the patch finds it.
+// There are a table of subjects and a short queue of writes. A subject is an object with its token bucket and its
+// recent series. The table drops the least recently used one first. A repeat waits while its Event is being written, so
+// that the patch finds the Event.
 #include "operator/runtime/recorder.h"
 
 #include "common/base/list.h"
@@ -17,26 +18,26 @@
 #include <string.h>
 
 enum {
-    NOTE_MAX = 1024,        // the API server refuses more
-    NAME_MAX_LEN = 253,     // of an Event
-    SUBJECTS_MAX = 2048,    // objects remembered
-    SERIES_MAX = 16,        // an object
-    QUEUE_MAX = 256,        // writes waiting
-    IN_FLIGHT_MAX = 4,      // few: Events must not slow down what they speak of
+    NOTE_MAX = 1024,        // bytes; the API server refuses more
+    NAME_MAX_LEN = 253,     // bytes in the name of an Event
+    SUBJECTS_MAX = 2048,    // objects
+    SERIES_MAX = 16,        // per object
+    QUEUE_MAX = 256,        // writes that wait
+    IN_FLIGHT_MAX = 4,      // few, because Events must not delay the work that they report
     BURST = 25,             // client-go's spam filter
-    REFILL_MS = 300000,     // one more token
-    SERIES_GAP_MS = 600000, // a longer silence starts a new Event
+    REFILL_MS = 300000,     // until there is one more token
+    SERIES_GAP_MS = 600000, // after a longer silence, a new Event begins
     TIMEOUT_MS = 30000,
-    PATIENCE_MS = 2000, // that what is not a warning waits for a calm
-    CALM_MS = 100,      // without other requests of ours; those of one object leave shorter gaps
+    PATIENCE_MS = 2000, // how long an Event that is no warning waits for a calm
+    CALM_MS = 100, // a calm: so long without other requests of ours; requests about one object follow each other faster
 };
 
 struct series {
     uint64_t key; // hash of type, reason and note; 0 = free
-    uint64_t id;  // in the Event's name
+    uint64_t id;  // it is in the name of the Event
     int32_t count, written;
     int64_t first_wall_ms, last_wall_ms, last_ms;
-    bool busy; // a write is queued or on its way
+    bool busy; // a write is queued or in progress
 };
 
 struct subject {
@@ -48,11 +49,11 @@ struct subject {
     int n_series;
 };
 
-// A write: queued, then on its way.
+// A write: first queued, then in progress.
 struct write {
     struct list link;
     struct recorder *recorder;
-    struct inquiry *inquiry; // NULL: queued
+    struct inquiry *inquiry; // NULL = queued
     char *ns, *name;         // of the Event
     char *body;
     bool patch, warning;
@@ -71,9 +72,9 @@ struct recorder {
     struct list subjects;
     struct list queued, sent;
     int n_queued, n_sent;
-    uint64_t own, others;                      // requests of the client so far
-    int64_t calm_since_ms;                     // mono, when the last of the others was under way
-    struct metric *written, *failed, *dropped; // NULL without a registry
+    uint64_t own, others;                      // how many requests the client has sent so far
+    int64_t calm_since_ms;                     // monotonic; when a request of others was in progress last
+    struct metric *written, *failed, *dropped; // NULL if there is no registry
 };
 
 static void write_free(struct write *w)
@@ -131,7 +132,7 @@ static struct series *series_find(struct subject *s, uint64_t key)
     return NULL;
 }
 
-// A place for a new series: a free one, else that which is silent longest. Others may move.
+// Returns a place for a new series: a free one, otherwise the one that was silent longest. Other series may move.
 static struct series *series_slot(struct subject *s)
 {
     struct series *oldest = NULL;
@@ -154,7 +155,7 @@ static uint64_t series_key(bool warning, const char *reason, const char *note)
     return h ? h : 1;
 }
 
-// Valid UTF-8 of at most NOTE_MAX bytes; notes quote what programs print.
+// Returns valid UTF-8 of at most NOTE_MAX bytes. Notes quote the output of programs.
 static char *clean_note(const char *note)
 {
     struct buf b = BUF_INIT(NOTE_MAX);
@@ -179,8 +180,8 @@ static bool is_calm(struct recorder *r, int64_t now)
     return now - r->calm_since_ms >= CALM_MS;
 }
 
-// An Event that all went well costs the API server as much as a pod's status does: while pods are created and deleted
-// it comes after them.
+// An Event about a success costs the API server as much as the status of a pod does. While pods are created and
+// deleted, it waits for them.
 static bool should_wait(struct recorder *r, const struct write *w)
 {
     int64_t now = clock_mono_ms(r->clock);
@@ -207,7 +208,7 @@ static void send_next(void *ctx)
             .decided = true,
         };
         w->inquiry = inquiry_send(r->client, &request, TIMEOUT_MS, on_answer, w);
-        if (!w->inquiry) { // the client is being taken down
+        if (!w->inquiry) { // the client is being freed
             metric_add(r->dropped, 1);
             write_free(w);
             continue;
@@ -226,20 +227,20 @@ static struct list *first_calm(struct recorder *r)
     return at;
 }
 
-// Queues w for the series; dropped if too many wait already.
+// Queues `w` for the series. Drops it if too many writes wait.
 static void enqueue(struct recorder *r, struct series *s, struct write *w)
 {
     if (r->n_queued >= QUEUE_MAX) {
         metric_add(r->dropped, 1);
         if (!w->patch)
-            *s = (struct series){0}; // there is nothing that a repeat could patch
+            *s = (struct series){0}; // a repeat would have no Event to patch
         write_free(w);
         return;
     }
     s->busy = true;
     s->written = s->count;
     w->queued_ms = clock_mono_ms(r->clock);
-    if (w->warning) // behind other warnings, and before what can wait
+    if (w->warning) // after other warnings, and before writes that can wait
         list_insert_before(first_calm(r), &w->link);
     else
         list_append(&r->queued, &w->link);
@@ -265,7 +266,7 @@ static void patch_series(struct recorder *r, struct subject *subject, struct ser
                          const char *name)
 {
     if (s->busy || !take_token(subject, clock_mono_ms(r->clock)))
-        return; // the count goes out with the next one
+        return; // the next patch contains the count
     struct arena a = ARENA_INIT;
     struct event e = {.ns = ns, .name = name, .series_count = s->count, .series_last_ms = s->last_wall_ms};
     struct write *w = write_new(r, subject, s, ns, name);
@@ -288,7 +289,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     if (s && s->id == w->series_id) {
         s->busy = false;
         if (err->code)
-            *s = (struct series){0}; // the next one starts again, with an Event of its own
+            *s = (struct series){0}; // the next one begins a new Event
         else if (s->count > s->written)
             patch_series(r, subject, s, w->ns, w->name);
     }
@@ -402,7 +403,7 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     r->pump = loop_timer_new(loop, send_next, r);
     r->controller = controller;
     r->instance = instance;
-    rand_seed_system(&r->rand); // names must not repeat those of an earlier process
+    rand_seed_system(&r->rand); // names must differ from those of an earlier process
     list_init(&r->subjects);
     list_init(&r->queued);
     list_init(&r->sent);

@@ -18,7 +18,7 @@ struct replicas {
     void *ctx;
 };
 
-// What the chart selects them by.
+// The chart selects the replicas by these labels.
 static const char *const same[] = {"app.kubernetes.io/name", "app.kubernetes.io/instance",
                                    "app.kubernetes.io/component"};
 
@@ -74,7 +74,7 @@ static void look(struct replicas *r)
     free(s.names);
 }
 
-// All pods of the cluster come by here, and only those of an operator have these labels.
+// This runs for all pods of the cluster. Only those of an operator have these labels.
 static bool runs(const struct object *o)
 {
     return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three chained hash tables over one small entry an object: 64 bytes and about two table slots each, no copy of a key.
-// The chains are doubly linked, so that a change costs the same however large its group is.
+// Three chained hash tables contain one small entry per object. It takes 64 bytes and about two table slots, and copies
+// no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
 #include "operator/runtime/store.h"
 
 #include "common/base/mem.h"
@@ -14,21 +14,21 @@
 
 enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
 
-enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in the first one
+enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in INDEX_NAME
 
 struct chain {
-    struct entry *next, **link; // link: what points at this entry; NULL = not in the index
+    struct entry *next, **link; // `link` is the pointer to this entry; NULL = not in the index
 };
 
 struct entry {
     const struct object *object;
     struct chain chains[INDEX_COUNT];
-    uint32_t mark; // the last list that brought it
+    uint32_t mark; // number of the last list that contained the object
 };
 
 struct table {
     struct entry **slots;
-    size_t size; // power of two, 0 until first use
+    size_t size; // a power of two; 0 until first use
     size_t used;
 };
 
@@ -36,7 +36,7 @@ struct store {
     enum kind kind;
     bool synced;
     uint32_t mark;
-    char seen[VERSION_MAX]; // resourceVersion up to which the watch has told us everything; "" = nothing yet
+    char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
     struct table indexes[INDEX_COUNT];
     struct {
         store_fn fn;
@@ -45,7 +45,7 @@ struct store {
     int n_subscribers;
 };
 
-// What the object is indexed by; NULL or "" = it is not in that index.
+// Returns the key of the object in this index. NULL or "" = it is not in this index.
 static const char *indexed_by(enum index index, const struct object *o)
 {
     switch (index) {
@@ -58,7 +58,7 @@ static const char *indexed_by(enum index index, const struct object *o)
     }
 }
 
-// Names of nodes are the whole cluster's.
+// Names of nodes have no namespace.
 static struct entry **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
 {
     uint64_t h = str_hash(value, strlen(value));
@@ -319,11 +319,11 @@ static bool is_at(const struct entry *e, enum index index, const char *ns, const
     return str_eq(indexed_by(index, e->object), value) && (!ns || str_eq(e->object->meta.ns, ns));
 }
 
-// ns: NULL = all of them, of nodes.
+// `ns` is NULL for nodes.
 static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
                              struct arena *a, const struct object *const **ret)
 {
-    struct entry *first = chain_of(s, index, ns, value); // with others that merely have the same hash
+    struct entry *first = chain_of(s, index, ns, value); // the chain also contains others with this hash
     size_t n = 0;
     for (const struct entry *e = first; e; e = e->chains[index].next)
         n += is_at(e, index, ns, value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One item a key, alive while the key is queued, processed, delayed or remembered for its failures. Ready keys form a
-// list in order of arrival, delayed ones a binary heap by time.
+// There is one item per key. It exists while the key is queued, processed or delayed, or has failures. Ready keys form
+// a list in the order in which they came. Delayed keys form a binary heap by time.
 #include "operator/runtime/workqueue.h"
 
 #include "common/base/list.h"
@@ -14,12 +14,12 @@ enum { BACKOFF_FIRST_MS = 5, BACKOFF_MAX_MS = 5 * 60 * 1000, BACKOFF_DOUBLINGS =
 
 struct item {
     struct list link; // in `ready` or `running`
-    bool dirty;       // wants to be processed (again)
+    bool dirty;       // must be processed (again)
     bool processing;
     int failures;
-    ptrdiff_t heap_index; // NOT_DELAYED
-    int64_t due_ms;       // of the delay
-    uint64_t seq;         // order among equal due_ms
+    ptrdiff_t heap_index; // or NOT_DELAYED
+    int64_t due_ms;       // when the delay ends
+    uint64_t seq;         // the order of items with equal due_ms
     int64_t dirty_ms, started_ms;
     char key[];
 };
