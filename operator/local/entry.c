@@ -25,7 +25,7 @@ void entry_free(struct entry *e)
                 user->used.items[i].on = NULL;
     }
     nodes_leave(e->of->nodes, e->uid);
-    if (e->gone && e->group) // else the whole gateway is
+    if (e->gone && e->group) // otherwise the whole gateway is being freed
         gateway_group_gone(e->of->gateway, e->uid);
     loop_timer_free(e->abandoned);
     local_group_free(e->group);
@@ -262,7 +262,7 @@ void entries_reap(struct entries *es)
         if (e->group)
             local_group_reap(e->group);
     }
-    for (int groups = 1; groups >= 0; groups--) // before what they are on
+    for (int groups = 1; groups >= 0; groups--) // groups first, then the PlacementGroups that they are on
         LIST_FOREACH(l, &es->list) {
             struct entry *e = CONTAINER_OF(l, struct entry, link);
             if (e->gone && (e->group != NULL) == groups && !entry_runs(e)) {

@@ -48,7 +48,7 @@ static const char help[] =
     "them. Exit codes: the first failed process's own, 0 if none failed, 64 wrong usage, 65 unusable file, 69 cannot\n"
     "listen, 127 no cadre-agent.\n";
 
-// There is no TLS, so a port is for this machine.
+// There is no TLS, so a port is only for this machine.
 static const char *set_listen(void *options, const char *value)
 {
     if (!str_starts(value, "127.0.0.1:") && !str_starts(value, "[::1]:") && !str_starts(value, "unix:/"))
@@ -91,7 +91,7 @@ static int wrong(const char *what, const char *value, const char *wanted)
     return option_wrong(&program, what, value, wanted);
 }
 
-// What is said twice, or not at all.
+// Checks for options that contradict each other, and for missing ones.
 static int check(const struct options *o, bool command)
 {
     if (o->serve && (o->file || command || o->processes))

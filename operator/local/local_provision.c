@@ -15,10 +15,10 @@ struct local_provision {
     struct entries entries;
     const char *map;
     struct local_run run;
-    unsigned long long n_placements; // so far
+    unsigned long long n_placements; // PlacementGroups created so far
 };
 
-// Its processes have ended: nobody needs its nodes any more, whether it was deleted or not.
+// The processes have ended. Nobody needs their nodes any more, whether the group was deleted or not.
 static void on_ended(void *ctx, struct local_group *g)
 {
     struct local_provision *d = ctx;
@@ -43,7 +43,7 @@ static void answer(const struct entry *e, provisioner_done_fn done, void *done_c
     cJSON_Delete(group);
 }
 
-// The same request again, of a program that has come back or did not hear the answer.
+// The same request came again: the program has come back, or did not get the answer.
 static int take_over(struct entry *e, const struct provision *p, const struct draft *draft, struct err *err)
 {
     if (!str_eq(e->hash, draft->hash) || e->bound == draft->detached)
@@ -128,7 +128,7 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     arena_done(&a);
 }
 
-// What a request for one object is about; NULL: err says why not.
+// Returns the object of a request. NULL: `err` says why there is none.
 static struct entry *named(const struct local_provision *d, const struct provision *p, const char *method,
                            struct arena *a, struct err *err)
 {
@@ -277,7 +277,8 @@ const char *local_provision_node(const struct local_provision *d, const char *ui
         return NULL;
     const struct workergroup *g = e->group->manifest.group;
     const uint32_t replica = rank / (uint32_t)g->spec.workers_per_replica;
-    return replica < (uint32_t)g->spec.replicas ? e->assignment.nodes[replica] : NULL; // a worker says its rank itself
+    // A worker reports its own rank, which may be wrong.
+    return replica < (uint32_t)g->spec.replicas ? e->assignment.nodes[replica] : NULL;
 }
 
 void local_provision_reap(struct local_provision *d)
@@ -290,7 +291,7 @@ void local_provision_stop(struct local_provision *d, bool again)
     d->entries.stopping = true;
     LIST_FOREACH(l, &d->entries.list) {
         struct local_group *g = CONTAINER_OF(l, struct entry, link)->group;
-        if (g && (again || !g->asked)) // one that is told twice kills its processes
+        if (g && (again || !g->asked)) // a group that is told twice kills its processes
             local_group_stop(g, "its run on this machine is ending");
     }
 }
