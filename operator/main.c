@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-operator: builds the parts, turns the loop, takes the parts down in order.
+// cadre-operator: builds the parts, turns the loop, and frees the parts in order.
 #include "common/base/log.h"
 #include "common/base/loop.h"
 #include "common/base/mem.h"
@@ -26,13 +26,13 @@
 #include <string.h>
 
 enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 };
-// After a lease was given back to another replica, that one may take it first.
+// After this replica gives the Lease to another one, it waits for HEAD_START_MS before it competes again.
 enum { LOOK_AROUND_MS = 1000, HEAD_START_MS = 5000 };
 
-// What is mirrored, in the order of start. All of it is synced before anything is decided.
+// The mirrored kinds, in the order of start. All of them are synced before the operator decides anything.
 static const struct mirror {
     enum kind kind;
-    bool cluster_wide; // also in a namespaced install: planning needs all that takes room
+    bool cluster_wide; // also in a namespaced install: planning needs everything that takes room
     const char *label_selector;
 } mirrors[] = {
     {KIND_NODE, true, NULL},
@@ -52,21 +52,21 @@ struct operator
     struct kube_config config;
     struct kube_client *client;
     struct metrics *metrics;
-    struct metrics_rest rest; // what the client reports to
+    struct metrics_rest rest; // the client reports to it
     struct health *health;
     struct recorder *recorder;
-    struct store *stores[KIND_COUNT]; // of what is mirrored
+    struct store *stores[KIND_COUNT]; // of the mirrored kinds
     struct reflector *reflectors[KIND_COUNT];
-    struct binding *binding; // NULL = no calls are taken
+    struct binding *binding; // NULL = the operator takes no calls
     struct deciding *deciding;
     struct election *election;
     struct outage *outage;
-    struct territory *territory; // NULL = it watches one namespace
+    struct territory *territory; // NULL = the operator watches one namespace
     struct metric *is_leader;
     struct loop_signal *signals[2];
     struct loop_timer *drain_timer, *around_timer;
     struct handover handover;
-    int64_t handed_ms; // since when it gives the lease to another replica; 0 = it does not
+    int64_t handed_ms; // since when it gives the Lease to another replica; 0 = it does not
     int64_t stop_by_ms;
     struct rand rand;
     char identity[320];
@@ -93,7 +93,7 @@ static bool is_ready(void *ctx, struct buf *why_not)
     return why_not->len == 0;
 }
 
-// After an outage what failed may wait for a while yet before it is tried again.
+// After an outage, parts that failed may still wait before their next try. This tries them now.
 static void hurry(struct operator* o)
 {
     for
@@ -103,7 +103,7 @@ static void hurry(struct operator* o)
         binding_hurry(o->binding);
 }
 
-// Only a leader tells by Events.
+// Only a leader writes the Event.
 static void tell_territory(void *ctx, const char *ns, const char *pod)
 {
     const struct operator* o = ctx;
@@ -123,7 +123,7 @@ static void tell_territory(void *ctx, const char *ns, const char *pod)
 static void on_elected(struct operator* o)
 {
     if (o->stopping || o->handed_ms)
-        return; // elected in the turn in which it was asked to stop: the lease goes back unused
+        return; // it was elected in the turn in which it was asked to stop: the Lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     hurry(o);
@@ -132,7 +132,7 @@ static void on_elected(struct operator* o)
     loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
 
-// Another replica may lead already, so nothing is drained. Calls go on.
+// Another replica may lead already, so this one does not wait for its requests. It still serves calls.
 static void on_lost(struct operator* o)
 {
     log_warn("the lease is lost: this replica stops deciding until it leads again, and still serves calls", "identity",
@@ -250,7 +250,7 @@ static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, in
     struct operator* o = ctx;
     log_warn("a watch failed and is tried again", "kind", kind_info(kind)->kind, "error", err->msg, "retry_ms",
              log_i64(retry_ms), NULL);
-    if (!o->election) // else its Lease tells
+    if (!o->election) // otherwise the Lease shows an outage
         outage_suspect(o->outage);
 }
 
@@ -274,12 +274,12 @@ static void mirror_start(struct operator* o, const struct mirror *m)
     o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);
 }
 
-// Stopping: begin nothing new, let what is in flight end (bounded), give the lease back as soon as nothing more is
-// written, leave the loop.
+// Stopping: begin nothing new, let running requests end (bounded), give the Lease back when the last write is done,
+// leave the loop.
 static void on_released(void *ctx)
 {
     struct operator* o = ctx;
-    o->election = NULL; // has freed itself
+    o->election = NULL; // it has freed itself
     o->releasing = false;
     metric_set(o->is_leader, 0);
 }
@@ -297,7 +297,8 @@ static void drain(void *ctx)
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
         return;
     }
-    if (!quiet || !gone) // the next leader must not begin while writes may still arrive: the lease is left to run out
+    // The next leader must not begin while writes may still arrive: the Lease expires by itself.
+    if (!quiet || !gone)
         log_warn("requests or connections are still open: giving up", NULL);
     loop_stop(o->loop);
 }
@@ -310,7 +311,7 @@ static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
     o->handed_ms = now_ms;
 }
 
-// Nothing more is written before the lease goes; then it takes part in the election as everybody does.
+// It gives the Lease back when no write is in progress. Then it takes part in the election like every replica.
 static void go_on_handing(struct operator* o, int64_t now_ms)
 {
     if (o->election && !o->releasing && deciding_idle(o->deciding)) {
@@ -361,7 +362,7 @@ static void on_signal(void *ctx, int signo)
     struct operator* o = ctx;
     log_info("stopping", "signal", signo == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
     if (o->stopping)
-        loop_stop(o->loop); // asked twice
+        loop_stop(o->loop); // the user asked twice
     else
         stop(o);
 }
@@ -484,7 +485,7 @@ static void take_down(struct operator* o)
     reflector_stop(o->reflectors[m->kind]);
     election_free(o->election);
     binding_free(o->binding);
-    kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
+    kube_client_free(o->client); // it ends all requests, so it goes before the parts that wait for them
     outage_free(o->outage);
     deciding_free(o->deciding);
     territory_free(o->territory);
@@ -509,7 +510,7 @@ int main(int argc, char **argv)
     int code = options_parse(argc, argv, &options);
     if (code >= 0)
         return code;
-    // What is too much for good is given back after the first lists, and when idle.
+    // Unused memory above these sizes goes back to the kernel after the first lists, and when idle.
     mem_keep(KEPT_BYTES, KEPT_BYTES, KEPT_BYTES / 8);
     log_setup(options.log_level, options.log_format);
     signal(SIGPIPE, SIG_IGN);

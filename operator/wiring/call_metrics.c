@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// What the gateway's counters are called outside.
+// The names of the gateway's counters as metrics.
 static const struct {
     const char *name, *help, *labels;
     bool total;
@@ -32,7 +32,7 @@ struct call_metrics {
     struct metrics *metrics;
     struct gateway *gateway;
     struct agents *agents;
-    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
+    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // failed calls, by code
 };
 
 static void collect(void *ctx)

@@ -75,7 +75,7 @@ static const char *set_log_format(void *options, const char *value)
     return str_eq(value, "json") || str_eq(value, "text") ? NULL : "must be json or text";
 }
 
-// As other components of Kubernetes take it, in one unit: 500ms, 15s, 2m.
+// Reads a time as other components of Kubernetes do, with one unit: 500ms, 15s, 2m.
 static const char *set_time(const char *value, int64_t *ret_ms)
 {
     static const struct {
@@ -175,7 +175,8 @@ static const char *env_or(const char *name, const char *fallback)
     return str_empty(v) ? fallback : v;
 }
 
-// Else two could lead at once, or a leader would end at the first renewal that is slow.
+// Without these rules, two replicas could lead at the same time, or a leader would lose the Lease at the first slow
+// renewal.
 static int check_lease(const struct options *o)
 {
     if (o->retry_ms < o->renew_ms && o->renew_ms < o->lease_ms && o->lease_ms >= 1000)

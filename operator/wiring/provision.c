@@ -27,7 +27,7 @@ enum { REVIEW_TIMEOUT_MS = 5 * 1000, WRITE_TIMEOUT_MS = 10 * 1000 };
 
 static const struct right restarting = {KIND_WORKERGROUP, "patch", NULL, "restart WorkerGroups", ADVICE};
 static const struct right rights[][2] = {
-    // to create, to delete
+    // the right to create, the right to delete
     [KIND_WORKERGROUP] = {{KIND_WORKERGROUP, "create", NULL, "create WorkerGroups", ADVICE},
                           {KIND_WORKERGROUP, "delete", NULL, "delete WorkerGroups", ADVICE}},
     [KIND_PLACEMENTGROUP] = {{KIND_PLACEMENTGROUP, "create", NULL, "create PlacementGroups", ADVICE},
@@ -43,22 +43,22 @@ struct provisioning {
     int64_t renew_ms;
 };
 
-// What a client waits for.
+// A request of a client that has no answer yet.
 struct order {
     struct list link;
     struct provisioning *provisioning;
     struct inquiry *inquiry;
-    const struct right *right; // for the kind of the object
+    const struct right *right; // its `kind` is the kind of the object
     const void *lifetime;      // NULL = detached, or the session has ended
-    bool bound, unwanted;      // it goes with a session; which has ended for good
+    bool bound, unwanted;      // bound: it ends with a session; unwanted: that session has ended for good
     char *ns, *name, *user, *hash;
-    char *manifest, *patch; // to create, to restart; both NULL: to delete
-    enum verb how;          // the patch is written
+    char *manifest, *patch; // to create, to restart; both NULL = to delete
+    enum verb how;          // the verb of the patch
     provisioner_done_fn done;
     void *done_ctx;
 };
 
-// A group, or a PlacementGroup, that is renewed.
+// A WorkerGroup or a PlacementGroup that is renewed for a session.
 struct session_object {
     struct list link;
     struct provisioning *provisioning;
@@ -91,7 +91,7 @@ static void session_object_free(struct session_object *b)
     free(b);
 }
 
-// Its last word: JSON, or an error that is not the order's own.
+// Ends the request with JSON, or with an error. `err` must not be part of the request, which is freed.
 static void answer(struct order *o, const char *json, const struct err *err)
 {
     provisioner_done_fn done = o->done;
@@ -100,8 +100,8 @@ static void answer(struct order *o, const char *json, const struct err *err)
     done(ctx, json, json ? strlen(json) : 0, err);
 }
 
-// Deleting what nobody wants any more. If this gets lost it is not renewed either, and goes with the leader's next
-// look.
+// Delete objects of sessions that have ended. If the request is lost, the leader deletes the object, because nobody
+// renews it.
 
 static void on_dropped(void *ctx, const struct kube_response *response, const struct err *err)
 {
@@ -118,7 +118,7 @@ static void drop(const struct provisioning *d, enum kind kind, const char *ns, c
 
 // Renewing
 
-// Another group of its name has another UID, and is none of ours.
+// Another group with the same name has another UID, and is not ours.
 static const char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
 {
     return json_print(a, "{'metadata':{'uid':%s,'annotations':{'" ANNOTATION_SESSION_RENEWED "':'%" PRId64 "'}}}", uid,
@@ -176,7 +176,7 @@ static struct session_object *session_object_new(struct provisioning *d, const v
 
 // Creating
 
-// The group is there, and is this client's.
+// The object exists and belongs to this client.
 static void settle(struct order *o, const struct meta *m, bool again)
 {
     struct arena a = ARENA_INIT;
@@ -194,7 +194,7 @@ static void settle(struct order *o, const struct meta *m, bool again)
     arena_done(&a);
 }
 
-// The same request again, of a client that has come back or did not hear the answer.
+// The same request came again: the client has come back, or did not get the answer.
 static void take_over(struct order *o, const struct err *err)
 {
     const struct object *there = store_get(o->provisioning->stores[o->right->kind], o->ns, o->name);
@@ -255,7 +255,7 @@ static void write(struct order *o)
     o->inquiry = inquiry_send(o->provisioning->client, r, WRITE_TIMEOUT_MS, o->manifest ? on_created : on_written, o);
 }
 
-// Asking whether it may
+// Ask whether the client may do it
 
 static void on_reviewed(void *ctx, const struct kube_response *response, const struct err *err)
 {
@@ -336,7 +336,7 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
-// The user who changes the code of a group counts as its author from then on.
+// A user who changes the code of a group becomes its author.
 static const char *write_change(const struct object *group, const char *user, const char *worker, struct arena *a)
 {
     bool made = labels_get(&group->meta.annotations, ANNOTATION_CREATED_BY) != NULL;
@@ -348,7 +348,7 @@ static const char *write_change(const struct object *group, const char *user, co
     return json_print(a, "[{'op':'replace','path':'/spec/worker','value':%-s}%-s]", worker, author);
 }
 
-// Another text in its worker: the leader starts the processes again in their pods.
+// A change in spec.worker makes the leader start the processes again in their pods.
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct provisioning *d = ctx;
@@ -377,11 +377,11 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     arena_done(&a);
 }
 
-// As its status says it: ranges of bundles, by node.
+// Reads the places from the status, which has ranges of bundles by node.
 static void read_places(const struct placementgroup *p, struct arena *a, struct bundle_places *ret)
 {
     const struct condition *ready = condition_find(p->status.conditions, p->status.n_conditions, COND_READY);
-    const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not know them yet
+    const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not have them yet
     const char **nodes = arena_array(a, (size_t)n, sizeof *nodes);
     int32_t first, last;
     for (size_t i = 0; i < p->status.n_placements; i++)
