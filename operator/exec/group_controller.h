@@ -4,7 +4,7 @@
 #pragma once
 
 #include "operator/agents/replica_reports.h"
-#include "operator/exec/entries.h"
+#include "operator/exec/reconciler.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
 

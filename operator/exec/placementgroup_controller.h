@@ -13,5 +13,5 @@ struct placementgroup_controller;
 struct placementgroup_controller *placementgroup_controller_new(struct loop *loop, struct group_controller *groups,
                                                                 const struct group_controller_options *options);
 // The caller starts and stops these.
-struct entries *placementgroup_controller_entries(struct placementgroup_controller *c);
+struct reconciler *placementgroup_controller_reconciler(struct placementgroup_controller *c);
 void placementgroup_controller_free(struct placementgroup_controller *c);

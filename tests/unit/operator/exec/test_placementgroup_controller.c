@@ -79,7 +79,7 @@ static int setup(void **state)
                                                      .seed = 1,
                                                  });
     put_pool("{}");
-    entries_start(placementgroup_controller_entries(t.controller));
+    reconciler_start(placementgroup_controller_reconciler(t.controller));
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int teardown(void **state)
     (void)state;
     if (t.agent)
         agents_leave(t.agents, t.agent);
-    entries_stop(placementgroup_controller_entries(t.controller));
+    reconciler_stop(placementgroup_controller_reconciler(t.controller));
     stub_client_cancel(t.c.client);
     placementgroup_controller_free(t.controller);
     controller_case_stop(&t.c);

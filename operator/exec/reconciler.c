@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/entries.h"
+#include "operator/exec/reconciler.h"
 
 #include "common/base/log.h"
 #include "common/base/mem.h"
@@ -10,118 +10,118 @@
 
 enum { ROUNDS_MAX = 4 }; // decisions in a row about one object
 
-int32_t entry_crowd(const struct entry *e)
+int32_t reconciler_entry_crowd(const struct reconciler_entry *e)
 {
     return MAX(e->crowd, e->of->moving);
 }
 
-static void set_status_wanted(struct entry *e, int64_t ms)
+static void set_status_wanted(struct reconciler_entry *e, int64_t ms)
 {
     int64_t *wanted = &e->observations.memory.status_wanted_ms;
     e->of->moving += (ms != 0) - (*wanted != 0);
     *wanted = ms;
-    e->crowd = ms ? entry_crowd(e) : 0;
+    e->crowd = ms ? reconciler_entry_crowd(e) : 0;
 }
 
-static void entry_forget(struct entry *e)
+static void entry_forget(struct reconciler_entry *e)
 {
     if (e->uid)
-        waiting_decided(e->of->options.shared->waiting, e->uid, NULL, 0);
+        waiting_gangs_decided(e->of->options.shared->waiting, e->uid, NULL, 0);
     set_status_wanted(e, 0);
     observations_done(&e->observations);
     free(TAKE_PTR(e->uid));
 }
 
-static void entry_free(struct entry *e)
+static void entry_free(struct reconciler_entry *e)
 {
     entry_forget(e);
     free(e->key);
     free(e);
 }
 
-void entries_done(struct entries *all)
+void reconciler_done(struct reconciler *r)
 {
     void *value;
-    for (size_t i = 0; map_next(&all->map, &i, NULL, &value);)
+    for (size_t i = 0; map_next(&r->map, &i, NULL, &value);)
         entry_free(value);
-    map_done(&all->map);
-    controller_free(all->controller);
+    map_done(&r->map);
+    controller_free(r->controller);
 }
 
-void entries_wake_key(void *ctx, const char *key)
+void reconciler_wake_key(void *ctx, const char *key)
 {
-    struct entries *all = ctx;
-    if (all->started)
-        controller_add(all->controller, key);
+    struct reconciler *r = ctx;
+    if (r->started)
+        controller_add(r->controller, key);
 }
 
-void entries_wake(void *ctx, const char *ns, const char *name)
+void reconciler_wake(void *ctx, const char *ns, const char *name)
 {
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
-    entries_wake_key(ctx, key);
+    reconciler_wake_key(ctx, key);
 }
 
-void entries_wake_object(void *ctx, const struct object *o)
+void reconciler_wake_object(void *ctx, const struct object *o)
 {
-    entries_wake(ctx, o->meta.ns, o->meta.name);
+    reconciler_wake(ctx, o->meta.ns, o->meta.name);
 }
 
-const struct store *entries_objects(const struct entries *all)
+const struct store *reconciler_objects(const struct reconciler *r)
 {
-    return all->options.shared->executor.stores[all->options.kind];
+    return r->options.shared->executor.stores[r->options.kind];
 }
 
-void entries_look(struct entries *all)
+void reconciler_look(struct reconciler *r)
 {
-    store_each(entries_objects(all), entries_wake_object, all);
+    store_each(reconciler_objects(r), reconciler_wake_object, r);
 }
 
-void entries_start(struct entries *all)
+void reconciler_start(struct reconciler *r)
 {
-    all->started = true;
-    entries_look(all);
-    controller_start(all->controller);
+    r->started = true;
+    reconciler_look(r);
+    controller_start(r->controller);
 }
 
-void entries_stop(struct entries *all)
+void reconciler_stop(struct reconciler *r)
 {
     struct map kept = MAP_INIT;
     void *value;
-    all->started = false;
-    all->term++;
-    for (size_t i = 0; map_next(&all->map, &i, NULL, &value);) {
-        struct entry *e = value;
+    r->started = false;
+    r->term++;
+    for (size_t i = 0; map_next(&r->map, &i, NULL, &value);) {
+        struct reconciler_entry *e = value;
         if (e->executes)
             map_set(&kept, e->key, e);
         else
             entry_free(e);
     }
-    map_done(&all->map);
-    all->map = kept;
-    controller_stop(all->controller);
+    map_done(&r->map);
+    r->map = kept;
+    controller_stop(r->controller);
 }
 
-const struct entry *entries_find(const struct entries *all, const char *key)
+const struct reconciler_entry *reconciler_find(const struct reconciler *r, const char *key)
 {
-    const struct entry *e = map_get(&all->map, key);
-    return e && e->term == all->term && all->started ? e : NULL;
+    const struct reconciler_entry *e = map_get(&r->map, key);
+    return e && e->term == r->term && r->started ? e : NULL;
 }
 
-static struct entry *entry_get(struct entries *all, const char *key, const char *uid)
+static struct reconciler_entry *entry_get(struct reconciler *r, const char *key, const char *uid)
 {
-    struct entry *e = map_get(&all->map, key);
+    struct reconciler_entry *e = map_get(&r->map, key);
     if (!e) {
         e = xcalloc(1, sizeof *e);
-        e->of = all;
+        e->of = r;
         e->key = xstrdup(key);
-        e->term = all->term;
-        map_set(&all->map, key, e);
+        e->term = r->term;
+        map_set(&r->map, key, e);
     }
     if (!e->uid || !str_eq(e->uid, uid)) {
         entry_forget(e);
         e->uid = xstrdup(uid);
-        observations_init(&e->observations, rand_u64(&all->rand));
-        e->observations.keeps_pod = all->options.kind == KIND_PLACEMENTGROUP;
+        observations_init(&e->observations, rand_u64(&r->rand));
+        e->observations.keeps_pod = r->options.kind == KIND_PLACEMENTGROUP;
     }
     return e;
 }
@@ -132,7 +132,7 @@ static const char *word_of(enum kind kind)
     return kind == KIND_PLACEMENTGROUP ? "placementgroup" : "group";
 }
 
-static void log_plan(const struct entry *e, const struct plan *p, struct arena *a)
+static void log_plan(const struct reconciler_entry *e, const struct plan *p, struct arena *a)
 {
     if (p->n && log_enabled(LOG_DEBUG))
         log_debug("plan", word_of(e->of->options.kind), e->key, "plan", plan_describe(p, a), NULL);
@@ -142,7 +142,7 @@ static void log_plan(const struct entry *e, const struct plan *p, struct arena *
                      p->actions[i].note, NULL);
 }
 
-static void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
+static void entry_planned(struct reconciler_entry *e, const struct plan *p, int64_t now_ms, struct arena *a)
 {
     e->executes = true;
     if (!p->defers_status)
@@ -150,7 +150,7 @@ static void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms,
     else
         set_status_wanted(e,
                           e->observations.memory.status_wanted_ms ? e->observations.memory.status_wanted_ms : now_ms);
-    waiting_decided(e->of->options.shared->waiting, e->uid, p, clock_wall_ms(e->of->options.shared->time.clock));
+    waiting_gangs_decided(e->of->options.shared->waiting, e->uid, p, clock_wall_ms(e->of->options.shared->time.clock));
     observations_planned(&e->observations, p);
     e->waits_for_port = p->waits_for_port;
     e->requeue_ms = p->requeue_ms;
@@ -159,51 +159,51 @@ static void entry_planned(struct entry *e, const struct plan *p, int64_t now_ms,
 }
 
 // The plan ended only after its term. A new entry may exist as soon as the key returns to the queue.
-static void entry_outlived(struct entry *e, struct reconcile_result result)
+static void entry_outlived(struct reconciler_entry *e, struct reconcile_result result)
 {
-    struct entries *all = e->of;
-    (void)map_del(&all->map, e->key);
+    struct reconciler *r = e->of;
+    (void)map_del(&r->map, e->key);
     entry_forget(e);
-    controller_finish(all->controller, e->key, result);
+    controller_finish(r->controller, e->key, result);
     entry_free(e);
 }
 
-static void decide(struct entries *all, const char *key);
+static void decide(struct reconciler *r, const char *key);
 
 // Objects that have begun continue before others begin. Each of many groups then starts as quickly as the API server
 // allows. Otherwise all of them would start at the end.
 static void entry_executed(void *ctx, const struct err *err)
 {
-    struct entry *e = ctx;
-    struct entries *all = e->of;
+    struct reconciler_entry *e = ctx;
+    struct reconciler *r = e->of;
     bool stale = err->code == ERR_CONFLICT;
     if (err->code && err->code != ERR_CANCELED && !stale) {
         _cleanup_(free_p) char *text =
-            xasprintf("a write for a %s failed; the operator tries again", kind_info(all->options.kind)->kind);
-        log_warn(text, word_of(all->options.kind), e->key, "error", err->msg, NULL);
+            xasprintf("a write for a %s failed; the operator tries again", kind_info(r->options.kind)->kind);
+        log_warn(text, word_of(r->options.kind), e->key, "error", err->msg, NULL);
     }
     struct reconcile_result result = {err->code, e->requeue_ms};
     if (stale)
         result = (struct reconcile_result){0, EXECUTION_STALE_MS};
     e->executes = false;
-    if (e->term != all->term)
+    if (e->term != r->term)
         entry_outlived(e, result);
-    else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && all->started)
-        decide(all, e->key);
+    else if (!err->code && e->goes_on && ++e->rounds < ROUNDS_MAX && r->started)
+        decide(r, e->key);
     else
-        controller_finish(all->controller, e->key, result);
+        controller_finish(r->controller, e->key, result);
 }
 
 // The object was deleted, or another installation handles it now. It does not return to the queue.
-static void forget(struct entries *all, const char *key)
+static void forget(struct reconciler *r, const char *key)
 {
-    struct entry *gone = map_del(&all->map, key);
-    controller_finish(all->controller, key, (struct reconcile_result){0, -1});
+    struct reconciler_entry *gone = map_del(&r->map, key);
+    controller_finish(r->controller, key, (struct reconcile_result){0, -1});
     if (gone) // `key` may be a string of this entry, so it is freed last
         entry_free(gone);
 }
 
-static struct gang_view view_of(const struct entry *e, const struct object *o, struct arena *a)
+static struct gang_view view_of(const struct reconciler_entry *e, const struct object *o, struct arena *a)
 {
     const struct controller_shared *s = e->of->options.shared;
     const struct object *const *owned;
@@ -215,24 +215,24 @@ static struct gang_view view_of(const struct entry *e, const struct object *o, s
                               .n_pods = n,
                               .setup = s->setup,
                               .cluster = s->executor.cluster,
-                              .line = waiting_line(s->waiting),
+                              .line = waiting_gangs_line(s->waiting),
                               .memory = &e->observations.memory,
-                              .moving = entry_crowd(e)};
+                              .moving = reconciler_entry_crowd(e)};
 }
 
-static void decide(struct entries *all, const char *key)
+static void decide(struct reconciler *r, const char *key)
 {
-    const struct entries_options *x = &all->options;
+    const struct reconciler_options *x = &r->options;
     struct controller_shared *s = x->shared;
     struct arena a = ARENA_INIT;
     const char *slash = strchr(key, '/'), *ns = arena_strndup(&a, key, (size_t)(slash - key));
-    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(entries_objects(all), ns, slash + 1);
+    const struct object *o = territory_left(s->territory, ns) ? NULL : store_get(reconciler_objects(r), ns, slash + 1);
     if (!o) {
         arena_done(&a);
-        forget(all, key);
+        forget(r, key);
         return;
     }
-    struct entry *e = entry_get(all, key, o->meta.uid);
+    struct reconciler_entry *e = entry_get(r, key, o->meta.uid);
     struct plan plan;
     observations_time(&e->observations, clock_wall_ms(s->time.clock), clock_mono_ms(s->time.clock));
     struct gang_view gang = view_of(e, o, &a);
@@ -249,22 +249,22 @@ static void decide(struct entries *all, const char *key)
 
 static void reconcile(void *ctx, const char *key)
 {
-    struct entries *all = ctx;
-    struct entry *e = map_get(&all->map, key);
+    struct reconciler *r = ctx;
+    struct reconciler_entry *e = map_get(&r->map, key);
     if (e)
         e->rounds = 0;
-    decide(all, key);
+    decide(r, key);
 }
 
-void entries_init(struct entries *all, struct loop *loop, const struct entries_options *options)
+void reconciler_init(struct reconciler *r, struct loop *loop, const struct reconciler_options *options)
 {
-    *all = (struct entries){.options = *options};
-    rand_seed(&all->rand, options->seed);
-    all->controller = controller_new(
+    *r = (struct reconciler){.options = *options};
+    rand_seed(&r->rand, options->seed);
+    r->controller = controller_new(
         loop,
         &(struct controller_options){.name = options->kind == KIND_PLACEMENTGROUP ? "placementgroup" : "workergroup",
                                      .reconcile = reconcile,
-                                     .ctx = all,
+                                     .ctx = r,
                                      .metrics = options->metrics});
-    waiting_wake_by(options->shared->waiting, options->kind, entries_wake, all);
+    waiting_gangs_wake_by(options->shared->waiting, options->kind, reconciler_wake, r);
 }

@@ -6,13 +6,13 @@
 #include "operator/kube/kube_client.h"
 #include "operator/runtime/store.h"
 
-struct reaper;
+struct pod_reaper;
 
 // Both arguments are borrowed. `stores` is indexed by enum kind. Subscribes to the stores of WorkerGroups and
 // PlacementGroups.
-struct reaper *reaper_new(struct kube_client *client, struct store *const *stores);
-void reaper_start(struct reaper *r);      // only the leader deletes
-void reaper_stop(struct reaper *r);       // begins nothing new
-bool reaper_idle(const struct reaper *r); // none of its requests is in progress
+struct pod_reaper *pod_reaper_new(struct kube_client *client, struct store *const *stores);
+void pod_reaper_start(struct pod_reaper *r);      // only the leader deletes
+void pod_reaper_stop(struct pod_reaper *r);       // begins nothing new
+bool pod_reaper_idle(const struct pod_reaper *r); // none of its requests is in progress
 // Call this after the client is freed, because every request must have ended. Accepts NULL.
-void reaper_free(struct reaper *r);
+void pod_reaper_free(struct pod_reaper *r);
