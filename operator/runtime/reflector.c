@@ -25,7 +25,6 @@ struct reflector_stream {
 };
 
 struct reflector {
-    struct loop *loop;
     struct kube_client *client;
     struct store *store;
     struct reflector_options options;
@@ -329,7 +328,6 @@ struct reflector *reflector_start(struct loop *loop, struct kube_client *client,
                                   const struct reflector_options *options)
 {
     struct reflector *r = xcalloc(1, sizeof *r);
-    r->loop = loop;
     r->client = client;
     r->store = store;
     r->options = *options;
