@@ -30,6 +30,12 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
 // Which object {"group": NAME} or {"placementGroup": NAME} is about; `method` has these arguments. ERR_INVALID.
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err);
+// ERR_INVALID if the draft belongs to a session, and there is none.
+int draft_check_session(const struct draft *d, bool has_session, struct err *err);
+// Returns the answer to group.create.
+const char *draft_answer(const char *ns, const char *name, const char *uid, bool detached, struct arena *a);
+// Which PlacementGroup group.bundles asks about. ERR_INVALID.
+int draft_read_bundles(const char *args, struct arena *a, const char **ret_name, struct err *err);
 // What group.restart is about: {"group": NAME}, *ret_worker is NULL; or {"workerGroup": {the manifest of the group of
 // its name}}, whose spec.worker, JSON, the group is to have from now on, and *ret_manifest is all of it. ERR_INVALID.
 int draft_read_restart(const char *args, struct arena *a, const char **ret_name, const char **ret_worker,

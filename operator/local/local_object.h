@@ -9,7 +9,7 @@
 #include "operator/local/local_group.h"
 #include "operator/local/nodes.h"
 
-struct entries {
+struct local_objects {
     struct loop *loop;
     struct nodes *nodes;
     struct gateway *gateway; // it is told which groups are gone
@@ -18,8 +18,8 @@ struct entries {
     struct list list;
 };
 
-struct used_bundle {        // the bundle of one replica
-    const struct entry *on; // the PlacementGroup; NULL = it was deleted
+struct used_bundle {               // the bundle of one replica
+    const struct local_object *on; // the PlacementGroup; NULL = it was deleted
     int32_t bundle;
 };
 
@@ -29,11 +29,11 @@ struct used_bundles { // one for each replica
 };
 
 // A group or a PlacementGroup.
-struct entry {
+struct local_object {
     struct list link;
-    struct entries *of;
-    struct local_group *group;      // NULL = it is a PlacementGroup, and `placement` is set
-    const struct object *placement; // referenced
+    struct local_objects *of;
+    struct local_group *group;           // NULL = it is a PlacementGroup, and `placementgroup` is set
+    const struct object *placementgroup; // referenced
     char *ns, *name, *uid;
     struct used_bundles used; // for a group on bundles
     const void *lifetime;     // NULL = it is detached, or its session is away
@@ -48,20 +48,21 @@ struct entry {
     struct nodes_assignment assignment;
 };
 
-struct entry *entry_new(struct entries *es, const struct provision *p, const struct draft *draft);
-void entry_free(struct entry *e);
+struct local_object *local_object_new(struct local_objects *all, const struct provision *p, const struct draft *draft);
+void local_object_free(struct local_object *o);
 // Places and starts it. If there is no place now, it waits for one. If there can never be one, or if it cannot start,
 // this returns an error and frees it.
-int entry_begin(struct entry *e, struct err *err);
-void entry_start_again(struct entry *e, struct err *err); // starts the processes of a group again
-void entry_delete(struct entry *e);                       // at once, or when its processes have ended
-bool entry_runs(const struct entry *e);                   // true while processes of it, or on it, run
+int local_object_begin(struct local_object *o, struct err *err);
+void local_object_start_again(struct local_object *o, struct err *err); // starts the processes of a group again
+void local_object_delete(struct local_object *o);                       // at once, or when its processes have ended
+bool local_object_runs(const struct local_object *o);                   // true while processes of it, or on it, run
 
 // Returns NULL if there is none.
-struct entry *entries_find(const struct entries *es, enum kind kind, const char *ns, const char *name);
-const struct entry *entries_by_uid(const struct entries *es, const char *uid);
+struct local_object *local_objects_find(const struct local_objects *all, enum kind kind, const char *ns,
+                                        const char *name);
+const struct local_object *local_objects_by_uid(const struct local_objects *all, const char *uid);
 // Finds the bundles of the replicas of a group. Errors: ERR_NOT_FOUND, ERR_INVALID.
-int entries_take_bundles(const struct entries *es, const char *ns, const struct workergroup *g,
-                         struct used_bundles *used, struct err *err);
-void entries_place_waiting(struct entries *es);
-void entries_reap(struct entries *es); // frees deleted ones whose processes have ended
+int local_objects_take_bundles(const struct local_objects *all, const char *ns, const struct workergroup *g,
+                               struct used_bundles *used, struct err *err);
+void local_objects_place_waiting(struct local_objects *all);
+void local_objects_reap(struct local_objects *all); // frees deleted ones whose processes have ended

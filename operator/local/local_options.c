@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/option.h"
 #include "common/base/str.h"
+#include "operator/local/manifest.h"
 #include "operator/local/nodes.h"
 
 #include <getopt.h>
@@ -72,7 +73,7 @@ static const struct option_row rows[] = {
     {"map", OPTION_SET, .set = set_map},
     {"group", OPTION_TEXT, offsetof(struct options, group)},
     {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
-    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, OPTIONS_PROCESSES_MAX},
+    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, MANIFEST_PROCESSES_MAX},
     {"agent", OPTION_TEXT, offsetof(struct options, agent)},
     {"serve", OPTION_FLAG, offsetof(struct options, serve)},
     {"nodes", OPTION_NUMBER, offsetof(struct options, nodes), 1, NODES_MAX},

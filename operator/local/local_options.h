@@ -4,8 +4,6 @@
 
 #include <stdbool.h>
 
-enum { OPTIONS_PROCESSES_MAX = 1024 };
-
 struct options {
     const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"; NULL = the default socket
     const char *ns, *group; // NULL with a manifest = as the manifest says

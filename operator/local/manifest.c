@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
+enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096 };
 
 static void add_list(const char **to, size_t *n, const char *const *list, size_t n_list)
 {
@@ -82,9 +82,9 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     struct launch launch;
     int r = container_read(s->template_json, a, &container, err);
     int64_t processes = (int64_t)s->replicas * s->workers_per_replica;
-    if (r == 0 && processes > PROCESSES_MAX)
+    if (r == 0 && processes > MANIFEST_PROCESSES_MAX)
         r = err_set(err, ERR_LIMIT, "replicas times workersPerReplica is %lld; this machine runs %d at most",
-                    (long long)processes, PROCESSES_MAX);
+                    (long long)processes, MANIFEST_PROCESSES_MAX);
     worker.module = mapped(worker.module, map, a);
     launch_of(&worker, a, &launch);
     size_t words = launch.n_command + container.n_command + container.n_args;

@@ -6,6 +6,8 @@
 #include "common/base/arena.h"
 #include "operator/api/workergroup.h"
 
+enum { MANIFEST_PROCESSES_MAX = 1024 };
+
 struct manifest {
     struct arena arena;
     const struct workergroup *group;

@@ -110,8 +110,8 @@ static const char *take_gpus(struct nodes *n, const struct local_gang *t, const 
     return text;
 }
 
-static void sit_down(struct nodes *n, const struct nodes_gang *gang, const char **nodes, struct arena *a,
-                     struct nodes_assignment *ret)
+static void take_places(struct nodes *n, const struct nodes_gang *gang, const char **nodes, struct arena *a,
+                        struct nodes_assignment *ret)
 {
     struct local_gang *t = xcalloc(1, sizeof *t);
     const char **gpus = arena_array(a, (size_t)gang->n, sizeof *gpus);
@@ -149,7 +149,7 @@ int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a
                               .ns = NS};
     planner_place(n->cluster, &plan, a, &placement);
     if (placement.verdict == VERDICT_PLACED) {
-        sit_down(n, gang, placement.nodes, a, ret);
+        take_places(n, gang, placement.nodes, a, ret);
         return 0;
     }
     if (placement.verdict == VERDICT_INSUFFICIENT)
