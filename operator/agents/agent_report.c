@@ -10,7 +10,7 @@
 
 struct reader {
     struct arena *arena;
-    struct err *err; // of the first member that is wrong
+    struct err *err; // the first wrong member
 };
 
 static void wrong(const struct reader *r, const char *name, const char *what)
@@ -45,7 +45,7 @@ static const char *read_text(const struct reader *r, const struct json *from, co
     return s;
 }
 
-// A group that was never prepared has no attempt, which agents write as a negative number.
+// A group that was never prepared has no attempt. Agents then write a negative number.
 static int32_t read_attempt(const struct reader *r, const struct json *from)
 {
     return MAX(read_number(r, from, "attempt", -1, INT32_MAX, true), 0);
@@ -59,7 +59,7 @@ static const char *read_group(const struct reader *r, const struct json *from)
     return group;
 }
 
-// The index of a name, the first one if it is none of them.
+// Returns the index of a name. If it is none of them, returns 0 and sets the error.
 static size_t read_name(const struct reader *r, const struct json *from, const char *name, const char *const *names,
                         size_t n)
 {
@@ -201,7 +201,7 @@ bool report_type(unsigned record_type)
     }
 }
 
-// The tree of the text dies with the call, what was read from it is in the caller's arena.
+// The tree of the text is freed with the call. Everything that is read from it is in the caller's arena.
 static int parse(const char *body, size_t len, struct arena *tree, struct json **ret, struct err *err)
 {
     int r = json_parse(body, len, NULL, tree, ret, err);

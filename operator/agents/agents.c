@@ -17,33 +17,33 @@
 
 enum { IDENTITY_BYTES = 256 };
 
-struct place { // a pod
+struct place { // a pod with an agent
     char *uid;
-    struct agent *agent; // NULL = not connected
+    struct agent *agent; // NULL = it is not connected
     int64_t changed_ms, heard_ms, ending_ms;
     struct known *groups[AGENTS_GROUPS_MAX];
     size_t n_groups;
-    size_t text; // bytes that may still be kept
+    size_t text; // bytes of texts that it may still keep
     struct devices devices;
 };
 
 struct agent {
-    struct place *place; // NULL: replaced, or its pod is gone
-    struct arena memory; // of `id`
+    struct place *place; // NULL = it was replaced, or its pod is gone
+    struct arena memory; // contains the strings of `id`
     struct agent_identity id;
     agent_send_fn send;
     void *owner;
-    struct list replaced; // in the registry's list
-    struct list joined;   // likewise, while it has its place
+    struct list replaced; // link in agents.replaced
+    struct list joined;   // link in agents.joined, while it has its place
 };
 
 struct agents {
     struct agents_config config;
-    struct map places;   // by UID
-    struct map listened; // UIDs of groups whose output is wanted
-    struct map running;  // by the UID of a group: in how many pods it may run
+    struct map places;   // key: UID of a pod
+    struct map listened; // UIDs of groups with listeners to their output
+    struct map running;  // key: UID of a group; value: in how many pods it may run
     struct list replaced;
-    struct list joined; // those that are connected, in the order in which they came
+    struct list joined; // connected agents, in the order in which they came
     size_t n_places, n_connected, n_agents;
 };
 
@@ -66,7 +66,7 @@ static bool runs(const struct known *k)
     return k && k->state != AGENT_IDLE;
 }
 
-// In how many pods a group runs is known without asking all of them.
+// Counts the pods of a group, so that nobody has to ask all pods.
 static void count(struct agents *a, const char *group, bool before, bool now)
 {
     uintptr_t n = (uintptr_t)map_get(&a->running, group) + now - before;
@@ -152,7 +152,7 @@ static void tell_presence(const struct agents *a, const struct place *p)
         a->config.presence(a->config.ctx, p->uid);
 }
 
-// Nothing counts any more that comes from this connection.
+// Everything from this connection is ignored from now on.
 static void detach(struct agents *a, struct agent *g)
 {
     struct place *p = g->place;
@@ -180,7 +180,7 @@ static void tell_changed(const struct agents *a, const struct agent *g, const ch
         a->config.changed_shared(a->config.ctx, g->id.ns, g->id.group, group_uid);
 }
 
-// Whether what it says of a group counts.
+// Returns true if this agent may report this group.
 static bool speaks_for(const struct agents *a, const struct agent_identity *id, const char *group)
 {
     bool own = !id->group_uid || str_eq(id->group_uid, group);
@@ -259,7 +259,8 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     return g;
 }
 
-// Of its own group, or of whichever may run in a pod that is shared: an agent passes over what it has not.
+// An agent is told about its own group. In a shared pod it is told about all groups, and ignores those that it does not
+// have.
 static void tell_listened(const struct agent *g, const char *group_uid, bool on)
 {
     struct arena a = ARENA_INIT;
@@ -267,7 +268,8 @@ static void tell_listened(const struct agent *g, const char *group_uid, bool on)
     if (g->id.group_uid && !str_eq(g->id.group_uid, group_uid))
         return;
     const char *body = json_print(&a, on ? "{'group':%s,'listen':true}" : "{'group':%s,'listen':false}", group_uid);
-    (void)g->send(g->owner, RECORD_OUTPUT, body, strlen(body), &ignored); // what does not fit closes it
+    // If the queue is full, the connection is closed.
+    (void)g->send(g->owner, RECORD_OUTPUT, body, strlen(body), &ignored);
     arena_done(&a);
 }
 
@@ -295,7 +297,7 @@ void agents_listen(struct agents *a, const char *group_uid, bool on)
     }
 }
 
-// Of the ranks that this agent may speak of.
+// Reports the GPUs of the ranks that this agent may report.
 static void tell_gpus(const struct agents *a, const struct agent *g)
 {
     const struct devices *d = &g->place->devices;
@@ -310,7 +312,7 @@ static void tell_gpus(const struct agents *a, const struct agent *g)
     arena_done(&arena);
 }
 
-// What a HELLO or a HEARTBEAT says of GPUs.
+// Takes the GPUs of a HELLO or a HEARTBEAT.
 static int learn_gpus(struct agents *a, struct agent *g, const char *body, size_t len, struct err *err)
 {
     bool changed;
@@ -363,7 +365,7 @@ void agents_leave(struct agents *a, struct agent *g)
     a->n_agents--;
 }
 
-// A command that the agent could not read: the group is not known.
+// The agent could not read a command, so the group is not known.
 static void refused_unread(struct agents *a, struct place *p, const struct report *r)
 {
     struct err never = ERR_INIT;
@@ -392,7 +394,7 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
     return r;
 }
 
-// Of a group that it may speak of, to which somebody listens; anything else is late, or none of its business.
+// Takes lines of a group that this agent may report, if somebody listens. Other lines are late, or not allowed.
 static int on_output(struct agents *a, const struct agent *g, const struct record *rec, struct err *err)
 {
     struct arena arena = ARENA_INIT;

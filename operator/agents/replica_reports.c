@@ -31,7 +31,7 @@ struct reporting_replica {
     struct list link;
     char *name;
     int64_t since_ms, heard_ms; // monotonic
-    struct map pods, groups;    // by UID
+    struct map pods, groups;    // keys: UIDs
 };
 
 struct replica_reports {
@@ -61,7 +61,7 @@ static int64_t mono_ms(const struct replica_reports *s)
     return clock_mono_ms(s->config.clock);
 }
 
-// What one replica says
+// The report of one replica
 
 static void pod_free(struct seen_pod *p)
 {
@@ -91,7 +91,7 @@ static void set_group(struct replica_reports *s, struct reporting_replica *g, co
     s->config.ranks(s->config.ctx, uid);
 }
 
-// Its maps are empty before anybody is told, who asks again.
+// The maps are empty before the callbacks run, because these ask again.
 static void forget_all(struct replica_reports *s, struct reporting_replica *g)
 {
     struct map pods = g->pods, groups = g->groups;
@@ -136,7 +136,7 @@ void replica_reports_alive(struct replica_reports *s, struct reporting_replica *
     g->heard_ms = mono_ms(s);
 }
 
-// A record: checked as a whole, then taken
+// A record is checked as a whole, then taken
 
 struct said_pod {
     const char *uid, *ns, *owner;
@@ -284,7 +284,7 @@ int replica_reports_take(struct replica_reports *s, struct reporting_replica *g,
     return r;
 }
 
-// What all of them say
+// The reports of all replicas
 
 const char *replica_reports_agent(const struct replica_reports *s, const char *pod_uid)
 {

@@ -128,7 +128,7 @@ static void ranks_of_several_replicas_are_added_to_those_that_are_known(void **s
     static const int32_t wanted[6] = {1, 9, 0, 2, 2, 0};
     (void)state;
     hear(one, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
-    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // of a world that is larger
+    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // about a group with more ranks
     replica_reports_members(all, "g", members, 6);
     assert_memory_equal(members, wanted, sizeof wanted);
     hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[]}]}");
@@ -198,12 +198,12 @@ static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
     (void)state;
     assert_null(replica_reports_sees_more(all, here));
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(replica_reports_sees_more(all, here)); // as many
+    assert_null(replica_reports_sees_more(all, here)); // it sees the same number
     hear(one, "{\"agents\":[{\"pod\":\"u3\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
     assert_string_equal(replica_reports_sees_more(all, here), "one");
     u2 = connect_here(here, "u2");
     hear(one, "{\"agents\":[{\"pod\":\"u4\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(replica_reports_sees_more(all, here)); // other ones
+    assert_null(replica_reports_sees_more(all, here)); // it sees other agents
     agents_leave(here, u1);
     agents_leave(here, u2);
     agents_free(here);
