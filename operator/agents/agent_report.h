@@ -8,7 +8,7 @@
 
 enum { REPORT_GROUP_MAX = 63, REPORT_PROCESSES_MAX = 1024 };
 
-struct report {             // about one group; all strings are in the arena of the call
+struct decoded_report {     // about one group; all strings are in the arena of the call
     uint8_t type;           // enum record_type: PREPARED, STARTED, EXITED, STOPPED, REFUSED, or HELLO
     const char *group;      // the UID of the group; NULL: REFUSED, and the agent could not read the command
     int32_t attempt;        // 0 = none yet
@@ -28,10 +28,11 @@ struct report {             // about one group; all strings are in the arena of 
 // Returns true if agents send records of this type that report_decode() decodes.
 bool report_type(unsigned record_type);
 // ERR_INVALID says what is wrong. ERR_LIMIT: the JSON is nested too deep.
-int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, struct report *ret, struct err *err);
+int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, struct decoded_report *ret,
+                  struct err *err);
 // Decodes a HELLO into one report per group, at most `max` of them.
-int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct report **ret, size_t *ret_n,
-                        struct err *err);
+int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct decoded_report **ret,
+                        size_t *ret_n, struct err *err);
 
 struct printed_line {
     uint32_t rank;

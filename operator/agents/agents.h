@@ -22,7 +22,7 @@ enum {
 };
 
 struct agents;
-struct agent; // one connection
+struct connected_agent; // one connection
 
 struct agents_config {
     const struct clock *clock; // borrowed
@@ -66,15 +66,15 @@ void agents_free(struct agents *a); // every connection must have left
 // agents_replaced() returns the owner of that one. The HELLO replaces everything that was known. Errors: ERR_INVALID,
 // ERR_LIMIT.
 int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
-                void *owner, struct agent **ret, struct err *err);
+                void *owner, struct connected_agent **ret, struct err *err);
 // Returns the owner of a connection to close, because a newer one has replaced it or its pod is gone. It returns each
 // owner once; NULL = there is none.
 void *agents_replaced(struct agents *a);
-void agents_leave(struct agents *a, struct agent *g); // call it when the connection has ended: frees it
+void agents_leave(struct agents *a, struct connected_agent *g); // call it when the connection has ended: frees it
 // Takes a whole record of an agent. If it returns an error, the agent has broken the protocol: close the connection.
 // Records from a replaced connection are ignored. The owner of the connection decides how long an agent may be silent.
 // To hang up, call agents_leave().
-int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err);
+int agents_record(struct agents *a, struct connected_agent *g, const struct record *rec, struct err *err);
 void agents_pod_gone(struct agents *a, const char *pod_uid); // forgets what the agent of this pod has reported
 // Call this when the wall clock was set by `ms`. The times at which agents came and went move with it.
 void agents_clock_moved(struct agents *a, int64_t ms);
@@ -108,7 +108,7 @@ int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, ui
 void agents_listen(struct agents *a, const char *group_uid, bool on);
 // Call this after the WELCOME was sent, because an agent reads nothing before it. Tells the agent which groups have
 // listeners.
-void agents_welcomed(const struct agents *a, const struct agent *g);
+void agents_welcomed(const struct agents *a, const struct connected_agent *g);
 // Returns the identity of the agent of this pod if it is connected, else NULL. It is borrowed until the agent leaves.
 const struct agent_identity *agents_sight(const struct agents *a, const char *pod_uid);
 // Calls `fn` for each connected agent.

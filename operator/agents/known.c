@@ -165,7 +165,7 @@ static void answered(struct known *k, uint8_t command, int32_t attempt)
 }
 
 // A HELLO contains everything that the agent has. What it does not contain does not exist.
-static int on_hello(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+static int on_hello(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     struct known before = *k;
     for (size_t i = 0; i < before.n_processes; i++)
@@ -192,7 +192,7 @@ static int on_hello(struct known *k, const struct report *r, int64_t now_ms, str
     return err->code;
 }
 
-static void on_prepared(struct known *k, const struct report *r, int64_t now_ms)
+static void on_prepared(struct known *k, const struct decoded_report *r, int64_t now_ms)
 {
     answered(k, RECORD_PREPARE, r->attempt);
     if (r->attempt < k->attempt || (r->attempt == k->attempt && k->state == AGENT_RUNNING))
@@ -213,7 +213,7 @@ static void runs(struct known *k, int32_t attempt)
     k->state = AGENT_RUNNING;
 }
 
-static int on_started(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+static int on_started(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     answered(k, RECORD_START, r->attempt);
     answered(k, RECORD_RESTART, r->attempt);
@@ -238,7 +238,7 @@ static int on_started(struct known *k, const struct report *r, int64_t now_ms, s
     return 0;
 }
 
-static int on_exited(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+static int on_exited(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     const struct agent_process *said = &r->processes[0];
     const struct known_process *old = find(k, said->rank);
@@ -255,7 +255,7 @@ static int on_exited(struct known *k, const struct report *r, int64_t now_ms, st
     return 0;
 }
 
-static void on_stopped(struct known *k, const struct report *r)
+static void on_stopped(struct known *k, const struct decoded_report *r)
 {
     answered(k, RECORD_STOP, r->attempt);
     if (r->attempt < k->attempt)
@@ -266,7 +266,7 @@ static void on_stopped(struct known *k, const struct report *r)
     k->state = AGENT_IDLE;
 }
 
-static void on_refused(struct known *k, const struct report *r, int64_t now_ms)
+static void on_refused(struct known *k, const struct decoded_report *r, int64_t now_ms)
 {
     if (k->sent != r->command || (r->group && k->sent_attempt != r->attempt))
         return; // a later command still waits for its answer
@@ -274,7 +274,7 @@ static void on_refused(struct known *k, const struct report *r, int64_t now_ms)
     set_error(k, r->error, now_ms);
 }
 
-int known_report(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+int known_report(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     switch (r->type) {
     case RECORD_HELLO:

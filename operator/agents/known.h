@@ -33,7 +33,7 @@ struct known *known_new(const char *group, size_t *text);
 void known_free(struct known *k);
 
 // Takes a report about this group, or a REFUSED without a group. ERR_LIMIT: too many processes.
-int known_report(struct known *k, const struct report *r, int64_t now_ms, struct err *err);
+int known_report(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err);
 void known_sent(struct known *k, uint8_t type, int32_t attempt);
 void known_lost(struct known *k); // the connection was lost: sent commands get no answer
 // Returns true if nothing is lost by forgetting it.

@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct range {
+struct rank_range {
     int32_t attempt, first, last;
 };
 
 struct seen_group {
     size_t n;
-    struct range ranges[];
+    struct rank_range ranges[];
 };
 
 struct seen_pod {
@@ -145,7 +145,7 @@ struct said_pod {
 
 struct said_group {
     const char *uid;
-    struct range *ranges;
+    struct rank_range *ranges;
     size_t n;
 };
 
@@ -175,7 +175,7 @@ static bool read_number(const struct json *v, int32_t min, int32_t *ret)
     return true;
 }
 
-static bool read_range(const struct json *v, struct range *ret)
+static bool read_range(const struct json *v, struct rank_range *ret)
 {
     if (v->type != JSON_LIST || json_count(v) != 3)
         return false;
@@ -320,7 +320,7 @@ const char *replica_reports_sees_more(const struct replica_reports *s, const str
     return NULL;
 }
 
-static void add_range(const struct range *r, int32_t *members, size_t n)
+static void add_range(const struct rank_range *r, int32_t *members, size_t n)
 {
     for (size_t rank = (size_t)r->first; rank <= (size_t)r->last && rank < n; rank++)
         if (!members[rank])

@@ -16,7 +16,7 @@ enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 
 struct agent_link {
     struct connection *connection;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct archivist archivist;
     struct alarm expiry; // of its token
     int64_t heartbeat_ms;

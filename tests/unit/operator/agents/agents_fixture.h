@@ -9,7 +9,7 @@
 enum { CONNECTIONS = 3 };
 
 struct connection {
-    struct agent *agent;
+    struct connected_agent *agent;
     uint8_t type; // of the last command
     char body[256];
     int fails; // sending fails with this code

@@ -28,7 +28,7 @@ struct fixture;
 struct replica { // a replica of the operator, and its connection to the agent
     struct fixture *fixture;
     struct agents *agents;
-    struct agent *peer; // the agent in the registry; NULL = no connection
+    struct connected_agent *peer; // the agent in the registry; NULL = no connection
 };
 
 struct fixture {

@@ -181,11 +181,11 @@ static int no_command(void *owner, uint8_t type, const char *body, size_t len, s
     return 0;
 }
 
-static struct agent *connect_here(struct agents *here, const char *pod_uid)
+static struct connected_agent *connect_here(struct agents *here, const char *pod_uid)
 {
     static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":[]}";
     const struct agent_identity id = {.ns = "ml", .group = "llama", .pod = "p", .pod_uid = pod_uid, .node = "n1"};
-    struct agent *g = NULL;
+    struct connected_agent *g = NULL;
     struct err err = ERR_INIT;
     assert_int_equal(agents_join(here, &id, hello, sizeof hello - 1, no_command, NULL, &g, &err), 0);
     return g;
@@ -194,7 +194,7 @@ static struct agent *connect_here(struct agents *here, const char *pod_uid)
 static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
 {
     struct agents *here = agents_new(&(struct agents_config){.clock = &fake.clock});
-    struct agent *u1 = connect_here(here, "u1"), *u2;
+    struct connected_agent *u1 = connect_here(here, "u1"), *u2;
     (void)state;
     assert_null(replica_reports_sees_more(all, here));
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");

@@ -28,7 +28,7 @@ static struct {
     struct observations observations;
     struct arena arena;
     struct plan plan;
-    struct agent *agent;
+    struct connected_agent *agent;
     int refuses;     // the code with which the agent's connection refuses
     uint8_t command; // the last command that the agent got
     char body[64];

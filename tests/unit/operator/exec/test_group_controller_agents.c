@@ -22,7 +22,7 @@ enum { WORLD = 2 };
 
 struct rank {
     char pod_uid[32];
-    struct agent *agent;
+    struct connected_agent *agent;
     int orders;
     uint8_t order; // the last order
     char body[2048];

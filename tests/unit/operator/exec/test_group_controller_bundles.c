@@ -21,7 +21,7 @@ static struct {
     struct controller_case c;
     struct agents *agents;
     struct arena arena;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct buf orders; // "PREPARE {...}\n"
     int version;
     const char *placementgroup; // the PlacementGroup of the groups that the test puts

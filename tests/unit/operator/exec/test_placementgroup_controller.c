@@ -19,7 +19,7 @@ static struct {
     struct controller_case c;
     struct placementgroup_controller *controller;
     struct agents *agents;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct arena arena;
     int version;
     const char *pod; // the pod of the last request to create one

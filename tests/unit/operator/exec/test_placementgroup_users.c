@@ -164,7 +164,7 @@ static void what_runs_of_others_is_stopped(void **state)
         .ns = "ml", .group = "left", .shared = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
     struct agents *agents = agents_new(&(struct agents_config){.clock = &clock_system});
     struct store *pods = store_new(KIND_POD);
-    struct agent *agent;
+    struct connected_agent *agent;
     assert_int_equal(object_decode(KIND_POD, pod_json, strlen(pod_json), &pod, &err), 0);
     store_put(pods, pod);
     assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);
