@@ -27,18 +27,18 @@ enum {
     QUEUE_MAX = 16 * 1024 * 1024,
 };
 
-struct news {                // to be told
-    struct map pods, groups; // UIDs; the values are of no account
+struct news {                // changes that were not reported yet
+    struct map pods, groups; // keys: UIDs; the values are unused
 };
 
 struct link {
     struct replica_reporter *reporter;
     char *address;
-    struct ws_client *client; // NULL while waiting for the next attempt
+    struct ws_client *client; // NULL while it waits for the next attempt
     struct record_reader reader;
     struct loop_timer *retry_timer, *beat_timer;
     int64_t backoff_ms;
-    bool up, self, whole; // self: at its other end is this process; whole: nothing was told yet
+    bool up, self, whole; // self: the other end is this process; whole: it has reported nothing yet
     struct news news;
 };
 
@@ -50,7 +50,7 @@ struct replica_reporter {
     struct loop_timer *timer;
 };
 
-// What there is to tell
+// The content of reports
 
 static void news_done(struct news *n)
 {
@@ -64,7 +64,7 @@ static bool news_any(const struct news *n)
     return n->pods.used || n->groups.used;
 }
 
-// Its key lives as long as the entry.
+// The key is valid as long as its entry.
 static const char *first_of(const struct map *m)
 {
     const char *key = NULL;
@@ -129,7 +129,7 @@ static void write_news(struct link *k, struct json_writer *w)
     k->whole = false;
 }
 
-// The connections
+// Connections
 
 static void drop(struct link *k, const struct err *err)
 {
@@ -160,7 +160,7 @@ static void tell_later(struct replica_reporter *l)
         loop_timer_arm(l->timer, DEBOUNCE_MS);
 }
 
-// One record each, and the next one in the next round, where the other side takes them.
+// Sends one record to each replica. The next one follows in the next round, if the other side reads them.
 static void tell(struct link *k)
 {
     struct json_writer w;
@@ -222,7 +222,7 @@ static void on_welcome(struct link *k, const struct record *rec)
     tell_later(l);
 }
 
-// Anything else is for newer ones than this one.
+// Other records are for newer versions.
 static void on_record(struct link *k, const struct record *rec)
 {
     struct err why = ERR_INIT;
