@@ -86,7 +86,7 @@ static void agent_end(struct connection *c)
     free(l);
 }
 
-static const struct role role = {.name = "agent", .record = agent_record, .end = agent_end};
+static const struct peer_role role = {.name = "agent", .record = agent_record, .end = agent_end};
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {

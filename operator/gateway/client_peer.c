@@ -68,7 +68,7 @@ static void close_as_told(struct connection *c, const struct peer *p)
     connection_close(c, p->close_code == ERR_LIMIT ? FRAME_CLOSE_TRY_LATER : gateway_close_code(p->close_code), &err);
 }
 
-static void serve_as(struct connection *c, const struct role *role, void *self, struct session *s)
+static void serve_as(struct connection *c, const struct peer_role *role, void *self, struct session *s)
 {
     s->code = c->admission.code;
     c->gateway->counters.clients++;
@@ -122,14 +122,14 @@ static bool records_idle(const struct connection *c)
     return session_idle(c->self);
 }
 
-static const struct role records_role = {.name = "controller",
-                                         .pieces = true,
-                                         .record = records_record,
-                                         .stops = records_stop,
-                                         .after = records_after,
-                                         .changed = records_changed,
-                                         .end = records_end,
-                                         .idle = records_idle};
+static const struct peer_role records_role = {.name = "controller",
+                                              .pieces = true,
+                                              .record = records_record,
+                                              .stops = records_stop,
+                                              .after = records_after,
+                                              .changed = records_changed,
+                                              .end = records_end,
+                                              .idle = records_idle};
 
 static void welcome_group(const struct connection *c, struct json_writer *w)
 {
@@ -235,14 +235,14 @@ static bool text_idle(const struct connection *c)
     return jsonrpc_idle(j);
 }
 
-static const struct role text_role = {.name = "controller",
-                                      .text = text_text,
-                                      .stops = text_stops,
-                                      .works = text_works,
-                                      .after = text_after,
-                                      .changed = text_changed,
-                                      .end = text_end,
-                                      .idle = text_idle};
+static const struct peer_role text_role = {.name = "controller",
+                                           .text = text_text,
+                                           .stops = text_stops,
+                                           .works = text_works,
+                                           .after = text_after,
+                                           .changed = text_changed,
+                                           .end = text_end,
+                                           .idle = text_idle};
 
 static void serve_text(struct connection *c)
 {

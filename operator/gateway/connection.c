@@ -138,7 +138,7 @@ static void drop_unread(struct connection *c)
 static void detach(struct connection *c)
 {
     struct gateway *g = c->gateway;
-    const struct role *role = TAKE_PTR(c->role);
+    const struct peer_role *role = TAKE_PTR(c->role);
     if (c->state == CONNECTION_ENDED)
         return;
     c->state = CONNECTION_ENDED;
@@ -424,7 +424,7 @@ void connection_owner(struct connection *c, const char *ns)
     ws_session_owner(c->ws, ns, tenant_weight(&c->gateway->router, ns));
 }
 
-void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota)
+void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota)
 {
     c->state = CONNECTION_SERVED;
     c->role = role;

@@ -21,7 +21,7 @@ enum connection_state {
 struct connection;
 
 // What a connection does when it is known who the peer is. `self` belongs to the role.
-struct role {
+struct peer_role {
     const char *name;
     bool pieces; // it takes long bodies in pieces, or asks to collect them
     // Takes a whole body, or a piece. It returns ROUTER_COLLECT if the body that begins with this piece must come
@@ -68,9 +68,9 @@ struct connection {
     struct list unread;                 // input that came while it was waiting or stopped
     struct list behind;                 // in gateway.behind while it was stopped and has input
     size_t held_bytes;
-    struct quota *payer;     // for a client: the quota of its namespace, which pays for held_bytes; NULL = nobody pays
-    size_t want;             // set by the role with ROUTER_COLLECT, as in struct peer
-    const struct role *role; // NULL until CONNECTION_SERVED
+    struct quota *payer; // for a client: the quota of its namespace, which pays for held_bytes; NULL = nobody pays
+    size_t want;         // set by the role with ROUTER_COLLECT, as in struct peer
+    const struct peer_role *role; // NULL until CONNECTION_SERVED
     void *self;
 };
 
@@ -91,7 +91,7 @@ void connection_closed(void *gateway, struct ws_session *ws, unsigned code, cons
 
 // For the roles. The connection continues with unread input. `quota` pays for incomplete bodies, and must outlive the
 // role.
-void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
+void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota);
 // Call it before that: it is read in the turns of this namespace.
 void connection_owner(struct connection *c, const char *ns);
 void connection_wait(struct connection *c); // reads nothing more until connection_serve()

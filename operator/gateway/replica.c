@@ -44,7 +44,7 @@ static void replica_end(struct connection *c)
         replica_reports_leave(c->gateway->config.reports, TAKE_PTR(c->self));
 }
 
-static const struct role role = {.name = "replica", .record = replica_record, .end = replica_end};
+static const struct peer_role role = {.name = "replica", .record = replica_record, .end = replica_end};
 
 static int check_proof(const struct connection *c, const struct hello *h, struct err *err)
 {

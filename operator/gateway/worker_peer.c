@@ -196,7 +196,7 @@ static void worker_end(struct connection *c)
     free(w);
 }
 
-static const struct role role = {
+static const struct peer_role role = {
     .name = "worker", .pieces = true, .record = worker_record, .changed = worker_changed, .end = worker_end};
 
 // Admission
