@@ -32,7 +32,7 @@ struct call_metrics {
     struct metrics *metrics;
     struct gateway *gateway;
     struct agents *agents;
-    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // failed calls, by code
+    struct metric *series[ARRAY_LEN(series)], *failed[FAILURE_KINDS]; // calls, by code
 };
 
 static void collect(void *ctx)
