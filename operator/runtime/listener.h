@@ -6,8 +6,8 @@
 
 struct listener;
 
-// `address` is "host:port" with a numeric host ("[...]" around an IPv6 address), or ":port" for all addresses of both
-// families. `accepted` owns each new (non-blocking) descriptor. Errors name the address and the reason.
+// `address` and the errors are those of listen_socket_open() (common/base/listen_socket.h). `accepted` owns each new
+// (non-blocking) descriptor.
 int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
                    struct listener **ret, struct err *err);
 int listener_port(const struct listener *l);

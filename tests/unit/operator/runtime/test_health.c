@@ -292,8 +292,8 @@ static void an_address_that_cannot_be_is_explained(void **state)
     (void)state;
     char taken[32];
     snprintf(taken, sizeof taken, "127.0.0.1:%d", health_port(t.health));
-    assert_refused(taken, ERR_IO, "address already in use");
-    assert_refused("203.0.113.7:8080", ERR_IO, "no interface of this machine");
+    assert_refused(taken, ERR_UNAVAILABLE, "address already in use");
+    assert_refused("203.0.113.7:8080", ERR_UNAVAILABLE, "no interface of this machine");
     static const char *const bad[] = {
         "8080",     "",          "localhost:8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000",
         "::1:8080", "[::1:8080", "[]:80",          "[::1]8080"};
