@@ -30,7 +30,7 @@ struct reconciler_entry {
     int rounds;         // decisions since the queue gave out the key
     bool waits_for_port;
     bool executes; // a plan is being carried out
-    uint64_t term; // the term in which that plan was made
+    uint64_t term; // the term in which this entry was made
 };
 
 struct reconciler_options { // copied

@@ -80,7 +80,7 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
 void connection_free(struct connection *c);
 void connection_drain(struct connection *c); // this replica stops: sends GOODBYE, or closes it if it is not served yet
 void connection_go_if_done(struct connection *c); // closes it if no new calls are taken and none is open
-void connection_goodbye(struct connection *c);    // closes it now
+void connection_goodbye(struct connection *c);    // says goodbye and closes it now
 
 // The callbacks of ws_server_config.
 void connection_data(void *gateway, struct ws_session *ws, const char *data, size_t len, bool end);

@@ -277,7 +277,7 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     snprintf(c->name, sizeof c->name, "rank %u, attempt %u of group %s", w->ticket.rank, w->ticket.attempt,
              w->ticket.group_uid);
     w->since_ms = clock_mono_ms(loop_clock(g->loop));
-    // When it has its code, it begins again with the ticket that its agent has given to it.
+    // A worker that still waits for its code connects again with this ticket when it has the code.
     if (!w->member->awaits)
         note_shown(g, &w->ticket);
     g->counters.workers++;
