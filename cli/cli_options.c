@@ -3,6 +3,7 @@
 
 #include "cli/help.h"
 #include "common/base/buf.h"
+#include "common/base/duration.h"
 #include "common/base/json.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -82,31 +83,11 @@ static int wrong(const struct options *o, const char *fmt, ...)
 
 bool options_duration(const char *text, int64_t *ret_ms)
 {
-    static const struct {
-        const char *unit;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}};
-    int64_t sum = 0, n;
-    char number[16];
-    if (str_to_i64(text, &n)) {
-        *ret_ms = n * 1000;
-        return n >= 0 && n <= 7 * 24 * 3600;
-    }
-    while (*text) {
-        size_t digits = strspn(text, "0123456789"), i = 0;
-        if (digits == 0 || digits >= 8)
-            return false;
-        snprintf(number, sizeof number, "%.*s", (int)digits, text);
-        text += digits;
-        while (i < ARRAY_LEN(units) && !str_starts(text, units[i].unit))
-            i++;
-        if (i == ARRAY_LEN(units) || !str_to_i64(number, &n))
-            return false;
-        text += strlen(units[i].unit);
-        sum += n * units[i].ms;
-    }
-    *ret_ms = sum;
-    return sum <= (int64_t)7 * 24 * 3600 * 1000;
+    int64_t seconds;
+    if (!str_to_i64(text, &seconds))
+        return duration_parse(text, ret_ms);
+    *ret_ms = seconds * 1000;
+    return seconds >= 0 && seconds <= DURATION_MAX_MS / 1000;
 }
 
 // Also accepts the spelling of kubectl's users: one-to-all.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-operator: builds the parts, turns the loop, takes the parts down in order.
+// cadre-operator: builds the parts, turns the loop, and frees the parts in order.
 #include "common/base/log.h"
 #include "common/base/loop.h"
 #include "common/base/mem.h"
@@ -26,13 +26,13 @@
 #include <string.h>
 
 enum { STOP_GRACE_MS = 10 * 1000, DRAIN_LOOK_MS = 20, KEPT_BYTES = 1024 * 1024 };
-// After a lease was given back to another replica, that one may take it first.
+// After this replica gives the Lease to another one, it waits for HEAD_START_MS before it competes again.
 enum { LOOK_AROUND_MS = 1000, HEAD_START_MS = 5000 };
 
-// What is mirrored, in the order of start. All of it is synced before anything is decided.
+// The mirrored kinds, in the order of start. All of them are synced before the operator decides anything.
 static const struct mirror {
     enum kind kind;
-    bool cluster_wide; // also in a namespaced install: planning needs all that takes room
+    bool cluster_wide; // also in a namespaced install: planning needs everything that takes room
     const char *label_selector;
 } mirrors[] = {
     {KIND_NODE, true, NULL},
@@ -43,30 +43,27 @@ static const struct mirror {
     {KIND_PLACEMENTGROUP, false, NULL},
 };
 
-#define EACH_MIRROR(m) (const struct mirror *m = mirrors; m < mirrors + ARRAY_LEN(mirrors); m++)
-
-struct operator
-{
+struct cadre_operator {
     const struct options *options;
     struct loop *loop;
     struct kube_config config;
     struct kube_client *client;
     struct metrics *metrics;
-    struct metrics_rest rest; // what the client reports to
+    struct metrics_rest rest; // the client reports to it
     struct health *health;
     struct recorder *recorder;
-    struct store *stores[KIND_COUNT]; // of what is mirrored
+    struct store *stores[KIND_COUNT]; // of the mirrored kinds
     struct reflector *reflectors[KIND_COUNT];
-    struct binding *binding; // NULL = no calls are taken
+    struct binding *binding; // NULL = the operator takes no calls
     struct deciding *deciding;
     struct election *election;
     struct outage *outage;
-    struct territory *territory; // NULL = it watches one namespace
+    struct territory *territory; // NULL = the operator watches one namespace
     struct metric *is_leader;
     struct loop_signal *signals[2];
     struct loop_timer *drain_timer, *around_timer;
     struct handover handover;
-    int64_t handed_ms; // since when it gives the lease to another replica; 0 = it does not
+    int64_t handed_ms; // since when it gives the Lease to another replica; 0 = it does not
     int64_t stop_by_ms;
     struct rand rand;
     char identity[320];
@@ -74,39 +71,36 @@ struct operator
     int exit_code;
 };
 
-static bool all_synced(const struct operator* o)
+static bool all_synced(const struct cadre_operator *o)
 {
-    for
-        EACH_MIRROR(m)
-    if (!store_synced(o->stores[m->kind]))
-        return false;
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        if (!store_synced(o->stores[mirrors[i].kind]))
+            return false;
     return true;
 }
 
 static bool is_ready(void *ctx, struct buf *why_not)
 {
-    const struct operator* o = ctx;
-    for
-        EACH_MIRROR(m)
-    if (!store_synced(o->stores[m->kind]))
-        buf_printf(why_not, "waiting for the first list of %s\n", kind_info(m->kind)->plural);
+    const struct cadre_operator *o = ctx;
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        if (!store_synced(o->stores[mirrors[i].kind]))
+            buf_printf(why_not, "waiting for the first list of %s\n", kind_info(mirrors[i].kind)->plural);
     return why_not->len == 0;
 }
 
-// After an outage what failed may wait for a while yet before it is tried again.
-static void hurry(struct operator* o)
+// After an outage, parts that failed may still wait before their next try. This tries them now.
+static void hurry(struct cadre_operator *o)
 {
-    for
-        EACH_MIRROR(m)
-    reflector_hurry(o->reflectors[m->kind]);
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        reflector_hurry(o->reflectors[mirrors[i].kind]);
     if (o->binding)
         binding_hurry(o->binding);
 }
 
-// Only a leader tells by Events.
+// Only a leader writes the Event.
 static void tell_territory(void *ctx, const char *ns, const char *pod)
 {
-    const struct operator* o = ctx;
+    const struct cadre_operator *o = ctx;
     const char *home = o->options->lease_ns ? o->options->lease_ns : o->config.ns;
     const struct object *own = store_get(o->stores[KIND_POD], home, o->options->identity);
     _cleanup_(free_p) char *note =
@@ -120,10 +114,10 @@ static void tell_territory(void *ctx, const char *ns, const char *pod)
         recorder_event(o->recorder, own, false, pod ? "NamespaceLeft" : "NamespaceTaken", note);
 }
 
-static void on_elected(struct operator* o)
+static void on_elected(struct cadre_operator *o)
 {
     if (o->stopping || o->handed_ms)
-        return; // elected in the turn in which it was asked to stop: the lease goes back unused
+        return; // it was elected in the turn in which it was asked to stop: the Lease goes back unused
     log_info("leading", "identity", o->identity, NULL);
     metric_set(o->is_leader, 1);
     hurry(o);
@@ -132,8 +126,8 @@ static void on_elected(struct operator* o)
     loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
 
-// Another replica may lead already, so nothing is drained. Calls go on.
-static void on_lost(struct operator* o)
+// Another replica may lead already, so this one does not wait for its requests. It still serves calls.
+static void on_lost(struct cadre_operator *o)
 {
     log_warn("the lease is lost: this replica stops deciding until it leads again, and still serves calls", "identity",
              o->identity, NULL);
@@ -143,25 +137,25 @@ static void on_lost(struct operator* o)
 
 static void on_recovered(void *ctx)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     log_info("the API server answers again", NULL);
     hurry(o);
     if (!o->stopping)
         deciding_retry(o->deciding);
 }
 
-static const char *watches(const struct operator* o)
+static const char *watches(const struct cadre_operator *o)
 {
     return o->options->ns[0] ? o->options->ns : "*";
 }
 
 static bool may_decide(void *ctx)
 {
-    const struct operator* o = ctx;
+    const struct cadre_operator *o = ctx;
     return !o->options->leader_elect || (o->election && election_may_write(o->election));
 }
 
-static void on_holder(const struct operator* o, const char *holder, const char *its)
+static void on_holder(const struct cadre_operator *o, const char *holder, const char *its)
 {
     if (!its[0] || str_eq(its, watches(o))) {
         log_info("another replica leads", "holder", holder, NULL);
@@ -173,7 +167,7 @@ static void on_holder(const struct operator* o, const char *holder, const char *
               NULL);
 }
 
-static void on_disbelieved(const struct operator* o, const char *holder, int64_t duration_ms)
+static void on_disbelieved(const struct cadre_operator *o, const char *holder, int64_t duration_ms)
 {
     log_warn("the Lease has an unusual duration, and its holder does not renew it: this replica takes the Lease",
              "lease", o->options->lease_name, "holder", holder, "duration_ms", log_i64(duration_ms), NULL);
@@ -195,7 +189,7 @@ static void on_news(void *ctx, const struct leader_news *news)
         on_recovered(ctx);
 }
 
-static void begin_election(struct operator* o)
+static void begin_election(struct cadre_operator *o)
 {
     const struct options *opt = o->options;
     if (!opt->leader_elect) {
@@ -231,7 +225,7 @@ static void begin_election(struct operator* o)
 
 static void on_synced(void *ctx, enum kind kind)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     log_debug("mirror is complete", "kind", kind_info(kind)->kind, NULL);
     if (all_synced(o) && !o->stopping) {
         log_info("ready", "version", CADRE_VERSION, "server", o->config.server, "nodes",
@@ -247,10 +241,10 @@ static void on_synced(void *ctx, enum kind kind)
 
 static void on_mirror_error(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     log_warn("a watch failed and is tried again", "kind", kind_info(kind)->kind, "error", err->msg, "retry_ms",
              log_i64(retry_ms), NULL);
-    if (!o->election) // else its Lease tells
+    if (!o->election) // otherwise the Lease shows an outage
         outage_suspect(o->outage);
 }
 
@@ -260,7 +254,7 @@ static void on_bad_object(void *ctx, enum kind kind, const struct err *err)
     log_error("an object cannot be read and is ignored", "kind", kind_info(kind)->kind, "error", err->msg, NULL);
 }
 
-static void mirror_start(struct operator* o, const struct mirror *m)
+static void mirror_start(struct cadre_operator *o, const struct mirror *m)
 {
     struct reflector_options ro = {
         .ns = m->cluster_wide ? "" : o->options->ns,
@@ -274,19 +268,19 @@ static void mirror_start(struct operator* o, const struct mirror *m)
     o->reflectors[m->kind] = reflector_start(o->loop, o->client, o->stores[m->kind], &ro);
 }
 
-// Stopping: begin nothing new, let what is in flight end (bounded), give the lease back as soon as nothing more is
-// written, leave the loop.
+// Stopping: begin nothing new, let running requests end (bounded), give the Lease back when the last write is done,
+// leave the loop.
 static void on_released(void *ctx)
 {
-    struct operator* o = ctx;
-    o->election = NULL; // has freed itself
+    struct cadre_operator *o = ctx;
+    o->election = NULL; // it has freed itself
     o->releasing = false;
     metric_set(o->is_leader, 0);
 }
 
 static void drain(void *ctx)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     bool quiet = deciding_idle(o->deciding);
     bool gone = !o->binding || binding_idle(o->binding), late = loop_now_ms(o->loop) >= o->stop_by_ms;
     if (quiet && o->election && !o->releasing) {
@@ -297,12 +291,13 @@ static void drain(void *ctx)
         loop_timer_arm(o->drain_timer, DRAIN_LOOK_MS);
         return;
     }
-    if (!quiet || !gone) // the next leader must not begin while writes may still arrive: the lease is left to run out
+    // The next leader must not begin while writes may still arrive: the Lease expires by itself.
+    if (!quiet || !gone)
         log_warn("requests or connections are still open: giving up", NULL);
     loop_stop(o->loop);
 }
 
-static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
+static void begin_handover(struct cadre_operator *o, const char *to, int64_t now_ms)
 {
     log_warn("another replica sees all agents that this replica sees, and more: this replica gives the lease to it",
              "replica", to, NULL);
@@ -310,8 +305,8 @@ static void begin_handover(struct operator* o, const char *to, int64_t now_ms)
     o->handed_ms = now_ms;
 }
 
-// Nothing more is written before the lease goes; then it takes part in the election as everybody does.
-static void go_on_handing(struct operator* o, int64_t now_ms)
+// It gives the Lease back when no write is in progress. Then it takes part in the election like every replica.
+static void go_on_handing(struct cadre_operator *o, int64_t now_ms)
 {
     if (o->election && !o->releasing && deciding_idle(o->deciding)) {
         o->releasing = true;
@@ -324,7 +319,7 @@ static void go_on_handing(struct operator* o, int64_t now_ms)
 
 static void look_around(void *ctx)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     int64_t now = loop_now_ms(o->loop);
     const char *to = NULL;
     if (o->stopping)
@@ -341,12 +336,12 @@ static void look_around(void *ctx)
 
 static void on_seen(void *ctx)
 {
-    const struct operator* o = ctx;
+    const struct cadre_operator *o = ctx;
     if (o->around_timer && !loop_timer_armed(o->around_timer))
         loop_timer_arm(o->around_timer, LOOK_AROUND_MS);
 }
 
-static void stop(struct operator* o)
+static void stop(struct cadre_operator *o)
 {
     o->stopping = true;
     deciding_stop(o->deciding);
@@ -358,15 +353,15 @@ static void stop(struct operator* o)
 
 static void on_signal(void *ctx, int signo)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     log_info("stopping", "signal", signo == SIGTERM ? "SIGTERM" : "SIGINT", NULL);
     if (o->stopping)
-        loop_stop(o->loop); // asked twice
+        loop_stop(o->loop); // the user asked twice
     else
         stop(o);
 }
 
-static int build_client(struct operator* o, struct err *err)
+static int build_client(struct cadre_operator *o, struct err *err)
 {
     const char *path = o->options->kubeconfig, *home = getenv("HOME");
     _cleanup_(free_p) char *at_home = xasprintf("%s/.kube/config", home ? home : "");
@@ -384,14 +379,14 @@ static int build_client(struct operator* o, struct err *err)
 
 static void on_binding_failed(void *ctx, const struct err *err)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     log_error("the operator cannot take calls: exiting", "error", err->msg, NULL);
     o->exit_code = 1;
     if (!o->stopping)
         stop(o);
 }
 
-static int build_binding(struct operator* o, struct err *err)
+static int build_binding(struct cadre_operator *o, struct err *err)
 {
     const struct binding_options bo = {
         .loop = o->loop,
@@ -413,13 +408,13 @@ static int build_binding(struct operator* o, struct err *err)
 
 static void on_territory(void *ctx, const char *ns, const char *pod)
 {
-    struct operator* o = ctx;
+    struct cadre_operator *o = ctx;
     tell_territory(o, ns, pod);
     if (o->deciding)
         deciding_look(o->deciding);
 }
 
-static void build_controllers(struct operator* o)
+static void build_controllers(struct cadre_operator *o)
 {
     o->recorder = recorder_new(o->loop, o->client, "cadre.dev/operator", o->identity, o->metrics);
     if (!o->options->ns[0])
@@ -445,7 +440,7 @@ static void build_controllers(struct operator* o)
                                  "name=\"cadre-operator\"");
 }
 
-static int build(struct operator* o, struct err *err)
+static int build(struct cadre_operator *o, struct err *err)
 {
     rand_seed_system(&o->rand);
     snprintf(o->identity, sizeof o->identity, "%s_%016" PRIx64, o->options->identity, rand_u64(&o->rand));
@@ -455,9 +450,8 @@ static int build(struct operator* o, struct err *err)
     int r = build_client(o, err);
     if (r < 0 || o->options->check)
         return r;
-    for
-        EACH_MIRROR(m)
-    o->stores[m->kind] = store_new(m->kind);
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        o->stores[mirrors[i].kind] = store_new(mirrors[i].kind);
     r = build_binding(o, err);
     if (r < 0)
         return r;
@@ -471,28 +465,25 @@ static int build(struct operator* o, struct err *err)
     o->signals[0] = loop_signal_new(o->loop, SIGTERM, on_signal, o);
     o->signals[1] = loop_signal_new(o->loop, SIGINT, on_signal, o);
     o->outage = outage_new(o->loop, o->client, o->options->ns, on_recovered, o);
-    for
-        EACH_MIRROR(m)
-    mirror_start(o, m);
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        mirror_start(o, &mirrors[i]);
     return 0;
 }
 
-static void take_down(struct operator* o)
+static void take_down(struct cadre_operator *o)
 {
-    for
-        EACH_MIRROR(m)
-    reflector_stop(o->reflectors[m->kind]);
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        reflector_stop(o->reflectors[mirrors[i].kind]);
     election_free(o->election);
     binding_free(o->binding);
-    kube_client_free(o->client); // ends what is in flight, so it goes before those that wait for it
+    kube_client_free(o->client); // it ends all requests, so it goes before the parts that wait for them
     outage_free(o->outage);
     deciding_free(o->deciding);
     territory_free(o->territory);
     recorder_free(o->recorder);
     health_stop(o->health);
-    for
-        EACH_MIRROR(m)
-    store_free(o->stores[m->kind]);
+    for (size_t i = 0; i < ARRAY_LEN(mirrors); i++)
+        store_free(o->stores[mirrors[i].kind]);
     loop_timer_free(o->drain_timer);
     loop_timer_free(o->around_timer);
     loop_signal_free(o->signals[0]);
@@ -509,11 +500,11 @@ int main(int argc, char **argv)
     int code = options_parse(argc, argv, &options);
     if (code >= 0)
         return code;
-    // What is too much for good is given back after the first lists, and when idle.
+    // Unused memory above these sizes goes back to the kernel after the first lists, and when idle.
     mem_keep(KEPT_BYTES, KEPT_BYTES, KEPT_BYTES / 8);
     log_setup(options.log_level, options.log_format);
     signal(SIGPIPE, SIG_IGN);
-    struct operator o = {.options = &options};
+    struct cadre_operator o = {.options = &options};
     struct err err = ERR_INIT;
     if (build(&o, &err) < 0) {
         log_error("cannot start", "error", err.msg, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/base/option.h"
 
+#include "common/base/duration.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 
@@ -35,6 +36,11 @@ static const char *read_number(const struct option_row *row, const char *value, 
     return wrong;
 }
 
+static const char *read_time(const char *value, int64_t *ret_ms)
+{
+    return duration_parse(value, ret_ms) && *ret_ms > 0 ? NULL : "must be a time such as 500ms, 15s or 2m";
+}
+
 static const char *read_value(const struct option_row *row, const char *value, void *options)
 {
     void *field = (char *)options + row->offset;
@@ -49,6 +55,8 @@ static const char *read_value(const struct option_row *row, const char *value, v
         return read_bool(value, field);
     case OPTION_NUMBER:
         return read_number(row, value, field);
+    case OPTION_TIME:
+        return read_time(value, field);
     case OPTION_SET:
         break;
     }
@@ -89,11 +97,9 @@ static int apply(const struct option_program *p, int opt, void *options)
 
 int option_parse(const struct option_program *p, int argc, char **argv, void *options)
 {
-    static const int has_argument[] = {[OPTION_TEXT] = required_argument,
-                                       [OPTION_FLAG] = no_argument,
-                                       [OPTION_BOOL] = optional_argument,
-                                       [OPTION_NUMBER] = required_argument,
-                                       [OPTION_SET] = required_argument};
+    static const int has_argument[] = {
+        [OPTION_TEXT] = required_argument,   [OPTION_FLAG] = no_argument,       [OPTION_BOOL] = optional_argument,
+        [OPTION_NUMBER] = required_argument, [OPTION_TIME] = required_argument, [OPTION_SET] = required_argument};
     char letters[2 * LETTERS_MAX + 2] = "+";
     size_t n = 0, n_letters = 1;
     while (p->rows[n].name)

@@ -10,6 +10,7 @@ enum option_kind {
     OPTION_FLAG,   // bool: true; takes no value
     OPTION_BOOL,   // bool: true or false; --x is --x=true
     OPTION_NUMBER, // int, from min to max
+    OPTION_TIME,   // int64_t: milliseconds, more than 0 (duration.h)
     OPTION_SET,    // `set` reads the value
 };
 

@@ -4,6 +4,7 @@
 #include "common/ws/ws_listener.h"
 
 #include "common/base/file.h"
+#include "common/base/listen_socket.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/ws/rundir.h"
@@ -11,7 +12,6 @@
 #include "common/ws/ws_server_tls.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -115,64 +115,6 @@ static int listen_unix(struct ws_listener *l, const char *address, struct err *e
     return 0;
 }
 
-static int bound_port(int fd)
-{
-    union {
-        struct sockaddr sa;
-        struct sockaddr_in in;
-        struct sockaddr_in6 in6;
-    } at = {.in6 = {0}};
-    socklen_t len = sizeof at;
-    getsockname(fd, &at.sa, &len);
-    return ntohs(at.sa.sa_family == AF_INET6 ? at.in6.sin6_port : at.in.sin_port);
-}
-
-static int listen_at(struct ws_listener *l, const struct addrinfo *at)
-{
-    int on = 1, off = 0;
-    l->fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (l->fd < 0)
-        return -1;
-    setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (at->ai_family == AF_INET6)
-        setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    if (bind(l->fd, at->ai_addr, at->ai_addrlen) == 0 && listen(l->fd, SOMAXCONN) == 0)
-        return 0;
-    int saved = errno;
-    close(l->fd);
-    l->fd = -1;
-    errno = saved;
-    return -1;
-}
-
-static int listen_tcp(struct ws_listener *l, const char *address, struct err *err)
-{
-    struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                             .ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV},
-                    *found = NULL;
-    const char *colon = strrchr(address, ':');
-    if (!colon)
-        return err_set(err, ERR_INVALID,
-                       "\"%s\" is not an address to listen on; there are address:port, :port and unix:/path", address);
-    _cleanup_(free_p) char *host = xasprintf("%.*s", (int)(colon - address), address);
-    size_t len = strlen(host);
-    bool bracket = len > 2 && host[0] == '[' && host[len - 1] == ']';
-    if (bracket)
-        host[len - 1] = '\0';
-    // ":port": dual-stack if there is IPv6, otherwise IPv4
-    const char *tries[] = {len ? host + bracket : "::", len ? NULL : "0.0.0.0", NULL};
-    int r = -1;
-    for (size_t i = 0; tries[i] && r < 0; i++) {
-        int e = getaddrinfo(tries[i], colon + 1, &hints, &found);
-        if (e != 0)
-            return err_set(err, ERR_INVALID, "\"%s\" is not an address to listen on: %s", address, gai_strerror(e));
-        r = listen_at(l, found);
-        freeaddrinfo(found);
-    }
-    return r < 0 ? cannot(err, address, strerror(errno)) : bound_port(l->fd);
-}
-
 static int vhost_new(struct ws_listener *l, bool tls, struct err *err)
 {
     struct ws_server *server = l->server;
@@ -221,8 +163,13 @@ int ws_listener_new(struct ws_server *server, const char *address, bool tls, str
     l->server = server;
     l->fd = -1;
     list_append(&server->listeners, &l->link);
-    int port = str_starts(address, "unix:") ? listen_unix(l, address, err) : listen_tcp(l, address, err);
-    int r = port < 0 ? port : vhost_new(l, tls, err);
+    int port = 0, r;
+    if (str_starts(address, "unix:"))
+        r = listen_unix(l, address, err);
+    else if ((r = listen_socket_open(address, &port, err)) >= 0)
+        l->fd = r;
+    if (r >= 0)
+        r = vhost_new(l, tls, err);
     if (r == 0 && !(l->poll = loop_poll_read(server->loop, l->fd, on_acceptable, l, err)))
         r = err_wrap(err, "cannot listen on %s", address);
     if (r < 0) {

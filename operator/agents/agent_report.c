@@ -8,19 +8,19 @@
 
 #include <string.h>
 
-struct reader {
+struct report_reader {
     struct arena *arena;
-    struct err *err; // of the first member that is wrong
+    struct err *err; // the first wrong member
 };
 
-static void wrong(const struct reader *r, const char *name, const char *what)
+static void wrong(const struct report_reader *r, const char *name, const char *what)
 {
     if (r->err->code == 0)
         err_set(r->err, ERR_INVALID, "%s: %s", name, what);
 }
 
-static int32_t read_number(const struct reader *r, const struct json *from, const char *name, int32_t min, int32_t max,
-                           bool required)
+static int32_t read_number(const struct report_reader *r, const struct json *from, const char *name, int32_t min,
+                           int32_t max, bool required)
 {
     const struct json *v = json_get(from, name);
     int64_t n = 0;
@@ -36,7 +36,7 @@ static int32_t read_number(const struct reader *r, const struct json *from, cons
     return (int32_t)n;
 }
 
-static const char *read_text(const struct reader *r, const struct json *from, const char *name)
+static const char *read_text(const struct report_reader *r, const struct json *from, const char *name)
 {
     const struct json *v = json_get(from, name);
     const char *s = json_str(v, r->arena);
@@ -45,13 +45,13 @@ static const char *read_text(const struct reader *r, const struct json *from, co
     return s;
 }
 
-// A group that was never prepared has no attempt, which agents write as a negative number.
-static int32_t read_attempt(const struct reader *r, const struct json *from)
+// A group that was never prepared has no attempt. Agents then write a negative number.
+static int32_t read_attempt(const struct report_reader *r, const struct json *from)
 {
     return MAX(read_number(r, from, "attempt", -1, INT32_MAX, true), 0);
 }
 
-static const char *read_group(const struct reader *r, const struct json *from)
+static const char *read_group(const struct report_reader *r, const struct json *from)
 {
     const char *group = read_text(r, from, "group");
     if (group && (!group[0] || strlen(group) > REPORT_GROUP_MAX))
@@ -59,9 +59,9 @@ static const char *read_group(const struct reader *r, const struct json *from)
     return group;
 }
 
-// The index of a name, the first one if it is none of them.
-static size_t read_name(const struct reader *r, const struct json *from, const char *name, const char *const *names,
-                        size_t n)
+// Returns the index of a name. If it is none of them, returns 0 and sets the error.
+static size_t read_name(const struct report_reader *r, const struct json *from, const char *name,
+                        const char *const *names, size_t n)
 {
     const struct json *v = json_get(from, name);
     for (size_t i = 0; i < n; i++)
@@ -71,7 +71,7 @@ static size_t read_name(const struct reader *r, const struct json *from, const c
     return 0;
 }
 
-static void read_exit(const struct reader *r, const struct json *from, struct agent_process *p)
+static void read_exit(const struct report_reader *r, const struct json *from, struct agent_process *p)
 {
     p->state = AGENT_PROCESS_EXITED;
     p->exit_code = read_number(r, from, "exitCode", INT32_MIN, INT32_MAX, true);
@@ -81,7 +81,7 @@ static void read_exit(const struct reader *r, const struct json *from, struct ag
     p->last_lines = read_text(r, from, "lastLines");
 }
 
-static void read_process(const struct reader *r, const struct json *from, bool hello, struct agent_process *p)
+static void read_process(const struct report_reader *r, const struct json *from, bool hello, struct agent_process *p)
 {
     static const char *const names[] = {
         [AGENT_PROCESS_STARTING] = "Starting", [AGENT_PROCESS_RUNNING] = "Running", [AGENT_PROCESS_EXITED] = "Exited"};
@@ -95,7 +95,7 @@ static void read_process(const struct reader *r, const struct json *from, bool h
         read_exit(r, from, p);
 }
 
-static void read_processes(const struct reader *r, const struct json *from, struct report *ret)
+static void read_processes(const struct report_reader *r, const struct json *from, struct decoded_report *ret)
 {
     const struct json *list = json_get(from, "processes");
     size_t n = json_count(list);
@@ -109,7 +109,7 @@ static void read_processes(const struct reader *r, const struct json *from, stru
         read_process(r, v, ret->type == RECORD_HELLO, &ret->processes[ret->n_processes++]);
 }
 
-static uint8_t read_command(const struct reader *r, const struct json *from)
+static uint8_t read_command(const struct report_reader *r, const struct json *from)
 {
     static const uint8_t types[] = {RECORD_PREPARE, RECORD_START, RECORD_RESTART, RECORD_STOP, RECORD_KILL};
     const char *names[ARRAY_LEN(types)];
@@ -118,7 +118,7 @@ static uint8_t read_command(const struct reader *r, const struct json *from)
     return types[read_name(r, from, "command", names, ARRAY_LEN(types))];
 }
 
-static void read_refused(const struct reader *r, const struct json *from, struct report *ret)
+static void read_refused(const struct report_reader *r, const struct json *from, struct decoded_report *ret)
 {
     const char *message = read_text(r, from, "message");
     ret->command = read_command(r, from);
@@ -129,7 +129,7 @@ static void read_refused(const struct reader *r, const struct json *from, struct
     ret->error = str_empty(message) ? "the agent refused the command" : message;
 }
 
-static void read_report(const struct reader *r, const struct json *from, struct report *ret)
+static void read_report(const struct report_reader *r, const struct json *from, struct decoded_report *ret)
 {
     if (ret->type == RECORD_REFUSED) {
         read_refused(r, from, ret);
@@ -155,14 +155,15 @@ static void read_report(const struct reader *r, const struct json *from, struct 
     }
 }
 
-static void read_hello_group(const struct reader *r, const struct json *from, struct report *ret)
+static void read_hello_group(const struct report_reader *r, const struct json *from, struct decoded_report *ret)
 {
     static const char *const names[] = {[AGENT_IDLE] = "Idle",
                                         [AGENT_PREPARING] = "Preparing",
                                         [AGENT_PREPARED] = "Prepared",
                                         [AGENT_RUNNING] = "Running",
                                         [AGENT_STOPPING] = "Stopping"};
-    *ret = (struct report){.type = RECORD_HELLO, .group = read_group(r, from), .attempt = read_attempt(r, from)};
+    *ret =
+        (struct decoded_report){.type = RECORD_HELLO, .group = read_group(r, from), .attempt = read_attempt(r, from)};
     ret->state = (enum agent_state)read_name(r, from, "state", names, ARRAY_LEN(names));
     ret->slow = read_text(r, from, "withoutTemplate");
     if (!ret->group)
@@ -170,7 +171,8 @@ static void read_hello_group(const struct reader *r, const struct json *from, st
     read_processes(r, from, ret);
 }
 
-static void read_hello(const struct reader *r, const struct json *from, size_t max, struct report **ret, size_t *ret_n)
+static void read_hello(const struct report_reader *r, const struct json *from, size_t max, struct decoded_report **ret,
+                       size_t *ret_n)
 {
     const struct json *list = json_get(from, "groups");
     size_t n = json_count(list);
@@ -201,7 +203,7 @@ bool report_type(unsigned record_type)
     }
 }
 
-// The tree of the text dies with the call, what was read from it is in the caller's arena.
+// The tree of the text is freed with the call. Everything that is read from it is in the caller's arena.
 static int parse(const char *body, size_t len, struct arena *tree, struct json **ret, struct err *err)
 {
     int r = json_parse(body, len, NULL, tree, ret, err);
@@ -210,26 +212,27 @@ static int parse(const char *body, size_t len, struct arena *tree, struct json *
     return r;
 }
 
-int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, struct report *ret, struct err *err)
+int report_decode(uint8_t type, const char *body, size_t len, struct arena *a, struct decoded_report *ret,
+                  struct err *err)
 {
     struct arena tree = ARENA_INIT;
     struct json *root;
-    *ret = (struct report){.type = type};
+    *ret = (struct decoded_report){.type = type};
     if (parse(body, len, &tree, &root, err) == 0)
-        read_report(&(struct reader){a, err}, root, ret);
+        read_report(&(struct report_reader){a, err}, root, ret);
     arena_done(&tree);
     return err->code ? err_wrap(err, "%s of an agent", record_type_name(type)) : 0;
 }
 
-int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct report **ret, size_t *ret_n,
-                        struct err *err)
+int report_decode_hello(const char *body, size_t len, size_t max, struct arena *a, struct decoded_report **ret,
+                        size_t *ret_n, struct err *err)
 {
     struct arena tree = ARENA_INIT;
     struct json *root;
     *ret = NULL;
     *ret_n = 0;
     if (parse(body, len, &tree, &root, err) == 0)
-        read_hello(&(struct reader){a, err}, root, max, ret, ret_n);
+        read_hello(&(struct report_reader){a, err}, root, max, ret, ret_n);
     arena_done(&tree);
     return err->code ? err_wrap(err, "HELLO of an agent") : 0;
 }

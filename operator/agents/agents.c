@@ -17,34 +17,34 @@
 
 enum { IDENTITY_BYTES = 256 };
 
-struct place { // a pod
+struct known_pod { // a pod with an agent
     char *uid;
-    struct agent *agent; // NULL = not connected
+    struct connected_agent *agent; // NULL = it is not connected
     int64_t changed_ms, heard_ms, ending_ms;
     struct known *groups[AGENTS_GROUPS_MAX];
     size_t n_groups;
-    size_t text; // bytes that may still be kept
+    size_t text; // bytes of texts that it may still keep
     struct devices devices;
 };
 
-struct agent {
-    struct place *place; // NULL: replaced, or its pod is gone
-    struct arena memory; // of `id`
+struct connected_agent {
+    struct known_pod *pod; // NULL = it was replaced, or its pod is gone
+    struct arena memory;   // contains the strings of `id`
     struct agent_identity id;
     agent_send_fn send;
     void *owner;
-    struct list replaced; // in the registry's list
-    struct list joined;   // likewise, while it has its place
+    struct list replaced; // link in agents.replaced
+    struct list joined;   // link in agents.joined, while it has its pod
 };
 
 struct agents {
     struct agents_config config;
-    struct map places;   // by UID
-    struct map listened; // UIDs of groups whose output is wanted
-    struct map running;  // by the UID of a group: in how many pods it may run
+    struct map pods;     // key: UID of a pod
+    struct map listened; // UIDs of groups with listeners to their output
+    struct map running;  // key: UID of a group; value: in how many pods it may run
     struct list replaced;
-    struct list joined; // those that are connected, in the order in which they came
-    size_t n_places, n_connected, n_agents;
+    struct list joined; // connected agents, in the order in which they came
+    size_t n_pods, n_connected, n_agents;
 };
 
 struct agents *agents_new(const struct agents_config *c)
@@ -66,7 +66,7 @@ static bool runs(const struct known *k)
     return k && k->state != AGENT_IDLE;
 }
 
-// In how many pods a group runs is known without asking all of them.
+// Counts the pods of a group, so that nobody has to ask all pods.
 static void count(struct agents *a, const char *group, bool before, bool now)
 {
     uintptr_t n = (uintptr_t)map_get(&a->running, group) + now - before;
@@ -76,17 +76,17 @@ static void count(struct agents *a, const char *group, bool before, bool now)
         map_del(&a->running, group);
 }
 
-static void place_forget(struct agents *a, struct place *p, size_t i)
+static void pod_forget(struct agents *a, struct known_pod *p, size_t i)
 {
     count(a, p->groups[i]->group, runs(p->groups[i]), false);
     known_free(p->groups[i]);
     p->groups[i] = p->groups[--p->n_groups];
 }
 
-static void place_free(struct agents *a, struct place *p)
+static void pod_free(struct agents *a, struct known_pod *p)
 {
     while (p->n_groups)
-        place_forget(a, p, p->n_groups - 1);
+        pod_forget(a, p, p->n_groups - 1);
     devices_done(&p->devices);
     free(p->uid);
     free(p);
@@ -98,32 +98,32 @@ void agents_free(struct agents *a)
         return;
     assert(a->n_agents == 0);
     void *p;
-    for (size_t i = 0; map_next(&a->places, &i, NULL, &p);)
-        place_free(a, p);
-    map_done(&a->places);
+    for (size_t i = 0; map_next(&a->pods, &i, NULL, &p);)
+        pod_free(a, p);
+    map_done(&a->pods);
     map_done(&a->running);
     map_done(&a->listened);
     free(a);
 }
 
-static struct place *place_need(struct agents *a, const char *uid, struct err *err)
+static struct known_pod *pod_need(struct agents *a, const char *uid, struct err *err)
 {
-    struct place *p = map_get(&a->places, uid);
+    struct known_pod *p = map_get(&a->pods, uid);
     if (p)
         return p;
-    if (a->n_places == AGENTS_MAX) {
+    if (a->n_pods == AGENTS_MAX) {
         err_set(err, ERR_LIMIT, "agents of %d pods are connected, which is the limit", AGENTS_MAX);
         return NULL;
     }
     p = xcalloc(1, sizeof *p);
     p->uid = xstrdup(uid);
     p->text = AGENTS_TEXT_MAX;
-    map_set(&a->places, uid, p);
-    a->n_places++;
+    map_set(&a->pods, uid, p);
+    a->n_pods++;
     return p;
 }
 
-static struct known *known_find(const struct place *p, const char *group)
+static struct known *known_find(const struct known_pod *p, const char *group)
 {
     for (size_t i = 0; i < p->n_groups; i++)
         if (str_eq(p->groups[i]->group, group))
@@ -131,14 +131,14 @@ static struct known *known_find(const struct place *p, const char *group)
     return NULL;
 }
 
-static struct known *known_need(struct agents *a, struct place *p, const char *group, struct err *err)
+static struct known *known_need(struct agents *a, struct known_pod *p, const char *group, struct err *err)
 {
     struct known *k = known_find(p, group);
     if (k)
         return k;
     for (size_t i = 0; i < p->n_groups && p->n_groups == AGENTS_GROUPS_MAX; i++)
         if (known_idle(p->groups[i]))
-            place_forget(a, p, i);
+            pod_forget(a, p, i);
     if (p->n_groups == AGENTS_GROUPS_MAX) {
         err_set(err, ERR_LIMIT, "more than %d groups in one pod", AGENTS_GROUPS_MAX);
         return NULL;
@@ -146,17 +146,17 @@ static struct known *known_need(struct agents *a, struct place *p, const char *g
     return p->groups[p->n_groups++] = known_new(group, &p->text);
 }
 
-static void tell_presence(const struct agents *a, const struct place *p)
+static void tell_presence(const struct agents *a, const struct known_pod *p)
 {
     if (a->config.presence)
         a->config.presence(a->config.ctx, p->uid);
 }
 
-// Nothing counts any more that comes from this connection.
-static void detach(struct agents *a, struct agent *g)
+// Everything from this connection is ignored from now on.
+static void detach(struct agents *a, struct connected_agent *g)
 {
-    struct place *p = g->place;
-    g->place = NULL;
+    struct known_pod *p = g->pod;
+    g->pod = NULL;
     p->agent = NULL;
     list_remove(&g->joined);
     p->changed_ms = p->heard_ms;
@@ -166,13 +166,13 @@ static void detach(struct agents *a, struct agent *g)
     tell_presence(a, p);
 }
 
-static void expel(struct agents *a, struct agent *g)
+static void expel(struct agents *a, struct connected_agent *g)
 {
     detach(a, g);
     list_append(&a->replaced, &g->replaced);
 }
 
-static void tell_changed(const struct agents *a, const struct agent *g, const char *group_uid)
+static void tell_changed(const struct agents *a, const struct connected_agent *g, const char *group_uid)
 {
     if (!g->id.shared && a->config.changed)
         a->config.changed(a->config.ctx, g->id.ns, g->id.group);
@@ -180,14 +180,14 @@ static void tell_changed(const struct agents *a, const struct agent *g, const ch
         a->config.changed_shared(a->config.ctx, g->id.ns, g->id.group, group_uid);
 }
 
-// Whether what it says of a group counts.
+// Returns true if this agent may report this group.
 static bool speaks_for(const struct agents *a, const struct agent_identity *id, const char *group)
 {
     bool own = !id->group_uid || str_eq(id->group_uid, group);
     return own && id->shared ? a->config.shares && a->config.shares(a->config.ctx, id->ns, id->group, group) : own;
 }
 
-static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct report *r)
+static void tell_exits(const struct agents *a, const struct agent_identity *id, const struct decoded_report *r)
 {
     if (!speaks_for(a, id, r->group))
         return;
@@ -199,7 +199,7 @@ static void tell_exits(const struct agents *a, const struct agent_identity *id, 
     }
 }
 
-static bool speaks_of(const struct report *reports, size_t n, const char *group)
+static bool speaks_of(const struct decoded_report *reports, size_t n, const char *group)
 {
     for (size_t i = 0; i < n; i++)
         if (str_eq(reports[i].group, group))
@@ -207,7 +207,7 @@ static bool speaks_of(const struct report *reports, size_t n, const char *group)
     return false;
 }
 
-static int learn(struct agents *a, struct place *p, const struct agent_identity *id, const struct report *r,
+static int learn(struct agents *a, struct known_pod *p, const struct agent_identity *id, const struct decoded_report *r,
                  struct err *err)
 {
     if (id->group_uid && !str_eq(id->group_uid, r->group))
@@ -224,21 +224,21 @@ static int learn(struct agents *a, struct place *p, const struct agent_identity 
     return 0;
 }
 
-static int learn_hello(struct agents *a, struct place *p, const struct agent_identity *id, const struct report *reports,
-                       size_t n, struct err *err)
+static int learn_hello(struct agents *a, struct known_pod *p, const struct agent_identity *id,
+                       const struct decoded_report *reports, size_t n, struct err *err)
 {
     for (size_t i = p->n_groups; i-- > 0;)
         if (!speaks_of(reports, n, p->groups[i]->group))
-            place_forget(a, p, i);
+            pod_forget(a, p, i);
     for (size_t i = 0; i < n; i++)
         if (learn(a, p, id, &reports[i], err) < 0)
             return err->code;
     return 0;
 }
 
-static struct agent *agent_open(struct agents *a, struct place *p, const struct agent_identity *id)
+static struct connected_agent *agent_open(struct agents *a, struct known_pod *p, const struct agent_identity *id)
 {
-    struct agent *g = xcalloc(1, sizeof *g);
+    struct connected_agent *g = xcalloc(1, sizeof *g);
     arena_init(&g->memory, IDENTITY_BYTES);
     g->id = (struct agent_identity){.ns = arena_strdup(&g->memory, id->ns),
                                     .group = arena_strdup(&g->memory, id->group),
@@ -247,7 +247,7 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
                                     .pod_uid = p->uid,
                                     .node = arena_strdup(&g->memory, id->node),
                                     .group_uid = arena_strdup(&g->memory, id->group_uid)};
-    g->place = p;
+    g->pod = p;
     list_init(&g->replaced);
     list_init(&g->joined);
     list_append(&a->joined, &g->joined);
@@ -259,19 +259,21 @@ static struct agent *agent_open(struct agents *a, struct place *p, const struct 
     return g;
 }
 
-// Of its own group, or of whichever may run in a pod that is shared: an agent passes over what it has not.
-static void tell_listened(const struct agent *g, const char *group_uid, bool on)
+// An agent is told about its own group. In a shared pod it is told about all groups, and ignores those that it does not
+// have.
+static void tell_listened(const struct connected_agent *g, const char *group_uid, bool on)
 {
     struct arena a = ARENA_INIT;
     struct err ignored = ERR_INIT;
     if (g->id.group_uid && !str_eq(g->id.group_uid, group_uid))
         return;
     const char *body = json_print(&a, on ? "{'group':%s,'listen':true}" : "{'group':%s,'listen':false}", group_uid);
-    (void)g->send(g->owner, RECORD_OUTPUT, body, strlen(body), &ignored); // what does not fit closes it
+    // If the queue is full, the connection is closed.
+    (void)g->send(g->owner, RECORD_OUTPUT, body, strlen(body), &ignored);
     arena_done(&a);
 }
 
-void agents_welcomed(const struct agents *a, const struct agent *g)
+void agents_welcomed(const struct agents *a, const struct connected_agent *g)
 {
     const char *uid;
     void *yes;
@@ -288,17 +290,17 @@ void agents_listen(struct agents *a, const char *group_uid, bool on)
         map_set(&a->listened, group_uid, a);
     else
         map_del(&a->listened, group_uid);
-    for (size_t i = 0; map_next(&a->places, &i, NULL, &p);) {
-        const struct place *place = p;
-        if (place->agent)
-            tell_listened(place->agent, group_uid, on);
+    for (size_t i = 0; map_next(&a->pods, &i, NULL, &p);) {
+        const struct known_pod *pod = p;
+        if (pod->agent)
+            tell_listened(pod->agent, group_uid, on);
     }
 }
 
-// Of the ranks that this agent may speak of.
-static void tell_gpus(const struct agents *a, const struct agent *g)
+// Reports the GPUs of the ranks that this agent may report.
+static void tell_gpus(const struct agents *a, const struct connected_agent *g)
 {
-    const struct devices *d = &g->place->devices;
+    const struct devices *d = &g->pod->devices;
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < d->n && a->config.gpus; i++)
         for (size_t k = 0; k < d->gpus[i].n_ranks; k++) {
@@ -310,11 +312,11 @@ static void tell_gpus(const struct agents *a, const struct agent *g)
     arena_done(&arena);
 }
 
-// What a HELLO or a HEARTBEAT says of GPUs.
-static int learn_gpus(struct agents *a, struct agent *g, const char *body, size_t len, struct err *err)
+// Takes the GPUs of a HELLO or a HEARTBEAT.
+static int learn_gpus(struct agents *a, struct connected_agent *g, const char *body, size_t len, struct err *err)
 {
     bool changed;
-    int r = devices_learn(&g->place->devices, body, len, &changed, err);
+    int r = devices_learn(&g->pod->devices, body, len, &changed, err);
     if (r == 0 && len > strlen("{}"))
         tell_gpus(a, g);
     if (changed)
@@ -323,14 +325,14 @@ static int learn_gpus(struct agents *a, struct agent *g, const char *body, size_
 }
 
 int agents_join(struct agents *a, const struct agent_identity *id, const char *hello, size_t len, agent_send_fn send,
-                void *owner, struct agent **ret, struct err *err)
+                void *owner, struct connected_agent **ret, struct err *err)
 {
     struct arena arena = ARENA_INIT;
-    struct report *reports;
-    struct place *p = NULL;
+    struct decoded_report *reports;
+    struct known_pod *p = NULL;
     size_t n;
     if (report_decode_hello(hello, len, AGENTS_GROUPS_MAX, &arena, &reports, &n, err) == 0)
-        p = place_need(a, id->pod_uid, err);
+        p = pod_need(a, id->pod_uid, err);
     if (p && p->agent)
         expel(a, p->agent);
     if (p && learn_hello(a, p, id, reports, n, err) == 0) {
@@ -348,12 +350,12 @@ int agents_join(struct agents *a, const struct agent_identity *id, const char *h
 void *agents_replaced(struct agents *a)
 {
     struct list *l = list_pop(&a->replaced);
-    return l ? CONTAINER_OF(l, struct agent, replaced)->owner : NULL;
+    return l ? CONTAINER_OF(l, struct connected_agent, replaced)->owner : NULL;
 }
 
-void agents_leave(struct agents *a, struct agent *g)
+void agents_leave(struct agents *a, struct connected_agent *g)
 {
-    if (g->place) {
+    if (g->pod) {
         detach(a, g);
         tell_changed(a, g, NULL);
     }
@@ -363,18 +365,18 @@ void agents_leave(struct agents *a, struct agent *g)
     a->n_agents--;
 }
 
-// A command that the agent could not read: the group is not known.
-static void refused_unread(struct agents *a, struct place *p, const struct report *r)
+// The agent could not read a command, so the group is not known.
+static void refused_unread(struct agents *a, struct known_pod *p, const struct decoded_report *r)
 {
     struct err never = ERR_INIT;
     for (size_t i = 0; i < p->n_groups; i++)
         known_report(p->groups[i], r, wall_ms(a), &never);
 }
 
-static int on_report(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
+static int on_report(struct agents *a, struct connected_agent *g, const struct record *rec, struct err *err)
 {
     struct arena arena = ARENA_INIT;
-    struct report report;
+    struct decoded_report report;
     int r = report_decode(rec->h.type, rec->body, rec->len, &arena, &report, err);
     if (r == 0 && report.type == RECORD_REFUSED && report.command == RECORD_KILL) {
         if (report.group && a->config.kill_refused && speaks_for(a, &g->id, report.group))
@@ -383,17 +385,17 @@ static int on_report(struct agents *a, struct agent *g, const struct record *rec
         return 0;
     }
     if (r == 0 && report.group)
-        r = learn(a, g->place, &g->id, &report, err);
+        r = learn(a, g->pod, &g->id, &report, err);
     else if (r == 0)
-        refused_unread(a, g->place, &report);
+        refused_unread(a, g->pod, &report);
     if (r == 0)
         tell_changed(a, g, report.group);
     arena_done(&arena);
     return r;
 }
 
-// Of a group that it may speak of, to which somebody listens; anything else is late, or none of its business.
-static int on_output(struct agents *a, const struct agent *g, const struct record *rec, struct err *err)
+// Takes lines of a group that this agent may report, if somebody listens. Other lines are late, or not allowed.
+static int on_output(struct agents *a, const struct connected_agent *g, const struct record *rec, struct err *err)
 {
     struct arena arena = ARENA_INIT;
     struct printed printed;
@@ -409,19 +411,19 @@ static int on_output(struct agents *a, const struct agent *g, const struct recor
     return r;
 }
 
-static void on_goodbye(struct agents *a, struct agent *g)
+static void on_goodbye(struct agents *a, struct connected_agent *g)
 {
-    if (g->place->ending_ms)
+    if (g->pod->ending_ms)
         return;
-    g->place->ending_ms = wall_ms(a);
+    g->pod->ending_ms = wall_ms(a);
     tell_changed(a, g, NULL);
 }
 
-int agents_record(struct agents *a, struct agent *g, const struct record *rec, struct err *err)
+int agents_record(struct agents *a, struct connected_agent *g, const struct record *rec, struct err *err)
 {
-    if (!g->place)
+    if (!g->pod)
         return 0;
-    g->place->heard_ms = wall_ms(a);
+    g->pod->heard_ms = wall_ms(a);
     switch (rec->h.type) {
     case RECORD_HEARTBEAT:
         return learn_gpus(a, g, rec->body, rec->len, err);
@@ -439,21 +441,21 @@ int agents_record(struct agents *a, struct agent *g, const struct record *rec, s
 
 void agents_pod_gone(struct agents *a, const char *pod_uid)
 {
-    struct place *p = map_get(&a->places, pod_uid);
+    struct known_pod *p = map_get(&a->pods, pod_uid);
     if (!p)
         return;
     if (p->agent)
         expel(a, p->agent);
-    map_del(&a->places, pod_uid);
-    a->n_places--;
-    place_free(a, p);
+    map_del(&a->pods, pod_uid);
+    a->n_pods--;
+    pod_free(a, p);
 }
 
 void agents_clock_moved(struct agents *a, int64_t ms)
 {
     void *value;
-    for (size_t i = 0; map_next(&a->places, &i, NULL, &value);) {
-        struct place *p = value;
+    for (size_t i = 0; map_next(&a->pods, &i, NULL, &value);) {
+        struct known_pod *p = value;
         p->changed_ms += p->changed_ms ? ms : 0;
         p->heard_ms += p->heard_ms ? ms : 0;
     }
@@ -462,7 +464,7 @@ void agents_clock_moved(struct agents *a, int64_t ms)
 void agents_facts(const struct agents *a, const char *pod_uid, const char *group_uid, struct arena *arena,
                   struct agent_facts *ret)
 {
-    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known_pod *p = map_get(&a->pods, pod_uid);
     const struct known *k = p ? known_find(p, group_uid) : NULL;
     *ret = (struct agent_facts){0};
     if (k)
@@ -476,14 +478,14 @@ void agents_facts(const struct agents *a, const char *pod_uid, const char *group
 
 bool agents_gpu_lost(const struct agents *a, const char *pod_uid)
 {
-    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known_pod *p = map_get(&a->pods, pod_uid);
     return p && devices_any_lost(&p->devices);
 }
 
 int agents_command(struct agents *a, const char *pod_uid, const char *group_uid, int32_t attempt, uint8_t type,
                    const char *body, struct err *err)
 {
-    struct place *p = map_get(&a->places, pod_uid);
+    struct known_pod *p = map_get(&a->pods, pod_uid);
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of the pod with UID %s is not connected here", pod_uid);
     struct known *k = known_need(a, p, group_uid, err);
@@ -502,7 +504,7 @@ char *agents_kill_body(const char *group_uid, uint32_t attempt, uint32_t rank, s
 int agents_kill(struct agents *a, const char *pod_uid, const char *group_uid, uint32_t attempt, uint32_t rank,
                 struct err *err)
 {
-    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known_pod *p = map_get(&a->pods, pod_uid);
     struct arena arena = ARENA_INIT;
     if (!p || !p->agent)
         return err_set(err, ERR_UNAVAILABLE, "the agent of its pod is not connected to this replica; try again");
@@ -519,7 +521,7 @@ size_t agents_running(const struct agents *a, const char *group_uid)
 
 size_t agents_groups(const struct agents *a, const char *pod_uid, struct arena *arena, struct agent_group **ret)
 {
-    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known_pod *p = map_get(&a->pods, pod_uid);
     size_t n = p ? p->n_groups : 0;
     *ret = arena_array(arena, n, sizeof **ret);
     for (size_t i = 0; i < n; i++)
@@ -535,14 +537,14 @@ size_t agents_count(const struct agents *a)
 
 const struct agent_identity *agents_sight(const struct agents *a, const char *pod_uid)
 {
-    const struct place *p = map_get(&a->places, pod_uid);
+    const struct known_pod *p = map_get(&a->pods, pod_uid);
     return p && p->agent ? &p->agent->id : NULL;
 }
 
 void agents_each(const struct agents *a, void (*fn)(void *ctx, const char *pod_uid), void *ctx)
 {
     LIST_FOREACH(l, &a->joined)
-        fn(ctx, CONTAINER_OF(l, struct agent, joined)->place->uid);
+        fn(ctx, CONTAINER_OF(l, struct connected_agent, joined)->pod->uid);
 }
 
 static void put_family(const struct agents *a, int family, struct buf *out)
@@ -551,12 +553,12 @@ static void put_family(const struct agents *a, int family, struct buf *out)
     char labels[512];
     devices_family(family, out);
     LIST_FOREACH(l, &a->joined) {
-        const struct agent *g = CONTAINER_OF(l, struct agent, joined);
-        if ((n += g->place->devices.n) > AGENTS_SERIES_MAX)
+        const struct connected_agent *g = CONTAINER_OF(l, struct connected_agent, joined);
+        if ((n += g->pod->devices.n) > AGENTS_SERIES_MAX)
             break;
         snprintf(labels, sizeof labels, "namespace=\"%s\",pod=\"%s\",Hostname=\"%s\"", g->id.ns,
                  g->id.pod ? g->id.pod : "", g->id.node ? g->id.node : "");
-        devices_series(&g->place->devices, family, labels, out);
+        devices_series(&g->pod->devices, family, labels, out);
     }
 }
 
@@ -564,7 +566,7 @@ void agents_metrics(const struct agents *a, struct buf *out)
 {
     bool any = false;
     LIST_FOREACH(l, &a->joined)
-        any = any || CONTAINER_OF(l, struct agent, joined)->place->devices.n;
+        any = any || CONTAINER_OF(l, struct connected_agent, joined)->pod->devices.n;
     for (int i = 0; i < DEVICES_FAMILIES && any; i++)
         put_family(a, i, out);
 }
@@ -573,7 +575,7 @@ size_t agents_witnesses(const struct agents *a, struct agent_witness *ret, size_
 {
     size_t n = 0;
     LIST_FOREACH(l, &a->joined) {
-        const struct place *p = CONTAINER_OF(l, struct agent, joined)->place;
+        const struct known_pod *p = CONTAINER_OF(l, struct connected_agent, joined)->pod;
         if (n == max)
             break;
         ret[n++] = (struct agent_witness){p->changed_ms, p->heard_ms};

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char empty_body[] = "{}"; // most heartbeats
+static const char empty_body[] = "{}"; // most heartbeats are empty
 
 void devices_done(struct devices *d)
 {
@@ -24,7 +24,7 @@ static bool same_ranks(const struct gpu *a, const struct gpu *b)
     return same;
 }
 
-// What decisions are made from.
+// Compares what decisions use: which GPUs are lost, and their ranks.
 static bool same_losses(const struct gpu *a, size_t n_a, const struct gpu *b, size_t n_b)
 {
     size_t i = 0, k = 0;
@@ -57,14 +57,14 @@ int devices_learn(struct devices *d, const char *body, size_t len, bool *ret_cha
     if (r == 0 && list) {
         *ret_changed = !same_losses(d->gpus, d->n, gpus, n);
         devices_done(d);
-        d->gpus = gpu_copy_list(gpus, n, &d->memory); // the tree takes much more than what is in it
+        d->gpus = gpu_copy_list(gpus, n, &d->memory); // the JSON tree needs much more memory than its content
         d->n = n;
     }
     arena_done(&memory);
     return r;
 }
 
-// Its place among the ranks of that GPU, -1 = it does not have it. Rank -1: any of the group.
+// Returns the index of the rank in the ranks of this GPU, or -1. Rank -1 stands for any rank of the group.
 static int has(const struct gpu *g, const char *group_uid, int32_t rank)
 {
     for (size_t i = 0; i < g->n_ranks; i++)
@@ -116,7 +116,7 @@ const char *devices_of_rank(const struct devices *d, const char *group_uid, int3
 
 static const struct family {
     const char *name, *help;
-    enum gpu_value value; // GPU_VALUES: whether it is lost
+    enum gpu_value value; // GPU_VALUES = whether it is lost
     int64_t unit;
 } families[DEVICES_FAMILIES] = {
     {"DCGM_FI_DEV_GPU_TEMP", "temperature of the GPU, in degrees Celsius", GPU_TEMPERATURE, 1},
@@ -136,7 +136,7 @@ void devices_family(int family, struct buf *out)
                families[family].name);
 }
 
-// The driver's texts come through a pod: nothing of them may end a label.
+// Texts of the driver come through a pod. They must not end a label.
 static void put_label(struct buf *out, const char *key, const char *value)
 {
     buf_printf(out, ",%s=\"", key);

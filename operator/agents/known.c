@@ -46,7 +46,7 @@ static void clear_error(struct known *k)
     k->taken_port = 0;
 }
 
-// At most `max` bytes of valid UTF-8, whole characters: from the front, or the last ones.
+// Returns at most `max` bytes of valid UTF-8, as whole characters: the first ones, or the last ones.
 static char *cut(const char *s, size_t max, bool last)
 {
     size_t len = strlen(s), from = 0, n = MIN(len, max);
@@ -87,7 +87,7 @@ static void set_error(struct known *k, const char *error, int64_t now_ms)
     k->error_ms = now_ms;
 }
 
-// A text for which there is no room any more is left out.
+// Keeps a text. If there is no room, the text is left out.
 static const char *keep_text(struct known *k, struct known_process *p, const char *s, size_t max, bool last)
 {
     if (str_empty(s))
@@ -121,7 +121,7 @@ static void set_process(struct known *k, struct known_process *p, const struct a
     p->now.last_lines = keep_text(k, p, r->last_lines, KNOWN_LAST_LINES_MAX, true);
 }
 
-// The process of a rank, or where it would be.
+// Returns the index of the process of a rank, or the index where it belongs.
 static size_t place_of(const struct known *k, int32_t rank)
 {
     size_t low = 0, high = k->n_processes;
@@ -157,15 +157,15 @@ static struct known_process *need(struct known *k, int32_t rank, struct err *err
     return &k->processes[i];
 }
 
-// The command was followed or refused; an answer to one that was sent before it says nothing of it.
+// The command was followed or refused. An answer to an earlier command does not count for it.
 static void answered(struct known *k, uint8_t command, int32_t attempt)
 {
     if (k->sent == command && k->sent_attempt <= attempt)
         k->sent = 0;
 }
 
-// Everything that the agent has: what is not in it is not there.
-static int on_hello(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+// A HELLO contains everything that the agent has. What it does not contain does not exist.
+static int on_hello(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     struct known before = *k;
     for (size_t i = 0; i < before.n_processes; i++)
@@ -179,7 +179,7 @@ static int on_hello(struct known *k, const struct report *r, int64_t now_ms, str
         if (!p)
             break;
         if (old && p->text == 0)
-            p->now = old->now; // for the time at which it has ended
+            p->now = old->now; // keeps the time when it ended
         set_process(k, p, said, now_ms);
     }
     forget_processes(&before);
@@ -192,11 +192,11 @@ static int on_hello(struct known *k, const struct report *r, int64_t now_ms, str
     return err->code;
 }
 
-static void on_prepared(struct known *k, const struct report *r, int64_t now_ms)
+static void on_prepared(struct known *k, const struct decoded_report *r, int64_t now_ms)
 {
     answered(k, RECORD_PREPARE, r->attempt);
     if (r->attempt < k->attempt || (r->attempt == k->attempt && k->state == AGENT_RUNNING))
-        return; // it runs already, and the command came again
+        return; // it runs already: the command came twice
     forget_processes(k);
     k->attempt = r->attempt;
     k->state = r->error ? AGENT_IDLE : AGENT_PREPARED;
@@ -213,7 +213,7 @@ static void runs(struct known *k, int32_t attempt)
     k->state = AGENT_RUNNING;
 }
 
-static int on_started(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+static int on_started(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     answered(k, RECORD_START, r->attempt);
     answered(k, RECORD_RESTART, r->attempt);
@@ -238,14 +238,14 @@ static int on_started(struct known *k, const struct report *r, int64_t now_ms, s
     return 0;
 }
 
-static int on_exited(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+static int on_exited(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     const struct agent_process *said = &r->processes[0];
     const struct known_process *old = find(k, said->rank);
     answered(k, RECORD_START, said->attempt);
     answered(k, RECORD_RESTART, said->attempt);
     if (old ? old->now.attempt > said->attempt : said->attempt < k->attempt)
-        return 0; // of a life that is over
+        return 0; // this is about an earlier start of the process
     struct known_process *p = need(k, said->rank, err);
     if (!p)
         return err->code;
@@ -255,7 +255,7 @@ static int on_exited(struct known *k, const struct report *r, int64_t now_ms, st
     return 0;
 }
 
-static void on_stopped(struct known *k, const struct report *r)
+static void on_stopped(struct known *k, const struct decoded_report *r)
 {
     answered(k, RECORD_STOP, r->attempt);
     if (r->attempt < k->attempt)
@@ -266,15 +266,15 @@ static void on_stopped(struct known *k, const struct report *r)
     k->state = AGENT_IDLE;
 }
 
-static void on_refused(struct known *k, const struct report *r, int64_t now_ms)
+static void on_refused(struct known *k, const struct decoded_report *r, int64_t now_ms)
 {
     if (k->sent != r->command || (r->group && k->sent_attempt != r->attempt))
-        return; // what was sent since then is still to be answered
+        return; // a later command still waits for its answer
     k->sent = 0;
     set_error(k, r->error, now_ms);
 }
 
-int known_report(struct known *k, const struct report *r, int64_t now_ms, struct err *err)
+int known_report(struct known *k, const struct decoded_report *r, int64_t now_ms, struct err *err)
 {
     switch (r->type) {
     case RECORD_HELLO:

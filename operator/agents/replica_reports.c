@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct range {
+struct rank_range {
     int32_t attempt, first, last;
 };
 
 struct seen_group {
     size_t n;
-    struct range ranges[];
+    struct rank_range ranges[];
 };
 
 struct seen_pod {
@@ -31,7 +31,7 @@ struct reporting_replica {
     struct list link;
     char *name;
     int64_t since_ms, heard_ms; // monotonic
-    struct map pods, groups;    // by UID
+    struct map pods, groups;    // keys: UIDs
 };
 
 struct replica_reports {
@@ -61,7 +61,7 @@ static int64_t mono_ms(const struct replica_reports *s)
     return clock_mono_ms(s->config.clock);
 }
 
-// What one replica says
+// The report of one replica
 
 static void pod_free(struct seen_pod *p)
 {
@@ -91,7 +91,7 @@ static void set_group(struct replica_reports *s, struct reporting_replica *g, co
     s->config.ranks(s->config.ctx, uid);
 }
 
-// Its maps are empty before anybody is told, who asks again.
+// The maps are empty before the callbacks run, because these ask again.
 static void forget_all(struct replica_reports *s, struct reporting_replica *g)
 {
     struct map pods = g->pods, groups = g->groups;
@@ -138,7 +138,7 @@ void replica_reports_alive(struct replica_reports *s, struct reporting_replica *
     g->heard_ms = mono_ms(s);
 }
 
-// A record: checked as a whole, then taken
+// A record is checked as a whole, then taken
 
 struct said_pod {
     const char *uid, *ns, *owner;
@@ -147,7 +147,7 @@ struct said_pod {
 
 struct said_group {
     const char *uid;
-    struct range *ranges;
+    struct rank_range *ranges;
     size_t n;
 };
 
@@ -177,7 +177,7 @@ static bool read_number(const struct json *v, int32_t min, int32_t *ret)
     return true;
 }
 
-static bool read_range(const struct json *v, struct range *ret)
+static bool read_range(const struct json *v, struct rank_range *ret)
 {
     if (v->type != JSON_LIST || json_count(v) != 3)
         return false;
@@ -286,7 +286,7 @@ int replica_reports_take(struct replica_reports *s, struct reporting_replica *g,
     return r;
 }
 
-// What all of them say
+// The reports of all replicas
 
 const char *replica_reports_agent(const struct replica_reports *s, const char *pod_uid)
 {
@@ -322,7 +322,7 @@ const char *replica_reports_sees_more(const struct replica_reports *s, const str
     return NULL;
 }
 
-static void add_range(const struct range *r, int32_t *members, size_t n)
+static void add_range(const struct rank_range *r, int32_t *members, size_t n)
 {
     for (size_t rank = (size_t)r->first; rank <= (size_t)r->last && rank < n; rank++)
         if (!members[rank])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which agents and processes other replicas see: agents by the UID of their pod, processes that take calls by group and
-// rank (docs/protocol.md, "Replicas"). When the connection of a replica ends, its report is forgotten. No sockets; one
-// thread.
+// The reports of other replicas: which agents and processes they see. Agents have the UID of their pod as key;
+// processes that take calls have their group and rank (docs/protocol.md, "Replicas"). When the connection of a replica
+// ends, its report is forgotten. No sockets; one thread.
 #pragma once
 
 #include "common/base/clock.h"
@@ -11,7 +11,7 @@
 enum {
     REPLICA_REPORTS_MAX = 16,
     REPLICA_REPORT_BODY_MAX = 1 << 20,     // bytes of one record
-    REPLICA_REPORT_ITEMS_MAX = 128 * 1024, // pods, and groups, of one replica
+    REPLICA_REPORT_ITEMS_MAX = 128 * 1024, // pods, and also groups, of one replica
     REPLICA_REPORT_RANGES_MAX = 8 * 1024   // of one group
 };
 
@@ -20,9 +20,9 @@ struct reporting_replica; // the connection of one replica
 
 struct replica_reports_config {
     const struct clock *clock; // borrowed
-    // What is said of this pod, or of the processes of this group, has changed. `owner` is the object that the pod
-    // belongs to, `shared` where several groups run in its pods. From inside the functions below; may call nothing
-    // here but what asks.
+    // The reports about this pod, or about the processes of this group, have changed. `owner` is the object that the
+    // pod belongs to. `shared`: several groups run in its pods. It is called inside the functions below, and may call
+    // only functions that read.
     void (*agent)(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared);
     void (*ranks)(void *ctx, const char *group_uid);
     void (*joined)(void *ctx); // a replica has connected; may be NULL
@@ -30,21 +30,22 @@ struct replica_reports_config {
 };
 
 struct replica_reports *replica_reports_new(const struct replica_reports_config *config);
-void replica_reports_free(struct replica_reports *s); // every replica has left; accepts NULL
+void replica_reports_free(struct replica_reports *s); // every replica must have left; accepts NULL
 
 int replica_reports_join(struct replica_reports *s, const char *name, struct reporting_replica **ret,
                          struct err *err);                                          // ERR_LIMIT
 void replica_reports_leave(struct replica_reports *s, struct reporting_replica *g); // frees it
-void replica_reports_alive(struct replica_reports *s, struct reporting_replica *g); // something was heard of it
-// The body of a REPORT. ERR_INVALID, ERR_LIMIT: nothing of it was taken.
+void replica_reports_alive(struct replica_reports *s, struct reporting_replica *g); // this replica has heard from it
+// Takes the body of a REPORT. ERR_INVALID, ERR_LIMIT: it has taken nothing.
 int replica_reports_take(struct replica_reports *s, struct reporting_replica *g, const char *body, size_t len,
                          struct err *err);
 
-// The name of a replica to which the agent of this pod is connected, borrowed; NULL = none.
+// Returns the name of a replica to which the agent of this pod is connected, borrowed; NULL = there is none.
 const char *replica_reports_agent(const struct replica_reports *s, const char *pod_uid);
-// The name of a replica to which all agents are connected that are here, and more; borrowed, NULL = none.
+// Returns the name of a replica to which all agents of this replica are connected, and more; borrowed, NULL = there is
+// none.
 const char *replica_reports_sees_more(const struct replica_reports *s, const struct agents *a);
-// Attempts of processes that take calls at other replicas, by rank, where `members` has none.
+// Fills in the attempts of processes that take calls at other replicas, by rank, where `members` is 0.
 void replica_reports_members(const struct replica_reports *s, const char *group_uid, int32_t *members, size_t n);
-// Replicas that are connected; returns how many.
+// Returns the connected replicas, at most `max` of them, and their number.
 size_t replica_reports_witnesses(const struct replica_reports *s, struct agent_witness *ret, size_t max);

@@ -139,6 +139,21 @@ int draft_read(const char *args, const char *ns, const char *user, int64_t now_m
     return 0;
 }
 
+int draft_check_session(const struct draft *d, bool has_session, struct err *err)
+{
+    return d->detached || has_session
+               ? 0
+               : err_set(err, ERR_INVALID,
+                         "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", "
+                         "or open a websocket");
+}
+
+const char *draft_answer(const char *ns, const char *name, const char *uid, bool detached, struct arena *a)
+{
+    return json_print(a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", ns, name, uid,
+                      detached ? "Detached" : "Session");
+}
+
 int draft_read_name(const char *args, const char *method, struct arena *a, enum kind *ret_kind, const char **ret_name,
                     struct err *err)
 {
@@ -155,6 +170,15 @@ int draft_read_name(const char *args, const char *method, struct arena *a, enum 
                        "PlacementGroup}",
                        method);
     return 0;
+}
+
+int draft_read_bundles(const char *args, struct arena *a, const char **ret_name, struct err *err)
+{
+    enum kind kind;
+    int r = draft_read_name(args, "group.bundles", a, &kind, ret_name, err);
+    return r == 0 && kind != KIND_PLACEMENTGROUP
+               ? err_set(err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}")
+               : r;
 }
 
 int draft_read_restart(const char *args, struct arena *a, const char **ret_name, const char **ret_worker,

@@ -15,17 +15,17 @@ struct abandoned {
     struct kube_client *client;
     struct loop_timer *timer;
     struct map by_uid;
-    struct list wards; // whose renewal is the oldest first
+    struct list wards; // the one with the oldest renewal is first
     int64_t after_ms;
     int in_flight;
     bool running;
 };
 
-// A group, or a PlacementGroup, that goes with a session.
+// A WorkerGroup or a PlacementGroup that is deleted when its session ends.
 struct ward {
     struct list link;
-    const struct object *group; // referenced, as it was last renewed
-    int64_t seen_ms;            // mono
+    const struct object *group; // referenced; the version with the last renewal
+    int64_t seen_ms;            // when that version arrived, by the monotonic clock
 };
 
 static const char *renewed(const struct object *group)
@@ -43,7 +43,7 @@ static void forget(struct abandoned *a, struct ward *w)
 
 static void look_again(struct abandoned *a)
 {
-    enum { LOOKS = 12 }; // in the time of one
+    enum { LOOKS = 12 }; // within after_ms
     if (a->running && !list_empty(&a->wards) && !loop_timer_armed(a->timer))
         loop_timer_arm(a->timer, a->after_ms / LOOKS);
 }
@@ -111,7 +111,7 @@ static void look(void *ctx)
         if (loop_now_ms(a->loop) - w->seen_ms < a->after_ms)
             break;
         drop(a, w->group);
-        saw(a, w); // if this fails, it is tried again after as long
+        saw(a, w); // if the deletion fails, it is tried again after after_ms
     }
     look_again(a);
 }

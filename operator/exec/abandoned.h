@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Deletes WorkerGroups and PlacementGroups whose client session has ended and that nobody renews any more
+// Deletes WorkerGroups and PlacementGroups whose client session has ended and whose renewals have stopped
 // (operator/wiring/provision.h writes the renewals). It measures the time itself, from the moment when it saw the last
 // renewal. It never compares clocks of different machines. A new leader therefore waits the whole time again.
 #pragma once
@@ -11,10 +11,11 @@ enum { ABANDONED_AFTER_MS = 120 * 1000 };
 
 struct abandoned;
 
-// Subscribes to WorkerGroups and PlacementGroups; stores by enum kind. after_ms: how long one may be silent.
+// Subscribes to the stores of WorkerGroups and PlacementGroups. `stores` is indexed by enum kind. An object is deleted
+// after `after_ms` without a renewal.
 struct abandoned *abandoned_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
                                 int64_t after_ms);
-void abandoned_start(struct abandoned *a); // this process leads
+void abandoned_start(struct abandoned *a); // call it when this process begins to lead
 void abandoned_stop(struct abandoned *a);
-bool abandoned_idle(const struct abandoned *a); // no write is under way
-void abandoned_free(struct abandoned *a);       // after the client; accepts NULL
+bool abandoned_idle(const struct abandoned *a); // no write is in progress
+void abandoned_free(struct abandoned *a);       // call it after the client is freed; accepts NULL

@@ -41,7 +41,7 @@ static size_t add_once(const struct placementgroup **to, size_t n, const struct 
     return n;
 }
 
-// Of all PlacementGroups where processes of it run, or are to run.
+// Collects the pods of all PlacementGroups where processes of the group run or will run.
 static void find_pods(struct store *const *stores, struct arena *a, struct group_view *v)
 {
     size_t n_now = v->wg->spec.n_placement_groups, n_before = v->before ? v->before->spec.n_placement_groups : 0;
@@ -63,7 +63,7 @@ static void find_pods(struct store *const *stores, struct arena *a, struct group
 }
 
 struct neighbours {
-    const struct entries *groups;
+    const struct reconciler *groups;
     const struct workergroup *of;
     struct arena *a;
     struct neighbour *items;
@@ -81,11 +81,12 @@ static bool is_over(const struct workergroup *wg)
     return wg->obj.meta.deleted_ms;
 }
 
-// The rendezvous of another group: what it was given last by this replica; while it does not lead, and before, by
-// another one. NULL = none.
-static const char *master_of(const struct entries *groups, const struct object *o, const char *key)
+// Returns the rendezvous of another group, or NULL if it has none. If this replica has decided about the group, the
+// rendezvous is the one that it gave to the group last. Otherwise it is the one in the status, which another replica
+// wrote.
+static const char *master_of(const struct reconciler *groups, const struct object *o, const char *key)
 {
-    const struct entry *e = entries_find(groups, key);
+    const struct reconciler_entry *e = reconciler_find(groups, key);
     bool decided = e && e->uid && str_eq(e->uid, o->meta.uid);
     return decided ? e->observations.memory.master : workergroup_of(o)->status.master_addr;
 }
@@ -93,7 +94,7 @@ static const char *master_of(const struct entries *groups, const struct object *
 static void add_neighbour(void *ctx, const char *key)
 {
     struct neighbours *to = ctx;
-    const struct object *o = store_get(entries_objects(to->groups), to->of->obj.meta.ns, strchr(key, '/') + 1);
+    const struct object *o = store_get(reconciler_objects(to->groups), to->of->obj.meta.ns, strchr(key, '/') + 1);
     if (!o || workergroup_of(o) == to->of || is_over(workergroup_of(o)))
         return;
     const char *master = master_of(to->groups, o, key);
@@ -109,7 +110,7 @@ static void add_neighbour(void *ctx, const char *key)
     to->items[to->n++] = (struct neighbour){o->meta.name, master};
 }
 
-void bundles_view_fill(const struct entries *groups, const struct placementgroup_users *users,
+void bundles_view_fill(const struct reconciler *groups, const struct placementgroup_users *users,
                        const struct agents *agents, const struct workergroup *wg, struct arena *a, struct group_view *v)
 {
     struct store *const *stores = groups->options.shared->executor.stores;

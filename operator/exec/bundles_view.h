@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the stores know about the PlacementGroups that a WorkerGroup runs on.
+// Collects what the stores know about the PlacementGroups that a WorkerGroup runs on.
 #pragma once
 
-#include "operator/exec/entries.h"
 #include "operator/exec/placementgroup_users.h"
+#include "operator/exec/reconciler.h"
 #include "operator/reconcile/group_reconcile.h"
 
-// Sets `placementgroups`, `placementgroup_services`, `pods`, `neighbours` and `running` of the view. `groups`: what is
-// remembered about WorkerGroups. agents NULL: there are none.
-void bundles_view_fill(const struct entries *groups, const struct placementgroup_users *users,
+// Sets `placementgroups`, `placementgroup_services`, `pods`, `neighbours` and `running` of the view. `groups` is what
+// the operator remembers about WorkerGroups. `agents` is NULL if there are none.
+void bundles_view_fill(const struct reconciler *groups, const struct placementgroup_users *users,
                        const struct agents *agents, const struct workergroup *wg, struct arena *a,
                        struct group_view *v);

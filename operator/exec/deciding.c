@@ -3,7 +3,7 @@
 
 #include "common/base/mem.h"
 #include "operator/exec/abandoned.h"
-#include "operator/exec/reaper.h"
+#include "operator/exec/pod_reaper.h"
 
 #include <stdlib.h>
 
@@ -11,8 +11,8 @@ struct deciding {
     struct kube_client *client;
     struct group_controller *groups;
     struct placementgroup_controller *placementgroups;
-    struct entries *placementgroup_entries; // its
-    struct reaper *reaper;
+    struct reconciler *placementgroup_reconciler; // of `placementgroups`
+    struct pod_reaper *reaper;
     struct abandoned *abandoned;
 };
 
@@ -21,8 +21,8 @@ struct deciding *deciding_new(struct loop *loop, struct kube_client *client, str
 {
     struct deciding *d = xcalloc(1, sizeof *d);
     *d = (struct deciding){.client = client, .groups = groups, .placementgroups = placementgroups};
-    d->placementgroup_entries = placementgroup_controller_entries(placementgroups);
-    d->reaper = reaper_new(client, stores);
+    d->placementgroup_reconciler = placementgroup_controller_reconciler(placementgroups);
+    d->reaper = pod_reaper_new(client, stores);
     d->abandoned = abandoned_new(loop, client, stores, ABANDONED_AFTER_MS);
     return d;
 }
@@ -32,7 +32,7 @@ void deciding_free(struct deciding *d)
     if (!d)
         return;
     placementgroup_controller_free(d->placementgroups);
-    reaper_free(d->reaper);
+    pod_reaper_free(d->reaper);
     abandoned_free(d->abandoned);
     group_controller_free(d->groups);
     free(d);
@@ -41,16 +41,16 @@ void deciding_free(struct deciding *d)
 void deciding_start(struct deciding *d)
 {
     group_controller_start(d->groups);
-    entries_start(d->placementgroup_entries);
-    reaper_start(d->reaper);
+    reconciler_start(d->placementgroup_reconciler);
+    pod_reaper_start(d->reaper);
     abandoned_start(d->abandoned);
 }
 
 void deciding_stop(struct deciding *d)
 {
     group_controller_stop(d->groups);
-    entries_stop(d->placementgroup_entries);
-    reaper_stop(d->reaper);
+    reconciler_stop(d->placementgroup_reconciler);
+    pod_reaper_stop(d->reaper);
     abandoned_stop(d->abandoned);
 }
 
@@ -63,17 +63,17 @@ void deciding_lose(struct deciding *d)
 void deciding_retry(struct deciding *d)
 {
     group_controller_retry(d->groups);
-    controller_retry(d->placementgroup_entries->controller);
+    controller_retry(d->placementgroup_reconciler->controller);
 }
 
 void deciding_look(struct deciding *d)
 {
     group_controller_look(d->groups);
-    entries_look(d->placementgroup_entries);
+    reconciler_look(d->placementgroup_reconciler);
 }
 
 bool deciding_idle(const struct deciding *d)
 {
-    return group_controller_idle(d->groups) && controller_idle(d->placementgroup_entries->controller) &&
-           reaper_idle(d->reaper) && abandoned_idle(d->abandoned);
+    return group_controller_idle(d->groups) && controller_idle(d->placementgroup_reconciler->controller) &&
+           pod_reaper_idle(d->reaper) && abandoned_idle(d->abandoned);
 }

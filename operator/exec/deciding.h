@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that only the leader does: it decides about WorkerGroups and PlacementGroups, and deletes what belonged to
-// objects that are gone. A process starts and stops deciding whenever it wins or loses the election. Serving calls does
-// not depend on it.
+// Everything that only the leader does. The leader decides about WorkerGroups and PlacementGroups, and deletes what
+// belonged to deleted objects. A process starts deciding when it wins the election, and stops when it loses. Serving
+// calls does not depend on it.
 #pragma once
 
 #include "operator/exec/group_controller.h"
@@ -9,20 +9,21 @@
 
 struct deciding;
 
-// Takes ownership of the controllers, which follow the same stores. The client must outlive it; what is sent for it has
-// request.decided set.
+// Takes ownership of the controllers, which follow the same stores. The client must outlive it. All requests of this
+// module have request.decided set.
 struct deciding *deciding_new(struct loop *loop, struct kube_client *client, struct store *const *stores,
                               struct group_controller *groups, struct placementgroup_controller *placementgroups);
-void deciding_free(struct deciding *d); // as group_controller_free(); accepts NULL
+void deciding_free(struct deciding *d); // same conditions as group_controller_free(); accepts NULL
 
-// This process leads: every object is looked at again, and nothing is remembered of an earlier term.
+// Call this when this process begins to lead. It looks at every object again and remembers nothing of an earlier term.
 void deciding_start(struct deciding *d);
-// Begins nothing new; what is under way ends, which deciding_idle() tells.
+// Begins nothing new. Requests in progress end normally; deciding_idle() tells when.
 void deciding_stop(struct deciding *d);
-// Another replica may lead already: what waits to be sent is dropped, and no answer is awaited.
+// Call this when another replica may lead already. It drops the requests that wait to be sent, and waits for no
+// answers.
 void deciding_lose(struct deciding *d);
-// The API server answers again: what failed is tried at once.
+// Call this when the API server answers again. What failed is tried again at once.
 void deciding_retry(struct deciding *d);
-// What the territory says has changed: every object is looked at.
+// Call this when the territory has changed. It looks at every object again.
 void deciding_look(struct deciding *d);
-bool deciding_idle(const struct deciding *d); // no write is under way
+bool deciding_idle(const struct deciding *d); // no write is in progress

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time of decisions. If somebody sets the clock of this machine, the times in memory move with it, so that no wait
-// ends early or lasts for hours.
+// The time that decisions use. If somebody sets the clock of this machine, the times in memory move with it. No wait
+// then ends early or lasts for hours.
 #pragma once
 
 #include "common/base/clock.h"
 #include "operator/agents/agents.h"
 #include "operator/placement/cluster.h"
 
-struct decision_time { // all borrowed; agents NULL = there are none
+struct decision_time { // all borrowed; agents may be NULL
     const struct clock *clock;
     struct cluster *cluster;
     struct agents *agents;
     struct clock_watch watch;
-    int64_t leading_ms;   // since when this replica decides; 0 = it does not
-    int64_t listening_ms; // since when it can be dialed; 0 = it cannot
+    int64_t leading_ms;   // since when this replica decides; 0 = it does not decide
+    int64_t listening_ms; // since when agents can connect to it; 0 = they cannot
 };
 
-// A node as it was and is; NULL = not there. That it falls silent is noted.
+// Notes the time if the node falls silent. `old` is the node before a change, and `now` is the node after it. NULL = it
+// does not exist.
 void decision_time_saw(struct decision_time *t, const struct object *old, const struct object *now);
-int64_t decision_time_now(struct decision_time *t); // Unix time; before each decision
+int64_t decision_time_now(struct decision_time *t); // Unix time; call it before each decision

@@ -16,19 +16,19 @@ struct waiter {
 };
 
 struct trial {
-    struct list link; // the oldest first
+    struct list link; // in dryruns.answers, oldest first
     char *key;
-    char *json; // NULL: under way
+    char *json; // NULL = no answer yet
     size_t len;
     int64_t fresh_until_ms;
-    bool forgotten; // its answer is of a world that is over
+    bool forgotten; // dryruns_forget() was called while the trial was in progress
     struct waiter *waiters, **last;
 };
 
 struct dryruns {
     const struct clock *clock;
     struct map trials;   // key -> struct trial
-    struct list answers; // struct trial
+    struct list answers; // of struct trial
     int n_answers;
 };
 
@@ -107,7 +107,7 @@ bool dryruns_join(struct dryruns *d, const struct object *owner, uint64_t hash, 
 {
     char *key = key_of(owner, hash);
     struct trial *t = map_get(&d->trials, key);
-    if (t && t->json) // asked for again, whatever is known
+    if (t && t->json) // the caller wants a new trial even if an answer is known
         drop_answer(d, TAKE_PTR(t));
     if (!t) {
         t = xcalloc(1, sizeof *t);
@@ -135,7 +135,7 @@ static void keep(struct dryruns *d, struct trial *t, const struct kube_response 
     d->n_answers++;
 }
 
-// A waiter may ask again from inside its callback.
+// A waiter may call dryruns_join() inside its callback.
 void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, const struct kube_response *response,
                   const struct err *err)
 {
@@ -143,7 +143,7 @@ void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, 
     _cleanup_(free_p) char *key = key_of(owner, hash);
     struct trial *t = map_get(&d->trials, key);
     if (!t || t->json)
-        return; // it was asked for beside another one that was refused
+        return; // this trial was made alone, after an equal one was refused
     struct waiter *next, *waiters = TAKE_PTR(t->waiters);
     bool verdict = err->code == ERR_INVALID || err->code == ERR_FORBIDDEN;
     bool usable = response && !t->forgotten;

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of the API server to dry runs, shared by objects of one namespace with equal pods. Many equal objects at once
-// cost one dry run; objects that follow within seconds cost none. A refusal is not shared.
+// Answers of the API server to dry runs. Objects of one namespace with equal pods share them. Many equal objects at the
+// same time need one dry run. Objects that follow within seconds need none. Objects do not share a refusal.
 #pragma once
 
 #include "operator/exec/observations.h"
 #include "operator/kube/kube_client.h"
 
-// Answers are forgotten soon, because limit ranges, webhooks and the like may change; and there are not many.
+// The operator forgets answers soon, because limit ranges and webhooks may change. The number of answers is bounded.
 enum { DRYRUNS_FRESH_MS = 30 * 1000, DRYRUNS_MAX = 64, DRYRUNS_ANSWER_MAX = 64 * 1024 };
 
 struct dryruns;
 
 struct dryruns *dryruns_new(const struct clock *clock); // borrowed
-void dryruns_free(struct dryruns *d);                   // nobody waits; accepts NULL
-void dryruns_forget(struct dryruns *d);                 // all answers, also those that are under way
+void dryruns_free(struct dryruns *d);                   // nobody may wait any more; accepts NULL
+void dryruns_forget(struct dryruns *d);                 // forgets all answers, also those that have not come yet
 
-// The plan asks for trials. The answer to some is known: the observations have it now, and a new decision can
-// use it.
+// Looks up the trials that the plan asks for. It copies known answers into the observations. Returns true if there were
+// some: a new decision can then use them.
 bool dryruns_answer(struct dryruns *d, const struct object *owner, const struct plan *p, struct observations *n);
 
-// As kube_done_fn; response NULL and err->code 0: the answer was no one else's, the trial has to be made.
+// Gets the same arguments as kube_done_fn. If `response` is NULL and err->code is 0, the answer was for one object
+// only: make the trial yourself.
 typedef void (*dryruns_fn)(void *ctx, const struct kube_response *response, const struct err *err);
-// True: the same trial is under way, and `fn` is called when it ends. False: the caller is to make it, and to tell.
+// Returns true if the same trial is in progress. `fn` is then called when it ends. If it returns false, the caller
+// makes the trial, and calls dryruns_tell() with the answer.
 bool dryruns_join(struct dryruns *d, const struct object *owner, uint64_t hash, dryruns_fn fn, void *ctx);
 void dryruns_tell(struct dryruns *d, const struct object *owner, uint64_t hash, const struct kube_response *response,
                   const struct err *err);

@@ -15,28 +15,28 @@ struct execution {
     struct executor x;
     const struct object *owner; // referenced
     int32_t incarnation;
-    struct arena arena; // owns the plan
+    struct arena arena; // contains the plan
     struct plan plan;
     struct observations *observations;
-    size_t next;      // first action that was not begun
-    size_t stage_end; // behind the last one of its stage
+    size_t next;      // the first action that has not begun
+    size_t stage_end; // after the last action of its stage
     int in_flight;
-    bool refused; // a trial was: of the others nothing is noted then
-    bool stopped; // a finding asks for a new decision: not an error, but nothing more is begun
+    bool refused; // a trial was refused; the answers of other trials are then not noted
+    bool stopped; // something needs a new decision: no error, but no further action begins
     struct err err;
     execution_fn done;
     void *ctx;
 };
 
-struct step { // one action in flight; in the execution's arena
+struct step { // one action in progress; it is in the arena of the execution
     struct execution *e;
     const struct action *action;
 };
 
 static void advance(struct execution *e);
 
-// All pods of the plan take their room from its beginning, also those of later stages: what is decided next must not
-// find it free.
+// All pods of the plan take their room at the beginning, also those of later stages. The next decision must not find
+// that room free.
 static void reserve(const struct execution *e)
 {
     for (size_t i = 0; i < e->plan.n; i++) {
@@ -84,11 +84,12 @@ static void refused(struct step *s, const char *reason, const char *message)
     observations_refused(e->observations, e->incarnation, reason, message, clock_wall_ms(e->x.clock));
 }
 
-// The API server's answer is the object as it is now: no need to wait for the watch.
+// The answer of the API server is the current version of the object. The store gets it now and does not wait for the
+// watch.
 static void remember(const struct step *s, enum kind kind, const struct kube_response *response)
 {
     struct store *store = s->e->x.stores[kind];
-    struct err ignored = ERR_INIT; // the watch brings it again, and says so if it cannot be read
+    struct err ignored = ERR_INIT; // the watch delivers it again, and reports that it cannot be decoded
     const struct object *o;
     struct glance g;
     if (glance_read(response->body, response->len, &g) && store_is_past(store, g.version))
@@ -155,7 +156,7 @@ static void on_tried(void *ctx, const struct kube_response *response, const stru
         try_pod(s);
 }
 
-// Unless another one like it is being tried.
+// Makes the trial itself, or waits for an equal trial that is in progress.
 static void dry_run(struct step *s)
 {
     struct dryruns *d = s->e->x.dryruns;
@@ -166,7 +167,7 @@ static void dry_run(struct step *s)
 
 static enum kind kind_of(const struct step *s);
 
-// An object of the name exists: either we made it before a crash, or it is in our way.
+// An object with this name exists. Either the operator created it before a crash, or it belongs to somebody else.
 static void on_holder(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
@@ -178,7 +179,7 @@ static void on_holder(void *ctx, const struct kube_response *response, const str
         ours = str_eq(o->meta.owner.uid, s->e->owner->meta.uid);
         if (ours) {
             store_wrote(s->e->x.stores[kind], o);
-        } else if (kind == KIND_ENDPOINTSLICE) { // the pods run; one of a group of the same name will be gone soon
+        } else if (kind == KIND_ENDPOINTSLICE) { // the slice of a deleted group disappears soon
             err_set(&e, ERR_EXISTS, "an EndpointSlice %s/%s exists that does not belong to this %s: delete it",
                     o->meta.ns, o->meta.name, kind_info(s->e->owner->kind)->kind);
         } else {
@@ -190,12 +191,12 @@ static void on_holder(void *ctx, const struct kube_response *response, const str
         }
         object_unref(o);
     }
-    if (kind == KIND_POD && !ours) // nothing of ours takes that room, also where the look-up has failed
+    if (kind == KIND_POD && !ours) // no pod of this group takes that room, also if the GET failed
         cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
     step_end(s, &e);
 }
 
-// An object was created, or a slice changed.
+// Takes the answer to a created object or to a changed slice.
 static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
@@ -210,7 +211,7 @@ static void on_written(void *ctx, const struct kube_response *response, const st
         remember(s, kind, response);
     else if (kind == KIND_POD)
         cluster_unassume(s->e->x.cluster, s->e->owner->meta.ns, s->action->name);
-    // What the API server does not want is the owner's to know, and no failure of ours.
+    // The owner has to know what the API server refuses. It is not a failure of the operator.
     bool unwanted = kind != KIND_ENDPOINTSLICE && (err->code == ERR_FORBIDDEN || err->code == ERR_INVALID);
     if (unwanted)
         refused(s, refusal_reason(err), err->msg);
@@ -220,9 +221,9 @@ static void on_written(void *ctx, const struct kube_response *response, const st
 static void on_deleted(void *ctx, const struct kube_response *response, const struct err *err)
 {
     struct step *s = ctx;
-    if (response && s->action->kind == ACTION_DELETE_POD) // of the owner comes a Status
+    if (response && s->action->kind == ACTION_DELETE_POD) // deleting the owner answers with a Status
         remember(s, KIND_POD, response);
-    // Gone already, or another one of the name, or changed meanwhile, which is news that leads to the next decision.
+    // The object is gone, or it has another UID, or it has changed. The change leads to the next decision.
     step_end(s, err->code == ERR_NOT_FOUND || err->code == ERR_CONFLICT ? NULL : err);
 }
 
@@ -231,12 +232,12 @@ static void on_status(void *ctx, const struct kube_response *response, const str
     struct step *s = ctx;
     if (response)
         remember(s, s->e->owner->kind, response);
-    if (err->code == ERR_NOT_FOUND) // deleted meanwhile: nothing that follows makes sense
+    if (err->code == ERR_NOT_FOUND) // the owner was deleted, so later actions make no sense
         s->e->stopped = true;
     step_end(s, err->code == ERR_NOT_FOUND ? NULL : err);
 }
 
-// An agent that is not there comes again, says what it has, and wakes the group.
+// An agent that is not connected connects again, reports what it runs, and wakes the group.
 static void command(struct execution *e, const struct action *a)
 {
     struct err err = ERR_INIT;
@@ -254,9 +255,9 @@ static void command(struct execution *e, const struct action *a)
         e->err = err;
 }
 
-static const struct write { // what an action asks of the API server
+static const struct write { // the request for an action
     enum verb verb;
-    enum kind kind; // of the object with the action's `name`; not of the owner itself
+    enum kind kind; // of the object with the action's `name`; unused for the owner
     kube_done_fn done;
     bool of_owner;
 } writes[] = {
@@ -287,7 +288,7 @@ static void write_object(struct execution *e, struct step *s, const struct actio
                                          : a->name,
         .subresource = a->kind == ACTION_STATUS ? "status" : NULL,
         .body = a->body,
-        .lends_body = true, // the plan lives as long as a step of it
+        .lends_body = true, // the plan lives as long as its steps
         .decided = true,
         .uid = a->uid,
         .resource_version = a->resource_version,

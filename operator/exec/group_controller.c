@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    PEERS_DEBOUNCE_MS = 5, // a thousand ranks say hello one by one
+    PEERS_DEBOUNCE_MS = 5, // a thousand ranks connect one after the other
 };
 
 struct group_controller {
@@ -25,26 +25,26 @@ struct group_controller {
     struct store *const *stores;
     struct cluster *cluster;
     struct peers peers;
-    struct arena setup_arena; // of the shared setup
-    struct entries entries;
-    struct map changed; // keys of groups whose agents or members have changed; the value is of no account
+    struct arena setup_arena; // contains shared.setup
+    struct reconciler reconciler;
+    struct map changed; // keys of groups whose agents or members have changed; the values are unused
     struct placementgroup_users *users;
-    struct orphans *orphans; // what agents run of groups that do not use their PlacementGroup
+    struct orphans *orphans; // stops processes of groups that do not use their PlacementGroup
     struct loop_timer *peers_timer;
-    size_t n_agents; // pods that run and have one
+    size_t n_agents; // running pods that have an agent
     struct metric *rollbacks;
 };
 
-// The pods of a PlacementGroup concern the groups that run on it, too.
+// The pods of a PlacementGroup also matter to the groups that run on it.
 static void wake_owner(void *ctx, const struct object *o)
 {
     struct group_controller *c = ctx;
     const struct owner *owner = &o->meta.owner;
     if (str_eq(owner->kind, kind_info(KIND_WORKERGROUP)->kind)) {
-        entries_wake(&c->entries, o->meta.ns, owner->name);
+        reconciler_wake(&c->reconciler, o->meta.ns, owner->name);
     } else if (str_eq(owner->kind, kind_info(KIND_PLACEMENTGROUP)->kind)) {
-        placementgroup_users_each(c->users, o->meta.ns, owner->name, entries_wake_key, &c->entries);
-        waiting_wake(c->shared.waiting, KIND_PLACEMENTGROUP, o->meta.ns, owner->name);
+        placementgroup_users_each(c->users, o->meta.ns, owner->name, reconciler_wake_key, &c->reconciler);
+        waiting_gangs_wake(c->shared.waiting, KIND_PLACEMENTGROUP, o->meta.ns, owner->name);
     }
 }
 
@@ -58,7 +58,7 @@ static void note_changed(void *ctx, const char *key)
 
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name)
 {
-    if (!c->entries.started)
+    if (!c->reconciler.started)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
     note_changed(c, key);
@@ -68,7 +68,7 @@ void group_controller_changed_shared(struct group_controller *c, const char *ns,
                                      const char *group_uid)
 {
     const struct group *g = group_uid && c->peers.router ? router_group(c->peers.router, group_uid) : NULL;
-    if (!c->entries.started)
+    if (!c->reconciler.started)
         return;
     if (g) {
         group_controller_changed(c, g->ns, g->name);
@@ -83,7 +83,7 @@ static void on_peers(void *ctx)
     struct group_controller *c = ctx;
     const char *key;
     for (size_t i = 0; map_next(&c->changed, &i, &key, NULL);)
-        entries_wake_key(&c->entries, key);
+        reconciler_wake_key(&c->reconciler, key);
     map_done(&c->changed);
     c->changed = MAP_INIT;
 }
@@ -106,7 +106,7 @@ static void on_pod(void *ctx, const struct object *old, const struct object *now
     }
     c->n_agents += expects_agent(now) - expects_agent(old);
     wake_owner(c, now ? now : old);
-    waiting_look(c->shared.waiting);
+    waiting_gangs_look(c->shared.waiting);
 }
 
 static void on_node(void *ctx, const struct object *old, const struct object *now)
@@ -117,10 +117,10 @@ static void on_node(void *ctx, const struct object *old, const struct object *no
     else
         cluster_set_node(c->cluster, node_of(now));
     decision_time_saw(&c->shared.time, old, now);
-    // Rare: a node went or came back, which concerns the groups that have pods there.
+    // This is rare: a node disappeared or came back. The groups that have pods there must know.
     if (!now || (old && node_of(old)->ready != node_of(now)->ready))
         store_each_on_node(c->stores[KIND_POD], (now ? now : old)->meta.name, wake_owner, c);
-    waiting_look(c->shared.waiting);
+    waiting_gangs_look(c->shared.waiting);
 }
 
 static void on_owned(void *ctx, const struct object *old, const struct object *now)
@@ -131,12 +131,12 @@ static void on_owned(void *ctx, const struct object *old, const struct object *n
 static void wake_if_it_waits(void *ctx, const char *key)
 {
     struct group_controller *c = ctx;
-    const struct entry *e = entries_find(&c->entries, key);
+    const struct reconciler_entry *e = reconciler_find(&c->reconciler, key);
     if (e && e->waits_for_port)
-        entries_wake_key(&c->entries, key);
+        reconciler_wake_key(&c->reconciler, key);
 }
 
-static void leave_pools(struct group_controller *c, const struct workergroup *old)
+static void leave_placementgroups(struct group_controller *c, const struct workergroup *old)
 {
     for (size_t i = 0; i < old->spec.n_placement_groups; i++) {
         const struct meta *m = &old->obj.meta;
@@ -147,20 +147,21 @@ static void leave_pools(struct group_controller *c, const struct workergroup *ol
     }
 }
 
-// A PlacementGroup learns of its first group. What a group had on PlacementGroups where it is not any more ends, and
-// its port may be another's.
+// Wakes a PlacementGroup when its first group comes. What a group ran on PlacementGroups that it has left ends, and
+// another group may get its port.
 static void on_user(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)
         if (!placementgroup_users_has(c->users, now->obj.meta.ns, now->spec.placement_groups[i].name, NULL))
-            waiting_wake(c->shared.waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns, now->spec.placement_groups[i].name);
+            waiting_gangs_wake(c->shared.waiting, KIND_PLACEMENTGROUP, now->obj.meta.ns,
+                               now->spec.placement_groups[i].name);
     placementgroup_users_set(c->users, old, now);
     struct arena a = ARENA_INIT;
     const struct workergroup *before = old ? group_before(old, &a) : NULL;
     if (old)
-        leave_pools(c, old);
+        leave_placementgroups(c, old);
     if (before)
-        leave_pools(c, before);
+        leave_placementgroups(c, before);
     arena_done(&a);
 }
 
@@ -168,14 +169,14 @@ static void on_group(void *ctx, const struct object *old, const struct object *n
 {
     struct group_controller *c = ctx;
     on_user(c, old ? workergroup_of(old) : NULL, now ? workergroup_of(now) : NULL);
-    entries_wake_object(&c->entries, now ? now : old);
+    reconciler_wake_object(&c->reconciler, now ? now : old);
 }
 
 static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
 {
     struct group_controller *c = ctx;
     const struct meta *m = &(now ? now : old)->meta;
-    placementgroup_users_each(c->users, m->ns, m->name, entries_wake_key, &c->entries);
+    placementgroup_users_each(c->users, m->ns, m->name, reconciler_wake_key, &c->reconciler);
 }
 
 static const struct endpointslice *const *own_slices(const struct group_controller *c, const struct workergroup *wg,
@@ -198,7 +199,7 @@ static void decide(void *ctx, const struct object *o, const struct gang_view *ga
         .wg = wg, .before = group_before(wg, a), .gang = *gang, .leading_ms = c->shared.time.leading_ms};
     v.gang.service = service && !service->meta.deleted_ms ? service_of(service) : NULL;
     if (wg->spec.n_placement_groups)
-        bundles_view_fill(&c->entries, c->users, c->peers.agents, wg, a, &v);
+        bundles_view_fill(&c->reconciler, c->users, c->peers.agents, wg, a, &v);
     else
         v.slices = own_slices(c, wg, a, &v.n_slices);
     if (workergroup_has_agent(wg)) {
@@ -238,18 +239,18 @@ struct group_controller *group_controller_new(struct loop *loop, const struct gr
                      .agents = options->agents,
                      .dryruns = dryruns_new(options->clock),
                      .clock = options->clock},
-        .waiting = waiting_new(loop, c->cluster),
+        .waiting = waiting_gangs_new(loop, c->cluster),
         .time = {.clock = options->clock, .cluster = c->cluster, .agents = options->agents},
         .territory = options->territory,
     };
-    entries_init(&c->entries, loop,
-                 &(struct entries_options){.kind = KIND_WORKERGROUP,
-                                           .shared = &c->shared,
-                                           .metrics = options->metrics,
-                                           .seed = options->seed,
-                                           .plan = decide,
-                                           .note = note,
-                                           .ctx = c});
+    reconciler_init(&c->reconciler, loop,
+                    &(struct reconciler_options){.kind = KIND_WORKERGROUP,
+                                                 .shared = &c->shared,
+                                                 .metrics = options->metrics,
+                                                 .seed = options->seed,
+                                                 .plan = decide,
+                                                 .note = note,
+                                                 .ctx = c});
     c->users = placementgroup_users_new();
     c->orphans = orphans_new(loop, options->client, c->users, options->stores, options->agents);
     c->peers_timer = loop_timer_new(loop, on_peers, c);
@@ -276,13 +277,13 @@ void group_controller_setup(struct group_controller *c, const struct agent_setup
     copy->keys_id = arena_strdup(&a, setup->keys_id);
     copy->keys_secret = arena_strdup(&a, setup->keys_secret);
     if (!c->shared.setup || !str_eq(c->shared.setup->keys_id, copy->keys_id))
-        // Who is connected by other keys cannot come back.
+        // Agents that connected with other keys cannot connect again.
         c->shared.time.listening_ms = decision_time_now(&c->shared.time);
     arena_done(&c->setup_arena);
     c->setup_arena = a;
     c->shared.setup = copy;
     dryruns_forget(c->shared.executor.dryruns);
-    entries_look(&c->entries);
+    reconciler_look(&c->reconciler);
 }
 
 struct controller_shared *group_controller_shared(struct group_controller *c)
@@ -306,7 +307,7 @@ const struct pod *group_controller_place(const struct group_controller *c, const
                            .gang.cluster = c->cluster,
                            .gang.memory = &nothing,
                            .gang.now_ms = clock_wall_ms(c->shared.time.clock)};
-    bundles_view_fill(&c->entries, c->users, c->peers.agents, wg, a, &v);
+    bundles_view_fill(&c->reconciler, c->users, c->peers.agents, wg, a, &v);
     return group_bundles_pod(&v, rank, a);
 }
 
@@ -314,43 +315,43 @@ void group_controller_start(struct group_controller *c)
 {
     orphans_start(c->orphans);
     c->shared.time.leading_ms = decision_time_now(&c->shared.time);
-    entries_start(&c->entries);
+    reconciler_start(&c->reconciler);
 }
 
 void group_controller_stop(struct group_controller *c)
 {
     c->shared.time.leading_ms = 0;
-    entries_stop(&c->entries);
+    reconciler_stop(&c->reconciler);
     orphans_stop(c->orphans);
 }
 
 void group_controller_retry(struct group_controller *c)
 {
     cluster_note_outage(c->cluster, decision_time_now(&c->shared.time));
-    controller_retry(c->entries.controller);
+    controller_retry(c->reconciler.controller);
 }
 
 void group_controller_look(struct group_controller *c)
 {
-    entries_look(&c->entries);
+    reconciler_look(&c->reconciler);
 }
 
 bool group_controller_idle(const struct group_controller *c)
 {
-    return controller_idle(c->entries.controller);
+    return controller_idle(c->reconciler.controller);
 }
 
 void group_controller_free(struct group_controller *c)
 {
     if (!c)
         return;
-    entries_done(&c->entries);
+    reconciler_done(&c->reconciler);
     map_done(&c->changed);
     orphans_free(c->orphans);
     dryruns_free(c->shared.executor.dryruns);
     placementgroup_users_free(c->users);
     arena_done(&c->setup_arena);
-    waiting_free(c->shared.waiting);
+    waiting_gangs_free(c->shared.waiting);
     loop_timer_free(c->peers_timer);
     cluster_free(c->cluster);
     free(c);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps every WorkerGroup as its spec says. It listens to the stores, keeps the cluster's accounting, and runs snapshot
-// -> plan -> execution for each group that something has changed for.
+// -> plan -> execution for each group that has changed.
 #pragma once
 
 #include "operator/agents/replica_reports.h"
-#include "operator/exec/entries.h"
+#include "operator/exec/reconciler.h"
 #include "operator/proxy/router.h"
 #include "operator/reconcile/group_reconcile.h"
 
@@ -12,44 +12,49 @@ struct group_controller;
 
 struct group_controller_options {
     struct kube_client *client;
-    // By enum kind; the controller subscribes to those of pods, nodes, Services, EndpointSlices, WorkerGroups and
-    // PlacementGroups. NULL: there are none of that kind.
+    // Indexed by enum kind; NULL = there is no store of that kind. The controller subscribes to the stores of pods,
+    // nodes, Services, EndpointSlices, WorkerGroups and PlacementGroups.
     struct store *const *stores;
-    struct agents *agents;                 // told of pods that are gone; NULL: nobody is ever connected
-    struct router *router;                 // whose members are the worker processes that take calls; NULL: none ever do
+    struct agents *agents; // the controller tells them which pods are gone; NULL: no agent ever connects
+    struct router *router; // its members are the worker processes that take calls; NULL: there are none
     const struct replica_reports *reports; // what other replicas see; NULL: there are none
-    const struct territory *territory;     // namespaces that are left alone; NULL: there are none
+    const struct territory *territory;     // namespaces that this controller leaves alone; NULL: there are none
     struct recorder *recorder;
     struct metrics *metrics;
     const struct clock *clock;
     uint64_t seed;
 };
 
-// Follows the stores from now on; decides nothing before group_controller_start() (caches synced, leading).
+// Follows the stores from now on. It decides nothing before group_controller_start(). Start it when the caches are
+// synced and this replica leads.
 struct group_controller *group_controller_new(struct loop *loop, const struct group_controller_options *options);
-// What pods with an agent are made with from now on, copied. Before the first one they are not made.
+// Sets what new pods with an agent get. The setup is copied. Before the first call, no such pod is created.
 void group_controller_setup(struct group_controller *c, const struct agent_setup *setup);
-// What the controller of PlacementGroups has in common with this one: the room that both plan with, who waits for it,
-// what was tried, and the time of decisions. Borrowed.
+// Returns what the controller of PlacementGroups shares with this one: the room that both plan with, the gangs that
+// wait for it, the trials, and the time of decisions. Borrowed.
 struct controller_shared *group_controller_shared(struct group_controller *c);
-// What agents say of this group, or who takes its calls, has changed: decides again in a moment, once for all that
-// changes until then. From anywhere, also out of a callback of the agents or the router.
+// Call this when the reports of agents about this group have changed, or the workers that take its calls. It decides
+// again in a moment, once for all changes until then. You can call it from anywhere, also inside a callback of the
+// agents or the router.
 void group_controller_changed(struct group_controller *c, const char *ns, const char *name);
-// The same of the agent of a pod that this PlacementGroup has, for the group with this UID, or for all that run on it
-// (NULL). What it runs of others is stopped.
+// Call this when the agent of a pod of this PlacementGroup has changed. It decides again about the group with this UID.
+// NULL: it decides about all groups on the PlacementGroup, and the agent stops processes of groups that do not use it.
 void group_controller_changed_shared(struct group_controller *c, const char *ns, const char *placementgroup,
                                      const char *group_uid);
-// Whether the WorkerGroup with this UID (NULL: any) runs on the PlacementGroup; and the pod that has a rank of one that
-// runs on some, NULL if it is not known.
+// group_controller_shares() tells whether the WorkerGroup with this UID runs on the PlacementGroup; with NULL, whether
+// any group does. group_controller_place() returns the pod with this rank of a group that runs on PlacementGroups, or
+// NULL if it is not known.
 bool group_controller_shares(const struct group_controller *c, const char *ns, const char *placementgroup,
                              const char *group_uid);
 const struct pod *group_controller_place(const struct group_controller *c, const struct workergroup *wg, int32_t rank,
                                          struct arena *a);
-void group_controller_start(struct group_controller *c); // may follow a stop
+void group_controller_start(struct group_controller *c); // may be called again after a stop
 void group_controller_stop(struct group_controller *c);  // begins nothing new
-// The API server is back: groups whose writes failed come at once, and nodes get time to report to it.
+// Call this when the API server answers again. It tries failed writes again at once, and gives nodes time to report to
+// the API server.
 void group_controller_retry(struct group_controller *c);
-void group_controller_look(struct group_controller *c); // all groups come: what the territory says has changed
+// Call this when the territory has changed. It looks at all groups.
+void group_controller_look(struct group_controller *c);
 bool group_controller_idle(const struct group_controller *c);
-// Only when idle, or after the client is gone (which ends what is in flight); the stores must not change any more.
+// Call this only when idle, or after the client is freed, which ends all requests. The stores must not change any more.
 void group_controller_free(struct group_controller *c);

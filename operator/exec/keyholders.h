@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods that were created with the operator's keys, and trust them from then on.
+// Counts the pods that were created with the operator's keys. These pods trust the keys.
 #pragma once
 
 #include "operator/runtime/store.h"
 
-// Pods of groups that have not ended; `but`: those that were made with other keys than these. NULL: all.
+// Returns the number of pods of groups that have not ended. `but` = count only pods that were created with other keys
+// than these; NULL = count all.
 size_t keyholders_count(const struct store *pods, const char *but);

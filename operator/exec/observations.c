@@ -40,7 +40,8 @@ void observations_time(struct observations *n, int64_t wall_ms, int64_t mono_ms)
     move(&m->status_wanted_ms, jump);
     for (int i = 0; i < PATIENCE_KINDS; i++)
         move(&m->waits[i].since_ms, jump);
-    m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10); // noted as the clock was set
+    // It may have been noted while the clock was being set.
+    m->retry_at_ms = MIN(m->retry_at_ms, wall_ms + RETRY_MAX_MS + RETRY_MAX_MS / 10);
     n->seen_ms = wall_ms;
 }
 
@@ -122,7 +123,7 @@ void observations_refused(struct observations *n, int32_t incarnation, const cha
 {
     struct gang_memory *m = &n->memory;
     if (m->refusal_reason && m->refusal_incarnation == incarnation && m->retry_at_ms > now_ms)
-        return; // the first of a gang's refusals says it all
+        return; // the first refusal of a gang says everything
     arena_done(&n->refusal);
     m->refusal_reason = reason;
     m->refusal_message = arena_strdup(&n->refusal, message);
@@ -153,7 +154,7 @@ void observations_bound(struct observations *n)
 {
     struct gang_memory *m = &n->memory;
     if (m->refusal_reason && m->dry_run == DRY_RUN_NONE)
-        return; // of a spec that is tried while the one before runs: the waits go on growing
+        return; // a new spec is being tried while the old one runs: the waits continue to grow
     arena_done(&n->refusal);
     arena_done(&n->contended);
     m->refusal_reason = m->refusal_message = NULL;

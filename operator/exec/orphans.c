@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DELAY_MS = 5000 }; // what an agent runs may be of a group that is so new that the store has it a moment later
+enum { DELAY_MS = 5000 }; // the group of the processes may be so new that the store gets it a moment later
 
 struct orphans {
     const struct kube_client *client;
     const struct placementgroup_users *users;
     struct store *const *stores;
     struct agents *agents;
-    struct map waiting; // keys of PlacementGroups; the value is of no account
+    struct map waiting; // keys of PlacementGroups; the values are unused
     struct loop_timer *timer;
     bool running;
 };

@@ -5,7 +5,7 @@
 #include "operator/reconcile/before.h"
 #include "operator/reconcile/names.h"
 
-enum { WITNESSES = 16 }; // one would do; the connections of some may be dead, and not known to be
+enum { WITNESSES = 16 }; // one would be enough, but some connections may be dead without being known as dead
 
 struct reach peers_reach(const struct peers *p, size_t expected, int64_t listening_ms, struct arena *a)
 {

@@ -12,7 +12,7 @@ struct placementgroup_controller {
     struct store *const *stores;
     struct recorder *recorder;
     const struct agents *agents; // NULL = there are none
-    struct entries entries;
+    struct reconciler reconciler;
 };
 
 static void on_placementgroup(void *ctx, const struct object *old, const struct object *now)
@@ -20,10 +20,10 @@ static void on_placementgroup(void *ctx, const struct object *old, const struct 
     struct placementgroup_controller *c = ctx;
     if (!now)
         recorder_forget(c->recorder, old);
-    entries_wake_object(&c->entries, now ? now : old);
+    reconciler_wake_object(&c->reconciler, now ? now : old);
 }
 
-// Of pods that end, which are few: nobody asks about the others.
+// Looks only at pods that end. They are few, and no decision asks about the others.
 static const bool *lost_gpus(const struct placementgroup_controller *c, const struct gang_view *gang, struct arena *a)
 {
     bool *lost = arena_array(a, gang->n_pods, sizeof *lost);
@@ -69,27 +69,27 @@ struct placementgroup_controller *placementgroup_controller_new(struct loop *loo
     c->stores = options->stores;
     c->recorder = options->recorder;
     c->agents = options->agents;
-    entries_init(&c->entries, loop,
-                 &(struct entries_options){.kind = KIND_PLACEMENTGROUP,
-                                           .shared = group_controller_shared(groups),
-                                           .metrics = options->metrics,
-                                           .seed = options->seed,
-                                           .plan = decide,
-                                           .note = note,
-                                           .ctx = c});
+    reconciler_init(&c->reconciler, loop,
+                    &(struct reconciler_options){.kind = KIND_PLACEMENTGROUP,
+                                                 .shared = group_controller_shared(groups),
+                                                 .metrics = options->metrics,
+                                                 .seed = options->seed,
+                                                 .plan = decide,
+                                                 .note = note,
+                                                 .ctx = c});
     store_subscribe(c->stores[KIND_PLACEMENTGROUP], on_placementgroup, c);
     return c;
 }
 
-struct entries *placementgroup_controller_entries(struct placementgroup_controller *c)
+struct reconciler *placementgroup_controller_reconciler(struct placementgroup_controller *c)
 {
-    return &c->entries;
+    return &c->reconciler;
 }
 
 void placementgroup_controller_free(struct placementgroup_controller *c)
 {
     if (!c)
         return;
-    entries_done(&c->entries);
+    reconciler_done(&c->reconciler);
     free(c);
 }

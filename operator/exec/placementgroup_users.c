@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct user {
+struct placementgroup_user {
     char *key, *uid;
     int64_t created_ms;
 };
 
-struct group_users {    // a PlacementGroup
-    struct user *users; // the oldest first
+struct group_users {                   // the users of one PlacementGroup
+    struct placementgroup_user *users; // oldest first
     size_t n;
 };
 
@@ -34,10 +34,10 @@ struct placementgroup_users *placementgroup_users_new(void)
     return xcalloc(1, sizeof(struct placementgroup_users));
 }
 
-static void user_done(struct user *t)
+static void user_done(struct placementgroup_user *u)
 {
-    free(t->key);
-    free(t->uid);
+    free(u->key);
+    free(u->uid);
 }
 
 void placementgroup_users_free(struct placementgroup_users *t)
@@ -46,74 +46,74 @@ void placementgroup_users_free(struct placementgroup_users *t)
         return;
     void *value;
     for (size_t i = 0; map_next(&t->groups, &i, NULL, &value);) {
-        struct group_users *h = value;
-        for (size_t k = 0; k < h->n; k++)
-            user_done(&h->users[k]);
-        free(h->users);
-        free(h);
+        struct group_users *g = value;
+        for (size_t k = 0; k < g->n; k++)
+            user_done(&g->users[k]);
+        free(g->users);
+        free(g);
     }
     map_done(&t->groups);
     free(t);
 }
 
-static struct group_users *house_of(const struct placementgroup_users *t, const char *ns, const char *name)
+static struct group_users *users_of(const struct placementgroup_users *t, const char *ns, const char *name)
 {
     _cleanup_(free_p) char *key = xasprintf("%s/%s", ns, name);
     return map_get(&t->groups, key);
 }
 
-static struct user *user_of(const struct group_users *h, const char *uid)
+static struct placementgroup_user *user_of(const struct group_users *g, const char *uid)
 {
-    for (size_t i = 0; h && i < h->n; i++)
-        if (str_eq(h->users[i].uid, uid))
-            return &h->users[i];
+    for (size_t i = 0; g && i < g->n; i++)
+        if (str_eq(g->users[i].uid, uid))
+            return &g->users[i];
     return NULL;
 }
 
-static bool is_older(const struct user *a, const struct user *b)
+static bool is_older(const struct placementgroup_user *a, const struct placementgroup_user *b)
 {
     return a->created_ms != b->created_ms ? a->created_ms < b->created_ms : str_cmp(a->key, b->key) < 0;
 }
 
-static void move_in(struct placementgroup_users *t, const struct meta *m, const char *name)
+static void add_user(struct placementgroup_users *t, const struct meta *m, const char *name)
 {
-    struct group_users *h = house_of(t, m->ns, name);
-    if (user_of(h, m->uid))
+    struct group_users *g = users_of(t, m->ns, name);
+    if (user_of(g, m->uid))
         return;
-    if (!h) {
+    if (!g) {
         _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
-        h = xcalloc(1, sizeof *h);
-        map_set(&t->groups, key, h);
+        g = xcalloc(1, sizeof *g);
+        map_set(&t->groups, key, g);
     }
-    h->users = xrealloc(h->users, h->n + 1, sizeof *h->users);
-    const struct user came = {xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid), m->created_ms};
-    size_t at = h->n++;
-    for (; at > 0 && is_older(&came, &h->users[at - 1]); at--)
-        h->users[at] = h->users[at - 1];
-    h->users[at] = came;
+    g->users = xrealloc(g->users, g->n + 1, sizeof *g->users);
+    const struct placementgroup_user came = {xasprintf("%s/%s", m->ns, m->name), xstrdup(m->uid), m->created_ms};
+    size_t at = g->n++;
+    for (; at > 0 && is_older(&came, &g->users[at - 1]); at--)
+        g->users[at] = g->users[at - 1];
+    g->users[at] = came;
 }
 
-static void move_out(struct placementgroup_users *t, const struct meta *m, const char *name)
+static void remove_user(struct placementgroup_users *t, const struct meta *m, const char *name)
 {
-    struct group_users *h = house_of(t, m->ns, name);
-    struct user *user = user_of(h, m->uid);
+    struct group_users *g = users_of(t, m->ns, name);
+    struct placementgroup_user *user = user_of(g, m->uid);
     if (!user)
         return;
     user_done(user);
-    size_t at = (size_t)(user - h->users);
-    memmove(user, user + 1, (--h->n - at) * sizeof *user);
-    if (h->n)
+    size_t at = (size_t)(user - g->users);
+    memmove(user, user + 1, (--g->n - at) * sizeof *user);
+    if (g->n)
         return;
     _cleanup_(free_p) char *key = xasprintf("%s/%s", m->ns, name);
     map_del(&t->groups, key);
-    free(h->users);
-    free(h);
+    free(g->users);
+    free(g);
 }
 
-// Where it is to run, and where it runs while that cannot be.
-static void each_house(struct placementgroup_users *t, const struct workergroup *wg,
-                       void (*fn)(struct placementgroup_users *t, const struct meta *m, const char *name),
-                       struct arena *a)
+// Calls `fn` for the PlacementGroups of its spec, and for those where its present attempt still runs.
+static void each_placementgroup(struct placementgroup_users *t, const struct workergroup *wg,
+                                void (*fn)(struct placementgroup_users *t, const struct meta *m, const char *name),
+                                struct arena *a)
 {
     const struct workergroup *before = wg ? group_before(wg, a) : NULL;
     for (size_t i = 0; wg && i < wg->spec.n_placement_groups; i++)
@@ -126,24 +126,24 @@ void placementgroup_users_set(struct placementgroup_users *t, const struct worke
                               const struct workergroup *now)
 {
     struct arena a = ARENA_INIT;
-    each_house(t, old, move_out, &a);
-    each_house(t, now, move_in, &a);
+    each_placementgroup(t, old, remove_user, &a);
+    each_placementgroup(t, now, add_user, &a);
     arena_done(&a);
 }
 
 void placementgroup_users_each(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                                placementgroup_users_fn fn, void *ctx)
 {
-    const struct group_users *h = house_of(t, ns, placementgroup);
-    for (size_t i = 0; h && i < h->n; i++)
-        fn(ctx, h->users[i].key);
+    const struct group_users *g = users_of(t, ns, placementgroup);
+    for (size_t i = 0; g && i < g->n; i++)
+        fn(ctx, g->users[i].key);
 }
 
 bool placementgroup_users_has(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                               const char *group_uid)
 {
-    const struct group_users *h = house_of(t, ns, placementgroup);
-    return group_uid ? user_of(h, group_uid) != NULL : h != NULL;
+    const struct group_users *g = users_of(t, ns, placementgroup);
+    return group_uid ? user_of(g, group_uid) != NULL : g != NULL;
 }
 
 static void stop(struct agents *agents, const struct object *pod, const struct agent_group *g, int64_t grace_s)

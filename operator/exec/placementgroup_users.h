@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which WorkerGroups run on which PlacementGroups: by their specs, and by their present attempts while these still run.
-// Memory only; the listener of the WorkerGroup store keeps it up to date.
+// Tells which WorkerGroups run on which PlacementGroups: those that their specs name, and those where their present
+// attempts still run. It is in memory only. The listener of the WorkerGroup store keeps it up to date.
 #pragma once
 
 #include "operator/agents/agents.h"
@@ -12,20 +12,20 @@ struct placementgroup_users;
 struct placementgroup_users *placementgroup_users_new(void);
 void placementgroup_users_free(struct placementgroup_users *t); // accepts NULL
 
-// A WorkerGroup came (old NULL), changed or went (now NULL).
+// Call this when a WorkerGroup was created (`old` is NULL), changed, or deleted (`now` is NULL).
 void placementgroup_users_set(struct placementgroup_users *t, const struct workergroup *old,
                               const struct workergroup *now);
 
-// `key`: "namespace/name" of a WorkerGroup, the oldest first: what one leaves to the others is its. May not change the
-// users.
+// Gets the key "namespace/name" of each WorkerGroup on a PlacementGroup, the oldest first: it may use what another
+// group leaves. It must not change the users.
 typedef void (*placementgroup_users_fn)(void *ctx, const char *key);
 void placementgroup_users_each(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                                placementgroup_users_fn fn, void *ctx);
-// group_uid NULL: any.
+// `group_uid` NULL: any group.
 bool placementgroup_users_has(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                               const char *group_uid);
 
-// Tells the agents of this PlacementGroup's pods to stop what they run of groups that do not use it (any more): they
+// Tells the agents of this PlacementGroup's pods to stop processes of groups that do not use it any more. These groups
 // were deleted, or run elsewhere.
 void placementgroup_users_stop_orphans(const struct placementgroup_users *t, struct agents *agents,
                                        const struct store *pods, const struct object *placementgroup);

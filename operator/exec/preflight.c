@@ -14,9 +14,9 @@
 static const struct probe {
     const char *what;
     struct request request;
-    bool everywhere;    // read cluster-wide also in a namespaced install
-    bool missing_is_ok; // the name does not exist: 404 shows the right to ask
-    const char *advice; // NULL: on the rights that the chart gives
+    bool everywhere;    // read in all namespaces, also in a namespaced install
+    bool missing_is_ok; // the name does not exist: 404 proves the right to ask
+    const char *advice; // NULL: look at the rights that the chart gives
 } probes[] = {
     {"WorkerGroups are served",
      {.verb = VERB_LIST, .kind = KIND_WORKERGROUP, .limit = 1},
@@ -82,8 +82,8 @@ struct preflight {
     struct loop *loop;
     struct kube_client *client;
     const struct preflight_options *options;
-    const char *ns; // where namespaced probes go
-    bool all;       // lists of namespaced kinds go over all namespaces
+    const char *ns; // the namespace of namespaced probes
+    bool all;       // lists of namespaced kinds include all namespaces
     size_t next;
     int failed;
     bool done;
@@ -91,7 +91,7 @@ struct preflight {
 
 static void ask(void *ctx);
 
-// What a review says; other answers have said by coming that it may.
+// Reads the verdict of a review. Other answers prove the right by their success.
 static int check_review(const struct kube_response *response, struct err *err)
 {
     struct arena a = ARENA_INIT;
@@ -124,7 +124,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
         loop_defer(p->loop, ask, p);
 }
 
-// May these credentials create the Secret by its name?
+// Returns the review that asks whether these credentials may create the Secret by its name.
 static const char *review_of_secret(const struct preflight *p, struct arena *a)
 {
     const struct kind_info *k = kind_info(KIND_SELF_SUBJECT_ACCESS_REVIEW);

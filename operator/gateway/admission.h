@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the authority whether a client may call. The number of questions and their time are bounded, and each gets
+// Asks the authority whether a client may call. The number of questions and their time are bounded. Each question gets
 // exactly one answer.
 #pragma once
 
@@ -10,27 +10,28 @@
 #include <stdbool.h>
 
 struct admission {
-    bool settled; // there is an answer: err.code 0 = admitted
+    bool settled; // there is an answer; err.code 0 = admitted
     struct err err;
     int64_t expires_ms; // Unix time, 0 = no end
-    char *user;         // whole: two names may differ at the end only; NULL = not known
-    char *subject;      // as in struct client_user; NULL = nobody is to be asked
+    char *user;         // the whole name, because two names may differ only at the end; NULL = not known
+    char *subject;      // as in struct client_user; NULL = there is no one to ask about
     bool code;          // as in struct client_user
     // private
     struct gateway *gateway;
     struct alarm alarm;
     uint64_t id;
-    bool asking;  // inside the authority's function
-    bool pending; // counted
+    bool asking;  // the authority's function is running
+    bool pending; // it is counted in gateway_counters.pending
     void (*then)(struct admission *a);
 };
 
-// Asks. `then` is called once when the answer comes later, and not when it is there already on return.
+// Asks the authority. If the answer comes later, `then` is called once. If the answer is there when this returns,
+// `then` is not called.
 void admission_ask(struct admission *a, struct gateway *g, const char *token, const char *ns,
                    void (*then)(struct admission *a));
-void admission_done(struct admission *a); // the same, and gives back what it holds
-// Milliseconds until what was admitted ends, at least 0; -1 = it does not.
+void admission_done(struct admission *a); // cancels an open question, and frees its strings
+// Returns the milliseconds until the admission ends, at least 0; -1 = it does not end.
 int64_t admission_left_ms(const struct admission *a);
-// The token of a client's "Authorization: Bearer ..."; NULL = there is none, or nobody asks for it.
+// Returns the token of the header "Authorization: Bearer ..."; NULL = there is none, or none is needed.
 const char *admission_token(const struct gateway *g, struct ws_request *r);
-bool admission_is_open(const struct gateway *g, const struct ws_request *r); // its peer needs no token
+bool admission_is_open(const struct gateway *g, const struct ws_request *r); // the peer needs no token

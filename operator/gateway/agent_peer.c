@@ -16,14 +16,15 @@ enum { MISSED_BEATS = 3, SECOND_CHANCE_MS = 1000 };
 
 struct agent_link {
     struct connection *connection;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct archivist archivist;
-    struct alarm expiry; // of its token
+    struct alarm expiry; // when its token expires
     int64_t heartbeat_ms;
-    bool asked; // it has been silent, and gets a second chance
+    bool asked; // it was silent, and has one more second
 };
 
-// Our own loop may have been slow, and what the agent has sent lies in the socket: one more turn to find it.
+// Our own loop may have been slow, and records of the agent may wait in the socket. One more second lets the loop find
+// them.
 static void on_silence(struct alarm *alarm)
 {
     struct connection *c = CONTAINER_OF(alarm, struct connection, alarm);
@@ -52,7 +53,7 @@ static void on_expired(struct alarm *alarm)
     connection_expired(l->connection);
 }
 
-// A piece that a worker of the namespace has asked for.
+// Takes a piece that a worker of the namespace has asked for.
 static int archive_record(struct gateway *g, const struct archivist *from, const struct record *rec, struct err *err)
 {
     struct arena a = ARENA_INIT;
@@ -85,7 +86,7 @@ static void agent_end(struct connection *c)
     free(l);
 }
 
-static const struct role role = {.name = "agent", .record = agent_record, .end = agent_end};
+static const struct peer_role role = {.name = "agent", .record = agent_record, .end = agent_end};
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -100,7 +101,7 @@ void agent_close_replaced(struct gateway *g)
         connection_refuse(c, &err);
 }
 
-// Getting in
+// Admission
 
 int agent_upgrade(struct connection *c, struct err *err)
 {
@@ -109,7 +110,7 @@ int agent_upgrade(struct connection *c, struct err *err)
     struct pod_claims claims = {0};
     snprintf(c->name, sizeof c->name, "a worker");
     if (str_empty(c->token))
-        return 0; // a worker process
+        return 0; // it is a worker process
     if (!authority->pod)
         return err_set(err, ERR_UNAUTHORIZED, "there are no pods here");
     int r = authority->pod(authority->ctx, c->token, &a, &claims, err);

@@ -41,7 +41,7 @@ int archivist_learn(struct archivist *a, const char *body, size_t len, struct er
     static const char *const prune[] = {"groups", "gpus", NULL};
     struct arena arena = ARENA_INIT;
     struct json *root = NULL;
-    if (len <= strlen("{}")) // most heartbeats
+    if (len <= strlen("{}")) // most heartbeats are empty
         return 0;
     int r = json_parse(body, len, prune, &arena, &root, err);
     const struct json *list = r == 0 ? json_get(root, "archives") : NULL;
@@ -59,7 +59,7 @@ static bool has(const struct archivist *a, const char *ns, const char *sha256)
     return found && str_eq(a->ns, ns);
 }
 
-// Pieces, and ranks that ask at the same time, are spread over all that have it.
+// Spreads pieces, and ranks that ask at the same time, over all agents that have the archive.
 static const struct archivist *choose(const struct gateway *g, const char *ns, const struct archive_piece *p)
 {
     const struct archivist *chosen = NULL;
@@ -79,7 +79,7 @@ bool archives_ask(struct gateway *g, const char *ns, const struct archive_piece 
 {
     const struct archivist *a = choose(g, ns, p);
     struct buf body = BUF_INIT(2 * ARCHIVE_HEAD_MAX);
-    struct err ignored = ERR_INIT; // an agent that takes nothing any more is about to end
+    struct err ignored = ERR_INIT; // an agent whose queue is full is about to end
     if (!a)
         return false;
     archive_piece_write(p, &body);

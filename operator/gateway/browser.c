@@ -25,7 +25,7 @@ static bool is_address(const char *host)
     return inet_pton(v6 ? AF_INET6 : AF_INET, name, &address) == 1 || (!v6 && strcasecmp(name, "localhost") == 0);
 }
 
-// The site is this server itself, which some libraries of websocket clients say of themselves.
+// The origin is this server itself. Some websocket libraries send that.
 static bool is_own(const char *origin, const char *host)
 {
     const char *name = strstr(origin, "://");

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks against requests that a web site makes a browser send. A browser runs inside the network, or on the machine,
-// of the person who visits the site, so reachability proves nothing. But a browser always sends Origin, and it sends
-// JSON to a foreign server only after asking that server. The checks rely on both.
+// Refuses requests that a web site makes a browser send. A browser runs inside the network or on the machine of the
+// person who visits the site. That it reaches this server therefore proves nothing. But a browser always sends Origin,
+// and it sends JSON to a foreign server only after it has asked that server. The checks use both facts.
 #pragma once
 
 #include "common/base/err.h"
 
 #include <stdbool.h>
 
-// `plain`: a port without TLS, where no certificate ties the name in `host` to this server: a site may have let its own
-// name lead here, so only addresses and "localhost" are taken. Both strings may be NULL. ERR_FORBIDDEN.
+// `plain` is a port without TLS. There, no certificate ties the name in `host` to this server, and a site may let its
+// own name point here. Only addresses and "localhost" are therefore allowed. Both strings may be NULL. Errors:
+// ERR_FORBIDDEN.
 int browser_check(bool plain, const char *host, const char *origin, struct err *err);
-int browser_check_type(const char *content_type, struct err *err); // of a POST; ERR_INVALID with the status 415
+int browser_check_type(const char *content_type, struct err *err); // for a POST; ERR_INVALID with the status 415

@@ -12,10 +12,10 @@
 
 enum {
     TOKEN_MAX = 16 * 1024,
-    TEXT_UNITS = 2, // of work, for an answer that is a message of its own
+    TEXT_UNITS = 2, // work for an answer that is a message of its own
 };
 
-// Both kinds
+// Both protocols
 
 static void watch_right(struct connection *c);
 
@@ -24,7 +24,8 @@ static struct session *session_of(const struct connection *c)
     return c->json ? ((struct jsonrpc *)c->self)->session : c->self;
 }
 
-// Its RoleBinding or its account may be gone. Where nobody can tell, as without an API server, it goes on.
+// The RoleBinding or the account of the client may be gone. If nobody can tell, for example without an API server, the
+// client stays.
 static void on_reviewed(struct admission *a)
 {
     struct connection *c = CONTAINER_OF(a, struct connection, review);
@@ -52,7 +53,7 @@ static void on_watch(struct alarm *a)
         on_reviewed(&c->review);
 }
 
-// Until its token expires, and whether it still has the right in between.
+// Watches until the token expires. Meanwhile it asks again whether the client still has the right.
 static void watch_right(struct connection *c)
 {
     int64_t left = admission_left_ms(&c->admission), review = c->gateway->config.review_ms;
@@ -67,7 +68,7 @@ static void close_as_told(struct connection *c, const struct peer *p)
     connection_close(c, p->close_code == ERR_LIMIT ? FRAME_CLOSE_TRY_LATER : gateway_close_code(p->close_code), &err);
 }
 
-static void serve_as(struct connection *c, const struct role *role, void *self, struct session *s)
+static void serve_as(struct connection *c, const struct peer_role *role, void *self, struct session *s)
 {
     s->code = c->admission.code;
     c->gateway->counters.clients++;
@@ -81,7 +82,7 @@ static void serve_as(struct connection *c, const struct role *role, void *self, 
 static int records_record(struct connection *c, const struct record *rec, struct err *err)
 {
     if (rec->h.type == RECORD_GOODBYE)
-        return 0; // a close follows
+        return 0; // the close frame follows
     struct session *s = c->self;
     int r = session_record(s, rec, record_reader_unfinished(&c->reader), err);
     c->want = s->peer.want;
@@ -121,14 +122,14 @@ static bool records_idle(const struct connection *c)
     return session_idle(c->self);
 }
 
-static const struct role records_role = {.name = "controller",
-                                         .pieces = true,
-                                         .record = records_record,
-                                         .stops = records_stop,
-                                         .after = records_after,
-                                         .changed = records_changed,
-                                         .end = records_end,
-                                         .idle = records_idle};
+static const struct peer_role records_role = {.name = "controller",
+                                              .pieces = true,
+                                              .record = records_record,
+                                              .stops = records_stop,
+                                              .after = records_after,
+                                              .changed = records_changed,
+                                              .end = records_end,
+                                              .idle = records_idle};
 
 static void welcome_group(const struct connection *c, struct json_writer *w)
 {
@@ -174,7 +175,7 @@ static bool text_works(const struct connection *c)
     return jsonrpc_busy(c->self) && ws_session_queued(c->ws) < WS_HIGH_MARK;
 }
 
-// Answers go out as long as the peer takes them; while it does not it is not read, either.
+// Sends answers as long as the peer reads them. While it does not, nothing is read from it, either.
 static void text_after(struct connection *c)
 {
     struct jsonrpc *j = c->self;
@@ -234,14 +235,14 @@ static bool text_idle(const struct connection *c)
     return jsonrpc_idle(j);
 }
 
-static const struct role text_role = {.name = "controller",
-                                      .text = text_text,
-                                      .stops = text_stops,
-                                      .works = text_works,
-                                      .after = text_after,
-                                      .changed = text_changed,
-                                      .end = text_end,
-                                      .idle = text_idle};
+static const struct peer_role text_role = {.name = "controller",
+                                           .text = text_text,
+                                           .stops = text_stops,
+                                           .works = text_works,
+                                           .after = text_after,
+                                           .changed = text_changed,
+                                           .end = text_end,
+                                           .idle = text_idle};
 
 static void serve_text(struct connection *c)
 {
@@ -251,7 +252,7 @@ static void serve_text(struct connection *c)
     serve_as(c, &text_role, j, j->session);
 }
 
-// Getting in
+// Admission
 
 static void serve(struct connection *c)
 {
@@ -269,7 +270,7 @@ static void serve(struct connection *c)
         serve_records(c);
 }
 
-// Once it has asked and been answered, and has said what it is to say.
+// Serves the client when the authority has answered and the client has said what it must say.
 static void advance(struct connection *c)
 {
     if (!c->admission.settled || c->state == CONNECTION_UPGRADED || c->state >= CONNECTION_SERVED)

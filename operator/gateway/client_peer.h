@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client on a websocket. Once its token is checked, it is a session of the router. A client that speaks cadre.v1
-// sends HELLO and gets WELCOME; with cadre.v1.json, calls begin at once.
+// A client on a websocket. When its token is checked, it becomes a session of the router. A client that speaks cadre.v1
+// sends HELLO and gets WELCOME. With cadre.v1.json, calls begin at once.
 #pragma once
 
 #include "operator/gateway/connection.h"
 
-int client_upgrade(struct connection *c, struct err *err); // with a token: asks at once
+int client_upgrade(struct connection *c, struct err *err); // if there is a token, it asks the authority now
 void client_open(struct connection *c);
 int client_greet(struct connection *c, const struct hello *h, struct err *err);

@@ -11,24 +11,24 @@
 
 enum {
     HELD_MAX = 256 << 10,
-    RECORD_BYTES = 1024, // a record, or a text, takes as long to handle as so many bytes to read, at least
+    RECORD_BYTES = 1024, // a record or a text takes at least as long as reading so many bytes
 };
 
-struct input { // of a message: all of a text, or some of a binary one
+struct input { // part of a message: all of a text, or some bytes of a binary one
     bool text, end;
     const char *data;
     size_t len;
-    struct blob *blob; // of a long text: holds it; NULL = it lies in the server's input
+    struct blob *blob; // contains a long text; NULL = the text is in the input buffer of the server
 };
 
 struct unread {
-    struct quota *payer; // NULL = nobody, or the blob's own
+    struct quota *payer; // NULL = nobody pays, or the blob has its own quota
     struct list link;
     struct input input;
     char copy[];
 };
 
-// While calls are taken one may be on its way here.
+// While the gateway takes calls, one may be on its way.
 void connection_go_if_done(struct connection *c)
 {
     if (c->gateway->router.stopping && c->role && list_empty(&c->unread) && c->role->idle && c->role->idle(c))
@@ -62,7 +62,7 @@ struct connection *connection_new(struct gateway *g, struct ws_session *ws, cons
     return c;
 }
 
-// Talking
+// Sending
 
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -75,7 +75,7 @@ int connection_send(struct connection *c, uint8_t type, const char *body, size_t
 static void send_shared(void *ctx, enum record_type type, const char *body, size_t len)
 {
     struct connection *c = ctx;
-    struct err ignored = ERR_INIT; // one that takes nothing any more is about to end
+    struct err ignored = ERR_INIT; // a peer whose queue is full is about to end
     connection_send(c, (uint8_t)type, body, len, &ignored);
 }
 
@@ -109,7 +109,7 @@ static int take_shared(struct connection *c, const struct record *rec, struct er
 {
     int r = share_record(&c->share, rec->h.type, rec->body, rec->len, err);
     if (r == 0 && rec->h.type == RECORD_MEMORY)
-        c->share.lends = true; // it has tried
+        c->share.lends = true; // the peer has tried the memory
     return MIN(r, 0);
 }
 
@@ -138,11 +138,11 @@ static void drop_unread(struct connection *c)
 static void detach(struct connection *c)
 {
     struct gateway *g = c->gateway;
-    const struct role *role = TAKE_PTR(c->role);
+    const struct peer_role *role = TAKE_PTR(c->role);
     if (c->state == CONNECTION_ENDED)
         return;
     c->state = CONNECTION_ENDED;
-    record_reader_done(&c->reader); // before its quota goes
+    record_reader_done(&c->reader); // before its quota is freed
     if (role)
         role->end(c);
     stop_sharing(c);
@@ -153,7 +153,7 @@ static void detach(struct connection *c)
     drop_unread(c);
 }
 
-// Of a group that is restarted or deleted every rank goes: the group's own event says it once.
+// When a group is restarted or deleted, all its ranks go. The group's own Event reports that once.
 static void log_end(struct connection *c, const struct err *err)
 {
     bool usual = c->state == CONNECTION_SERVED && (err->code == ERR_CONFLICT || err->code == ERR_GONE);
@@ -218,7 +218,7 @@ void connection_goodbye(struct connection *c)
     ws_session_close(c->ws, FRAME_CLOSE_GOING_AWAY, "this operator is stopping");
 }
 
-// What comes in
+// Receiving
 
 static struct unread *unread_new(const struct connection *c, const struct input *in)
 {
@@ -234,7 +234,7 @@ static struct unread *unread_new(const struct connection *c, const struct input 
     return h;
 }
 
-// False: its client's share has no room for it, and the connection is closed.
+// Keeps input. If the share of the client's namespace has no room, it closes the connection and returns false.
 static bool keep(struct connection *c, struct list *at, const struct input *in)
 {
     bool paid = !c->payer || (in->blob ? blob_recharge(in->blob, c->payer) : quota_charge(c->payer, in->len));
@@ -250,7 +250,7 @@ static bool keep(struct connection *c, struct list *at, const struct input *in)
     return true;
 }
 
-// Only as much as was read already when the reading was stopped.
+// Keeps input that was read before reading stopped. More is refused.
 static void postpone(struct connection *c, const struct input *in)
 {
     struct err err = ERR_INIT;
@@ -267,7 +267,7 @@ static bool stops(const struct connection *c)
     return c->role && c->role->stops && c->role->stops(c);
 }
 
-// It was read in the same breath as what came before it.
+// Leaves the rest of the input for a later turn.
 static void fall_behind(struct connection *c)
 {
     ws_session_pause(c->ws);
@@ -307,7 +307,7 @@ static void take_data(struct connection *c, const struct input *in)
     int got = 0;
     while (c->state == CONNECTION_GREETED || c->state == CONNECTION_SERVED) {
         if (left.len && stops(c)) {
-            if (keep(c, c->unread.next, &left)) // before what came behind it
+            if (keep(c, c->unread.next, &left)) // before the input that came after it
                 fall_behind(c);
             return;
         }
@@ -431,7 +431,7 @@ void connection_owner(struct connection *c, const char *ns)
     ws_session_owner(c->ws, ns, tenant_weight(&c->gateway->router, ns));
 }
 
-void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota)
+void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota)
 {
     c->state = CONNECTION_SERVED;
     c->role = role;
@@ -450,7 +450,7 @@ void connection_serve(struct connection *c, const struct role *role, void *self,
     connection_go_on(c);
 }
 
-// The end
+// End
 
 void connection_closed(void *gateway, struct ws_session *ws, unsigned code, const char *reason)
 {

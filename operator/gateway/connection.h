@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One websocket connection. Its first record goes to HELLO, all further ones to the role that HELLO gave it.
+// One websocket connection. Its first record goes to HELLO, and all later ones go to the role that HELLO has chosen.
 #pragma once
 
 #include "common/base/json_writer.h"
@@ -11,78 +11,79 @@
 #include "operator/gateway/target.h"
 
 enum connection_state {
-    CONNECTION_UPGRADED, // no byte was exchanged
-    CONNECTION_GREETED,  // HELLO is awaited
-    CONNECTION_WAITING,  // for the authority; what comes stays unread
-    CONNECTION_SERVED,   // the role has it
-    CONNECTION_ENDED,    // a close is under way: nothing that comes counts
+    CONNECTION_UPGRADED, // no byte was exchanged yet
+    CONNECTION_GREETED,  // it waits for HELLO
+    CONNECTION_WAITING,  // it waits for the authority; incoming bytes stay unread
+    CONNECTION_SERVED,   // the role takes its records
+    CONNECTION_ENDED,    // it is being closed: incoming bytes are ignored
 };
 
 struct connection;
 
-// What a connection does once it is known whose it is. `self` is the role's own.
-struct role {
+// What a connection does when it is known who the peer is. `self` belongs to the role.
+struct peer_role {
     const char *name;
-    bool pieces; // it takes long bodies in pieces, or has them collected
-    // A whole body, or a piece. ROUTER_COLLECT: the body that begins with this piece shall come whole. Negative:
-    // the peer broke the protocol.
+    bool pieces; // it takes long bodies in pieces, or asks to collect them
+    // Takes a whole body, or a piece. It returns ROUTER_COLLECT if the body that begins with this piece must come
+    // whole. It returns an error if the peer has broken the protocol.
     int (*record)(struct connection *c, const struct record *rec, struct err *err);
-    // A whole message. NULL: records are spoken. `blob`: of a long one, which lies in it (ws_server.h); else NULL.
+    // Takes a whole text message. NULL: the peer sends records. `blob` contains a long message (ws_server.h); else it
+    // is NULL.
     void (*text)(struct connection *c, const char *text, size_t len, struct blob *blob);
-    // Of what was read the rest waits: the peer's answers take too much, or its namespace has had its turn. NULL =
-    // never.
+    // Returns true if the rest of what was read must wait: the answers for the peer take too much memory, or its
+    // namespace has had its turn. NULL = never.
     bool (*stops)(const struct connection *c);
-    bool (*works)(
-        const struct connection *c);     // it is in the middle of something that after() goes on with; may be NULL
-    void (*after)(struct connection *c); // what was read was handed over, or a queue was drained; may be NULL
-    void (*changed)(struct connection *c, struct peer *p); // by the router; NULL = it does not know it
+    bool (*works)(const struct connection *c); // it is doing work that after() continues; may be NULL
+    void (*after)(struct connection *c);       // the input was handed over, or a queue was drained; may be NULL
+    // Called by the router; NULL = the router does not know this peer.
+    void (*changed)(struct connection *c, struct peer *p);
     void (*end)(struct connection *c);
     bool (*idle)(const struct connection *c);    // it waits for no answer; NULL = it is there for others, who may
     bool (*awaited)(const struct connection *c); // somebody waits for its answer; NULL = never
 };
 
-// The first record. Negative: the peer broke the protocol; 0 also where it was refused.
+// Takes the first record. It returns an error if the peer has broken the protocol, and 0 also if the peer was refused.
 typedef int connection_greet(struct connection *c, const struct record *rec, struct err *err);
 
 struct connection {
-    struct outlet outlet; // first
+    struct outlet outlet; // must be first
     struct list link;
     struct gateway *gateway;
     struct ws_session *ws;
     enum connection_state state;
     connection_greet *greet;
     struct target target;
-    char *token; // of the upgrade, or of a client's HELLO; NULL = none
-    bool open;   // it needs none
+    char *token; // from the upgrade, or from a client's HELLO; NULL = none
+    bool open;   // it needs no token
     char address[64];
-    char name[256];  // for the log: whom it is from
+    char name[256];  // who the peer is, for the log
     bool json, lost; // lost: it ended without a close frame
-    bool told;       // GOODBYE
-    bool output;     // of a client: it wants what ranks print
-    bool done;       // the peer wants nothing more, and has said so
+    bool told;       // GOODBYE was sent
+    bool output;     // for a client: it wants the lines that ranks print
+    bool done;       // the peer has said that it needs nothing more
     struct record_reader reader;
-    struct share share; // of memory, where it `shares`
+    struct share share; // shared memory, if `shares` is set
     bool shares;
-    struct alarm alarm;                 // HELLO, then the role's
-    struct admission admission, review; // of a client; the same question again, while it is served
-    struct list unread;                 // what came while it was waiting, or stopped
-    struct list behind;                 // in the gateway's list while it was stopped and has something
+    struct alarm alarm;                 // for HELLO, then for the role
+    struct admission admission, review; // of a client: whether it may call; the same question again while it is served
+    struct list unread;                 // input that came while it was waiting or stopped
+    struct list behind;                 // in gateway.behind while it was stopped and has input
     size_t held_bytes;
-    struct quota *payer;     // of those, of a client: its namespace; NULL = nobody
-    size_t want;             // set by the role with ROUTER_COLLECT, as the peer's
-    const struct role *role; // NULL until it is SERVED
+    struct quota *payer; // for a client: the quota of its namespace, which pays for held_bytes; NULL = nobody pays
+    size_t want;         // set by the role with ROUTER_COLLECT, as in struct peer
+    const struct peer_role *role; // NULL until CONNECTION_SERVED
     void *self;
 };
 
-// For greeting.h: of a handshake. A HELLO has at most so many bytes.
+// For greeting.h: makes a connection at the handshake. `max_hello` is the maximum of bytes in a HELLO.
 struct connection *connection_new(struct gateway *g, struct ws_session *ws, const struct target *target,
                                   size_t max_hello, connection_greet *greet);
 void connection_free(struct connection *c);
-void connection_drain(struct connection *c);      // this replica stops: it is told, or goes if it is not served yet
-void connection_go_if_done(struct connection *c); // where no new calls are taken any more, and none is open
-void connection_goodbye(struct connection *c);    // it goes now
+void connection_drain(struct connection *c); // this replica stops: sends GOODBYE, or closes it if it is not served yet
+void connection_go_if_done(struct connection *c); // closes it if no new calls are taken and none is open
+void connection_goodbye(struct connection *c);    // says goodbye and closes it now
 
-// As the callbacks of ws_server_config.
+// The callbacks of ws_server_config.
 void connection_data(void *gateway, struct ws_session *ws, const char *data, size_t len, bool end);
 char *connection_place(void *gateway, struct ws_session *ws, size_t *ret_room);
 void connection_message(void *gateway, struct ws_session *ws, const struct ws_message *m);
@@ -90,21 +91,23 @@ void connection_drained(void *gateway, struct ws_session *ws);
 bool connection_waits(void *gateway, const struct ws_session *ws);
 void connection_closed(void *gateway, struct ws_session *ws, unsigned code, const char *reason); // frees it
 
-// For the roles. The connection goes on with what is unread, if there was anything. `quota` pays for what has come in
-// part, and outlives the role.
-void connection_serve(struct connection *c, const struct role *role, void *self, struct quota *quota);
-void connection_owner(struct connection *c, const char *ns); // before that: in whose turns it is read
-void connection_wait(struct connection *c);                  // reads no more until connection_serve()
-// Tells the peer why (an ERROR of the session, where records are spoken) and closes. The role has ended on return.
+// For the roles. The connection continues with unread input. `quota` pays for incomplete bodies, and must outlive the
+// role.
+void connection_serve(struct connection *c, const struct peer_role *role, void *self, struct quota *quota);
+// Call it before that: it is read in the turns of this namespace.
+void connection_owner(struct connection *c, const char *ns);
+void connection_wait(struct connection *c); // reads nothing more until connection_serve()
+// Sends the reason (a peer with records gets an ERROR of the session) and closes. The role has ended when this returns.
 void connection_close(struct connection *c, unsigned code, const struct err *err);
-void connection_refuse(struct connection *c, const struct err *err); // the same with the code that fits the error
-void connection_expired(struct connection *c);                       // and because its token has ended
+void connection_refuse(struct connection *c, const struct err *err); // closes with the code that fits the error
+void connection_expired(struct connection *c);                       // closes because the token has expired
 int connection_send(struct connection *c, uint8_t type, const char *body, size_t len, struct err *err);
-// Long bodies by reference with a peer of this host, where the gateway was told to (docs/protocol.md, "Shared memory").
-// Into a WELCOME: what the peer needs to know for it, where it is on a Unix socket. From then on it may do so.
+// Long bodies go by reference to a peer of this host if the gateway is configured for it (docs/protocol.md, "Shared
+// memory"). For a peer on a Unix socket, this writes into the WELCOME what the peer needs for that. From then on, the
+// peer may use it.
 void connection_share(struct connection *c, struct json_writer *w);
-bool connection_in_body(const struct connection *c);   // has to be read on
-void connection_read(struct connection *c, bool read); // reads on, once nothing is unread; or not
+bool connection_in_body(const struct connection *c);   // a body is incomplete, so the connection must be read
+void connection_read(struct connection *c, bool read); // reads on when nothing is unread; false: stops reading
 bool connection_may_go_on(const struct connection *c);
-void connection_go_on(struct connection *c);    // with what is unread, or what it works at
-void connection_works_on(struct connection *c); // in the next turn of the loop
+void connection_go_on(struct connection *c);    // continues with unread input, or with its work
+void connection_works_on(struct connection *c); // continues in the next turn of the loop

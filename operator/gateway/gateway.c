@@ -29,7 +29,7 @@ static void arm_timer(struct gateway *g)
         loop_timer_arm(g->timer, wait);
 }
 
-// Nobody waits for an answer any more, or has waited long enough.
+// All answers are sent, or the time is over.
 static void end_all(struct gateway *g)
 {
     g->ended = g->router.stopping = true;
@@ -45,7 +45,7 @@ static void on_drained_late(struct alarm *a)
     end_all(CONTAINER_OF(a, struct gateway, drain));
 }
 
-// Who has read its GOODBYE sends nothing new: what comes from now on was not sent in ignorance.
+// A client that has read its GOODBYE sends nothing new. Calls that come from now on are therefore refused.
 static void on_settled(struct alarm *a)
 {
     struct gateway *g = CONTAINER_OF(a, struct gateway, settle);
@@ -62,7 +62,7 @@ static void tell_listening(struct gateway *g)
             agents_listen(g->config.agents, changed->uid, changed->output != NULL);
 }
 
-// What was read of some clients and not looked at, because their namespaces had had their turn or they do not read.
+// Handles input of clients that had to wait: their namespace had had its turn, or they did not read.
 static void on_turn(void *ctx)
 {
     struct gateway *g = ctx;
@@ -84,8 +84,8 @@ static void begin_turn(struct gateway *g)
         loop_timer_arm(g->turn, 0);
 }
 
-// Before the loop waits: everything that has come in this turn was handed to the router; now what it decided goes out,
-// as few and as long messages as can be.
+// Runs before the loop waits. The router has got everything that came in this turn. Now its decisions go out, in as few
+// messages as possible.
 static void before_waiting(void *ctx)
 {
     struct gateway *g = ctx;
@@ -125,7 +125,7 @@ void gateway_group_gone(struct gateway *g, const char *uid)
     worker_forget(g, uid);
 }
 
-// Making and ending it
+// Begin and end
 
 #define DEFAULT(field, value) (config->field = config->field ? config->field : (value))
 
@@ -171,7 +171,7 @@ static void start_router(struct gateway *g)
         .whole_json = REF_ARGS_MAX,
         .total_calls = 64 * c->max_calls,
         .session_calls = c->max_calls,
-        .member_calls = 1024, // what cadre-worker lets wait
+        .member_calls = 1024, // the maximum that wait in cadre-worker
         .ready_wait_ms = c->ready_wait_ms,
         .task_wait_ms = c->task_wait_ms,
         .exit_wait_ms = c->exit_wait_ms,
@@ -226,7 +226,7 @@ struct gateway *gateway_new(struct loop *loop, const struct gateway_config *conf
     g->strangers = quota_new(budget_of(config->memory).strangers, g->router.bytes);
     g->probe = config->share ? memory_new(MEMORY_PROBE, &unshared) : NULL;
     g->server = start_server(g, err);
-    // After the server's own hook, which makes it run before that one.
+    // It is created after the server's own hook, so it runs before that one.
     g->hook = loop_hook_new(loop, before_waiting, g);
     g->timer = loop_timer_new(loop, on_timer, g);
     g->turn = loop_timer_new(loop, on_turn, g);

@@ -17,7 +17,7 @@ static const struct answer {
                {ERR_PROTO, 400, FRAME_CLOSE_PROTOCOL},      {ERR_LIMIT, 400, FRAME_CLOSE_TOO_BIG},
                {ERR_INVALID, 400, FRAME_CLOSE_POLICY}};
 
-// What is not among them is answered as the last one is.
+// Other codes get the last answer.
 static const struct answer *answer_to(int code)
 {
     size_t i = 0;

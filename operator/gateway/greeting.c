@@ -112,7 +112,7 @@ void greeting_open(void *gateway, struct ws_session *ws)
     alarm_set(&c->alarm, &c->gateway->alarms, c->gateway->config.hello_ms, on_hello_late);
     if (c->target.kind == TARGET_CALLS) {
         client_open(c);
-    } else if (c->json) { // of several that it offered, this was the first
+    } else if (c->json) { // it was the first of several that the peer offered
         err_set(&err, ERR_PROTO, "agents and workers speak the subprotocol " RECORD_SUBPROTOCOL " and offer no other");
         connection_close(c, FRAME_CLOSE_UNSUPPORTED, &err);
     }

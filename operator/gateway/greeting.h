@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out who a websocket connection is: the checks of the upgrade, and HELLO, which names the role.
+// Finds out who a websocket connection is. It checks the upgrade, and reads HELLO, which names the role.
 #pragma once
 
 #include "operator/gateway/connection.h"
 
-// As the callbacks of ws_server_config.
+// The callbacks of ws_server_config.
 int greeting_upgrade(void *gateway, struct ws_session *ws, struct ws_request *r, struct err *err);
 void greeting_open(void *gateway, struct ws_session *ws);

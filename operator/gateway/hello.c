@@ -14,7 +14,7 @@ static int64_t number(const struct json *root, const char *name, int64_t fallbac
 
 int hello_decode(const char *json, size_t len, struct arena *a, struct hello *ret, struct err *err)
 {
-    static const char *const bulk[] = {"methods", "roles", "groups", NULL}; // read where they are needed
+    static const char *const bulk[] = {"methods", "roles", "groups", NULL}; // other functions read these
     struct json *root;
     if (json_parse(json, len, bulk, a, &root, err) < 0)
         return err_wrap(err, "HELLO");

@@ -12,17 +12,17 @@
 #include <string.h>
 
 struct post {
-    struct outlet outlet; // first
+    struct outlet outlet; // must be first
     struct list link;
-    struct list behind; // in the gateway's list while it waits for another turn
+    struct list behind; // in gateway.behind_posts while it waits for another turn
     struct gateway *gateway;
     struct ws_request *request;
     struct target target;
     struct admission admission;
-    char trace[TRACEPARENT_LEN + 1]; // of its header
+    char trace[TRACEPARENT_LEN + 1]; // from its header
     struct tenant *tenant;           // pays for it; NULL until it was admitted
-    bool entered;                    // it counts as a connection of it
-    bool whole;                      // its body is there
+    bool entered;                    // it counts as a connection of the tenant
+    bool whole;                      // its body is complete
     bool called;                     // jsonrpc has it
     struct jsonrpc jsonrpc;
 };
@@ -65,7 +65,7 @@ static void refuse(struct gateway *g, struct ws_request *r, const struct err *er
                                                   : NULL);
 }
 
-// The client has gone: nobody wants the answer.
+// The client has gone, so nobody wants the answer.
 static void on_gone(void *ctx, struct ws_request *r)
 {
     (void)r;
@@ -79,7 +79,7 @@ static void on_taken(void *ctx)
     tenant_unref(t);
 }
 
-// Until its answer was taken it is a connection of its namespace.
+// The request counts as a connection of its namespace until the client has taken the answer.
 static void answered(struct post *p)
 {
     tenant_enter(tenant_ref(p->tenant));
@@ -87,7 +87,7 @@ static void answered(struct post *p)
     post_free(p);
 }
 
-// One text is the answer; a request without an id has none.
+// The answer is one text. A request without an id gets no answer.
 static void answer(struct post *p)
 {
     struct parts text;
@@ -135,11 +135,11 @@ static void call(struct post *p)
     memcpy(p->jsonrpc.trace, p->trace, sizeof p->trace);
     tenant_spend(p->tenant, 1 + len / TENANT_UNIT_BYTES);
     jsonrpc_input(&p->jsonrpc, body, len);
-    ws_request_drop_body(p->request); // the router has what it needs of it
+    ws_request_drop_body(p->request); // the router has a copy of what it needs
     answer(p);
 }
 
-// Admitted, and whole.
+// The request is admitted and complete.
 static void call_in_turn(struct post *p)
 {
     struct gateway *g = p->gateway;
@@ -149,7 +149,7 @@ static void call_in_turn(struct post *p)
         list_append(&g->behind_posts, &p->behind);
 }
 
-// Those of one namespace keep their order.
+// Requests of one namespace keep their order.
 void posts_go_on(struct gateway *g)
 {
     struct list now;
@@ -167,7 +167,7 @@ void posts_go_on(struct gateway *g)
     }
 }
 
-// Its namespace pays from now on, and it is a connection of its namespace.
+// From now on its namespace pays, and it counts as a connection of that namespace.
 static int charge(struct post *p, struct err *err)
 {
     struct router *router = &p->gateway->router;
@@ -238,7 +238,7 @@ static struct post *post_new(struct gateway *g, struct ws_request *r, const stru
     return p;
 }
 
-// Nobody sends us a body who may not call: it would take the room of those who may.
+// Checks the right to call before the body is read. Otherwise the body would take room from clients that may call.
 int post_head(void *gateway, struct ws_request *r)
 {
     struct gateway *g = gateway;

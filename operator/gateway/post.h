@@ -4,9 +4,9 @@
 
 #include "operator/gateway/gateway_state.h"
 
-// As on_head and on_http of ws_server_config.
+// The callbacks on_head and on_http of ws_server_config.
 int post_head(void *gateway, struct ws_request *r);
 void post_whole(void *gateway, struct ws_request *r);
-void posts_go_on(struct gateway *g);          // those that waited for another turn of the loop
-void posts_stop(struct gateway *g, bool all); // answers all that wait with 503
+void posts_go_on(struct gateway *g);          // continues those that waited for another turn of the loop
+void posts_stop(struct gateway *g, bool all); // answers with 503: those that wait, or all
 void posts_free(struct gateway *g);           // without answers

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Creates and deletes WorkerGroups and PlacementGroups for clients: the interface that the gateway needs. In a cluster,
-// operator/wiring/provision.c implements it, in a local run operator/local/local_provision.c.
+// Creates and deletes WorkerGroups and PlacementGroups for clients. This is the interface that the gateway needs. In a
+// cluster, operator/wiring/provision.c implements it; in a local run, operator/local/local_provision.c does.
 #pragma once
 
 #include "operator/gateway/authority.h"
@@ -9,27 +9,27 @@
 #include <stddef.h>
 
 struct provision {
-    const char *ns; // that the client was admitted to
+    const char *ns; // the namespace that the client was admitted to
     struct client_user who;
-    const void *lifetime; // names the session; NULL = there is none, what is created has to be detached
-    const char *args;     // JSON, not checked
+    const void *lifetime; // identifies the session; NULL = there is none, and created objects must be detached
+    const char *args;     // JSON, not checked yet
 };
 
-// Once, later or at once. json: the result, where err->code is 0.
+// Called once, later or at once. `json` is the result if err->code is 0.
 typedef void (*provisioner_done_fn)(void *done_ctx, const char *json, size_t len, const struct err *err);
 
 typedef void (*provisioner_fn)(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx);
 
-struct provisioner { // what they are given is theirs until they return
+struct provisioner { // arguments are valid only during a call
     void *ctx;
     provisioner_fn create;
     provisioner_fn remove;
-    // Starts the processes of a group again, also of one that has failed.
+    // Starts the processes of a group again, also after the group has failed.
     provisioner_fn restart;
-    // Where the bundles of a PlacementGroup are.
+    // Answers where the bundles of a PlacementGroup are.
     provisioner_fn bundles;
-    // How many nodes there are, and what they have together.
+    // Answers how many nodes there are, and their total resources.
     provisioner_fn capacity;
-    // The session has ended. wanted: it may come again; else what was created for it can go at once.
+    // The session has ended. `wanted`: it may come again. Otherwise its objects can be deleted at once.
     void (*ended)(void *ctx, const void *lifetime, bool wanted);
 };

@@ -17,14 +17,14 @@ static void on_silence(struct alarm *alarm)
     connection_close(c, FRAME_CLOSE_POLICY, &err);
 }
 
-// A replica says nothing to itself.
+// A replica does not report to itself.
 static void listen_on(struct connection *c)
 {
     if (c->self)
         alarm_set(&c->alarm, &c->gateway->alarms, REPLICA_BEAT_MS * REPLICA_BEATS_MISSED, on_silence);
 }
 
-// `self` is NULL on the connection that a replica has to itself.
+// `self` is NULL if the replica is connected to itself.
 static int replica_record(struct connection *c, const struct record *rec, struct err *err)
 {
     struct replica_reports *s = c->gateway->config.reports;
@@ -44,7 +44,7 @@ static void replica_end(struct connection *c)
         replica_reports_leave(c->gateway->config.reports, TAKE_PTR(c->self));
 }
 
-static const struct role role = {.name = "replica", .record = replica_record, .end = replica_end};
+static const struct peer_role role = {.name = "replica", .record = replica_record, .end = replica_end};
 
 static int check_proof(const struct connection *c, const struct hello *h, struct err *err)
 {
@@ -58,7 +58,7 @@ static int check_proof(const struct connection *c, const struct hello *h, struct
     int r = 0;
     if (!wanted)
         r = err_set(err, ERR_UNAVAILABLE, "the keys of this install have not been read yet: try again");
-    // The length is no secret; where two texts differ would be one.
+    // The length is no secret. The position where two texts differ is one.
     else if (strlen(h->proof) != strlen(wanted) || CRYPTO_memcmp(h->proof, wanted, strlen(wanted)) != 0)
         r = err_set(err, ERR_UNAUTHORIZED, "HELLO: this replica has another install key than this operator");
     arena_done(&a);
@@ -83,12 +83,13 @@ int replica_greet(struct connection *c, const struct hello *h, struct err *err)
     int r = check_proof(c, h, err);
     if (r == 0)
         r = send_welcome(c, err);
-    if (r == 0 && !str_eq(h->instance, config->instance)) // by the advertised name one also finds oneself
+    // By the advertised name, a replica also finds itself.
+    if (r == 0 && !str_eq(h->instance, config->instance))
         r = replica_reports_join(config->reports, h->replica, &replica, err);
     if (r < 0)
         return r;
     snprintf(c->name, sizeof c->name, "replica %.200s", h->replica);
-    ws_session_owner(c->ws, "/replicas", 1); // which is no namespace
+    ws_session_owner(c->ws, "/replicas", 1); // no namespace has this name
     connection_serve(c, &role, replica, ws_session_quota(c->ws));
     listen_on(c);
     return 0;

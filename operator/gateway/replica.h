@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Another replica of this operator on a websocket. It proves that it has the install key, and reports whom it sees.
+// Another replica of this operator on a websocket. It proves that it has the install key, and reports which peers it
+// sees.
 #pragma once
 
 #include "operator/gateway/connection.h"

@@ -29,18 +29,18 @@ enum {
     QUEUE_MAX = 16 * 1024 * 1024,
 };
 
-struct news {                // to be told
-    struct map pods, groups; // UIDs; the values are of no account
+struct news {                // changes that were not reported yet
+    struct map pods, groups; // keys: UIDs; the values are unused
 };
 
-struct link {
+struct replica_link {
     struct replica_reporter *reporter;
     char *address;
-    struct ws_client *client; // NULL while waiting for the next attempt
+    struct ws_client *client; // NULL while it waits for the next attempt
     struct record_reader reader;
     struct loop_timer *retry_timer, *beat_timer;
     int64_t backoff_ms;
-    bool up, self, whole; // self: at its other end is this process; whole: nothing was told yet
+    bool up, self, whole; // self: the other end is this process; whole: it has reported nothing yet
     struct news news;
 };
 
@@ -52,7 +52,7 @@ struct replica_reporter {
     struct loop_timer *timer;
 };
 
-// What there is to tell
+// The content of reports
 
 static void news_done(struct news *n)
 {
@@ -66,7 +66,7 @@ static bool news_any(const struct news *n)
     return n->pods.used || n->groups.used;
 }
 
-// Its key lives as long as the entry.
+// The key is valid as long as its entry.
 static const char *first_of(const struct map *m)
 {
     const char *key = NULL;
@@ -113,7 +113,7 @@ static void write_group(const struct replica_reporter *l, const char *uid, struc
     writer_object_end(w);
 }
 
-static void write_news(struct link *k, struct json_writer *w)
+static void write_news(struct replica_link *k, struct json_writer *w)
 {
     const struct replica_reporter *l = k->reporter;
     writer_object(w, NULL);
@@ -131,9 +131,9 @@ static void write_news(struct link *k, struct json_writer *w)
     k->whole = false;
 }
 
-// The connections
+// Connections
 
-static void drop(struct link *k, const struct err *err)
+static void drop(struct replica_link *k, const struct err *err)
 {
     struct replica_reporter *l = k->reporter;
     bool was_up = k->up, refused = err->code == ERR_UNAUTHORIZED || err->code == ERR_FORBIDDEN;
@@ -148,7 +148,7 @@ static void drop(struct link *k, const struct err *err)
         ws_replicas_look_soon(l->replicas);
 }
 
-static void send(struct link *k, enum record_type type, const char *body, size_t len)
+static void send(struct replica_link *k, enum record_type type, const char *body, size_t len)
 {
     const struct record_header h = {.type = (uint8_t)type, .rank = RECORD_GROUP};
     struct err err = ERR_INIT;
@@ -162,8 +162,8 @@ static void tell_later(struct replica_reporter *l)
         loop_timer_arm(l->timer, DEBOUNCE_MS);
 }
 
-// One record each, and the next one in the next round, where the other side takes them.
-static void tell(struct link *k)
+// Sends one record to each replica. The next one follows in the next round, if the other side reads them.
+static void tell(struct replica_link *k)
 {
     struct json_writer w;
     if (!k->up || k->self || (!k->whole && !news_any(&k->news)))
@@ -187,25 +187,25 @@ static void on_timer(void *ctx)
 
 static void on_beat(void *ctx)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     loop_timer_arm(k->beat_timer, REPLICA_BEAT_MS);
     send(k, RECORD_HEARTBEAT, "{}", 2);
 }
 
 static void add_pod(void *ctx, const char *uid)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     map_set(&k->news.pods, uid, k);
 }
 
 static void add_group(void *ctx, const struct group *g)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     if (g->n_connected)
         map_set(&k->news.groups, g->uid, k);
 }
 
-static void on_welcome(struct link *k, const struct record *rec)
+static void on_welcome(struct replica_link *k, const struct record *rec)
 {
     struct replica_reporter *l = k->reporter;
     struct arena a = ARENA_INIT;
@@ -224,8 +224,8 @@ static void on_welcome(struct link *k, const struct record *rec)
     tell_later(l);
 }
 
-// Anything else is for newer ones than this one.
-static void on_record(struct link *k, const struct record *rec)
+// Other records are for newer versions.
+static void on_record(struct replica_link *k, const struct record *rec)
 {
     struct err why = ERR_INIT;
     if (!k->up && rec->h.type == RECORD_WELCOME) {
@@ -238,7 +238,7 @@ static void on_record(struct link *k, const struct record *rec)
 
 static void on_data(void *ctx, const char *data, size_t len, bool end)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     struct record rec;
     struct err err = ERR_INIT;
     int r = 0;
@@ -252,7 +252,7 @@ static void on_data(void *ctx, const char *data, size_t len, bool end)
 
 static void on_open(void *ctx, const char *subprotocol)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     const struct replica_reporter *l = k->reporter;
     struct arena a = ARENA_INIT;
     (void)subprotocol;
@@ -270,7 +270,7 @@ static void on_close(void *ctx, unsigned code, const char *reason, const struct 
 
 static void dial(void *ctx)
 {
-    struct link *k = ctx;
+    struct replica_link *k = ctx;
     const struct ws_client_config config = {.address = k->address,
                                             .path = WS_REPLICAS_PATH,
                                             .subprotocols = RECORD_SUBPROTOCOL,
@@ -293,7 +293,7 @@ static void dial(void *ctx)
 static void *add_link(void *ctx, const char *address)
 {
     struct replica_reporter *l = ctx;
-    struct link *k = xcalloc(1, sizeof *k);
+    struct replica_link *k = xcalloc(1, sizeof *k);
     k->reporter = l;
     k->address = xstrdup(address);
     k->backoff_ms = RETRY_FIRST_MS;
@@ -306,12 +306,12 @@ static void *add_link(void *ctx, const char *address)
 static bool link_is_up(void *ctx, void *link)
 {
     (void)ctx;
-    return ((const struct link *)link)->up;
+    return ((const struct replica_link *)link)->up;
 }
 
 static void remove_link(void *ctx, void *link)
 {
-    struct link *k = link;
+    struct replica_link *k = link;
     (void)ctx;
     if (k->client)
         record_reader_done(&k->reader);
@@ -377,7 +377,7 @@ void replica_reporter_look(struct replica_reporter *l)
 static void note(struct replica_reporter *l, const char *pod_uid, const char *group_uid)
 {
     for (size_t i = 0; l && i < ws_replicas_count(l->replicas); i++) {
-        struct link *k = ws_replicas_at(l->replicas, i);
+        struct replica_link *k = ws_replicas_at(l->replicas, i);
         if (!k->up || k->self)
             continue;
         if (pod_uid)

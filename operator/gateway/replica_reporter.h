@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells every other replica of this operator whom this one sees. It connects to each address of the operator's name,
-// and reports which agents and processes are connected here: first all of them, then the changes. One thread, the
-// loop's.
+// Reports to every other replica of this operator which peers this one sees. It connects to each address of the
+// operator's name, and reports which agents and processes are connected here: first all of them, then the changes. It
+// runs on the loop's thread.
 #pragma once
 
 #include "common/base/loop.h"
@@ -12,13 +12,14 @@ struct replica_reporter;
 
 struct replica_reporter_config {
     struct loop *loop;
-    const char *url, *ca_pem;    // where the replicas are, and whom to trust
-    const char *name, *instance; // what this one is called, and what tells this process from others of that name
-    const char *proof;           // that it has the key of the install
+    const char *url, *ca_pem; // where the replicas are; the CA that they must have
+    // The name of this replica; `instance` distinguishes this process from others with that name.
+    const char *name, *instance;
+    const char *proof;           // proves that it has the install key
     const struct agents *agents; // borrowed
     const struct router *router; // borrowed
     uint64_t seed;
-    // The name leads nowhere; once, until it does. For the log.
+    // The name does not resolve. Called once until it resolves, for the log.
     void (*alone)(void *ctx, const struct err *err);
     void *ctx;
 };

@@ -8,7 +8,8 @@
 #define NAMESPACES "/v1/namespaces/"
 #define GROUPS "/workergroups/"
 
-// A name as Kubernetes has them (RFC 1123), up to a slash or the end. Returns what follows, NULL if it is none.
+// Takes a name of Kubernetes (RFC 1123) up to a slash or the end. Returns the rest of the text, or NULL if there is no
+// valid name.
 static const char *take_name(const char *text, char out[64])
 {
     size_t len = strcspn(text, "/");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a request's path asks for.
+// What the path of a request asks for.
 #pragma once
 
 #include "common/base/err.h"
@@ -8,8 +8,8 @@ enum target_kind { TARGET_CONNECT, TARGET_CALLS, TARGET_CA };
 
 struct target {
     enum target_kind kind;
-    char ns[64];    // TARGET_CALLS: whose groups may be called
-    char group[64]; // the one that calls without a group go to, "" = none
+    char ns[64];    // TARGET_CALLS: the namespace of the groups that may be called
+    char group[64]; // the group for calls that name none; "" = none
 };
 
 int target_parse(const char *path, struct target *ret, struct err *err); // ERR_NOT_FOUND

@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A WELCOME that the process cannot have got, because its connection broke so soon, leaves it with the ticket that it
-// had.
+// If a connection breaks within UNSEEN_WELCOME_MS, the process may not have got the WELCOME. Its old ticket is then
+// valid again.
 enum { UNSEEN_WELCOME_MS = 10 * 1000, PIECE_MS = 5 * 1000 };
 
-struct shown_ticket { // of one rank
+struct shown_ticket { // the last ticket of one rank
     uint32_t attempt;
-    uint64_t next; // serials below were shown
+    uint64_t next; // lower serials were shown
 };
 
 struct shown_tickets {
@@ -30,9 +30,9 @@ struct worker {
     struct member *member;
     struct ticket ticket;
     int64_t since_ms;
-    bool heard;            // after its WELCOME
-    int64_t piece_ms;      // until then it waits for a piece of its archive; 0 = for none
-    struct tenant *tenant; // of its group, which pays for what has come of its results
+    bool heard;            // it has sent a record after its WELCOME
+    int64_t piece_ms;      // it waits for a piece of its archive until then; 0 = it does not wait
+    struct tenant *tenant; // of its group; it pays for incomplete results
     struct quota *quota;
 };
 
@@ -58,7 +58,7 @@ static int check_shown(const struct gateway *g, const struct ticket *t, struct e
     return 0;
 }
 
-// After the group has taken it: so the rank is one of the group's.
+// Call this after the group has taken the worker, so the rank is valid.
 static void note_shown(struct gateway *g, const struct ticket *t)
 {
     struct shown_tickets *s = map_get(&g->shown_tickets, t->group_uid);
@@ -100,14 +100,14 @@ static void send_piece(struct connection *c, const struct archive_piece *p)
 {
     struct archive_piece own = *p;
     struct buf body = BUF_INIT(ARCHIVE_PIECE_MAX + 2 * ARCHIVE_HEAD_MAX);
-    struct err ignored = ERR_INIT; // where it takes nothing any more it asks again
+    struct err ignored = ERR_INIT; // if the queue is full, the worker asks again
     own.group = NULL;
     archive_piece_write(&own, &body);
     (void)connection_send(c, RECORD_ARCHIVE, buf_str(&body), body.len, &ignored);
     buf_done(&body);
 }
 
-// It asks for a piece, one at a time.
+// The worker asks for a piece. It asks for one at a time.
 static int archive_record(struct connection *c, struct worker *w, const struct record *rec, struct err *err)
 {
     const struct member *m = w->member;
@@ -202,14 +202,14 @@ static bool worker_awaited(const struct connection *c)
     return w->member->n_pending > 0;
 }
 
-static const struct role role = {.name = "worker",
-                                 .pieces = true,
-                                 .record = worker_record,
-                                 .changed = worker_changed,
-                                 .end = worker_end,
-                                 .awaited = worker_awaited};
+static const struct peer_role role = {.name = "worker",
+                                      .pieces = true,
+                                      .record = worker_record,
+                                      .changed = worker_changed,
+                                      .end = worker_end,
+                                      .awaited = worker_awaited};
 
-// Getting in
+// Admission
 
 static const char *welcome(struct connection *c, const struct ticket *t, struct arena *a)
 {
@@ -287,7 +287,8 @@ int worker_greet(struct connection *c, const struct hello *h, const struct recor
     snprintf(c->name, sizeof c->name, "rank %u, attempt %u of group %s", w->ticket.rank, w->ticket.attempt,
              w->ticket.group_uid);
     w->since_ms = clock_mono_ms(loop_clock(g->loop));
-    if (!w->member->awaits) // it begins anew once it has its code, with the ticket that its agent was given
+    // A worker that still waits for its code connects again with this ticket when it has the code.
+    if (!w->member->awaits)
         note_shown(g, &w->ticket);
     g->counters.workers++;
     tell(g, &w->ticket);

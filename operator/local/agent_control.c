@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GRACE_MS = 10 * 1000 }; // as of an agent that is told to end
+enum { GRACE_MS = 10 * 1000 }; // the same grace as for an agent that is told to end
 
 struct agent_control {
     struct loop *loop;
@@ -52,8 +52,8 @@ static void on_packet(const struct agent_control *r, size_t len)
 {
     struct arena a = ARENA_INIT;
     struct record_header h;
-    struct report said;
-    struct err ignored = ERR_INIT; // it is our own program, of the same version
+    struct decoded_report said;
+    struct err ignored = ERR_INIT; // the agent is our own program of the same version
     if (len < RECORD_HEADER_SIZE || record_header_decode(r->packet, &h, &ignored) < 0 || !report_type(h.type) ||
         report_decode(h.type, r->packet + RECORD_HEADER_SIZE, len - RECORD_HEADER_SIZE, &a, &said, &ignored) < 0)
         len = 0;

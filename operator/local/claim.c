@@ -77,7 +77,7 @@ static int take_bundle(struct claim *c, size_t of, int32_t bundle, struct err *e
         if (c->named[c->items[i].of] == c->named[of] && c->items[i].bundle == bundle)
             return err_set(err, ERR_INVALID, "spec.placement.groups names bundle %d of PlacementGroup %s twice", bundle,
                            c->named[of]->obj.meta.name);
-    if (c->n < c->g->spec.replicas) // there may be more than are wanted
+    if (c->n < c->g->spec.replicas) // the group may name more bundles than it needs
         c->items[c->n++] = (struct claimed_bundle){of, bundle};
     return 0;
 }

@@ -41,7 +41,7 @@ static void read_environment(const cJSON *of, struct arena *a, struct container 
 static int64_t read_cpu(const cJSON *of, struct arena *a)
 {
     const cJSON *resources = get(of, "resources"), *v = get(get(resources, "requests"), "cpu");
-    struct err ignored = ERR_INIT; // the decoder of the template has looked at it
+    struct err ignored = ERR_INIT; // the decoder of the template has checked it
     int64_t milli = 0;
     v = v ? v : get(get(resources, "limits"), "cpu");
     const char *text = cJSON_IsNumber(v) ? arena_printf(a, "%.15g", v->valuedouble) : cJSON_GetStringValue(v);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The container of a pod template, as far as a local run uses it. Read with cJSON (docs/adr/0005), because it is read
-// once, at the start.
+// Reads those parts of a pod template's container that a local run uses. It uses cJSON (docs/adr/0005), because it runs
+// only once, at the start.
 #pragma once
 
 #include "common/base/arena.h"
@@ -15,11 +15,13 @@ struct container_variable {
 struct container {
     const char **command, **args;
     size_t n_command, n_args;
-    // Those with a value of their own; what comes from elsewhere in the cluster is left to the caller's environment.
+    // Only the variables with a value in the template. Variables with other sources come from the caller's environment.
     struct container_variable *env;
     size_t n_env;
-    int64_t cpu_milli; // of all containers of the template: requests, or else limits, as the API server takes them
+    // Of all containers of the template: the requests, otherwise the limits, as the API server computes them.
+    int64_t cpu_milli;
 };
 
-// `template`: JSON of a PodTemplateSpec, or NULL. Everything is in the arena. ERR_INVALID names the field.
+// `template` is the JSON of a PodTemplateSpec, or NULL. The arena contains the whole result. ERR_INVALID names the
+// field.
 int container_read(const char *template, struct arena *a, struct container *ret, struct err *err);

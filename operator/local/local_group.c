@@ -54,8 +54,8 @@ static void enter(const struct local_group *g)
     setenv("CADRE_NAMESPACE", g->ns, 1);
     if (g->gpus.list)
         setenv("CUDA_VISIBLE_DEVICES", g->gpus.list, 1);
-    prctl(PR_SET_PDEATHSIG, SIGTERM); // nobody else would end it
-    setpgid(0, 0);                    // Ctrl-C is for us, who tell it once
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // if we end, nobody else ends it
+    setpgid(0, 0);                    // Ctrl-C reaches only us, and we tell it once
     for (const char **e = g->manifest.environment; e && *e; e++)
         putenv((char *)*e);
     if (g->manifest.working_dir && chdir(g->manifest.working_dir) != 0) {
@@ -94,7 +94,7 @@ static _Noreturn void run_agent(const struct local_group *g, int control)
     _exit(127);
 }
 
-// Lines of ranks, "[rank 3] text", also go to clients that listen to the group.
+// Lines of ranks, such as "[rank 3] text", also go to clients that listen to the group.
 static void on_line(void *ctx, const char *text, size_t len)
 {
     static const char prefix[] = "[rank ";
@@ -168,8 +168,8 @@ static int start_agent(struct local_group *g, struct err *err)
 
 // The end
 
-// `python3 -m cadre.worker` ends with 1 before it connects only where python3 has no such package: its own mistakes
-// have other codes. In a cluster an init container brings the package.
+// `python3 -m cadre.worker` ends with code 1 before it connects only if python3 has no such package. Its own errors
+// have other codes. In a cluster, an init container installs the package.
 static const char *hint(const struct local_group *g)
 {
     bool missing = g->exit_code == 1 && !g->served && g->manifest.group && g->manifest.group->spec.worker.python;
@@ -190,7 +190,7 @@ static char *describe_end(const struct local_group *g, const char *why)
     return xasprintf("it failed with exit code %d%s; it is not restarted: %s", g->exit_code, hint(g), why);
 }
 
-// Later clients are told why, if there may be any; a job that nobody calls just ends.
+// If there may be clients, later calls are refused with the reason. A job that nobody calls just ends.
 static void end(struct local_group *g, const char *why)
 {
     if (!g->asked) {
@@ -203,7 +203,7 @@ static void end(struct local_group *g, const char *why)
     g->run.ended(g->run.ctx, g);
 }
 
-// By the agent that is there, which stops what runs; or by a new one.
+// The present agent stops the old processes and starts new ones. If that is not possible, a new agent starts them.
 static void next_attempt(struct local_group *g)
 {
     struct err err = ERR_INIT;
@@ -223,7 +223,8 @@ static void on_again(void *ctx)
     next_attempt(ctx);
 }
 
-// Whether the processes are started again, which it says. *ret_why: why not, where they have failed.
+// Returns true if the processes are started again, and prints that. If they have failed for good, *ret_why is the
+// reason.
 static bool goes_on(struct local_group *g, const char **ret_why)
 {
     *ret_why = "there are no restarts without a manifest";
@@ -242,7 +243,7 @@ static void on_stopped(void *ctx, uint32_t attempt)
 {
     struct local_group *g = ctx;
     struct err err = ERR_INIT;
-    if (attempt != g->attempt || g->asked || g->over || !g->agent) // an agent that has ended says more
+    if (attempt != g->attempt || g->asked || g->over || !g->agent) // an agent that has ended reports more
         return;
     rank_output_drain(g->printed);
     g->exit_code = g->failed.attempt == attempt ? g->failed.code : 0;
@@ -289,7 +290,7 @@ int local_group_change(struct local_group *g, const struct manifest *manifest, s
 
 bool local_group_restart(struct local_group *g)
 {
-    if (g->anew) // it is on its way already
+    if (g->anew) // a new agent follows already
         return true;
     loop_timer_disarm(g->again);
     free(TAKE_PTR(g->refusal));
@@ -317,7 +318,7 @@ bool local_group_stop(struct local_group *g, const char *why)
     return g->agent != 0;
 }
 
-// From one end to the other
+// Begin and end
 
 struct local_group *local_group_new(const struct local_run *run, const char *ns, const char *name,
                                     const struct manifest *manifest)

@@ -4,6 +4,7 @@
 #include "common/base/mem.h"
 #include "common/base/option.h"
 #include "common/base/str.h"
+#include "operator/local/manifest.h"
 #include "operator/local/nodes.h"
 
 #include <getopt.h>
@@ -48,7 +49,7 @@ static const char help[] =
     "them. Exit codes: the first failed process's own, 0 if none failed, 64 wrong usage, 65 unusable file, 69 cannot\n"
     "listen, 127 no cadre-agent.\n";
 
-// There is no TLS, so a port is for this machine.
+// There is no TLS, so a port is only for this machine.
 static const char *set_listen(void *options, const char *value)
 {
     if (!str_starts(value, "127.0.0.1:") && !str_starts(value, "[::1]:") && !str_starts(value, "unix:/"))
@@ -72,7 +73,7 @@ static const struct option_row rows[] = {
     {"map", OPTION_SET, .set = set_map},
     {"group", OPTION_TEXT, offsetof(struct options, group)},
     {"namespace", OPTION_TEXT, offsetof(struct options, ns)},
-    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, OPTIONS_PROCESSES_MAX},
+    {"processes", OPTION_NUMBER, offsetof(struct options, processes), 1, MANIFEST_PROCESSES_MAX},
     {"agent", OPTION_TEXT, offsetof(struct options, agent)},
     {"serve", OPTION_FLAG, offsetof(struct options, serve)},
     {"nodes", OPTION_NUMBER, offsetof(struct options, nodes), 1, NODES_MAX},
@@ -91,7 +92,7 @@ static int wrong(const char *what, const char *value, const char *wanted)
     return option_wrong(&program, what, value, wanted);
 }
 
-// What is said twice, or not at all.
+// Checks for options that contradict each other, and for missing ones.
 static int check(const struct options *o, bool command)
 {
     if (o->serve && (o->file || command || o->processes))

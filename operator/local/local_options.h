@@ -4,22 +4,20 @@
 
 #include <stdbool.h>
 
-enum { OPTIONS_PROCESSES_MAX = 1024 };
-
 struct options {
-    const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"; NULL = where it is looked for
-    const char *ns, *group; // of a manifest's group NULL = as it says
-    const char *agent;      // the program
+    const char *listen;     // "127.0.0.1:PORT", "[::1]:PORT" or "unix:/path"; NULL = the default socket
+    const char *ns, *group; // NULL with a manifest = as the manifest says
+    const char *agent;      // the path of cadre-agent
     int processes;
-    bool serve;            // groups that clients make
-    int with_parent;       // the process that started it, and with which it ends; 0 = it goes on
-    int nodes, gpus, cpus; // logical nodes; GPUs and CPUs of each
-    bool plain;            // no memory is shared
-    bool sleeps;           // whenever the proxy waits
-    char **command;        // NULL with a manifest
+    bool serve;            // clients create the groups
+    int with_parent;       // the process that started it; it ends with that process; 0 = it does not
+    int nodes, gpus, cpus; // number of logical nodes; GPUs and CPUs per node
+    bool plain;            // without shared memory
+    bool sleeps;           // the proxy sleeps whenever it waits, and does not poll
+    char **command;        // NULL if there is a manifest
     const char *file;      // the manifest, NULL = none
     const char *map;       // "PREFIX=DIRECTORY", NULL = none
 };
 
-// -1: go on; anything else is the exit code, everything was said.
+// Returns -1 to go on, or the exit code after it has printed everything.
 int options_parse(int argc, char **argv, struct options *ret);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-local: a gateway with one group, or with those that clients make, and `cadre-agent run`, which starts their
-// processes.
+// cadre-local: a gateway with one group, or with groups that clients create. `cadre-agent run` starts their processes.
 #include "common/base/log.h"
 #include "common/base/mem.h"
 #include "common/base/str.h"
@@ -28,17 +27,17 @@ struct local {
     struct manifest manifest;
     struct loop *loop;
     struct gateway *gateway;
-    struct local_group *group;      // the one of the command line; NULL if clients create groups
-    struct local_provision *groups; // NULL = clients make no groups
+    struct local_group *group;      // the group of the command line; NULL if clients create groups
+    struct local_provision *groups; // NULL = clients create no groups
     struct provisioner provisioner;
     struct loop_signal *signals[3];
     struct loop_timer *leaving;
-    struct loop_poll *parent; // whose end is ours
+    struct loop_poll *parent; // the run ends when this process ends
     int parent_fd;
-    int n_leaving;                     // how often the last answers were waited for
-    char url[256];                     // for the workers
-    char token[TRUST_TOKEN_SIZE];      // of a port
-    char token_file[RUNDIR_PATH_SIZE]; // "" = none was written
+    int n_leaving;                     // how often it has waited for the last answers
+    char url[256];                     // where workers connect
+    char token[TRUST_TOKEN_SIZE];      // for a port
+    char token_file[RUNDIR_PATH_SIZE]; // "" = it has written none
     struct authority authority;
     bool asked; // to stop
     int exit_code;
@@ -84,14 +83,14 @@ static void on_leaving(void *ctx)
         loop_timer_arm(l->leaving, LEAVING_MS);
 }
 
-// Calls that wait are answered before the socket goes.
+// Answers the calls that wait before it closes the socket.
 static void leave(struct local *l)
 {
     gateway_stop(l->gateway);
     loop_timer_arm(l->leaving, 0);
 }
 
-// Of the one group that there is.
+// Called for the group of the command line.
 static void on_ended(void *ctx, struct local_group *g)
 {
     struct local *l = ctx;
@@ -126,7 +125,7 @@ static void stop(struct local *l)
     }
     if (runs)
         return;
-    if (again && loop_timer_armed(l->leaving)) // told twice
+    if (again && loop_timer_armed(l->leaving)) // the user asked twice
         loop_stop(l->loop);
     else
         leave(l);
@@ -147,10 +146,10 @@ static void on_parent_gone(void *ctx, int events)
     stop(l);
 }
 
-// Kernels without pidfd_open() tell only of the end of the thread that started us.
+// A kernel without pidfd_open() reports only the end of the thread that started us.
 static int watch_parent(struct local *l, struct err *err)
 {
-    pid_t parent = l->options.with_parent; // not getppid(): 1 may be the program itself, in a container
+    pid_t parent = l->options.with_parent; // not getppid(): in a container, process 1 may be the program itself
     l->parent_fd = (int)syscall(SYS_pidfd_open, parent, 0);
     if (l->parent_fd < 0)
         prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -162,7 +161,7 @@ static int watch_parent(struct local *l, struct err *err)
     return l->parent ? loop_poll_set(l->parent, LOOP_READ, err) : 0;
 }
 
-// `token_file`: where the token for it is; NULL = it needs none.
+// `token_file` contains the token for the address; NULL = the address needs none.
 static void say_where(const struct local *l, const char *url, const char *token_file)
 {
     fprintf(stderr, "cadre-local: taking calls at %s, ", url);
@@ -178,7 +177,7 @@ static int write_token(struct local *l, struct err *err)
     int r = rundir_token(l->options.ns, l->options.group, l->token_file, err);
     if (r < 0)
         return r;
-    unlink(l->token_file); // of a run that had no time to
+    unlink(l->token_file); // an earlier run may have left it
     int fd = open(l->token_file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     ssize_t n = fd < 0 ? -1 : write(fd, l->token, strlen(l->token));
     if (n != (ssize_t)strlen(l->token))
@@ -188,7 +187,7 @@ static int write_token(struct local *l, struct err *err)
     return r;
 }
 
-// Any program of this machine can reach it, and so can a web site in its user's browser.
+// Any program on this machine can reach the port, and so can a web site in the user's browser. The token protects it.
 static int listen_port(struct local *l, const char *address, struct err *err)
 {
     if (!trust_draw(l->token))
@@ -203,7 +202,7 @@ static int listen_port(struct local *l, const char *address, struct err *err)
     return 0;
 }
 
-// The processes of the run are on a Unix socket in any case: there nobody else gets to.
+// The processes of the run always use a Unix socket, because nobody else reaches it.
 static int listen_here(struct local *l, struct err *err)
 {
     const char *address = l->options.listen;
@@ -267,7 +266,7 @@ static int start(struct local *l, struct err *err)
     return r == 0 && !l->groups ? start_group(l, &run, err) : r;
 }
 
-// What the manifest says, where the command line does not.
+// Takes values from the manifest if the command line does not give them.
 static int use_manifest(struct local *l, struct err *err)
 {
     struct options *o = &l->options;

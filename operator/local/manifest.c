@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096, PROCESSES_MAX = 1024 };
+enum { FILE_MAX = 1024 * 1024, WORDS_MAX = 4096 };
 
 static void add_list(const char **to, size_t *n, const char *const *list, size_t n_list)
 {
@@ -37,7 +37,7 @@ static const char **compose_command(const struct launch *l, const struct contain
     return words;
 }
 
-// The path of the image as the one here.
+// Returns the path on this machine for a path of the image.
 static const char *mapped(const char *path, const char *map, struct arena *a)
 {
     const char *sep = map ? strchr(map, '=') : NULL;
@@ -46,7 +46,7 @@ static const char *mapped(const char *path, const char *map, struct arena *a)
                                                                        : path;
 }
 
-// What has no value here is left to the caller's environment.
+// A variable without a value comes from the caller's environment.
 static void add_variable(const char **to, size_t *n, const char *name, const char *value, struct arena *a)
 {
     if (value)
@@ -64,7 +64,7 @@ static const char **compose_environment(const struct launch *l, const struct con
     return variables;
 }
 
-// Said here once, where it can be mended, and not by every rank in every attempt.
+// Reports a missing module once, at the start. Otherwise every rank would report it in every attempt.
 static int check_module(const struct manifest *m, const char *module, struct err *err)
 {
     if (!module || (module[0] != '/' && m->working_dir) || access(module, R_OK) == 0)
@@ -82,9 +82,9 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     struct launch launch;
     int r = container_read(s->template_json, a, &container, err);
     int64_t processes = (int64_t)s->replicas * s->workers_per_replica;
-    if (r == 0 && processes > PROCESSES_MAX)
+    if (r == 0 && processes > MANIFEST_PROCESSES_MAX)
         r = err_set(err, ERR_LIMIT, "replicas times workersPerReplica is %lld; this machine runs %d at most",
-                    (long long)processes, PROCESSES_MAX);
+                    (long long)processes, MANIFEST_PROCESSES_MAX);
     worker.module = mapped(worker.module, map, a);
     launch_of(&worker, a, &launch);
     size_t words = launch.n_command + container.n_command + container.n_args;
@@ -97,7 +97,7 @@ static int compose(const struct workergroup *g, const char *map, struct arena *a
     return r < 0 ? r : check_module(ret, worker.module, err);
 }
 
-// What the API server, or the operator, would refuse: nobody else is here to do so.
+// Refuses what the API server or the operator would refuse in a cluster.
 static int check(const struct workergroup *g, struct arena *a, struct err *err)
 {
     const struct worker_spec *w = &g->spec.worker;

@@ -1,25 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The WorkerGroup of a manifest as processes of this machine. Fields about pods and their life have no effect.
+// Reads the WorkerGroup of a manifest, to run it as processes of this machine. Fields about pods and their life have no
+// effect.
 #pragma once
 
 #include "common/base/arena.h"
 #include "operator/api/workergroup.h"
 
+enum { MANIFEST_PROCESSES_MAX = 1024 };
+
 struct manifest {
     struct arena arena;
     const struct workergroup *group;
     int processes;
-    const char **command;     // of each process, NULL-terminated
-    const char **environment; // "NAME=VALUE", NULL-terminated: what the worker and the container set
-    const char *working_dir;  // NULL = this one
+    const char **command;     // of each process, with NULL at the end
+    const char **environment; // "NAME=VALUE" for each variable of the worker and the container, with NULL at the end
+    const char *working_dir;  // NULL = the present one
 };
 
-// Reads a manifest as kubectl takes it: YAML or JSON, of one or more documents. `name`: of the group, NULL = the only
-// one there. `map`: "PREFIX=DIRECTORY", what lies under that path of the image is in this directory here; NULL = paths
-// are the same. The message of an error names the file. After an error there is nothing to be done with *ret.
+// Reads a manifest as kubectl does: YAML or JSON, with one or more documents. `name` is the name of the group, NULL =
+// the only one in the file. `map` is "PREFIX=DIRECTORY": paths of the image below PREFIX are in DIRECTORY on this
+// machine; NULL = paths are the same. The message of an error names the file. After an error, *ret needs no
+// manifest_done().
 int manifest_read(const char *file, const char *name, const char *map, struct manifest *ret, struct err *err);
-// Likewise, of text that has one WorkerGroup.
+// Does the same for text with one WorkerGroup.
 int manifest_parse(const char *text, const char *map, struct manifest *ret, struct err *err);
-// Calls and the socket of a run use these names. ERR_INVALID.
+// Checks the names, because calls and the socket of a run use them. Errors: ERR_INVALID.
 int manifest_check_name(const char *ns, const char *name, struct err *err);
-void manifest_done(struct manifest *m); // all zero is fine
+void manifest_done(struct manifest *m); // accepts one that is all zero

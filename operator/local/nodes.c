@@ -20,13 +20,13 @@ enum { GPU_LIST_MAX = 64 * 1024 };
 struct local_gang {
     struct list link;
     char *uid;
-    int32_t n; // of its bundles
+    int32_t n; // number of its members
 };
 
 struct nodes {
     struct cluster *cluster;
     int n, gpus_each, cpus_each;
-    const struct local_gang **gpus; // who has each, n * gpus_each of them; NULL = nobody
+    const struct local_gang **gpus; // the gang that has each GPU, n * gpus_each of them; NULL = free
     struct list gangs;              // struct local_gang
 };
 
@@ -92,7 +92,7 @@ static const char *pod_name(const char *uid, int32_t i, struct arena *a)
     return arena_printf(a, "%s-%d", uid, (int)i);
 }
 
-// The lowest free ones of its node. The planner has counted them.
+// Takes the free GPUs of the node with the lowest numbers. The planner has counted them.
 static const char *take_gpus(struct nodes *n, const struct local_gang *t, const char *node, int64_t wanted,
                              struct arena *a)
 {
@@ -110,8 +110,8 @@ static const char *take_gpus(struct nodes *n, const struct local_gang *t, const 
     return text;
 }
 
-static void sit_down(struct nodes *n, const struct nodes_gang *gang, const char **nodes, struct arena *a,
-                     struct nodes_assignment *ret)
+static void take_places(struct nodes *n, const struct nodes_gang *gang, const char **nodes, struct arena *a,
+                        struct nodes_assignment *ret)
 {
     struct local_gang *t = xcalloc(1, sizeof *t);
     const char **gpus = arena_array(a, (size_t)gang->n, sizeof *gpus);
@@ -149,7 +149,7 @@ int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a
                               .ns = NS};
     planner_place(n->cluster, &plan, a, &placement);
     if (placement.verdict == VERDICT_PLACED) {
-        sit_down(n, gang, placement.nodes, a, ret);
+        take_places(n, gang, placement.nodes, a, ret);
         return 0;
     }
     if (placement.verdict == VERDICT_INSUFFICIENT)

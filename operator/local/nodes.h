@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The logical nodes of a local run, and who uses which of their GPUs. The operator's planner places groups, as in a
-// cluster. Only CPUs and GPUs count.
+// The logical nodes of a local run, and the GPUs that each gang uses on them. The operator's planner places groups, as
+// in a cluster. Only CPUs and GPUs count.
 #pragma once
 
 #include "operator/api/workergroup.h"
@@ -9,25 +9,25 @@ enum { NODES_MAX = 256, NODES_GPUS_MAX = 256, NODES_CPUS_MAX = 1 << 20 };
 
 struct nodes;
 
-struct nodes *nodes_new(int n, int gpus_each, int cpus_each); // all in their ranges
+struct nodes *nodes_new(int n, int gpus_each, int cpus_each); // all arguments must be in their ranges
 void nodes_free(struct nodes *n);                             // accepts NULL
 
-const char *nodes_capacity(const struct nodes *n, struct arena *a); // what group.capacity answers
+const char *nodes_capacity(const struct nodes *n, struct arena *a); // the answer to group.capacity
 
-struct nodes_gang {  // what is to be placed together
-    const char *uid; // of the object whose it is
+struct nodes_gang {  // members that are placed together
+    const char *uid; // of the object that the gang belongs to
     enum strategy strategy;
-    const struct resources *const *needs; // of each; equal ones share the pointer
+    const struct resources *const *needs; // of each member; equal ones share a pointer
     int32_t n;
 };
 
-struct nodes_assignment { // of each of a gang
+struct nodes_assignment { // the places of a gang, one per member
     const char *const *nodes;
-    const char *const *gpus; // numbers on this machine, "0,1,4"; "" = none
+    const char *const *gpus; // numbers of GPUs on this machine, "0,1,4"; "" = none
 };
 
-// Places that are the gang's until nodes_leave(). 0; ERR_UNAVAILABLE: once others leave; ERR_LIMIT: never here. The
-// arena gets *ret.
+// Gives the gang places, until nodes_leave(). Returns 0, ERR_UNAVAILABLE if there is room only when others leave, or
+// ERR_LIMIT if there can never be room. *ret is in the arena.
 int nodes_assign(struct nodes *n, const struct nodes_gang *gang, struct arena *a, struct nodes_assignment *ret,
                  struct err *err);
-void nodes_leave(struct nodes *n, const char *uid); // who has no place has none to leave
+void nodes_leave(struct nodes *n, const char *uid); // does nothing if it has no place

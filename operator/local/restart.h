@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decides what to do when the processes of a local group have ended, by restartPolicy, maxRestarts, restartBackoff and
-// failurePolicy of its spec.
+// Decides what happens when the processes of a local group have ended. It follows restartPolicy, maxRestarts,
+// restartBackoff and failurePolicy of the spec.
 #pragma once
 
 #include "operator/api/workergroup.h"
 
 struct restarts {
-    uint64_t seed;   // of the jitter
-    int32_t counted; // towards maxRestarts
-    int32_t tries;   // in all
+    uint64_t seed;   // for the jitter
+    int32_t counted; // restarts that count towards maxRestarts
+    int32_t tries;   // all restarts
 };
 
-// Milliseconds until they are to be started again, which is noted; -1 = they are not: *ret_why says so, NULL where they
-// have ended well.
+// Returns the milliseconds until the next start, and counts that start. Returns -1 if there is none: *ret_why is the
+// reason, or NULL if the processes have succeeded.
 int64_t restart_after(struct restarts *r, const struct workergroup_spec *s, int exit_code, const char **ret_why);

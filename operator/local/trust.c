@@ -29,13 +29,13 @@ static uint64_t trust(void *ctx, const char *token, const char *ns, authority_do
     return 0;
 }
 
-// What the processes of an attempt share, so that they can tell each other from others on this machine.
+// Returns the secret that the processes of an attempt share. With it they recognize each other on this machine.
 static const char *secret(void *ctx, const struct ticket *t, struct arena *a)
 {
     static char drawn[TRUST_TOKEN_SIZE];
     (void)ctx;
     if (!drawn[0] && !trust_draw(drawn))
-        return NULL; // then nobody fetches anything from anybody
+        return NULL; // without a secret, no process fetches anything from another one
     return arena_printf(a, "%s-%s-%u", drawn, t->group_uid, t->attempt);
 }
 

@@ -10,7 +10,7 @@ enum { DEFAULT_CONCURRENT = 64 };
 
 enum outcome { OUTCOME_SUCCESS, OUTCOME_ERROR, OUTCOME_REQUEUE, OUTCOME_REQUEUE_AFTER, OUTCOME_COUNT };
 
-struct controller_metrics { // all NULL without a registry
+struct controller_metrics { // all NULL if there is no registry
     struct metric *outcomes[OUTCOME_COUNT];
     struct metric *errors, *reconcile_time, *active;
     struct metric *depth, *adds, *retries, *queue_time, *work_time, *unfinished, *longest;
@@ -19,7 +19,7 @@ struct controller_metrics { // all NULL without a registry
 struct controller {
     struct controller_options options;
     struct workqueue *queue;
-    struct loop_timer *timer; // armed only while a key could be given out, now or later
+    struct loop_timer *timer; // armed only while a key is ready or delayed
     struct controller_metrics metrics;
     bool running;
     int in_progress;
@@ -110,7 +110,7 @@ static void register_queue_metrics(struct controller_metrics *cm, struct metrics
     buf_done(&labels);
 }
 
-// Looks for keys on the loop's next turn, never inside the caller.
+// Looks for keys in the next turn of the loop, never inside the caller.
 static void wake(struct controller *c)
 {
     if (c->running && c->in_progress < c->options.max_concurrent)
@@ -120,7 +120,8 @@ static void wake(struct controller *c)
 static void give_out(void *ctx)
 {
     struct controller *c = ctx;
-    // A reconcile may finish at once; so many keys a turn at most, or a long queue would starve the sockets.
+    // A reconcile may finish at once. The number of keys in a turn is bounded, or a long queue would starve the
+    // sockets.
     for (int i = 0; i < c->options.max_concurrent && c->running && c->in_progress < c->options.max_concurrent; i++) {
         const char *key = workqueue_get(c->queue);
         if (!key) {
@@ -217,7 +218,7 @@ void controller_finish(struct controller *c, const char *key, struct reconcile_r
     enum outcome outcome = requeue(c->queue, key, result);
     metric_add(c->metrics.outcomes[outcome], 1);
     metric_add(c->metrics.errors, outcome == OUTCOME_ERROR);
-    workqueue_done(c->queue, key); // the key may end here
+    workqueue_done(c->queue, key); // this may free the key
     c->in_progress--;
     wake(c);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread never calls the operator. It writes down how things stand, and the loop compares that with what it has
-// told so far. So what is kept is bounded, however long the loop takes to look.
+// The thread never calls the operator. It writes down the present state, and the loop compares that state with the one
+// that it reported last. The memory is therefore bounded, even if the loop looks late.
 #include "operator/runtime/election.h"
 
 #include "common/base/mem.h"
@@ -16,45 +16,45 @@ enum { EXCHANGES_MAX = 64, HOLDER_SIZE = 512, WATCHES_SIZE = 256 };
 
 enum order { ORDER_NONE, ORDER_RELEASE, ORDER_END };
 
-struct exchange { // with the API server
+struct exchange { // one request to the API server
     char method[8];
     int status;
     int64_t micros;
 };
 
-// How things stand. Each count says how often something has happened.
+// The present state. Each count says how often something has happened.
 struct standing {
-    unsigned terms;          // times that it was elected
-    bool leading;            // in the last of them
+    unsigned terms;          // how often it was elected
+    bool leading;            // it leads in the last of these terms
     int64_t writes_until_ms; // leader_writes_until_ms()
-    unsigned holders;        // times that somebody else was seen to lead
-    unsigned disbelieved;    // times that a holder was not believed
+    unsigned holders;        // how often it saw that another replica leads
+    unsigned disbelieved;    // how often it did not believe a holder
     unsigned errors, recovered;
     char holder[HOLDER_SIZE], watches[WATCHES_SIZE];
     char disbelieved_holder[HOLDER_SIZE];
     int64_t disbelieved_ms;
-    struct err error; // the last one
+    struct err error; // the last error
     bool released;
-    struct exchange exchanges[EXCHANGES_MAX]; // since the loop has looked
+    struct exchange exchanges[EXCHANGES_MAX]; // since the loop looked last
     int n_exchanges;
 };
 
 struct election {
-    struct election_options options; // as the caller gave them
+    struct election_options options; // as given by the caller
     struct loop_wakeup *news;        // for the operator's loop
-    struct standing told;            // what the loop has heard; its own
+    struct standing told;            // the state that the loop has reported; only the loop uses it
     void (*released)(void *ctx);
     void *released_ctx;
 
     pthread_mutex_t lock;
-    struct standing standing; // under the lock
+    struct standing standing; // protected by the lock
     _Atomic(int) order;
 
-    // The thread's:
+    // Only the thread uses these:
     pthread_t thread;
     struct loop *loop;
     struct kube_client *client;
-    struct leader *leader; // NULL once it is released
+    struct leader *leader; // NULL after it was released
     struct loop_hook *hook;
     struct loop_wakeup *orders;
 };
@@ -74,7 +74,7 @@ static void standing_end(struct election *e)
     loop_wakeup_signal(e->news);
 }
 
-// Before the thread waits: the lease may have been renewed.
+// The thread calls this before it waits: the Lease may have been renewed.
 static void publish(void *ctx)
 {
     struct election *e = ctx;
@@ -119,7 +119,7 @@ static void on_exchange(void *ctx, const char *method, int http_status, int64_t 
 static void on_released(void *ctx)
 {
     struct election *e = ctx;
-    e->leader = NULL; // has freed itself
+    e->leader = NULL; // it has freed itself
     standing_begin(e)->released = true;
     standing_end(e);
 }
@@ -204,7 +204,7 @@ static int start_thread(struct election *e, struct err *err)
 {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are the operator's
+    pthread_sigmask(SIG_SETMASK, &all, &before); // the operator's thread handles all signals
     int r = pthread_create(&e->thread, NULL, run, e);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return r == 0 ? 0 : err_set(err, ERR_INTERNAL, "cannot start the thread of the election: %s", strerror(r));
@@ -257,8 +257,8 @@ bool election_is_leading(const struct election *e)
     return e->told.leading && !e->released;
 }
 
-// A term that the operator has not been told of began after another replica may have led: what was decided before does
-// not count in it.
+// If a term began and the operator has not heard of it, another replica may have led before it. Decisions from before
+// do not count in that term.
 bool election_may_write(struct election *e)
 {
     if (!election_is_leading(e))

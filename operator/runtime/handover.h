@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a leader gives its Lease back, so that a replica that sees more peers can lead. Pure.
+// Decides when a leader gives its Lease back, so that a replica that sees more peers can lead. Pure.
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum {
-    HANDOVER_AFTER_MS = 10 * 1000,     // that another one must see more all the time
-    HANDOVER_AGAIN_MS = 5 * 60 * 1000, // between two of them: it may not have helped
+    HANDOVER_AFTER_MS = 10 * 1000,     // another replica must see more during all this time
+    HANDOVER_AGAIN_MS = 5 * 60 * 1000, // between two handovers, because the first may not have helped
 };
 
 struct handover {
-    int64_t since_ms, given_ms; // monotonic; 0 = not
+    int64_t since_ms, given_ms; // monotonic; 0 = never
 };
 
-// Whether it is time now. Asked often; `sees_less`: this replica leads, and another one sees all that it sees and more.
+// Returns true if the Lease must be given back now. Call it often. `sees_less`: this replica leads, and another replica
+// sees all that it sees and more.
 bool handover_due(struct handover *h, bool sees_less, int64_t now_ms);

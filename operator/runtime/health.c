@@ -35,7 +35,7 @@ struct conn {
     struct list link;
     int fd;
     struct loop_poll *poll;
-    struct loop_timer *deadline; // of the whole exchange, so that nobody holds a connection
+    struct loop_timer *deadline; // for the whole exchange, so that no client occupies a connection for long
     enum conn_state state;
     struct buf in, out;
     size_t drained;
@@ -95,7 +95,7 @@ static void put_metrics(struct conn *c, bool head)
     buf_done(&text);
 }
 
-// line: "GET /path?query HTTP/1.1", terminated.
+// `line` is "GET /path?query HTTP/1.1" with a NUL at its end.
 static void put_answer(struct conn *c, char *line)
 {
     char *path = strchr(line, ' ');
@@ -132,7 +132,7 @@ static bool would_block(ssize_t n)
     return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-// Answers once the head of a request is complete (or will never be). What follows it is drained and never answered.
+// Answers when the head of a request is complete, or can never be complete. Later bytes are read and ignored.
 static void on_request(struct conn *c)
 {
     char *end = strstr(buf_str(&c->in), "\n\r\n");
@@ -141,7 +141,7 @@ static void on_request(struct conn *c)
     if (end) {
         c->in.data[strcspn(c->in.data, "\r\n")] = '\0';
         put_answer(c, c->in.data);
-    } else if (strlen(buf_str(&c->in)) < c->in.len) { // a NUL byte: garbage, and strstr() saw only what is before it
+    } else if (strlen(buf_str(&c->in)) < c->in.len) { // a NUL byte stopped strstr()
         put_text(c, "400 Bad Request", "", "this port speaks HTTP/1.1\n", false);
     } else if (c->in.len == c->in.cap) {
         put_text(c, "431 Request Header Fields Too Large", "", "at most 4 KiB of request\n", false);
@@ -177,7 +177,7 @@ static void on_writable(struct conn *c)
     buf_consume(&c->out, (size_t)n);
     if (c->out.len)
         return;
-    // Closing now would reset the connection if the client still sends, and could take the answer with it.
+    // If the client still sends, a close would reset the connection now, and the client could lose the answer.
     shutdown(c->fd, SHUT_WR);
     watch(c, CONN_DRAINING);
 }
@@ -195,7 +195,7 @@ static void on_drain(struct conn *c)
 
 static void conn_event(void *ctx, int events)
 {
-    (void)events; // only one is ever asked for
+    (void)events; // it never asks for more than one
     struct conn *c = ctx;
     if (c->state == CONN_READING)
         on_readable(c);
@@ -205,7 +205,7 @@ static void conn_event(void *ctx, int events)
         on_drain(c);
 }
 
-// Makes room: the connection that was silent longest had the most time to ask.
+// Makes room. The connection that was silent longest had the most time to ask.
 static void drop_oldest(struct health *h)
 {
     LIST_FOREACH(l, &h->conns) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// GET or HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop runs. /readyz: the
-// caches are synced and the API server was reached (200, else 503 with the reason in the body). Bounded: 64 connections
-// (a new one replaces the oldest one that has sent nothing), 4 KiB per request, 10 s; one request per connection.
+// Serves GET and HEAD of /healthz, /readyz and /metrics over plain HTTP/1.1 on one port. /healthz: the loop runs.
+// /readyz: the caches are synced and the API server was reached (200, otherwise 503 with the reason in the body).
+// Everything is bounded: 64 connections (a new one replaces the oldest one that has sent nothing), 4 KiB per request,
+// 10 s, one request per connection.
 #pragma once
 
 #include "common/base/loop.h"
@@ -10,13 +11,14 @@
 struct health;
 
 struct health_options {
-    const char *address; // "0.0.0.0:8080", ":8080" (both families), "[::1]:8080", "127.0.0.1:0" (any port); no names
+    // "0.0.0.0:8080", ":8080" (both families), "[::1]:8080", "127.0.0.1:0" (any port). No host names.
+    const char *address;
     struct metrics *metrics;                       // NULL: /metrics is 404
     bool (*ready)(void *ctx, struct buf *why_not); // NULL: always ready
     void *ctx;
 };
 
-// ERR_INVALID: not an address; ERR_IO: cannot listen there. The message names the address.
+// ERR_INVALID: it is not an address. ERR_UNAVAILABLE: the process cannot listen there. The message names the address.
 int health_start(struct loop *loop, const struct health_options *options, struct health **ret, struct err *err);
 int health_port(const struct health *h);
-void health_stop(struct health *h); // closes all connections; NULL is fine
+void health_stop(struct health *h); // closes all connections; accepts NULL

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binds the rules of leader_fsm.h to the client and the loop.
+// Connects the rules of leader_fsm.h with the client and the loop.
 #include "operator/runtime/leader.h"
 
 #include "common/base/mem.h"
@@ -17,7 +17,7 @@ struct leader {
     struct leader_options options;
     struct leader_fsm fsm;
     struct loop_timer *timer;
-    struct inquiry *call; // the request on its way, NULL if none
+    struct inquiry *call; // the request in progress, NULL = none
     enum leader_action call_action;
     bool releasing;
     void (*released)(void *ctx);
@@ -36,7 +36,7 @@ static enum leader_event classify(enum leader_action action, int code)
 {
     if (action == LEADER_DO_GET)
         return code == 0 ? LEADER_GOT : code == ERR_NOT_FOUND ? LEADER_MISSING : LEADER_FAILED;
-    if (code == ERR_NOT_FOUND) // deleted since we read it: the next read says so
+    if (code == ERR_NOT_FOUND) // deleted after the last read: the next read reports it
         return LEADER_CONFLICT;
     return code == 0 ? LEADER_WROTE : code == ERR_CONFLICT || code == ERR_EXISTS ? LEADER_CONFLICT : LEADER_FAILED;
 }
@@ -76,7 +76,7 @@ static void send(struct leader *l, enum leader_action action, int64_t timeout_ms
     arena_done(&a);
 }
 
-// Gives the lease back as soon as no write of ours is on its way that could come after.
+// Gives the Lease back when none of our writes is in progress. Such a write could arrive later.
 static void resign(struct leader *l)
 {
     if (leader_fsm_resign(&l->fsm))
@@ -85,10 +85,10 @@ static void resign(struct leader *l)
         finish_release(l);
 }
 
-// An answer that arrives while the lease is being given back.
+// Takes an answer that arrives while the Lease is being given back.
 static void step_releasing(struct leader *l, enum leader_event event, const struct lease *lease)
 {
-    if (l->fsm.state == LEADER_RESIGNED) { // the answer to giving it back
+    if (l->fsm.state == LEADER_RESIGNED) { // this is the answer to giving it back
         finish_release(l);
         return;
     }
@@ -97,7 +97,7 @@ static void step_releasing(struct leader *l, enum leader_event event, const stru
     resign(l);
 }
 
-// The leader may be gone afterwards.
+// `l` may be freed when it returns.
 static void tell(const struct leader *l, const struct leader_output *out, const struct err *err)
 {
     bool error = err && err->code && err->code != ERR_NOT_FOUND && err->code != ERR_CONFLICT && err->code != ERR_EXISTS;
@@ -126,7 +126,7 @@ static void step(struct leader *l, enum leader_event event, const struct lease *
         leader_step(&l->fsm, &(struct leader_input){event, lease, clock_mono_ms(clock), clock_wall_ms(clock)});
     if (out.action != LEADER_DO_NOTHING)
         send(l, out.action,
-             l->fsm.rules.renew_deadline_ms / 3); // so that one or two lost requests do not cost the lease
+             l->fsm.rules.renew_deadline_ms / 3); // one or two lost requests must not cost the Lease
     if (out.wait_ms >= 0)
         loop_timer_arm(l->timer, out.wait_ms);
     else
@@ -178,7 +178,7 @@ void leader_release(struct leader *l, void (*released)(void *ctx), void *ctx)
     l->releasing = true;
     l->released = released;
     l->released_ctx = ctx;
-    loop_timer_free(l->timer); // never from inside the caller: it may hold `l` still
+    loop_timer_free(l->timer); // not inside the caller, because it may still use `l`
     l->timer = loop_timer_new(l->loop, release_begin, l);
     loop_timer_arm(l->timer, 0);
 }

@@ -22,7 +22,7 @@ static int64_t believed_ms(const struct leader_fsm *f)
     return MIN(f->duration_ms, MAX((int64_t)LEADER_BELIEVED_MS, 4 * f->rules.lease_ms));
 }
 
-// When the holder is believed no more, unless it renews.
+// Returns when we stop believing the holder, unless it renews.
 static int64_t ends_ms(const struct leader_fsm *f)
 {
     return f->observed_ms + believed_ms(f);
@@ -33,7 +33,7 @@ static bool is_held_by_other(const struct leader_fsm *f, int64_t now)
     return *f->holder && !is_mine(f) && now < ends_ms(f);
 }
 
-// Takes the record over; true if another replica holds it now than did before.
+// Takes the record over. Returns true if another replica has become the holder.
 static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
 {
     const char *holder = l->holder ? l->holder : "";
@@ -48,7 +48,7 @@ static bool observe(struct leader_fsm *f, const struct lease *l, int64_t now)
     f->duration_ms = (int64_t)MAX(l->duration_s, 0) * 1000;
     f->acquired_wall_ms = l->acquired_ms;
     f->transitions = l->transitions;
-    return new_holder && !is_mine(f); // also: read back after an answer was lost, or an edit was put right
+    return new_holder && !is_mine(f); // it is mine if an answer was lost, or an edit was reverted
 }
 
 static void try_by(struct leader_fsm *f, int64_t end)
@@ -57,8 +57,8 @@ static void try_by(struct leader_fsm *f, int64_t end)
     f->next_ms = MIN(f->next_ms, end + rand_range(&f->rand, 0, SPREAD_MS));
 }
 
-// Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet; but none
-// waits for longer than the lease that it sees.
+// Followers spread their tries over 1 to 2.2 periods (client-go's jitter factor), so that they do not meet. None waits
+// longer than the Lease that it sees.
 static void try_later(struct leader_fsm *f, int64_t now)
 {
     int64_t jitter = f->state == LEADER_LEADING ? 0 : rand_range(&f->rand, 0, f->rules.retry_ms * 12 / 10);
@@ -91,7 +91,7 @@ static enum leader_action on_tick(struct leader_fsm *f, int64_t now)
     if (f->busy || now < f->next_ms)
         return LEADER_DO_NOTHING;
     f->reread = false;
-    // The leader writes what it knows, and reads again only if that turns out to be stale.
+    // The leader writes what it knows. It reads again only if that is stale.
     return send(f, f->state == LEADER_LEADING ? LEADER_DO_UPDATE : LEADER_DO_GET, now);
 }
 
@@ -112,7 +112,7 @@ static enum leader_action on_got(struct leader_fsm *f, const struct leader_input
 static enum leader_action on_missing(struct leader_fsm *f, int64_t now)
 {
     bool had_holder = f->state != LEADER_LEADING && *f->holder;
-    if (had_holder && *f->version) { // somebody has deleted it
+    if (had_holder && *f->version) { // somebody has deleted the record
         f->version[0] = '\0';
         f->missing_ms = now;
     }
@@ -128,7 +128,7 @@ static enum leader_action on_missing(struct leader_fsm *f, int64_t now)
 static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_input *in, struct leader_output *out)
 {
     out->holder_changed = observe(f, in->lease, in->mono_ms);
-    if (in->mono_ms >= f->sent_ms + f->rules.renew_deadline_ms) { // so long ago that it is worth nothing
+    if (in->mono_ms >= f->sent_ms + f->rules.renew_deadline_ms) { // too long ago to be useful
         f->next_ms = in->mono_ms;
         return LEADER_DO_NOTHING;
     }
@@ -141,7 +141,7 @@ static enum leader_action on_wrote(struct leader_fsm *f, const struct leader_inp
 
 static enum leader_action on_conflict(struct leader_fsm *f, int64_t now)
 {
-    if (f->reread) { // lost the race twice: the other one renews, so there is no hurry
+    if (f->reread) { // we lost the race twice: the other one renews, so there is no hurry
         try_later(f, now);
         return LEADER_DO_NOTHING;
     }
@@ -187,8 +187,8 @@ struct leader_output leader_step(struct leader_fsm *f, const struct leader_input
         out.recovered = f->failing && in->event != LEADER_FAILED;
         f->failing = in->event == LEADER_FAILED;
     }
-    // Too late is too late, even if the answer at hand is a success: others may have been elected meanwhile. (A write
-    // sent before the deadline counts.)
+    // A late success does not count: others may have been elected meanwhile. (A write that was sent before the deadline
+    // counts.)
     int64_t renewed = in->event == LEADER_WROTE ? f->sent_ms : f->renewed_ms;
     bool late = f->state == LEADER_LEADING && in->mono_ms >= renewed + f->rules.renew_deadline_ms;
     if (late) {

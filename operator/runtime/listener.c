@@ -1,117 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/runtime/listener.h"
 
+#include "common/base/listen_socket.h"
 #include "common/base/mem.h"
-#include "common/base/str.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, PAUSE_MS = 500 };
+enum { PAUSE_MS = 500 };
 
 struct listener {
     int fd, port;
     struct loop_poll *poll;
-    struct loop_timer *pause; // armed while descriptors are short, or accept() would spin
+    struct loop_timer *pause; // armed while the process has no free descriptors; otherwise accept() would spin
     void (*accepted)(void *ctx, int fd);
     void *ctx;
 };
-
-static int not_an_address(const char *address, struct err *err)
-{
-    return err_set(err, ERR_INVALID,
-                   "cannot listen on \"%s\": want <IP address>:<port>, [<IPv6 address>]:<port> or :<port>", address);
-}
-
-// Splits "host:port", "[host]:port" or ":port" (host is then ""); false for anything else.
-static bool split(const char *address, char *host, size_t size, const char **ret_port)
-{
-    const char *colon = strrchr(address, ':'), *end = colon;
-    bool bracket = address[0] == '[';
-    int64_t number;
-    if (!colon || !str_to_i64(colon + 1, &number) || number < 0 || number > 65535)
-        return false;
-    if (bracket) {
-        if (colon[-1] != ']' || colon == address + 2)
-            return false;
-        address++;
-        end--;
-    }
-    size_t n = (size_t)(end - address);
-    if (n >= size || (!bracket && memchr(address, ':', n)))
-        return false;
-    memcpy(host, address, n);
-    host[n] = '\0';
-    *ret_port = colon + 1;
-    return true;
-}
-
-static int cannot_listen(const char *address, struct err *err)
-{
-    int reason = errno;
-    return err_set(err, ERR_IO, "cannot listen on %s: %s", address,
-                   reason == EADDRINUSE ? "address already in use: stop the program that has it, or choose another port"
-                   : reason == EACCES   ? "permission denied: ports below 1024 need a privilege, choose another"
-                   : reason == EADDRNOTAVAIL ? "no interface of this machine has that address"
-                                             : strerror(reason));
-}
-
-// A bound and listening socket, or -1 with errno.
-static int open_socket(const struct addrinfo *a)
-{
-    int yes = 1, no = 0;
-    int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (a->ai_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
-        return fd;
-    int saved = errno;
-    close(fd);
-    errno = saved;
-    return -1;
-}
-
-// ":port" listens on the IPv6 wildcard, which takes IPv4 too; on a machine without IPv6 on the IPv4 one.
-static int open_any(const char *address, struct err *err)
-{
-    char host[64];
-    const char *port;
-    if (!split(address, host, sizeof host, &port))
-        return not_an_address(address, err);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
-    struct addrinfo *found = NULL;
-    if (getaddrinfo(*host ? host : "::", port, &hints, &found) != 0)
-        return not_an_address(address, err);
-    int fd = open_socket(found);
-    if (fd < 0 && !*host && errno == EAFNOSUPPORT) {
-        freeaddrinfo(found);
-        if (getaddrinfo("0.0.0.0", port, &hints, &found) != 0)
-            return not_an_address(address, err);
-        fd = open_socket(found);
-    }
-    freeaddrinfo(found);
-    return fd < 0 ? cannot_listen(address, err) : fd;
-}
-
-static int bound_port(int fd)
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } a = {.any.sa_family = AF_UNSPEC};
-    socklen_t len = sizeof a;
-    getsockname(fd, &a.any, &len);
-    return ntohs(a.any.sa_family == AF_INET6 ? a.v6.sin6_port : a.v4.sin_port);
-}
 
 static void listen_again(void *ctx)
 {
@@ -138,18 +44,16 @@ static void on_ready(void *ctx, int events)
 int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
                    struct listener **ret, struct err *err)
 {
-    int fd = open_any(address, err);
+    int port, fd = listen_socket_open(address, &port, err);
     if (fd < 0)
         return fd;
     struct listener *l = xcalloc(1, sizeof *l);
-    *l = (struct listener){.fd = fd, .port = bound_port(fd), .accepted = accepted, .ctx = ctx};
-    l->poll = loop_poll_new(loop, fd, on_ready, l);
+    *l = (struct listener){.fd = fd, .port = port, .accepted = accepted, .ctx = ctx};
+    l->poll = loop_poll_read(loop, fd, on_ready, l, err);
     l->pause = loop_timer_new(loop, listen_again, l);
-    int r = l->poll ? loop_poll_set(l->poll, LOOP_READ, err)
-                    : err_set(err, ERR_IO, "cannot listen on %s: the event loop refuses the socket", address);
-    if (r < 0) {
+    if (!l->poll) {
         listener_stop(l);
-        return r;
+        return err_wrap(err, "cannot listen on %s", address);
     }
     *ret = l;
     return 0;

@@ -6,9 +6,9 @@
 
 struct listener;
 
-// address: "host:port" with a numeric host ("[...]" around an IPv6 one), or ":port" for every address of both families.
-// `accepted` owns each new (non-blocking) descriptor. Errors name the address and say why.
+// `address` and the errors are those of listen_socket_open() (common/base/listen_socket.h). `accepted` owns each new
+// (non-blocking) descriptor.
 int listener_start(struct loop *loop, const char *address, void (*accepted)(void *ctx, int fd), void *ctx,
                    struct listener **ret, struct err *err);
 int listener_port(const struct listener *l);
-void listener_stop(struct listener *l); // NULL is fine
+void listener_stop(struct listener *l); // accepts NULL

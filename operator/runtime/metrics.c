@@ -26,9 +26,10 @@ struct family {
 struct metric {
     struct family *family;
     char *labels;
-    double value; // of a histogram: the sum
+    double value; // for a histogram: the sum
     uint64_t count;
-    uint64_t *counts; // of a histogram: per bucket, not cumulative; what is above the last is only in `count`
+    // For a histogram: one per bucket, not cumulative. Values above the last bucket are only in `count`.
+    uint64_t *counts;
 };
 
 struct collector {
@@ -157,7 +158,7 @@ double metric_value(const struct metric *m)
     return m->family->type == METRIC_HISTOGRAM ? (double)m->count : m->value;
 }
 
-// Text inside HELP, or inside the quotes of a label value.
+// Writes text for HELP, or for a label value in quotes.
 static void put_escaped(struct buf *b, const char *s, bool quoted)
 {
     for (; *s; s++) {
@@ -198,7 +199,7 @@ void metrics_appendix(struct metrics *m, void (*fn)(void *ctx, struct buf *out),
     m->appendix_ctx = ctx;
 }
 
-// The shortest text that reads back as the same number.
+// Writes the shortest text that reads back as the same number.
 static void put_number(struct buf *b, double v)
 {
     if (isnan(v) || isinf(v)) {

@@ -13,7 +13,7 @@ struct object_watch {
     struct object_watch_options options;
     struct store *store;
     struct reflector *reflector;
-    int64_t told_ms; // when an error was told last
+    int64_t told_ms; // when it reported an error last
 };
 
 static void on_event(void *ctx, const struct object *old, const struct object *now)

@@ -10,11 +10,12 @@ struct outage {
     const char *ns;
     void (*on_over)(void *ctx);
     void *ctx;
-    struct loop_timer *timer; // until it is asked again
+    struct loop_timer *timer; // until it asks again
     bool asks, away;
 };
 
-// An error of the API server's own is an answer, but for those of a server that has not begun or cannot reach etcd.
+// An error from the API server is an answer, too. The exceptions are the errors of a server that is starting or cannot
+// reach etcd.
 static bool is_answer(const struct err *err)
 {
     return err->code == 0 || (err->http_status > 0 && err->http_status < 500 && err->http_status != 429);
@@ -25,7 +26,7 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     struct outage *o = ctx;
     bool over = o->away;
     (void)response;
-    if (err->code == ERR_CANCELED) // the client ends
+    if (err->code == ERR_CANCELED) // the client is being freed
         return;
     if (!is_answer(err)) {
         o->away = true;

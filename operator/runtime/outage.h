@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whether the API server is away, where no Lease tells: for a replica without an election, and before it
-// takes part in one. A failed watch can have other causes. This module therefore asks the API server, until it answers.
+// Finds out whether the API server is away. It is for replicas without an election, and for the time before a replica
+// takes part in one, because then no Lease shows it. A failed watch can have other causes. This module therefore asks
+// the API server until it answers.
 #pragma once
 
 #include "operator/kube/kube_client.h"
@@ -9,9 +10,9 @@ enum { OUTAGE_ASK_MS = 1000, OUTAGE_PATIENCE_MS = 3000 };
 
 struct outage;
 
-// ns: in which WorkerGroups may be listed, "" = all; borrowed. on_over: it did not answer, and does again. From the
-// loop.
+// `ns` is the namespace in which WorkerGroups may be listed, "" = all; borrowed. The loop calls on_over() when the API
+// server did not answer before and answers again.
 struct outage *outage_new(struct loop *loop, struct kube_client *client, const char *ns, void (*on_over)(void *ctx),
                           void *ctx);
-void outage_free(struct outage *o); // after the client; accepts NULL
+void outage_free(struct outage *o); // call it after the client is freed; accepts NULL
 void outage_suspect(struct outage *o);

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// The beginning of a file of /proc as text; "" if it cannot be read.
+// Returns the beginning of a file of /proc as text; "" if it cannot be read.
 static const char *read_proc(const char *path, char *text, size_t size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -22,7 +22,7 @@ static const char *read_proc(const char *path, char *text, size_t size)
     return text;
 }
 
-// The n-th (from 0) field of blank-separated numbers.
+// Returns the n-th (from 0) of numbers that are separated by blanks.
 static double field(const char *s, int n)
 {
     for (; n > 0; n--) {

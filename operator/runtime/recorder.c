@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two tables: subjects (an object's token bucket and its recent series), least recently used first out; and a short
-// queue of writes. A repeat while its Event is still being written waits for the answer, so that the patch finds it.
+// There are a table of objects and a short queue of writes. Each object has a token bucket and its recent series. The
+// table drops the least recently used object first. A repeat waits while its Event is being written, so that the patch
+// finds the Event.
+
 #include "operator/runtime/recorder.h"
 
 #include "common/base/list.h"
@@ -17,30 +19,30 @@
 #include <string.h>
 
 enum {
-    NOTE_MAX = 1024,        // the API server refuses more
-    NAME_MAX_LEN = 253,     // of an Event
-    SUBJECTS_MAX = 2048,    // objects remembered
-    SERIES_MAX = 16,        // an object
-    QUEUE_MAX = 256,        // writes waiting
-    IN_FLIGHT_MAX = 4,      // few: Events must not slow down what they speak of
+    NOTE_MAX = 1024,        // bytes; the API server refuses more
+    NAME_MAX_LEN = 253,     // bytes in the name of an Event
+    OBJECTS_MAX = 2048,     // objects
+    SERIES_MAX = 16,        // per object
+    QUEUE_MAX = 256,        // writes that wait
+    IN_FLIGHT_MAX = 4,      // few, because Events must not delay the work that they report
     BURST = 25,             // client-go's spam filter
-    REFILL_MS = 300000,     // one more token
-    SERIES_GAP_MS = 600000, // a longer silence starts a new Event
+    REFILL_MS = 300000,     // until there is one more token
+    SERIES_GAP_MS = 600000, // after a longer silence, a new Event begins
     TIMEOUT_MS = 30000,
-    PATIENCE_MS = 2000, // that what is not a warning waits for a calm
-    CALM_MS = 100,      // without other requests of ours; those of one object leave shorter gaps
+    PATIENCE_MS = 2000, // how long an Event that is no warning waits for a calm
+    CALM_MS = 100, // a calm: so long without other requests of ours; requests about one object follow each other faster
 };
 
 struct series {
     uint64_t key; // hash of type, reason and note; 0 = free
-    uint64_t id;  // in the Event's name
+    uint64_t id;  // it is in the name of the Event
     int32_t count, written;
     int64_t first_wall_ms, last_wall_ms, last_ms;
-    bool busy; // a write is queued or on its way
+    bool busy; // a write is queued or in progress
 };
 
-struct subject {
-    struct list link; // in recorder.subjects, least recently used first
+struct event_object {
+    struct list link; // in recorder.objects, least recently used first
     char *key;        // kind and UID
     int tokens;
     int64_t refilled_ms;
@@ -48,16 +50,16 @@ struct subject {
     int n_series;
 };
 
-// A write: queued, then on its way.
-struct write {
+// A write: first queued, then in progress.
+struct event_write {
     struct list link;
     struct recorder *recorder;
-    struct inquiry *inquiry; // NULL: queued
+    struct inquiry *inquiry; // NULL = queued
     char *ns, *name;         // of the Event
     char *body;
     bool patch, warning;
     int64_t queued_ms;
-    char *subject;
+    char *object;
     uint64_t series_key, series_id;
 };
 
@@ -67,25 +69,25 @@ struct recorder {
     struct loop_timer *pump;
     const char *controller, *instance;
     struct rand rand;
-    struct map by_key; // subject key -> subject
-    struct list subjects;
+    struct map by_key; // key -> struct event_object
+    struct list objects;
     struct list queued, sent;
     int n_queued, n_sent;
-    uint64_t own, others;                      // requests of the client so far
-    int64_t calm_since_ms;                     // mono, when the last of the others was under way
-    struct metric *written, *failed, *dropped; // NULL without a registry
+    uint64_t own, others;                      // how many requests the client has sent so far
+    int64_t calm_since_ms;                     // monotonic; when a request of others was in progress last
+    struct metric *written, *failed, *dropped; // NULL if there is no registry
 };
 
-static void write_free(struct write *w)
+static void event_write_free(struct event_write *w)
 {
     free(w->ns);
     free(w->name);
     free(w->body);
-    free(w->subject);
+    free(w->object);
     free(w);
 }
 
-static void subject_free(struct recorder *r, struct subject *s)
+static void event_object_free(struct recorder *r, struct event_object *s)
 {
     map_del(&r->by_key, s->key);
     list_remove(&s->link);
@@ -94,12 +96,12 @@ static void subject_free(struct recorder *r, struct subject *s)
     free(s);
 }
 
-static struct subject *subject_get(struct recorder *r, const char *key)
+static struct event_object *event_object_get(struct recorder *r, const char *key)
 {
-    struct subject *s = map_get(&r->by_key, key);
+    struct event_object *s = map_get(&r->by_key, key);
     if (!s) {
-        if (r->by_key.used >= SUBJECTS_MAX)
-            subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));
+        if (r->by_key.used >= OBJECTS_MAX)
+            event_object_free(r, CONTAINER_OF(r->objects.next, struct event_object, link));
         s = xcalloc(1, sizeof *s);
         s->key = xstrdup(key);
         s->tokens = BURST;
@@ -108,11 +110,11 @@ static struct subject *subject_get(struct recorder *r, const char *key)
         map_set(&r->by_key, key, s);
     }
     list_remove(&s->link);
-    list_append(&r->subjects, &s->link);
+    list_append(&r->objects, &s->link);
     return s;
 }
 
-static bool take_token(struct subject *s, int64_t now)
+static bool take_token(struct event_object *s, int64_t now)
 {
     int64_t more = (now - s->refilled_ms) / REFILL_MS;
     s->refilled_ms += more * REFILL_MS;
@@ -123,7 +125,7 @@ static bool take_token(struct subject *s, int64_t now)
     return true;
 }
 
-static struct series *series_find(struct subject *s, uint64_t key)
+static struct series *series_find(struct event_object *s, uint64_t key)
 {
     for (int i = 0; i < s->n_series; i++)
         if (s->series[i].key == key)
@@ -131,8 +133,8 @@ static struct series *series_find(struct subject *s, uint64_t key)
     return NULL;
 }
 
-// A place for a new series: a free one, else that which is silent longest. Others may move.
-static struct series *series_slot(struct subject *s)
+// Returns a place for a new series: a free one, otherwise the one that was silent longest. Other series may move.
+static struct series *series_slot(struct event_object *s)
 {
     struct series *oldest = NULL;
     for (int i = 0; i < s->n_series; i++) {
@@ -154,7 +156,7 @@ static uint64_t series_key(bool warning, const char *reason, const char *note)
     return h ? h : 1;
 }
 
-// Valid UTF-8 of at most NOTE_MAX bytes; notes quote what programs print.
+// Returns valid UTF-8 of at most NOTE_MAX bytes. Notes quote the output of programs.
 static char *clean_note(const char *note)
 {
     struct buf b = BUF_INIT(NOTE_MAX);
@@ -179,9 +181,9 @@ static bool is_calm(struct recorder *r, int64_t now)
     return now - r->calm_since_ms >= CALM_MS;
 }
 
-// An Event that all went well costs the API server as much as a pod's status does: while pods are created and deleted
-// it comes after them.
-static bool should_wait(struct recorder *r, const struct write *w)
+// An Event about a success costs the API server as much as the status of a pod does. While pods are created and
+// deleted, it waits for them.
+static bool should_wait(struct recorder *r, const struct event_write *w)
 {
     int64_t now = clock_mono_ms(r->clock);
     return !is_calm(r, now) && !w->warning && now - w->queued_ms < PATIENCE_MS;
@@ -191,7 +193,7 @@ static void send_next(void *ctx)
 {
     struct recorder *r = ctx;
     while (r->n_sent < IN_FLIGHT_MAX && !list_empty(&r->queued)) {
-        struct write *w = CONTAINER_OF(r->queued.next, struct write, link);
+        struct event_write *w = CONTAINER_OF(r->queued.next, struct event_write, link);
         if (should_wait(r, w)) {
             loop_timer_arm(r->pump, CALM_MS);
             return;
@@ -207,9 +209,9 @@ static void send_next(void *ctx)
             .decided = true,
         };
         w->inquiry = inquiry_send(r->client, &request, TIMEOUT_MS, on_answer, w);
-        if (!w->inquiry) { // the client is being taken down
+        if (!w->inquiry) { // the client is being freed
             metric_add(r->dropped, 1);
-            write_free(w);
+            event_write_free(w);
             continue;
         }
         list_append(&r->sent, &w->link);
@@ -221,25 +223,25 @@ static void send_next(void *ctx)
 static struct list *first_calm(struct recorder *r)
 {
     struct list *at = r->queued.next;
-    while (at != &r->queued && CONTAINER_OF(at, struct write, link)->warning)
+    while (at != &r->queued && CONTAINER_OF(at, struct event_write, link)->warning)
         at = at->next;
     return at;
 }
 
-// Queues w for the series; dropped if too many wait already.
-static void enqueue(struct recorder *r, struct series *s, struct write *w)
+// Queues `w` for the series. Drops it if too many writes wait.
+static void enqueue(struct recorder *r, struct series *s, struct event_write *w)
 {
     if (r->n_queued >= QUEUE_MAX) {
         metric_add(r->dropped, 1);
         if (!w->patch)
-            *s = (struct series){0}; // there is nothing that a repeat could patch
-        write_free(w);
+            *s = (struct series){0}; // a repeat would have no Event to patch
+        event_write_free(w);
         return;
     }
     s->busy = true;
     s->written = s->count;
     w->queued_ms = clock_mono_ms(r->clock);
-    if (w->warning) // behind other warnings, and before what can wait
+    if (w->warning) // after other warnings, and before writes that can wait
         list_insert_before(first_calm(r), &w->link);
     else
         list_append(&r->queued, &w->link);
@@ -247,28 +249,28 @@ static void enqueue(struct recorder *r, struct series *s, struct write *w)
     loop_timer_arm(r->pump, 0);
 }
 
-static struct write *write_new(struct recorder *r, const struct subject *subject, const struct series *s,
-                               const char *ns, const char *name)
+static struct event_write *event_write_new(struct recorder *r, const struct event_object *object,
+                                           const struct series *s, const char *ns, const char *name)
 {
-    struct write *w = xcalloc(1, sizeof *w);
+    struct event_write *w = xcalloc(1, sizeof *w);
     w->recorder = r;
     list_init(&w->link);
     w->ns = xstrdup(ns);
     w->name = xstrdup(name);
-    w->subject = xstrdup(subject->key);
+    w->object = xstrdup(object->key);
     w->series_key = s->key;
     w->series_id = s->id;
     return w;
 }
 
-static void patch_series(struct recorder *r, struct subject *subject, struct series *s, const char *ns,
+static void patch_series(struct recorder *r, struct event_object *object, struct series *s, const char *ns,
                          const char *name)
 {
-    if (s->busy || !take_token(subject, clock_mono_ms(r->clock)))
-        return; // the count goes out with the next one
+    if (s->busy || !take_token(object, clock_mono_ms(r->clock)))
+        return; // the next patch contains the count
     struct arena a = ARENA_INIT;
     struct event e = {.ns = ns, .name = name, .series_count = s->count, .series_last_ms = s->last_wall_ms};
-    struct write *w = write_new(r, subject, s, ns, name);
+    struct event_write *w = event_write_new(r, object, s, ns, name);
     w->patch = true;
     w->body = xstrdup(event_series_patch(&e, &a));
     arena_done(&a);
@@ -277,10 +279,10 @@ static void patch_series(struct recorder *r, struct subject *subject, struct ser
 
 static void on_answer(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct write *w = ctx;
+    struct event_write *w = ctx;
     struct recorder *r = w->recorder;
-    struct subject *subject = map_get(&r->by_key, w->subject);
-    struct series *s = subject ? series_find(subject, w->series_key) : NULL;
+    struct event_object *object = map_get(&r->by_key, w->object);
+    struct series *s = object ? series_find(object, w->series_key) : NULL;
     (void)response;
     list_remove(&w->link);
     r->n_sent--;
@@ -288,12 +290,12 @@ static void on_answer(void *ctx, const struct kube_response *response, const str
     if (s && s->id == w->series_id) {
         s->busy = false;
         if (err->code)
-            *s = (struct series){0}; // the next one starts again, with an Event of its own
+            *s = (struct series){0}; // the next one begins a new Event
         else if (s->count > s->written)
-            patch_series(r, subject, s, w->ns, w->name);
+            patch_series(r, object, s, w->ns, w->name);
     }
     send_next(r);
-    write_free(w);
+    event_write_free(w);
 }
 
 static const char *event_name(const struct object *regarding, uint64_t id, char *name, size_t size)
@@ -307,8 +309,8 @@ static const char *event_ns(const struct object *regarding)
     return str_empty(regarding->meta.ns) ? "default" : regarding->meta.ns;
 }
 
-static void create_event(struct recorder *r, struct subject *subject, struct series *s, const struct object *regarding,
-                         bool warning, const char *reason, const char *note)
+static void create_event(struct recorder *r, struct event_object *object, struct series *s,
+                         const struct object *regarding, bool warning, const char *reason, const char *note)
 {
     const struct kind_info *kind = kind_info(regarding->kind);
     char name[NAME_MAX_LEN + 1];
@@ -329,14 +331,14 @@ static void create_event(struct recorder *r, struct subject *subject, struct ser
         .regarding_uid = regarding->meta.uid,
         .time_ms = s->first_wall_ms,
     };
-    struct write *w = write_new(r, subject, s, e.ns, name);
+    struct event_write *w = event_write_new(r, object, s, e.ns, name);
     w->warning = warning;
     w->body = xstrdup(event_encode(&e, &a));
     arena_done(&a);
     enqueue(r, s, w);
 }
 
-static char *subject_key(const struct object *o)
+static char *object_key(const struct object *o)
 {
     return xasprintf("%d/%s", o->kind, o->meta.uid ? o->meta.uid : "");
 }
@@ -344,28 +346,28 @@ static char *subject_key(const struct object *o)
 static void record(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
                    const char *note)
 {
-    _cleanup_(free_p) char *key = subject_key(regarding);
-    struct subject *subject = subject_get(r, key);
+    _cleanup_(free_p) char *key = object_key(regarding);
+    struct event_object *object = event_object_get(r, key);
     uint64_t hash = series_key(warning, reason, note);
     int64_t now = clock_mono_ms(r->clock), wall = clock_wall_ms(r->clock);
-    struct series *s = series_find(subject, hash);
+    struct series *s = series_find(object, hash);
     if (s && now - s->last_ms <= SERIES_GAP_MS) {
         char name[NAME_MAX_LEN + 1];
         s->count++;
         s->last_ms = now;
         s->last_wall_ms = wall;
-        patch_series(r, subject, s, event_ns(regarding), event_name(regarding, s->id, name, sizeof name));
+        patch_series(r, object, s, event_ns(regarding), event_name(regarding, s->id, name, sizeof name));
         return;
     }
-    if (!take_token(subject, now)) {
+    if (!take_token(object, now)) {
         metric_add(r->dropped, 1);
         return;
     }
     if (!s)
-        s = series_slot(subject);
+        s = series_slot(object);
     *s = (struct series){
         .key = hash, .id = rand_u64(&r->rand), .count = 1, .first_wall_ms = wall, .last_wall_ms = wall, .last_ms = now};
-    create_event(r, subject, s, regarding, warning, reason, note);
+    create_event(r, object, s, regarding, warning, reason, note);
 }
 
 void recorder_event(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
@@ -377,20 +379,20 @@ void recorder_event(struct recorder *r, const struct object *regarding, bool war
 
 void recorder_forget(struct recorder *r, const struct object *gone)
 {
-    _cleanup_(free_p) char *key = subject_key(gone);
-    struct subject *s = map_get(&r->by_key, key);
+    _cleanup_(free_p) char *key = object_key(gone);
+    struct event_object *s = map_get(&r->by_key, key);
     if (!s)
         return;
     LIST_FOREACH(l, &r->queued) {
-        struct write *w = CONTAINER_OF(l, struct write, link);
-        if (w->warning || !str_eq(w->subject, key))
+        struct event_write *w = CONTAINER_OF(l, struct event_write, link);
+        if (w->warning || !str_eq(w->object, key))
             continue;
         list_remove(&w->link);
         r->n_queued--;
         metric_add(r->dropped, 1);
-        write_free(w);
+        event_write_free(w);
     }
-    subject_free(r, s);
+    event_object_free(r, s);
 }
 
 struct recorder *recorder_new(struct loop *loop, struct kube_client *client, const char *controller,
@@ -402,8 +404,8 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
     r->pump = loop_timer_new(loop, send_next, r);
     r->controller = controller;
     r->instance = instance;
-    rand_seed_system(&r->rand); // names must not repeat those of an earlier process
-    list_init(&r->subjects);
+    rand_seed_system(&r->rand); // names must differ from those of an earlier process
+    list_init(&r->objects);
     list_init(&r->queued);
     list_init(&r->sent);
     if (metrics) {
@@ -420,14 +422,14 @@ void recorder_free(struct recorder *r)
     if (!r)
         return;
     LIST_FOREACH(l, &r->queued)
-        write_free(CONTAINER_OF(l, struct write, link));
+        event_write_free(CONTAINER_OF(l, struct event_write, link));
     LIST_FOREACH(l, &r->sent) {
-        struct write *w = CONTAINER_OF(l, struct write, link);
+        struct event_write *w = CONTAINER_OF(l, struct event_write, link);
         inquiry_drop(w->inquiry);
-        write_free(w);
+        event_write_free(w);
     }
-    while (!list_empty(&r->subjects))
-        subject_free(r, CONTAINER_OF(r->subjects.next, struct subject, link));
+    while (!list_empty(&r->objects))
+        event_object_free(r, CONTAINER_OF(r->objects.next, struct event_object, link));
     map_done(&r->by_key);
     loop_timer_free(r->pump);
     free(r);

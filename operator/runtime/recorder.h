@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Events (events.k8s.io/v1). Equal ones (object, type, reason, note) within 10 minutes become one series. A token
-// bucket per object (25, and one more every 5 minutes) protects the API server from objects that change all the time.
-// Best effort: a failed write is counted in the metrics and not repeated for ever. Memory is bounded: the least
-// recently used objects are forgotten. Warnings are written at once. Other Events wait until the client has had no
-// other request for a moment, at most two seconds. Only the leader writes Events. Waiting ones are dropped when its
-// term ends.
+// Writes Events (events.k8s.io/v1). Equal Events (object, type, reason, note) within 10 minutes become one series. A
+// token bucket per object (25 tokens, and one more every 5 minutes) protects the API server from objects that change
+// all the time. Best effort: a failed write is counted in the metrics and not repeated for ever. Memory is bounded: it
+// forgets the least recently used objects. It writes warnings at once. Other Events wait until the client has had no
+// other request for a moment, at most two seconds. Only the leader writes Events. When its term ends, the waiting ones
+// are dropped.
 #pragma once
 
 #include "operator/kube/kube_client.h"
@@ -18,5 +18,5 @@ struct recorder *recorder_new(struct loop *loop, struct kube_client *client, con
 void recorder_free(struct recorder *r);
 void recorder_event(struct recorder *r, const struct object *regarding, bool warning, const char *reason,
                     const char *note);
-// An object has gone: that all went well with it is not written any more.
+// Call this when an object was deleted. Its Events that are not warnings are then not written any more.
 void recorder_forget(struct recorder *r, const struct object *gone);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what operator/kube/watch.h decides: one stream or one timer at a time.
+// Does what operator/kube/watch.h decides. There is one stream or one timer at a time.
 #include "operator/runtime/reflector.h"
 
 #include "common/base/json.h"
@@ -12,30 +12,30 @@
 
 #include <stdlib.h>
 
-// Few, as each is a round trip in which nothing is read; they need not fit into memory, as they are read as they come.
+// Few pages, because each is a round trip in which nothing is read. A page need not fit into memory, because its items
+// are read as they arrive.
 enum { PAGE_SIZE = 2000, LIST_IDLE_MS = 30000 };
 
-// One list page or watch on the wire. Outlives its reflector, because a canceled stream still calls back.
+// One list page or one watch. It outlives its reflector, because a canceled stream still calls back.
 struct reflector_stream {
-    struct reflector *reflector; // NULL: nobody is interested any more
+    struct reflector *reflector; // NULL = the reflector is gone, or has dropped the stream
     bool listing;
     uint64_t id;
     struct list_splitter *items; // of a list
 };
 
 struct reflector {
-    struct loop *loop;
     struct kube_client *client;
     struct store *store;
     struct reflector_options options;
     char *ns, *label_selector, *field_selector;
     struct watch watch;
-    struct line_splitter lines; // of a watch; its memory is used again by the next one
+    struct line_splitter lines; // of a watch; the next watch uses its memory again
     struct reflector_stream *stream;
-    struct loop_timer *timer; // waits between failures, and starts
-    struct err failed;        // to be reported with the delay that follows; code 0: nothing
-    bool busy;                // something of ours is on the stack that may call back
-    bool stopping;            // reflector_stop() was called in there
+    struct loop_timer *timer; // for the start, and for the waits after failures
+    struct err failed;        // reported with the delay that follows; code 0 = nothing to report
+    bool busy;                // a function on the stack may call back
+    bool stopping;            // such a callback has called reflector_stop()
 };
 
 static void advance(struct reflector *r);
@@ -51,7 +51,7 @@ static void destroy(struct reflector *r)
     free(r);
 }
 
-// After calling back: false if that stopped the reflector, which is gone then.
+// Call this after a callback. Returns false if the callback has stopped the reflector, which is then freed.
 static bool leave(struct reflector *r)
 {
     r->busy = false;
@@ -61,7 +61,7 @@ static bool leave(struct reflector *r)
     return false;
 }
 
-// What ends the feeding of bytes after a callback stopped the reflector.
+// Returns an error that ends the feeding of bytes if a callback has stopped the reflector.
 static int go_on(const struct reflector *r, struct err *err)
 {
     return r->stopping ? err_set(err, ERR_CANCELED, "stopped") : 0;
@@ -84,11 +84,11 @@ static int on_item(void *ctx, const char *json, size_t len, struct err *err)
         store_put(r->store, o);
         object_unref(o);
     }
-    // An object that we cannot read must not keep us from the others.
+    // An object that cannot be decoded must not keep us from the others.
     return go_on(r, err);
 }
 
-// An ERROR event carries a Status instead of an object.
+// An ERROR event contains a Status instead of an object.
 static int on_error_event(const struct watch_event *e, struct err *err)
 {
     struct arena a = ARENA_INIT;
@@ -99,7 +99,7 @@ static int on_error_event(const struct watch_event *e, struct err *err)
     return code < 0 ? code : err_set(err, ERR_PROTO, "the watch sent an error without a code");
 }
 
-// A bookmark is an object of nothing but a resourceVersion.
+// A bookmark is an object that contains only a resourceVersion.
 static void on_bookmark(struct reflector *r, const struct watch_event *e)
 {
     struct arena a = ARENA_INIT;
@@ -115,12 +115,12 @@ static void on_bookmark(struct reflector *r, const struct watch_event *e)
     arena_done(&a);
 }
 
-// An object that was added, changed or deleted.
+// Takes an object that was added, changed or deleted.
 static int on_change(struct reflector *r, const struct watch_event *e, struct err *err)
 {
     struct glance g;
     if (e->type != WATCH_DELETED && glance_read(e->object, e->object_len, &g) && store_holds(r->store, &g)) {
-        watch_saw(&r->watch, g.version); // a write of ours; its answer came first
+        watch_saw(&r->watch, g.version); // it is our own write, and its answer came first
         store_saw(r->store, g.version);
         return 0;
     }
@@ -158,7 +158,7 @@ static int on_line(void *ctx, const char *line, size_t len, struct err *err)
     return go_on(r, err);
 }
 
-// Lets the stream go; its end will only free it.
+// Drops the stream. Its end then only frees it.
 static void stream_drop(struct reflector *r)
 {
     struct reflector_stream *s = TAKE_PTR(r->stream);
@@ -234,10 +234,10 @@ static void stream_start(struct reflector *r, const struct request *request, boo
     if (listing)
         s->items = list_splitter_new(0);
     else
-        buf_reset(&r->lines.partial); // what a broken watch left behind comes again
+        buf_reset(&r->lines.partial); // the next watch sends again what a broken watch has left here
     r->stream = s;
     s->id = kube_stream(r->client, request, idle_ms, &stream_ops, s);
-    if (!s->id) // the client is being taken down
+    if (!s->id) // the client is being freed
         stream_free(TAKE_PTR(r->stream));
 }
 
@@ -269,7 +269,7 @@ static void start_watch(struct reflector *r, const struct watch_step *step)
     stream_start(r, &request, false, step->idle_ms);
 }
 
-// The list is complete. False if a callback stopped the reflector.
+// Ends a complete list. Returns false if a callback has stopped the reflector.
 static bool swap(struct reflector *r, const struct watch_step *step)
 {
     bool first = !store_synced(r->store);
@@ -280,7 +280,7 @@ static bool swap(struct reflector *r, const struct watch_step *step)
     return leave(r);
 }
 
-// A watch that ended in good order is no news.
+// Reports a failure. A watch that ended without an error is no failure.
 static bool report_failure(struct reflector *r, int64_t retry_ms)
 {
     struct err err = r->failed;
@@ -328,7 +328,6 @@ struct reflector *reflector_start(struct loop *loop, struct kube_client *client,
                                   const struct reflector_options *options)
 {
     struct reflector *r = xcalloc(1, sizeof *r);
-    r->loop = loop;
     r->client = client;
     r->store = store;
     r->options = *options;
@@ -354,7 +353,7 @@ void reflector_stop(struct reflector *r)
         return;
     stream_drop(r);
     if (r->busy)
-        r->stopping = true; // leave() destroys it, once nothing on the stack needs it any more
+        r->stopping = true; // leave() destroys it when no function on the stack needs it
     else
         destroy(r);
 }

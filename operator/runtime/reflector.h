@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a store equal to a collection of the API server. operator/kube/watch.h decides, this module acts.
+// Keeps a store equal to a collection of the API server. operator/kube/watch.h decides, and this module acts.
 #pragma once
 
 #include "operator/kube/kube_client.h"
@@ -12,10 +12,11 @@ struct reflector_options {
     const char *label_selector; // NULL = all
     const char *field_selector;
     int32_t page_size; // 0 = 2000
-    uint64_t seed;     // of timeouts and jitter
-    // A list or watch failed (it is tried again by itself). For the log; at most once a failure. May be NULL.
+    uint64_t seed;     // for timeouts and jitter
+    // A list or watch has failed. It is tried again by itself. This is for the log, and is called at most once per
+    // failure. May be NULL.
     void (*on_error)(void *ctx, enum kind kind, const struct err *err, int64_t retry_ms);
-    // An object could not be decoded: it is left out of the store, never silently. May be NULL.
+    // An object could not be decoded. It is not in the store. May be NULL.
     void (*on_bad_object)(void *ctx, enum kind kind, const struct err *err);
     void (*on_synced)(void *ctx, enum kind kind); // after the first complete list
     void *ctx;
@@ -23,7 +24,8 @@ struct reflector_options {
 
 struct reflector *reflector_start(struct loop *loop, struct kube_client *client, struct store *store,
                                   const struct reflector_options *options);
-// What waits after failures is tried now: the API server is known to answer.
+// Call this when the API server is known to answer. If the reflector waits after a failure, it tries again at once.
 void reflector_hurry(struct reflector *r);
-// Frees; no callback after it returns. May be called in any callback, also one of the store's. The store stays.
+// Frees the reflector. It calls nothing after this returns. May be called inside any callback, also one of the store.
+// The store stays.
 void reflector_stop(struct reflector *r);

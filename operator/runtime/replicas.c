@@ -18,9 +18,14 @@ struct replicas {
     void *ctx;
 };
 
-// What the chart selects them by.
+// The chart selects the replicas by these labels.
 static const char *const same[] = {"app.kubernetes.io/name", "app.kubernetes.io/instance",
                                    "app.kubernetes.io/component"};
+
+static bool runs(const struct object *o)
+{
+    return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
+}
 
 static bool is_replica(const struct object *o, const struct object *own)
 {
@@ -29,10 +34,10 @@ static bool is_replica(const struct object *o, const struct object *own)
         if (!a || !b || !str_eq(a, b))
             return false;
     }
-    return str_eq(o->meta.ns, own->meta.ns) && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
+    return str_eq(o->meta.ns, own->meta.ns) && runs(o);
 }
 
-struct search {
+struct replica_names {
     const struct object *own;
     const char **names;
     size_t n;
@@ -40,11 +45,11 @@ struct search {
 
 static void visit(void *ctx, const struct object *o)
 {
-    struct search *s = ctx;
-    if (!is_replica(o, s->own))
+    struct replica_names *found = ctx;
+    if (!is_replica(o, found->own))
         return;
-    s->names = xrealloc(s->names, s->n + 1, sizeof *s->names);
-    s->names[s->n++] = o->meta.name;
+    found->names = xrealloc(found->names, found->n + 1, sizeof *found->names);
+    found->names[found->n++] = o->meta.name;
 }
 
 static int by_name(const void *a, const void *b)
@@ -52,34 +57,24 @@ static int by_name(const void *a, const void *b)
     return str_cmp_natural(*(const char *const *)a, *(const char *const *)b);
 }
 
-static char *list_of(const struct search *s)
-{
-    struct json_writer w;
-    writer_init(&w, 0);
-    writer_strs(&w, NULL, s->names, s->n);
-    return buf_take(&w.buf);
-}
-
 static void look(struct replicas *r)
 {
-    struct search s = {.own = store_get(r->pods, r->ns, r->name)};
+    struct replica_names found = {.own = store_get(r->pods, r->ns, r->name)};
+    struct json_writer w;
     free(TAKE_PTR(r->list));
     r->stale = false;
-    if (s.own)
-        store_each(r->pods, visit, &s);
-    if (s.n)
-        qsort(s.names, s.n, sizeof *s.names, by_name);
-    if (s.own)
-        r->list = list_of(&s);
-    free(s.names);
+    if (!found.own)
+        return;
+    store_each(r->pods, visit, &found);
+    if (found.n)
+        qsort(found.names, found.n, sizeof *found.names, by_name);
+    writer_init(&w, 0);
+    writer_strs(&w, NULL, found.names, found.n);
+    r->list = buf_take(&w.buf);
+    free(found.names);
 }
 
-// All pods of the cluster come by here, and only those of an operator have these labels.
-static bool runs(const struct object *o)
-{
-    return o && !o->meta.deleted_ms && pod_of(o)->phase == POD_RUNNING;
-}
-
+// Most pods of the cluster are no operators, and have no such label.
 static bool is_rival(const struct object *o, const struct object *own)
 {
     const char *its = labels_get(&o->meta.labels, LABEL_WATCHES), *ours = labels_get(&own->meta.labels, LABEL_WATCHES);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // The replicas of the operator: the pods with the labels of our own pod. Each replica knows only its own calls. A
-// program that wants to know all of them learns here whom else to ask. Also the operators of other installations that
-// handle the same groups, by the label cadre.dev/watches of their pods: a namespace, or all.namespaces.
+// program that wants to know all calls learns here which other replicas to ask. This module also finds operators of
+// other installations that handle the same groups. It reads the label cadre.dev/watches of their pods: a namespace, or
+// all.namespaces.
 #pragma once
 
 #include "operator/runtime/store.h"
 
 struct replicas;
 
-// A pod of another installation that watches what ours does runs by now. From a change of the store, once for each time
-// that it begins to run, and for each that runs when our own pod becomes known.
+// A pod of another installation has begun to run, and it watches the same namespaces. It is called inside a change of
+// the store, once each time such a pod begins to run. When our own pod becomes known, it is called for each such pod.
 typedef void (*replicas_rival_fn)(void *ctx, const char *ns, const char *pod, const char *watches);
 
-// Of the operator that runs in the pod ns/name. Subscribes to the store of pods, which lives longer; copies the names.
+// `ns` and `name` are those of our own pod, and are copied. Subscribes to the store of pods, which must outlive it.
 // `rival` may be NULL.
 struct replicas *replicas_new(struct store *pods, const char *ns, const char *name, replicas_rival_fn rival, void *ctx);
-void replicas_free(struct replicas *r); // when the store changes no more; accepts NULL
+void replicas_free(struct replicas *r); // the store must not change any more; accepts NULL
 
-// The names of those that run and are not being deleted, as a JSON list in natural order; valid until a pod changes.
-// NULL where our own pod is not known: outside of the cluster, and until the first list of pods.
+// Returns the names of the running replicas that are not being deleted, as a JSON list in natural order. It is valid
+// until a pod changes. Returns NULL if our own pod is not known: outside the cluster, and until the first list of pods.
 const char *replicas_json(struct replicas *r);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three chained hash tables over one small entry an object: 64 bytes and about two table slots each, no copy of a key.
-// The chains are doubly linked, so that a change costs the same however large its group is.
+// Three chained hash tables contain one small entry per object. It takes 64 bytes and about two table slots, and copies
+// no key. The chains are doubly linked, so the cost of a change does not depend on the size of its group.
 #include "operator/runtime/store.h"
 
 #include "common/base/mem.h"
@@ -14,21 +14,21 @@
 
 enum { MAX_SUBSCRIBERS = 4, FIRST_SLOTS = 64, VERSION_MAX = 64 };
 
-enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in the first one
+enum index { INDEX_NAME, INDEX_OWNER, INDEX_NODE, INDEX_COUNT }; // every object is in INDEX_NAME
 
 struct chain {
-    struct entry *next, **link; // link: what points at this entry; NULL = not in the index
+    struct stored_object *next, **link; // `link` is the pointer to this entry; NULL = not in the index
 };
 
-struct entry {
+struct stored_object {
     const struct object *object;
     struct chain chains[INDEX_COUNT];
-    uint32_t mark; // the last list that brought it
+    uint32_t mark; // number of the last list that contained the object
 };
 
 struct table {
-    struct entry **slots;
-    size_t size; // power of two, 0 until first use
+    struct stored_object **slots;
+    size_t size; // a power of two; 0 until first use
     size_t used;
 };
 
@@ -36,7 +36,7 @@ struct store {
     enum kind kind;
     bool synced;
     uint32_t mark;
-    char seen[VERSION_MAX]; // resourceVersion up to which the watch has told us everything; "" = nothing yet
+    char seen[VERSION_MAX]; // the watch has reported everything up to this resourceVersion; "" = nothing yet
     struct table indexes[INDEX_COUNT];
     struct {
         store_fn fn;
@@ -45,7 +45,7 @@ struct store {
     int n_subscribers;
 };
 
-// What the object is indexed by; NULL or "" = it is not in that index.
+// Returns the key of the object in this index. NULL or "" = it is not in this index.
 static const char *indexed_by(enum index index, const struct object *o)
 {
     switch (index) {
@@ -58,8 +58,8 @@ static const char *indexed_by(enum index index, const struct object *o)
     }
 }
 
-// Names of nodes are the whole cluster's.
-static struct entry **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
+// Names of nodes have no namespace.
+static struct stored_object **slot_of(const struct table *t, enum index index, const char *ns, const char *value)
 {
     uint64_t h = str_hash(value, strlen(value));
     if (index != INDEX_NODE)
@@ -67,16 +67,16 @@ static struct entry **slot_of(const struct table *t, enum index index, const cha
     return &t->slots[(h ^ (h >> 32)) & (t->size - 1)];
 }
 
-static struct entry *chain_of(const struct store *s, enum index index, const char *ns, const char *value)
+static struct stored_object *chain_of(const struct store *s, enum index index, const char *ns, const char *value)
 {
     const struct table *t = &s->indexes[index];
     return t->size ? *slot_of(t, index, ns, value) : NULL;
 }
 
-static void chain_in(struct table *t, enum index index, struct entry *e)
+static void chain_in(struct table *t, enum index index, struct stored_object *e)
 {
     struct chain *c = &e->chains[index];
-    struct entry **slot = slot_of(t, index, e->object->meta.ns, indexed_by(index, e->object));
+    struct stored_object **slot = slot_of(t, index, e->object->meta.ns, indexed_by(index, e->object));
     c->next = *slot;
     c->link = slot;
     if (c->next)
@@ -84,7 +84,7 @@ static void chain_in(struct table *t, enum index index, struct entry *e)
     *slot = e;
 }
 
-static void chain_out(enum index index, struct entry *e)
+static void chain_out(enum index index, struct stored_object *e)
 {
     struct chain *c = &e->chains[index];
     *c->link = c->next;
@@ -96,9 +96,9 @@ static void chain_out(enum index index, struct entry *e)
 static void grow(struct table *t, enum index index)
 {
     struct table bigger = {.size = t->size ? t->size * 2 : FIRST_SLOTS, .used = t->used};
-    bigger.slots = xcalloc(bigger.size, sizeof(struct entry *));
+    bigger.slots = xcalloc(bigger.size, sizeof(struct stored_object *));
     for (size_t i = 0; i < t->size; i++)
-        for (struct entry *e = t->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = t->slots[i], *next; e; e = next) {
             next = e->chains[index].next;
             chain_in(&bigger, index, e);
         }
@@ -106,7 +106,7 @@ static void grow(struct table *t, enum index index)
     *t = bigger;
 }
 
-static void index_in(struct store *s, struct entry *e)
+static void index_in(struct store *s, struct stored_object *e)
 {
     for (enum index i = 0; i < INDEX_COUNT; i++) {
         struct table *t = &s->indexes[i];
@@ -119,7 +119,7 @@ static void index_in(struct store *s, struct entry *e)
     }
 }
 
-static void index_out(struct store *s, struct entry *e)
+static void index_out(struct store *s, struct stored_object *e)
 {
     for (enum index i = 0; i < INDEX_COUNT; i++)
         if (e->chains[i].link) {
@@ -128,15 +128,15 @@ static void index_out(struct store *s, struct entry *e)
         }
 }
 
-static struct entry *find(const struct store *s, const char *ns, const char *name)
+static struct stored_object *find(const struct store *s, const char *ns, const char *name)
 {
-    struct entry *e = chain_of(s, INDEX_NAME, ns, name);
+    struct stored_object *e = chain_of(s, INDEX_NAME, ns, name);
     while (e && (strcmp(e->object->meta.name, name) != 0 || strcmp(e->object->meta.ns, ns) != 0))
         e = e->chains[INDEX_NAME].next;
     return e;
 }
 
-static struct entry *get(const struct store *s, const struct object *o)
+static struct stored_object *get(const struct store *s, const struct object *o)
 {
     return find(s, o->meta.ns, o->meta.name);
 }
@@ -147,16 +147,16 @@ static void tell(struct store *s, const struct object *old, const struct object 
         s->subscribers[i].fn(s->subscribers[i].ctx, old, now);
 }
 
-static struct entry *add(struct store *s, const struct object *o)
+static struct stored_object *add(struct store *s, const struct object *o)
 {
-    struct entry *e = xcalloc(1, sizeof *e);
+    struct stored_object *e = xcalloc(1, sizeof *e);
     e->object = object_ref(o);
     index_in(s, e);
     tell(s, NULL, o);
     return e;
 }
 
-static void change(struct store *s, struct entry *e, const struct object *o)
+static void change(struct store *s, struct stored_object *e, const struct object *o)
 {
     const struct object *old = e->object;
     index_out(s, e);
@@ -166,7 +166,7 @@ static void change(struct store *s, struct entry *e, const struct object *o)
     object_unref(old);
 }
 
-static void drop(struct store *s, struct entry *e)
+static void drop(struct store *s, struct stored_object *e)
 {
     const struct object *old = e->object;
     index_out(s, e);
@@ -180,7 +180,7 @@ static bool newer(const struct object *a, const struct object *b)
     return resource_version_cmp(a->meta.resource_version, b->meta.resource_version) > 0;
 }
 
-static struct entry *apply(struct store *s, struct entry *e, const struct object *o)
+static struct stored_object *apply(struct store *s, struct stored_object *e, const struct object *o)
 {
     if (!e)
         return add(s, o);
@@ -207,7 +207,7 @@ void store_free(struct store *s)
         return;
     const struct table *all = &s->indexes[INDEX_NAME];
     for (size_t i = 0; i < all->size; i++)
-        for (struct entry *e = all->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = all->slots[i], *next; e; e = next) {
             next = e->chains[INDEX_NAME].next;
             object_unref(e->object);
             free(e);
@@ -238,20 +238,20 @@ void store_saw(struct store *s, const char *resource_version)
 
 void store_put(struct store *s, const struct object *o)
 {
-    struct entry *e = apply(s, get(s, o), o);
+    struct stored_object *e = apply(s, get(s, o), o);
     e->mark = s->mark;
 }
 
 void store_deleted(struct store *s, const struct object *o)
 {
-    struct entry *e = get(s, o);
+    struct stored_object *e = get(s, o);
     if (e && !newer(e->object, o))
         drop(s, e);
 }
 
 void store_delete(struct store *s, const char *ns, const char *name)
 {
-    struct entry *e = find(s, ns, name);
+    struct stored_object *e = find(s, ns, name);
     if (e)
         drop(s, e);
 }
@@ -282,7 +282,7 @@ void store_list_swap(struct store *s, const char *resource_version)
 {
     const struct table *all = &s->indexes[INDEX_NAME];
     for (size_t i = 0; i < all->size; i++)
-        for (struct entry *e = all->slots[i], *next; e; e = next) {
+        for (struct stored_object *e = all->slots[i], *next; e; e = next) {
             next = e->chains[INDEX_NAME].next;
             if (e->mark != s->mark && resource_version_cmp(e->object->meta.resource_version, resource_version) <= 0)
                 drop(s, e);
@@ -298,7 +298,7 @@ bool store_synced(const struct store *s)
 
 const struct object *store_get(const struct store *s, const char *ns, const char *name)
 {
-    const struct entry *e = find(s, ns, name);
+    const struct stored_object *e = find(s, ns, name);
     return e ? e->object : NULL;
 }
 
@@ -314,22 +314,22 @@ static int by_name(const void *a, const void *b)
     return r ? r : strcmp(x->meta.ns, y->meta.ns);
 }
 
-static bool is_at(const struct entry *e, enum index index, const char *ns, const char *value)
+static bool is_at(const struct stored_object *e, enum index index, const char *ns, const char *value)
 {
     return str_eq(indexed_by(index, e->object), value) && (!ns || str_eq(e->object->meta.ns, ns));
 }
 
-// ns: NULL = all of them, of nodes.
+// `ns` is NULL for nodes.
 static size_t select_indexed(const struct store *s, enum index index, const char *ns, const char *value,
                              struct arena *a, const struct object *const **ret)
 {
-    struct entry *first = chain_of(s, index, ns, value); // with others that merely have the same hash
+    struct stored_object *first = chain_of(s, index, ns, value); // the chain also contains others with this hash
     size_t n = 0;
-    for (const struct entry *e = first; e; e = e->chains[index].next)
+    for (const struct stored_object *e = first; e; e = e->chains[index].next)
         n += is_at(e, index, ns, value);
     const struct object **found = arena_array(a, n, sizeof *found);
     n = 0;
-    for (const struct entry *e = first; e; e = e->chains[index].next)
+    for (const struct stored_object *e = first; e; e = e->chains[index].next)
         if (is_at(e, index, ns, value))
             found[n++] = e->object;
     qsort(found, n, sizeof *found, by_name);
@@ -369,7 +369,7 @@ void store_each(const struct store *s, void (*fn)(void *ctx, const struct object
     const struct object **items = arena_array(&a, store_count(s), sizeof *items);
     size_t n = 0;
     for (size_t i = 0; i < all->size; i++)
-        for (const struct entry *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
+        for (const struct stored_object *e = all->slots[i]; e; e = e->chains[INDEX_NAME].next)
             items[n++] = e->object;
     qsort(items, n, sizeof *items, by_age);
     for (size_t i = 0; i < n; i++)

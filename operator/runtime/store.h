@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mirror of one collection: immutable objects by namespace and name, with indexes by controller owner, and for
-// pods by the node that they are bound or pinned to. Readers take references, or read without returning to the loop.
-// Not thread-safe.
+// The mirror of one collection: immutable objects by namespace and name. It has indexes by controller owner, and for
+// pods also by the node that they are bound or pinned to. Readers take references, or read without returning to the
+// loop. Not thread-safe.
 #pragma once
 
 #include "operator/api/glance.h"
@@ -9,47 +9,50 @@
 
 struct store;
 
-// A change: `old` is NULL where the object is new, `now` where it is gone. Called inside the change, in order; must not
-// change the store. An object that was deleted and created again unseen (another UID under the same name) is told as
-// gone, then as new.
+// Gets a change: `old` is NULL if the object is new, and `now` is NULL if it is gone. It is called inside the change,
+// in order. It must not change the store. If an object was deleted and created again unseen (another UID under the same
+// name), it is reported as gone, then as new.
 typedef void (*store_fn)(void *ctx, const struct object *old, const struct object *now);
 
 struct store *store_new(enum kind kind);
-void store_free(struct store *s); // without events
+void store_free(struct store *s); // calls no subscriber
 enum kind store_kind(const struct store *s);
 void store_subscribe(struct store *s, store_fn fn, void *ctx); // at most 4
 
-// A change seen by a watch or a list. An object not newer than the one held is ignored. The store takes a reference of
-// its own.
+// Takes a change that a watch or a list has seen. It ignores an object that is not newer than the one in the store. The
+// store takes its own reference.
 void store_put(struct store *s, const struct object *o);
-// The deletion of `o`, as a watch brings it: with the resourceVersion of the deletion. Ignored if what is held is newer
-// (created again by us meanwhile). Unknown objects are fine.
+// Takes the deletion of `o` from a watch, with the resourceVersion of the deletion. It ignores the deletion if the
+// store has a newer object, because we may have created it again. Unknown objects are fine.
 void store_deleted(struct store *s, const struct object *o);
-// Removes whatever has that name. Unknown names are fine.
+// Removes the object with this name. Unknown names are fine.
 void store_delete(struct store *s, const char *ns, const char *name);
-// Our own write, as the API server answered it: visible at once, before the watch brings it. Ignored if the watch is
-// already past it (it may have been deleted since).
+// Takes the answer to our own write. It is visible at once, before the watch delivers it. It is ignored if the watch is
+// already past it, because it may have been deleted since.
 void store_wrote(struct store *s, const struct object *o);
-// What neither of the two need be called for, nor the object decoded: that very version is held, or the watch is past
-// it.
+// If these return true, neither of the two functions above needs the object, and it need not be decoded. The store has
+// exactly this version, or the watch is past it.
 bool store_holds(const struct store *s, const struct glance *g);
 bool store_is_past(const struct store *s, const char *resource_version);
 
-// A list: between begin and swap, store_put() marks what is there; swap deletes what was not marked (and is not newer
-// than the list: written by us meanwhile). begin again starts over.
+// Between begin and swap, store_put() marks the objects of a list. Swap deletes the objects without a mark, unless they
+// are newer than the list: we have written those meanwhile. Another begin starts over.
 void store_list_begin(struct store *s);
 void store_list_swap(struct store *s, const char *resource_version);
-void store_saw(struct store *s, const char *resource_version); // bookmark
-bool store_synced(const struct store *s);                      // a first list is complete
+void store_saw(struct store *s, const char *resource_version); // takes a bookmark
+bool store_synced(const struct store *s);                      // the first list is complete
 
-const struct object *store_get(const struct store *s, const char *ns, const char *name); // borrowed, NULL if missing
+// Borrowed, NULL if it is missing.
+const struct object *store_get(const struct store *s, const char *ns, const char *name);
 size_t store_count(const struct store *s);
-// The objects of an owner, sorted by name in natural order; array from the arena, objects borrowed. Only those in its
-// namespace: who may create pods elsewhere can write any UID into them.
+// Returns the objects of an owner, sorted by name in natural order. The array is in the arena, and the objects are
+// borrowed. Only objects in the namespace of the owner count: somebody who may create pods elsewhere can write any UID
+// into them.
 size_t store_by_owner(const struct store *s, const struct meta *owner, struct arena *a,
                       const struct object *const **ret);
-// The pods that are bound to a node, or pinned to it and not bound yet, in that order.
+// Calls `fn` for the pods that are bound to a node, or pinned to it and not bound yet.
 void store_each_on_node(const struct store *s, const char *node, void (*fn)(void *ctx, const struct object *o),
                         void *ctx);
-// Every object, the oldest first: for start-up and metrics, never per event. Nothing may be stored meanwhile.
+// Calls `fn` for every object, the oldest first. It is for start-up and metrics, and too slow for each event. Nothing
+// may be stored meanwhile.
 void store_each(const struct store *s, void (*fn)(void *ctx, const struct object *o), void *ctx);

@@ -8,16 +8,16 @@
 
 #include <stdlib.h>
 
-struct left { // a namespace
+struct left { // a namespace that is left to others
     struct territory *of;
-    char *ns, *pod;            // the first one
-    size_t n;                  // pods of an operator that watches it
-    struct loop_timer *linger; // armed while there are none
+    char *ns, *pod;            // `pod` is the first pod
+    size_t n;                  // pods of an operator that watches this namespace
+    struct loop_timer *linger; // armed while there is no such pod
 };
 
 struct territory {
     struct loop *loop;
-    struct map left; // by namespace
+    struct map left; // key: namespace
     int64_t linger_ms;
     territory_fn changed;
     void *ctx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One item a key, alive while the key is queued, processed, delayed or remembered for its failures. Ready keys form a
-// list in order of arrival, delayed ones a binary heap by time.
+// There is one item per key. It exists while the key is queued, processed or delayed, or has failures. Ready keys form
+// a list in the order in which they came. Delayed keys form a binary heap by time.
 #include "operator/runtime/workqueue.h"
 
 #include "common/base/list.h"
@@ -12,14 +12,14 @@
 
 enum { BACKOFF_FIRST_MS = 5, BACKOFF_MAX_MS = 5 * 60 * 1000, BACKOFF_DOUBLINGS = 16, NOT_DELAYED = -1 };
 
-struct item {
+struct queue_item {
     struct list link; // in `ready` or `running`
-    bool dirty;       // wants to be processed (again)
+    bool dirty;       // must be processed (again)
     bool processing;
     int failures;
-    ptrdiff_t heap_index; // NOT_DELAYED
-    int64_t due_ms;       // of the delay
-    uint64_t seq;         // order among equal due_ms
+    ptrdiff_t heap_index; // or NOT_DELAYED
+    int64_t due_ms;       // when the delay ends
+    uint64_t seq;         // the order of items with equal due_ms
     int64_t dirty_ms, started_ms;
     char key[];
 };
@@ -28,7 +28,7 @@ struct workqueue {
     const struct clock *clock;
     struct map items;
     struct list ready, running;
-    struct item **heap;
+    struct queue_item **heap;
     size_t n_heap, heap_size;
     size_t n_dirty, n_running;
     uint64_t adds, retries, seq;
@@ -59,9 +59,9 @@ void workqueue_free(struct workqueue *q)
     free(q);
 }
 
-static struct item *item_get(struct workqueue *q, const char *key)
+static struct queue_item *queue_item_get(struct workqueue *q, const char *key)
 {
-    struct item *it = map_get(&q->items, key);
+    struct queue_item *it = map_get(&q->items, key);
     if (it)
         return it;
     size_t n = strlen(key) + 1;
@@ -73,7 +73,7 @@ static struct item *item_get(struct workqueue *q, const char *key)
     return it;
 }
 
-static void item_release(struct workqueue *q, struct item *it)
+static void queue_item_release(struct workqueue *q, struct queue_item *it)
 {
     if (it->dirty || it->processing || it->failures || it->heap_index != NOT_DELAYED)
         return;
@@ -81,25 +81,25 @@ static void item_release(struct workqueue *q, struct item *it)
     free(it);
 }
 
-static bool heap_before(const struct item *a, const struct item *b)
+static bool heap_before(const struct queue_item *a, const struct queue_item *b)
 {
     return a->due_ms != b->due_ms ? a->due_ms < b->due_ms : a->seq < b->seq;
 }
 
-static void heap_place(struct workqueue *q, size_t i, struct item *it)
+static void heap_place(struct workqueue *q, size_t i, struct queue_item *it)
 {
     q->heap[i] = it;
     it->heap_index = (ptrdiff_t)i;
 }
 
-static void heap_up(struct workqueue *q, size_t i, struct item *it)
+static void heap_up(struct workqueue *q, size_t i, struct queue_item *it)
 {
     for (; i && heap_before(it, q->heap[(i - 1) / 2]); i = (i - 1) / 2)
         heap_place(q, i, q->heap[(i - 1) / 2]);
     heap_place(q, i, it);
 }
 
-static void heap_down(struct workqueue *q, size_t i, struct item *it)
+static void heap_down(struct workqueue *q, size_t i, struct queue_item *it)
 {
     for (size_t child; (child = 2 * i + 1) < q->n_heap; i = child) {
         if (child + 1 < q->n_heap && heap_before(q->heap[child + 1], q->heap[child]))
@@ -111,25 +111,25 @@ static void heap_down(struct workqueue *q, size_t i, struct item *it)
     heap_place(q, i, it);
 }
 
-static void heap_push(struct workqueue *q, struct item *it)
+static void heap_push(struct workqueue *q, struct queue_item *it)
 {
     if (q->n_heap == q->heap_size) {
         q->heap_size = q->heap_size ? q->heap_size * 2 : 16;
-        q->heap = xrealloc(q->heap, q->heap_size, sizeof(struct item *));
+        q->heap = xrealloc(q->heap, q->heap_size, sizeof(struct queue_item *));
     }
     heap_up(q, q->n_heap++, it);
 }
 
-static struct item *heap_pop(struct workqueue *q)
+static struct queue_item *heap_pop(struct workqueue *q)
 {
-    struct item *first = q->heap[0], *last = q->heap[--q->n_heap];
+    struct queue_item *first = q->heap[0], *last = q->heap[--q->n_heap];
     first->heap_index = NOT_DELAYED;
     if (last != first)
         heap_down(q, 0, last);
     return first;
 }
 
-static void item_add(struct workqueue *q, struct item *it)
+static void queue_item_add(struct workqueue *q, struct queue_item *it)
 {
     if (it->dirty)
         return;
@@ -143,14 +143,14 @@ static void item_add(struct workqueue *q, struct item *it)
 
 void workqueue_add(struct workqueue *q, const char *key)
 {
-    item_add(q, item_get(q, key));
+    queue_item_add(q, queue_item_get(q, key));
 }
 
-static void item_add_after(struct workqueue *q, struct item *it, int64_t ms)
+static void queue_item_add_after(struct workqueue *q, struct queue_item *it, int64_t ms)
 {
     int64_t due = clock_mono_ms(q->clock) + ms;
     if (ms <= 0) {
-        item_add(q, it);
+        queue_item_add(q, it);
     } else if (it->heap_index == NOT_DELAYED) {
         it->due_ms = due;
         it->seq = q->seq++;
@@ -163,26 +163,26 @@ static void item_add_after(struct workqueue *q, struct item *it, int64_t ms)
 
 void workqueue_add_after(struct workqueue *q, const char *key, int64_t ms)
 {
-    item_add_after(q, item_get(q, key), ms);
+    queue_item_add_after(q, queue_item_get(q, key), ms);
 }
 
 int64_t workqueue_add_backoff(struct workqueue *q, const char *key)
 {
-    struct item *it = item_get(q, key);
+    struct queue_item *it = queue_item_get(q, key);
     int64_t ms = MIN((int64_t)BACKOFF_FIRST_MS << MIN(it->failures, BACKOFF_DOUBLINGS), (int64_t)BACKOFF_MAX_MS);
     it->failures++;
     q->retries++;
-    item_add_after(q, it, ms);
+    queue_item_add_after(q, it, ms);
     return ms;
 }
 
 void workqueue_forget(struct workqueue *q, const char *key)
 {
-    struct item *it = map_get(&q->items, key);
+    struct queue_item *it = map_get(&q->items, key);
     if (!it)
         return;
     it->failures = 0;
-    item_release(q, it);
+    queue_item_release(q, it);
 }
 
 void workqueue_clear(struct workqueue *q)
@@ -192,7 +192,7 @@ void workqueue_clear(struct workqueue *q)
     struct map kept = MAP_INIT;
     q->n_heap = 0;
     while (map_next(&q->items, &i, NULL, &value)) {
-        struct item *it = value;
+        struct queue_item *it = value;
         q->n_dirty -= it->dirty;
         it->dirty = false;
         it->failures = 0;
@@ -211,7 +211,7 @@ void workqueue_clear(struct workqueue *q)
 void workqueue_retry(struct workqueue *q)
 {
     size_t n = 0;
-    struct item **failed = xcalloc(q->n_heap + 1, sizeof *failed);
+    struct queue_item **failed = xcalloc(q->n_heap + 1, sizeof *failed);
     for (size_t i = 0; i < q->n_heap; i++)
         if (q->heap[i]->failures)
             failed[n++] = q->heap[i];
@@ -227,7 +227,7 @@ static void wake_delayed(struct workqueue *q)
 {
     int64_t now = clock_mono_ms(q->clock);
     while (q->n_heap && q->heap[0]->due_ms <= now)
-        item_add(q, heap_pop(q));
+        queue_item_add(q, heap_pop(q));
 }
 
 const char *workqueue_get(struct workqueue *q)
@@ -236,7 +236,7 @@ const char *workqueue_get(struct workqueue *q)
     struct list *l = list_pop(&q->ready);
     if (!l)
         return NULL;
-    struct item *it = CONTAINER_OF(l, struct item, link);
+    struct queue_item *it = CONTAINER_OF(l, struct queue_item, link);
     it->dirty = false;
     it->processing = true;
     it->started_ms = clock_mono_ms(q->clock);
@@ -250,7 +250,7 @@ const char *workqueue_get(struct workqueue *q)
 
 void workqueue_done(struct workqueue *q, const char *key)
 {
-    struct item *it = map_get(&q->items, key);
+    struct queue_item *it = map_get(&q->items, key);
     if (!it || !it->processing)
         return;
     it->processing = false;
@@ -260,7 +260,7 @@ void workqueue_done(struct workqueue *q, const char *key)
         q->done(q->ctx, clock_mono_ms(q->clock) - it->started_ms);
     if (it->dirty)
         list_append(&q->ready, &it->link);
-    item_release(q, it);
+    queue_item_release(q, it);
 }
 
 int64_t workqueue_wait_ms(const struct workqueue *q)
@@ -274,7 +274,7 @@ void workqueue_stats(const struct workqueue *q, struct workqueue_stats *ret)
         .depth = q->n_dirty, .processing = q->n_running, .delayed = q->n_heap, .adds = q->adds, .retries = q->retries};
     int64_t now = clock_mono_ms(q->clock);
     for (const struct list *l = q->running.next; l != &q->running; l = l->next) {
-        int64_t ms = now - CONTAINER_OF(l, struct item, link)->started_ms;
+        int64_t ms = now - CONTAINER_OF(l, struct queue_item, link)->started_ms;
         ret->unfinished_ms += ms;
         ret->longest_running_ms = MAX(ret->longest_running_ms, ms);
     }

@@ -36,20 +36,20 @@ struct binding {
     struct agents *agents;
     struct gateway *gateway;
     struct identity *identity;
-    struct object_watch *secret; // with the keys: the identity reads it when it changes
+    struct object_watch *secret; // watches the Secret with the keys: the identity reads it when it changes
     struct authority authority;
     struct replicas *replicas;
-    struct replica_reports *reports;   // of other replicas
-    struct replica_reporter *reporter; // tells them ours; NULL until there are keys
+    struct replica_reports *reports;   // from other replicas
+    struct replica_reporter *reporter; // sends our report to them; NULL until there are keys
     char instance[INSTANCE_SIZE];
     struct provisioning *provisioning;
     struct provisioner provisioner;
     struct group_controller *groups; // NULL until it is attached
-    bool complete;                   // it knows all groups
+    bool complete;                   // the stores contain all groups
     bool listens;
     char keys_id[KEYS_ID_MAX];
     struct metric *keys_changed;
-    char *url, *host; // where agents and workers dial
+    char *url, *host; // where agents and workers connect
     struct call_metrics *call_metrics;
 };
 
@@ -101,7 +101,7 @@ static int find_pod(void *ctx, const struct pod_claims *claims, struct arena *a,
     return agent_pod_find(b->o.stores[KIND_POD], b->o.stores[KIND_WORKERGROUP], claims, ret, ret_heartbeat_ms, err);
 }
 
-// Where the rank runs; NULL = nobody knows.
+// Returns the pod where the rank runs. NULL = it is not known.
 static const struct pod *find_rank(const struct binding *b, const char *group_uid, uint32_t rank, struct arena *a)
 {
     const struct group *g = router_group(gateway_router(b->gateway), group_uid);
@@ -165,7 +165,7 @@ static void on_shared_changed(void *ctx, const char *ns, const char *placementgr
         group_controller_changed_shared(b->groups, ns, placementgroup, group_uid);
 }
 
-// Another replica says so; of who is connected here as well it is no news.
+// Another replica has reported the agent. If the agent is connected here, too, this is no news.
 static void on_agent_reported(void *ctx, const char *pod_uid, const char *ns, const char *owner, bool shared)
 {
     struct binding *b = ctx;
@@ -233,8 +233,7 @@ static const char *first_ticket(void *ctx, const char *group_uid, int32_t attemp
     return b->authority.ticket_text(b->authority.ctx, &t, a);
 }
 
-// Pods keep what they were told of the former keys. This replica keeps its connections, and accepts tickets of those
-// keys.
+// Pods keep the former keys. This replica keeps its connections, and accepts tickets with those keys.
 static void tell_changed_keys(struct binding *b, const struct vault_keys *keys)
 {
     size_t authority = strcspn(keys->id, "-");
@@ -258,7 +257,7 @@ static void on_alone(void *ctx, const struct err *err)
     log_info("this operator looks for no other replicas until its name resolves", "error", err->msg, NULL);
 }
 
-// To those that have the same keys.
+// Sends reports to the replicas that have the same keys.
 static void look_out(struct binding *b, const struct vault_keys *keys)
 {
     struct arena a = ARENA_INIT;
@@ -283,7 +282,8 @@ static void look_out(struct binding *b, const struct vault_keys *keys)
     arena_done(&a);
 }
 
-// A replica that has just started would answer that there is no such group; until it knows better, others are dialed.
+// A replica that has just started does not know all groups, and would say that a group does not exist. Until its stores
+// are complete, peers connect to other replicas.
 static void listen_when_complete(struct binding *b)
 {
     struct err err = ERR_INIT;
@@ -326,7 +326,7 @@ static void on_keys(void *ctx, const struct vault_keys *keys)
         group_controller_setup(b->groups, &setup);
 }
 
-// Pods of groups may have agents, which trust the keys that they were made with.
+// Pods of groups may have agents. An agent trusts the keys that its pod was created with.
 static bool pods_trust(void *ctx)
 {
     const struct binding *b = ctx;
@@ -345,7 +345,7 @@ static void on_identity_error(void *ctx, const struct err *err)
     log_warn("keys or identities cannot be read now; the operator tries again", "error", err->msg, NULL);
 }
 
-// "cadre-operator.ns.svc" is also known by longer and shorter names, and as localhost behind a port-forward.
+// "cadre-operator.ns.svc" also has longer and shorter names, and is localhost behind a port-forward.
 static struct identity *start_identity(struct binding *b)
 {
     char *full = xasprintf("%s.cluster.local", b->host), *shorter = xstrdup(b->host);
@@ -374,8 +374,8 @@ static void on_secret(void *ctx)
     vault_look(identity_vault(b->identity));
 }
 
-// Both would create the pods of the same groups, and delete each other's. One for all namespaces leaves those alone in
-// which another one runs for just that (runtime/territory).
+// Both installations would create pods for the same groups, and delete each other's pods. There is one exception: an
+// installation for all namespaces ignores a namespace if another one watches only that namespace (runtime/territory).
 static void on_rival(void *ctx, const char *ns, const char *pod, const char *watches)
 {
     const struct binding *b = ctx;

@@ -12,27 +12,27 @@ struct binding;
 struct binding_options { // all borrowed
     struct loop *loop;
     struct kube_client *client;
-    struct store *const *stores; // by enum kind; it subscribes to those of pods and WorkerGroups
+    struct store *const *stores; // indexed by enum kind; it subscribes to those of pods and WorkerGroups
     struct metrics *metrics;
     const struct options *options;
-    const char *ns; // the operator's, where the Secret with the keys is
+    const char *ns; // namespace of the operator, which contains the Secret with the keys
     uint64_t seed;
-    void (*failed)(void *ctx, const struct err *err); // it cannot listen
-    void (*seen)(void *ctx); // which agents this replica sees has changed, or which ones another replica sees
+    void (*failed)(void *ctx, const struct err *err); // the operator cannot listen
+    void (*seen)(void *ctx);                          // this replica, or another one, now sees other agents
     void *ctx;
 };
 
 struct binding *binding_new(const struct binding_options *o, struct err *err);
-// The stores have all that there is. From now on it listens, once the keys are there.
+// Call this when the stores are complete. From now on it listens, as soon as the keys exist.
 void binding_complete(struct binding *b);
 struct agents *binding_agents(struct binding *b);
 struct router *binding_router(struct binding *b);
-const struct replica_reports *binding_reports(const struct binding *b); // what other replicas say
-// The name of a replica that sees all agents that this one sees, and more; NULL = none.
+const struct replica_reports *binding_reports(const struct binding *b); // the reports of other replicas
+// Returns the name of a replica that sees all agents that this one sees, and more. NULL = none.
 const char *binding_sees_more(const struct binding *b);
-void binding_attach(struct binding *b, struct group_controller *groups); // whom to wake
-// Says goodbye to all that are connected, and puts keys back that are gone from the Secret.
+void binding_attach(struct binding *b, struct group_controller *groups); // the controller to wake
+// Closes all connections with a goodbye, and restores missing keys in the Secret.
 void binding_stop(struct binding *b);
-bool binding_idle(const struct binding *b); // and they are gone, and the keys are there or not to be had
-void binding_hurry(struct binding *b);      // the API server answers again: what could not be read is read now
-void binding_free(struct binding *b);       // before the client and the controller; accepts NULL
+bool binding_idle(const struct binding *b); // the connections are closed, and the keys are restored or cannot be
+void binding_hurry(struct binding *b); // call it when the API server answers again: it reads what it could not read
+void binding_free(struct binding *b);  // call it before the client and the controller are freed; accepts NULL

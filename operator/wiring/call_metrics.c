@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-// What the gateway's counters are called outside.
+// The names of the gateway's counters as metrics.
 static const struct {
     const char *name, *help, *labels;
     bool total;

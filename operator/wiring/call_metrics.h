@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions, calls and agents in the metrics of the operator.
+// Adds sessions, calls and agents to the metrics of the operator.
 #pragma once
 
 #include "operator/gateway/gateway.h"
@@ -7,6 +7,6 @@
 
 struct call_metrics;
 
-// All are borrowed and must outlive it.
+// All arguments are borrowed, and must outlive it.
 struct call_metrics *call_metrics_new(struct metrics *metrics, struct gateway *gateway, struct agents *agents);
 void call_metrics_free(struct call_metrics *c); // accepts NULL

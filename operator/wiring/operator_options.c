@@ -75,43 +75,6 @@ static const char *set_log_format(void *options, const char *value)
     return str_eq(value, "json") || str_eq(value, "text") ? NULL : "must be json or text";
 }
 
-// As other components of Kubernetes take it, in one unit: 500ms, 15s, 2m.
-static const char *set_time(const char *value, int64_t *ret_ms)
-{
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60 * 1000}};
-    char digits[8] = "";
-    size_t n = strspn(value, "0123456789");
-    int64_t number = 0;
-    if (n > 0 && n < sizeof digits) {
-        memcpy(digits, value, n);
-        str_to_i64(digits, &number);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (number > 0 && str_eq(value + n, units[i].name)) {
-            *ret_ms = number * units[i].ms;
-            return NULL;
-        }
-    return "must be a time such as 500ms, 15s or 2m";
-}
-
-static const char *set_lease(void *options, const char *value)
-{
-    return set_time(value, &((struct options *)options)->lease_ms);
-}
-
-static const char *set_renew(void *options, const char *value)
-{
-    return set_time(value, &((struct options *)options)->renew_ms);
-}
-
-static const char *set_retry(void *options, const char *value)
-{
-    return set_time(value, &((struct options *)options)->retry_ms);
-}
-
 static const char *set_advertise(void *options, const char *value)
 {
     const char *host = str_starts(value, "wss://") ? value + 6 : "", *colon = strrchr(host, ':');
@@ -149,9 +112,9 @@ static const struct option_row rows[] = {
     {"leader-elect", OPTION_BOOL, offsetof(struct options, leader_elect)},
     {"leader-elect-namespace", OPTION_TEXT, offsetof(struct options, lease_ns)},
     {"leader-elect-name", OPTION_TEXT, offsetof(struct options, lease_name)},
-    {"leader-elect-lease-duration", OPTION_SET, .set = set_lease},
-    {"leader-elect-renew-deadline", OPTION_SET, .set = set_renew},
-    {"leader-elect-retry-period", OPTION_SET, .set = set_retry},
+    {"leader-elect-lease-duration", OPTION_TIME, offsetof(struct options, lease_ms)},
+    {"leader-elect-renew-deadline", OPTION_TIME, offsetof(struct options, renew_ms)},
+    {"leader-elect-retry-period", OPTION_TIME, offsetof(struct options, retry_ms)},
     {"http-address", OPTION_TEXT, offsetof(struct options, http_address)},
     {"listen", OPTION_TEXT, offsetof(struct options, listen)},
     {"advertise", OPTION_SET, .set = set_advertise},
@@ -175,7 +138,8 @@ static const char *env_or(const char *name, const char *fallback)
     return str_empty(v) ? fallback : v;
 }
 
-// Else two could lead at once, or a leader would end at the first renewal that is slow.
+// Without these rules, two replicas could lead at the same time, or a leader would lose the Lease at the first slow
+// renewal.
 static int check_lease(const struct options *o)
 {
     if (o->retry_ms < o->renew_ms && o->renew_ms < o->lease_ms && o->lease_ms >= 1000)

@@ -27,7 +27,7 @@ enum { REVIEW_TIMEOUT_MS = 5 * 1000, WRITE_TIMEOUT_MS = 10 * 1000 };
 
 static const struct right restarting = {KIND_WORKERGROUP, "patch", NULL, "restart WorkerGroups", ADVICE};
 static const struct right rights[][2] = {
-    // to create, to delete
+    // the right to create, the right to delete
     [KIND_WORKERGROUP] = {{KIND_WORKERGROUP, "create", NULL, "create WorkerGroups", ADVICE},
                           {KIND_WORKERGROUP, "delete", NULL, "delete WorkerGroups", ADVICE}},
     [KIND_PLACEMENTGROUP] = {{KIND_PLACEMENTGROUP, "create", NULL, "create PlacementGroups", ADVICE},
@@ -39,26 +39,26 @@ struct provisioning {
     struct kube_client *client;
     struct store *const *stores;
     struct loop_timer *timer;
-    struct list orders, session_objects;
+    struct list changes, session_objects;
     int64_t renew_ms;
 };
 
-// What a client waits for.
-struct order {
+// A request of a client that has no answer yet.
+struct pending_change {
     struct list link;
     struct provisioning *provisioning;
     struct inquiry *inquiry;
-    const struct right *right; // for the kind of the object
+    const struct right *right; // its `kind` is the kind of the object
     const void *lifetime;      // NULL = detached, or the session has ended
-    bool bound, unwanted;      // it goes with a session; which has ended for good
+    bool bound, unwanted;      // bound: it ends with a session; unwanted: that session has ended for good
     char *ns, *name, *user, *hash;
-    char *manifest, *patch; // to create, to restart; both NULL: to delete
-    enum verb how;          // the patch is written
+    char *manifest, *patch; // to create, to restart; both NULL = to delete
+    enum verb how;          // the verb of the patch
     provisioner_done_fn done;
     void *done_ctx;
 };
 
-// A group, or a PlacementGroup, that is renewed.
+// A WorkerGroup or a PlacementGroup that is renewed for a session.
 struct session_object {
     struct list link;
     struct provisioning *provisioning;
@@ -68,17 +68,17 @@ struct session_object {
     char *ns, *name, *uid;
 };
 
-static void order_free(struct order *o)
+static void pending_change_free(struct pending_change *c)
 {
-    list_remove(&o->link);
-    inquiry_drop(o->inquiry);
-    free(o->ns);
-    free(o->name);
-    free(o->user);
-    free(o->hash);
-    free(o->manifest);
-    free(o->patch);
-    free(o);
+    list_remove(&c->link);
+    inquiry_drop(c->inquiry);
+    free(c->ns);
+    free(c->name);
+    free(c->user);
+    free(c->hash);
+    free(c->manifest);
+    free(c->patch);
+    free(c);
 }
 
 static void session_object_free(struct session_object *b)
@@ -91,17 +91,17 @@ static void session_object_free(struct session_object *b)
     free(b);
 }
 
-// Its last word: JSON, or an error that is not the order's own.
-static void answer(struct order *o, const char *json, const struct err *err)
+// Ends the request with JSON, or with an error. `err` must not be part of the request, which is freed.
+static void answer(struct pending_change *c, const char *json, const struct err *err)
 {
-    provisioner_done_fn done = o->done;
-    void *ctx = o->done_ctx;
-    order_free(o);
+    provisioner_done_fn done = c->done;
+    void *ctx = c->done_ctx;
+    pending_change_free(c);
     done(ctx, json, json ? strlen(json) : 0, err);
 }
 
-// Deleting what nobody wants any more. If this gets lost it is not renewed either, and goes with the leader's next
-// look.
+// Delete objects of sessions that have ended. If the request is lost, the leader deletes the object, because nobody
+// renews it.
 
 static void on_dropped(void *ctx, const struct kube_response *response, const struct err *err)
 {
@@ -118,7 +118,7 @@ static void drop(const struct provisioning *d, enum kind kind, const char *ns, c
 
 // Renewing
 
-// Another group of its name has another UID, and is none of ours.
+// Another group with the same name has another UID, and is not ours.
 static const char *renewal(const struct provisioning *d, const char *uid, struct arena *a)
 {
     return json_print(a, "{'metadata':{'uid':%s,'annotations':{'" ANNOTATION_SESSION_RENEWED "':'%" PRId64 "'}}}", uid,
@@ -176,125 +176,123 @@ static struct session_object *session_object_new(struct provisioning *d, const v
 
 // Creating
 
-// The group is there, and is this client's.
-static void settle(struct order *o, const struct meta *m, bool again)
+// The object exists and belongs to this client.
+static void settle(struct pending_change *c, const struct meta *m, bool again)
 {
     struct arena a = ARENA_INIT;
-    if (o->bound && o->lifetime) {
-        struct session_object *b = session_object_new(o->provisioning, o->lifetime, o->right->kind, m);
+    if (c->bound && c->lifetime) {
+        struct session_object *b = session_object_new(c->provisioning, c->lifetime, c->right->kind, m);
         if (again)
             renew(b);
-    } else if (o->bound && o->unwanted) {
-        drop(o->provisioning, o->right->kind, m->ns, m->name, m->uid);
+    } else if (c->bound && c->unwanted) {
+        drop(c->provisioning, c->right->kind, m->ns, m->name, m->uid);
     }
-    answer(o,
-           json_print(&a, "{'namespace':%s,'name':%s,'uid':%s,'lifetime':%s}", m->ns, m->name, m->uid,
-                      o->bound ? "Session" : "Detached"),
-           &(struct err){0});
+    answer(c, draft_answer(m->ns, m->name, m->uid, !c->bound, &a), &(struct err){0});
     arena_done(&a);
 }
 
-// The same request again, of a client that has come back or did not hear the answer.
-static void take_over(struct order *o, const struct err *err)
+// The same request came again: the client has come back, or did not get the answer.
+static void take_over(struct pending_change *c, const struct err *err)
 {
-    const struct object *there = store_get(o->provisioning->stores[o->right->kind], o->ns, o->name);
-    const char *kind = kind_info(o->right->kind)->kind;
+    const struct object *there = store_get(c->provisioning->stores[c->right->kind], c->ns, c->name);
+    const char *kind = kind_info(c->right->kind)->kind;
     const struct labels *had = there ? &there->meta.annotations : NULL;
     struct err why = *err;
     if (!there)
         err_set(&why, ERR_UNAVAILABLE, "%s; this replica does not know it yet: try again", err->msg);
     else if (there->meta.deleted_ms)
-        err_set(&why, ERR_UNAVAILABLE, "%s %s/%s is being deleted: try again", kind, o->ns, o->name);
-    else if (!str_eq(labels_get(had, ANNOTATION_CREATED_BY), o->user) ||
-             !str_eq(labels_get(had, ANNOTATION_MANIFEST_HASH), o->hash) ||
-             o->bound != (labels_get(had, ANNOTATION_SESSION_RENEWED) != NULL))
+        err_set(&why, ERR_UNAVAILABLE, "%s %s/%s is being deleted: try again", kind, c->ns, c->name);
+    else if (!str_eq(labels_get(had, ANNOTATION_CREATED_BY), c->user) ||
+             !str_eq(labels_get(had, ANNOTATION_MANIFEST_HASH), c->hash) ||
+             c->bound != (labels_get(had, ANNOTATION_SESSION_RENEWED) != NULL))
         err_set(&why, ERR_EXISTS,
                 "a %s %s/%s exists already, and this request did not create it; delete it or choose another name", kind,
-                o->ns, o->name);
+                c->ns, c->name);
     else {
-        settle(o, &there->meta, true);
+        settle(c, &there->meta, true);
         return;
     }
-    answer(o, NULL, &why);
+    answer(c, NULL, &why);
 }
 
 static void on_created(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct order *o = ctx;
+    struct pending_change *c = ctx;
     const struct object *made;
     struct err why = *err;
-    o->inquiry = NULL;
+    c->inquiry = NULL;
     if (why.code == ERR_EXISTS) {
-        take_over(o, &why);
-    } else if (why.code || object_decode(o->right->kind, response->body, response->len, &made, &why) < 0) {
-        answer(o, NULL, &why);
+        take_over(c, &why);
+    } else if (why.code || object_decode(c->right->kind, response->body, response->len, &made, &why) < 0) {
+        answer(c, NULL, &why);
     } else {
-        store_wrote(o->provisioning->stores[o->right->kind], made); // the next call finds it
-        settle(o, &made->meta, false);
+        store_wrote(c->provisioning->stores[c->right->kind], made); // the next call finds it
+        settle(c, &made->meta, false);
         object_unref(made);
     }
 }
 
 static void on_written(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct order *o = ctx;
+    struct pending_change *c = ctx;
     (void)response;
-    o->inquiry = NULL;
-    answer(o, err->code ? NULL : "null", err);
+    c->inquiry = NULL;
+    answer(c, err->code ? NULL : "null", err);
 }
 
-static void write(struct order *o)
+static void write(struct pending_change *c)
 {
     const struct request create = {
-        .verb = VERB_CREATE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .body = o->manifest};
+        .verb = VERB_CREATE, .kind = c->right->kind, .ns = c->ns, .name = c->name, .body = c->manifest};
     const struct request restart = {
-        .verb = o->how, .kind = KIND_WORKERGROUP, .ns = o->ns, .name = o->name, .body = o->patch};
+        .verb = c->how, .kind = KIND_WORKERGROUP, .ns = c->ns, .name = c->name, .body = c->patch};
     const struct request delete = {
-        .verb = VERB_DELETE, .kind = o->right->kind, .ns = o->ns, .name = o->name, .grace_s = -1};
-    const struct request *r = o->manifest ? &create : o->patch ? &restart : &delete;
-    o->inquiry = inquiry_send(o->provisioning->client, r, WRITE_TIMEOUT_MS, o->manifest ? on_created : on_written, o);
+        .verb = VERB_DELETE, .kind = c->right->kind, .ns = c->ns, .name = c->name, .grace_s = -1};
+    const struct request *r = c->manifest ? &create : c->patch ? &restart : &delete;
+    c->inquiry = inquiry_send(c->provisioning->client, r, WRITE_TIMEOUT_MS, c->manifest ? on_created : on_written, c);
 }
 
-// Asking whether it may
+// Ask whether the client may do it
 
 static void on_reviewed(void *ctx, const struct kube_response *response, const struct err *err)
 {
-    struct order *o = ctx;
+    struct pending_change *c = ctx;
     struct err why = *err;
-    o->inquiry = NULL;
+    c->inquiry = NULL;
     if (why.code)
         err_set(&why, ERR_UNAVAILABLE, "the operator cannot ask the API server now whether you may %s: %.400s",
-                o->right->what, err->msg);
+                c->right->what, err->msg);
     else
-        review_access(response->body, response->len, o->user, o->right, o->ns, o->name, &why);
+        review_access(response->body, response->len, c->user, c->right, c->ns, c->name, &why);
     if (why.code)
-        answer(o, NULL, &why);
+        answer(c, NULL, &why);
     else
-        write(o);
+        write(c);
 }
 
-static void ask(struct order *o, const struct client_user *who)
+static void ask(struct pending_change *c, const struct client_user *who)
 {
     struct arena a = ARENA_INIT;
     const struct request r = {
-        .verb = VERB_CREATE, .kind = KIND_SUBJECT_ACCESS_REVIEW, .body = review_of(who, o->right, o->ns, o->name, &a)};
-    o->inquiry = inquiry_send(o->provisioning->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, o);
+        .verb = VERB_CREATE, .kind = KIND_SUBJECT_ACCESS_REVIEW, .body = review_of(who, c->right, c->ns, c->name, &a)};
+    c->inquiry = inquiry_send(c->provisioning->client, &r, REVIEW_TIMEOUT_MS, on_reviewed, c);
     arena_done(&a);
 }
 
-static struct order *order_new(struct provisioning *d, const struct provision *p, const struct right *right,
-                               const char *name, provisioner_done_fn done, void *done_ctx)
+static struct pending_change *pending_change_new(struct provisioning *d, const struct provision *p,
+                                                 const struct right *right, const char *name, provisioner_done_fn done,
+                                                 void *done_ctx)
 {
-    struct order *o = xcalloc(1, sizeof *o);
-    *o = (struct order){.provisioning = d,
-                        .right = right,
-                        .ns = xstrdup(p->ns),
-                        .name = xstrdup(name),
-                        .user = xstrdup(p->who.name),
-                        .done = done,
-                        .done_ctx = done_ctx};
-    list_append(&d->orders, &o->link);
-    return o;
+    struct pending_change *c = xcalloc(1, sizeof *c);
+    *c = (struct pending_change){.provisioning = d,
+                                 .right = right,
+                                 .ns = xstrdup(p->ns),
+                                 .name = xstrdup(name),
+                                 .user = xstrdup(p->who.name),
+                                 .done = done,
+                                 .done_ctx = done_ctx};
+    list_append(&d->changes, &c->link);
+    return c;
 }
 
 // What the gateway calls
@@ -306,19 +304,17 @@ static void create(void *ctx, const struct provision *p, provisioner_done_fn don
     struct err err = ERR_INIT;
     struct draft draft;
     int r = draft_read(p->args, p->ns, p->who.name, loop_wall_ms(d->loop), &a, &draft, &err);
-    if (r == 0 && !draft.detached && !p->lifetime)
-        err_set(&err, ERR_INVALID,
-                "a single request has no session that could own the group: set \"lifetime\" to \"Detached\", or open a "
-                "websocket");
-    if (err.code) {
+    if (r == 0)
+        r = draft_check_session(&draft, p->lifetime, &err);
+    if (r < 0) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        struct order *o = order_new(d, p, &rights[draft.kind][0], draft.name, done, done_ctx);
-        o->bound = !draft.detached;
-        o->lifetime = o->bound ? p->lifetime : NULL;
-        o->hash = xstrdup(draft.hash);
-        o->manifest = xstrdup(draft.manifest);
-        ask(o, &p->who);
+        struct pending_change *c = pending_change_new(d, p, &rights[draft.kind][0], draft.name, done, done_ctx);
+        c->bound = !draft.detached;
+        c->lifetime = c->bound ? p->lifetime : NULL;
+        c->hash = xstrdup(draft.hash);
+        c->manifest = xstrdup(draft.manifest);
+        ask(c, &p->who);
     }
     arena_done(&a);
 }
@@ -332,11 +328,11 @@ static void delete (void *ctx, const struct provision *p, provisioner_done_fn do
     if (draft_read_name(p->args, "group.delete", &a, &kind, &name, &err) < 0)
         done(done_ctx, NULL, 0, &err);
     else
-        ask(order_new(ctx, p, &rights[kind][1], name, done, done_ctx), &p->who);
+        ask(pending_change_new(ctx, p, &rights[kind][1], name, done, done_ctx), &p->who);
     arena_done(&a);
 }
 
-// The user who changes the code of a group counts as its author from then on.
+// A user who changes the code of a group becomes its author.
 static const char *write_change(const struct object *group, const char *user, const char *worker, struct arena *a)
 {
     bool made = labels_get(&group->meta.annotations, ANNOTATION_CREATED_BY) != NULL;
@@ -348,7 +344,7 @@ static const char *write_change(const struct object *group, const char *user, co
     return json_print(a, "[{'op':'replace','path':'/spec/worker','value':%-s}%-s]", worker, author);
 }
 
-// Another text in its worker: the leader starts the processes again in their pods.
+// A change in spec.worker makes the leader start the processes again in their pods.
 static void restart(void *ctx, const struct provision *p, provisioner_done_fn done, void *done_ctx)
 {
     struct provisioning *d = ctx;
@@ -367,21 +363,21 @@ static void restart(void *ctx, const struct provision *p, provisioner_done_fn do
     if (err.code) {
         done(done_ctx, NULL, 0, &err);
     } else {
-        struct order *o = order_new(d, p, &restarting, name, done, done_ctx);
-        o->how = worker ? VERB_PATCH_JSON : VERB_PATCH_MERGE;
-        o->patch = xstrdup(worker ? write_change(group, o->user, worker, &a)
+        struct pending_change *c = pending_change_new(d, p, &restarting, name, done, done_ctx);
+        c->how = worker ? VERB_PATCH_JSON : VERB_PATCH_MERGE;
+        c->patch = xstrdup(worker ? write_change(group, c->user, worker, &a)
                                   : json_print(&a, "{'spec':{'worker':{'restartedAt':%s}}}",
                                                rfc3339_format_micro(loop_wall_ms(d->loop), now)));
-        ask(o, &p->who);
+        ask(c, &p->who);
     }
     arena_done(&a);
 }
 
-// As its status says it: ranges of bundles, by node.
+// Reads the places from the status, which has ranges of bundles by node.
 static void read_places(const struct placementgroup *p, struct arena *a, struct bundle_places *ret)
 {
     const struct condition *ready = condition_find(p->status.conditions, p->status.n_conditions, COND_READY);
-    const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not know them yet
+    const int32_t n = (int32_t)MIN(bundles_count(&p->spec), (int64_t)BUNDLES_MAX); // the status may not have them yet
     const char **nodes = arena_array(a, (size_t)n, sizeof *nodes);
     int32_t first, last;
     for (size_t i = 0; i < p->status.n_placements; i++)
@@ -400,14 +396,10 @@ static void bundles(void *ctx, const struct provision *p, provisioner_done_fn do
     struct arena a = ARENA_INIT;
     struct err err = ERR_INIT;
     struct bundle_places places;
-    enum kind kind;
     const char *name;
-    int r = draft_read_name(p->args, "group.bundles", &a, &kind, &name, &err);
-    const struct object *o =
-        r == 0 && kind == KIND_PLACEMENTGROUP ? store_get(d->stores[KIND_PLACEMENTGROUP], p->ns, name) : NULL;
-    if (r == 0 && kind != KIND_PLACEMENTGROUP)
-        err_set(&err, ERR_INVALID, "group.bundles needs {\"placementGroup\": the name of a PlacementGroup}");
-    else if (r == 0 && !o)
+    int r = draft_read_bundles(p->args, &a, &name, &err);
+    const struct object *o = r == 0 ? store_get(d->stores[KIND_PLACEMENTGROUP], p->ns, name) : NULL;
+    if (r == 0 && !o)
         err_set(&err, ERR_NOT_FOUND, "there is no PlacementGroup %s/%.100s", p->ns, name);
     if (o)
         read_places(placementgroup_of(o), &a, &places);
@@ -448,12 +440,12 @@ static void capacity(void *ctx, const struct provision *p, provisioner_done_fn d
 static void ended(void *ctx, const void *lifetime, bool wanted)
 {
     struct provisioning *d = ctx;
-    LIST_FOREACH(l, &d->orders) {
-        struct order *o = CONTAINER_OF(l, struct order, link);
-        if (o->lifetime != lifetime)
+    LIST_FOREACH(l, &d->changes) {
+        struct pending_change *c = CONTAINER_OF(l, struct pending_change, link);
+        if (c->lifetime != lifetime)
             continue;
-        o->lifetime = NULL;
-        o->unwanted = !wanted;
+        c->lifetime = NULL;
+        c->unwanted = !wanted;
     }
     LIST_FOREACH(l, &d->session_objects) {
         struct session_object *b = CONTAINER_OF(l, struct session_object, link);
@@ -470,7 +462,7 @@ struct provisioning *provision_new(struct loop *loop, struct kube_client *client
 {
     struct provisioning *d = xcalloc(1, sizeof *d);
     *d = (struct provisioning){.loop = loop, .client = client, .stores = stores, .renew_ms = renew_ms};
-    list_init(&d->orders);
+    list_init(&d->changes);
     list_init(&d->session_objects);
     d->timer = loop_timer_new(loop, on_timer, d);
     return d;
@@ -480,8 +472,8 @@ void provision_free(struct provisioning *d)
 {
     if (!d)
         return;
-    LIST_FOREACH(l, &d->orders)
-        order_free(CONTAINER_OF(l, struct order, link));
+    LIST_FOREACH(l, &d->changes)
+        pending_change_free(CONTAINER_OF(l, struct pending_change, link));
     LIST_FOREACH(l, &d->session_objects)
         session_object_free(CONTAINER_OF(l, struct session_object, link));
     loop_timer_free(d->timer);

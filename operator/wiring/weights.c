@@ -11,7 +11,8 @@ struct weight {
     uint32_t n;
 };
 
-// The first of the text; what follows its comma, NULL at the end or where it is wrong (n is 0 then).
+// Reads the first weight of the text. Returns the text after its comma, or NULL at the end. If the text is wrong,
+// returns NULL, and `n` is 0.
 static const char *read_one(const char *text, struct weight *ret)
 {
     size_t len = strcspn(text, ","), name = strcspn(text, "=,");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The value of --namespace-weights: "team-a=3,team-b=2".
+// Reads the value of --namespace-weights: "team-a=3,team-b=2".
 #pragma once
 
 #include <stdbool.h>
@@ -8,5 +8,5 @@
 enum { WEIGHT_MAX = 100 };
 
 bool weights_check(const char *text);
-// Of this namespace; 1 where `given`, the text or NULL, does not name it.
+// Returns the weight of this namespace. It is 1 if the text `given` does not contain the namespace, or is NULL.
 uint32_t weights_of(const void *given, const char *ns);

@@ -16,8 +16,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct agents *agents;
-static struct agent *agent; // connected now
-static size_t n_open;       // connections that have not ended
+static struct connected_agent *agent; // connected now
+static size_t n_open;                 // connections that have not ended
 
 static void must(bool holds)
 {
@@ -50,7 +50,7 @@ static void leave(void)
 static void join(const char *text, size_t len)
 {
     static const struct agent_identity id = {.ns = "ns", .group = "g", .pod = "g-0-0", .pod_uid = "pod", .node = "n"};
-    struct agent *joined = NULL;
+    struct connected_agent *joined = NULL;
     struct err err = ERR_INIT;
     must(agents_join(agents, &id, text, len, on_command, &agent, &joined, &err) == err.code);
     must((err.code == 0) == (joined != NULL));

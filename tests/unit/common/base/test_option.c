@@ -18,6 +18,7 @@ struct options {
     bool flag, yes;
     int number;
     size_t length;
+    int64_t time_ms;
 };
 
 static const char *set_length(void *options, const char *value)
@@ -32,6 +33,7 @@ static const struct option_row rows[] = {
     {"yes", OPTION_BOOL, offsetof(struct options, yes)},
     {"number", OPTION_NUMBER, offsetof(struct options, number), -1, 9},
     {"length", OPTION_SET, .set = set_length},
+    {"time", OPTION_TIME, offsetof(struct options, time_ms)},
     {0},
 };
 
@@ -57,9 +59,9 @@ static void each_kind_reads_its_value(void **state)
     (void)state;
     struct options o;
     int rest;
-    assert_int_equal(parse(&o, &rest, "--flag --yes --number=-1 --length four -- --text"), -1);
-    assert_true(o.flag && o.yes && o.number == -1 && o.length == 4 && !o.text);
-    assert_int_equal(rest, 7);
+    assert_int_equal(parse(&o, &rest, "--flag --yes --number=-1 --length four --time=2m -- --text"), -1);
+    assert_true(o.flag && o.yes && o.number == -1 && o.length == 4 && o.time_ms == 120000 && !o.text);
+    assert_int_equal(rest, 8);
     assert_int_equal(parse(&o, &rest, "--yes=false -ft x"), -1);
     assert_true(o.flag && !o.yes && o.number == 7 && strcmp(o.text, "x") == 0);
 }
@@ -76,8 +78,8 @@ static void reading_ends_at_the_first_argument(void **state)
 static void a_wrong_value_ends_it(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"--yes=perhaps", "--number 10", "--number x",
-                                        "--number",      "--unknown",   "--length="};
+    static const char *const wrong[] = {"--yes=perhaps", "--number 10", "--number x", "--number",
+                                        "--unknown",     "--length=",   "--time 0s",  "--time 5"};
     struct options o;
     int rest;
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++)

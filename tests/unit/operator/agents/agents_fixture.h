@@ -9,10 +9,10 @@
 enum { CONNECTIONS = 3 };
 
 struct connection {
-    struct agent *agent;
+    struct connected_agent *agent;
     uint8_t type; // of the last command
     char body[256];
-    int fails; // sending does, with this
+    int fails; // sending fails with this code
 };
 
 struct fixture {
@@ -21,9 +21,9 @@ struct fixture {
     struct connection connections[CONNECTIONS];
     struct arena arena;
     int changes;
-    char changed[64]; // what for, last
+    char changed[64]; // the object of the last change
     struct buf exits, printed;
-    struct buf gpus; // "GROUP RANK JSON\n" of each that was told
+    struct buf gpus; // "GROUP RANK JSON\n" for each report of GPUs
 };
 
 #define POD                                                                           \
@@ -37,7 +37,7 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
-// What the owners of connections do; those without an error may not fail.
+// What the owners of connections do. The functions without an error argument must succeed.
 int join_as(struct fixture *f, int connection, const struct agent_identity *id, const char *hello, struct err *err);
 void join(struct fixture *f, int connection, const char *hello); // as POD
 void leave(struct fixture *f, int connection);

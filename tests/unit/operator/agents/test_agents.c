@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents come, go and are replaced; what they say when they come; what they may not say.
+// Agents come, go and are replaced; what their HELLO says; what they must not say.
 #include "tests/unit/operator/agents/agents_fixture.h"
 
 #include "common/base/str.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-// Connections.
+// Connections
 
 static void of_a_pod_that_was_never_here_nothing_is_known(void **state)
 {
@@ -46,7 +46,7 @@ static void what_it_has_said_outlives_its_connection_for_as_long_as_the_pod(void
     leave(f, 0);
     assert_int_equal(f->changes, 2);
     assert_false(facts(f)->connected);
-    assert_int_equal(facts(f)->changed_ms, 1000000); // when it was heard of last
+    assert_int_equal(facts(f)->changed_ms, 1000000); // when the registry heard of it last
     assert_int_equal(facts(f)->state, AGENT_PREPARED);
     assert_int_equal(facts(f)->attempt, 3);
     assert_int_equal(agents_count(f->agents), 0);
@@ -63,7 +63,7 @@ static void in_how_many_pods_a_group_runs_is_known_as_long_as_they_are_there(voi
     assert_int_equal(agents_running(f->agents, "group-uid"), 1);
     assert_int_equal(agents_running(f->agents, "another"), 0);
     leave(f, 0);
-    assert_int_equal(agents_running(f->agents, "group-uid"), 1); // for all that is known
+    assert_int_equal(agents_running(f->agents, "group-uid"), 1); // by all that is known
     join(f, 0, HELLO("{" GROUP ",\"attempt\":3,\"state\":\"Stopping\",\"processes\":[]}"));
     assert_int_equal(agents_running(f->agents, "group-uid"), 1);
     leave(f, 0);
@@ -108,11 +108,11 @@ static void the_connection_of_a_pod_that_is_gone_is_to_be_closed(void **state)
     join(f, 0, HELLO(""));
     agents_pod_gone(f->agents, "pod-uid");
     assert_ptr_equal(agents_replaced(f->agents), &f->connections[0]);
-    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":1}"); // counts for nothing
+    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":1}"); // it is ignored
     assert_int_equal(facts(f)->changed_ms, 0);
 }
 
-// HELLO.
+// HELLO
 
 static void hello_tells_all_that_an_agent_has(void **state)
 {
@@ -156,7 +156,7 @@ static void a_later_hello_wins_over_what_was_known(void **state)
     assert_int_equal(now->state, AGENT_STOPPING);
     assert_int_equal(now->sent, 0);
     assert_int_equal(now->n_processes, 1);
-    assert_int_equal(now->processes[0].ended_ms, 1000000); // when it was heard of first
+    assert_int_equal(now->processes[0].ended_ms, 1000000); // when the registry heard of it first
     assert_int_equal(facts_of(f, "other")->attempt, 0);
 }
 
@@ -182,7 +182,7 @@ static void an_agent_may_be_held_to_its_own_group(void **state)
     assert_string_equal(buf_str(&f->exits), "group-uid attempt 1 rank 0: 1; ");
 }
 
-// In a pod of a PlacementGroup.
+// In a pod of a PlacementGroup
 static void of_a_shared_pod_each_group_is_told_by_itself(void **state)
 {
     struct fixture *f = *state;
@@ -249,7 +249,7 @@ static void a_hello_that_makes_no_sense_is_refused_and_changes_nothing(void **st
     assert_int_equal(agents_count(f->agents), 0);
 }
 
-// Peers that are wrong or strange.
+// Peers that make errors
 
 static void reports_that_make_no_sense_break_the_protocol(void **state)
 {
@@ -307,7 +307,7 @@ static void agents_send_lines_only_while_somebody_listens(void **state)
     agents_listen(f->agents, "group-uid", true);
     assert_int_equal(f->connections[0].type, RECORD_OUTPUT);
     assert_string_equal(f->connections[0].body, "{\"group\":\"group-uid\",\"listen\":true}");
-    join_as(f, 1, &shared, HELLO(""), &err); // one that comes later is told, too, after its WELCOME
+    join_as(f, 1, &shared, HELLO(""), &err); // an agent that comes later is told, too, after its WELCOME
     assert_int_not_equal(f->connections[1].type, RECORD_OUTPUT);
     agents_welcomed(f->agents, f->connections[1].agent);
     assert_string_equal(f->connections[1].body, "{\"group\":\"group-uid\",\"listen\":true}");
@@ -379,7 +379,7 @@ static void a_goodbye_says_since_when_the_pod_ends(void **state)
     say(f, RECORD_GOODBYE, "{\"reason\":\"the pod ends\"}");
     assert_int_equal(f->changes, 2);
     leave(f, 0);
-    assert_int_equal(facts(f)->ending_ms, 1000500); // also when the connection is gone
+    assert_int_equal(facts(f)->ending_ms, 1000500); // also after the connection has ended
 }
 
 static void of_long_texts_a_part_is_kept(void **state)
@@ -419,7 +419,7 @@ static void all_texts_of_a_pod_together_are_bounded(void **state)
     for (size_t i = 0; i < now->n_processes; i++)
         kept += strlen(now->processes[i].last_lines);
     assert_in_range(kept, AGENTS_TEXT_MAX / 2, AGENTS_TEXT_MAX);
-    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":2}"); // and what is forgotten makes room
+    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":2}"); // a forgotten group makes room
     say(f, RECORD_EXITED,
         arena_printf(&f->arena, "{" GROUP ",\"attempt\":2,\"rank\":7,\"exitCode\":1,\"lastLines\":\"%s\"}", lines));
     assert_string_equal(facts(f)->processes[0].last_lines, lines);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of an attempt as the registry of agents sees it: commands go out, reports come in, facts come of it.
+// The life of an attempt in the registry of agents: commands go out, reports come in, and facts result.
 #include "tests/unit/operator/agents/agents_fixture.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-// The life of an attempt.
+// The life of an attempt
 
 static void a_command_that_was_sent_is_remembered_until_it_is_answered(void **state)
 {
@@ -16,7 +16,7 @@ static void a_command_that_was_sent_is_remembered_until_it_is_answered(void **st
     join(f, 0, HELLO(""));
     command(f, RECORD_PREPARE, 1);
     assert_string_equal(f->connections[0].body, "{}");
-    assert_int_equal(facts(f)->state, AGENT_IDLE); // only what the agent says is known
+    assert_int_equal(facts(f)->state, AGENT_IDLE); // only reports of the agent count
     say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":1}");
     assert_int_equal(facts(f)->sent, 0);
     assert_int_equal(facts(f)->state, AGENT_PREPARED);
@@ -97,7 +97,7 @@ static void ranks_that_restart_one_by_one_have_attempts_of_their_own(void **stat
     assert_int_equal(facts(f)->attempt, 2);
     expect_process(facts(f), 0, 0, 1, AGENT_PROCESS_RUNNING);
     expect_process(facts(f), 1, 1, 2, AGENT_PROCESS_RUNNING);
-    say(f, RECORD_EXITED, "{" GROUP ",\"attempt\":1,\"rank\":1,\"exitCode\":3}"); // of the one before
+    say(f, RECORD_EXITED, "{" GROUP ",\"attempt\":1,\"rank\":1,\"exitCode\":3}"); // about the previous attempt
     expect_process(facts(f), 1, 1, 2, AGENT_PROCESS_RUNNING);
     say(f, RECORD_EXITED, "{" GROUP ",\"attempt\":1,\"rank\":0,\"exitCode\":0}");
     expect_process(facts(f), 0, 0, 1, AGENT_PROCESS_EXITED);
@@ -111,7 +111,7 @@ static void what_has_ended_does_not_run_again_within_its_attempt(void **state)
     say(f, RECORD_EXITED, "{" GROUP ",\"attempt\":1,\"rank\":0,\"exitCode\":0}");
     say(f, RECORD_STARTED, "{" GROUP ",\"attempt\":1,\"processes\":[{\"rank\":0,\"attempt\":1}]}");
     expect_process(facts(f), 0, 0, 1, AGENT_PROCESS_EXITED);
-    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":1}"); // the command came again
+    say(f, RECORD_PREPARED, "{" GROUP ",\"attempt\":1}"); // the command came twice
     assert_int_equal(facts(f)->state, AGENT_RUNNING);
 }
 
@@ -170,7 +170,8 @@ static void a_refusal_answers_the_command_and_says_why(void **state)
     assert_int_equal(facts(f)->sent, 0);
     assert_string_equal(facts(f)->error, "it is not prepared");
     command(f, RECORD_START, 2);
-    say(f, RECORD_REFUSED, "{\"command\":\"START\",\"code\":\"INVALID\",\"message\":\"not JSON\"}"); // which group?
+    // It names no group.
+    say(f, RECORD_REFUSED, "{\"command\":\"START\",\"code\":\"INVALID\",\"message\":\"not JSON\"}");
     assert_int_equal(facts(f)->sent, 0);
     assert_string_equal(facts(f)->error, "not JSON");
 }
@@ -183,7 +184,7 @@ static void what_is_not_connected_cannot_be_commanded(void **state)
     join(f, 0, HELLO(""));
     command(f, RECORD_PREPARE, 1);
     leave(f, 0);
-    assert_int_equal(facts(f)->sent, 0); // it may never have come there
+    assert_int_equal(facts(f)->sent, 0); // the command may never have arrived
     err = ERR_INIT;
     assert_int_equal(agents_command(f->agents, "pod-uid", "group-uid", 1, RECORD_PREPARE, "{}", &err), ERR_UNAVAILABLE);
 }

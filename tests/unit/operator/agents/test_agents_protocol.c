@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both sides of what agents and the operator say to each other, in one process: a real agent with real processes, whose
-// words go to the registry and whose orders come from it.
+// Both sides of the protocol between agents and the operator, in one process. A real agent with real processes sends
+// its reports to the registry, and gets its orders from there.
 #include "operator/agents/agents.h"
 
 #include "common/base/mem.h"
@@ -25,16 +25,16 @@ enum { REPLICAS = 2 };
 
 struct fixture;
 
-struct replica { // of the operator, and its connection to the agent
+struct replica { // a replica of the operator, and its connection to the agent
     struct fixture *fixture;
     struct agents *agents;
-    struct agent *peer; // the agent as the registry knows it; NULL = no connection
+    struct connected_agent *peer; // the agent in the registry; NULL = no connection
 };
 
 struct fixture {
-    int refused; // rank of a KILL
+    int refused; // the rank of a refused KILL
     struct loop *loop;
-    struct agent *agent; // the real one
+    struct agent *agent; // the real agent
     struct replica replicas[REPLICAS];
     struct arena arena;
     int null_fd;
@@ -70,13 +70,13 @@ static void on_done(void *ctx)
     (void)ctx;
 }
 
-struct order { // on its way to the agent
+struct order { // an order that has not arrived at the agent
     struct replica *replica;
     uint8_t type;
     char *body;
 };
 
-// As worker/agent/agent_connection.c takes a command.
+// Takes a command as worker/agent/agent_connection.c does.
 static void deliver(void *ctx)
 {
     struct order *o = ctx;
@@ -183,7 +183,7 @@ static const struct agent_facts *facts(struct fixture *f, int replica)
 
 #define UNTIL(f, condition) TURN_UNTIL(loop_run_once((f)->loop, 100), condition, "")
 
-// Sends it from replica 0 and waits for the answer.
+// Sends it from replica 0, and waits for the answer.
 static void order(struct fixture *f, uint8_t type, int attempt, const char *more)
 {
     struct err err = ERR_INIT;
@@ -215,7 +215,7 @@ static bool process_is(const struct agent_facts *facts, size_t i, int attempt, e
            facts->processes[i].state == state;
 }
 
-// What both replicas know must be the same, whichever of them commands.
+// Both replicas must know the same, whichever of them commands.
 static void assert_agreed(struct fixture *f)
 {
     const struct agent_facts *a = facts(f, 0), *b = facts(f, 1);
@@ -294,7 +294,7 @@ static void a_command_that_cannot_be_run_is_an_exit_with_a_reason(void **state)
     assert_true(str_starts(facts(f, 0)->processes[1].message, "cannot start /no/such: "));
 }
 
-// One of ours is. The list of them is by the thread that has started them, and we are but one.
+// Returns one of our processes. The kernel lists them by the thread that has started them, and we have one thread.
 static bool a_child_is_stopped(void)
 {
     char path[64], line[512];
@@ -315,7 +315,7 @@ static bool a_child_is_stopped(void)
     return stopped;
 }
 
-// A process that is stopped reads nothing, runs no signal handler and answers no ping.
+// A stopped process reads nothing, runs no signal handler, and answers no ping.
 static void one_that_hangs_is_killed(void **state)
 {
     struct fixture *f = *state;
@@ -324,7 +324,7 @@ static void one_that_hangs_is_killed(void **state)
     UNTIL(f, a_child_is_stopped());
     assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), ERR_UNAVAILABLE);
     connect(f, 1);
-    assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), 0); // whichever replica asks
+    assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), 0); // any replica may ask
     UNTIL(f, process_is(facts(f, 0), 1, 1, AGENT_PROCESS_EXITED));
     const struct agent_facts *now = facts(f, 0);
     assert_int_equal(now->processes[1].exit_code, 137);
@@ -333,7 +333,7 @@ static void one_that_hangs_is_killed(void **state)
     assert_agreed(f);
     f->refused = -1;
     assert_int_equal(agents_kill(f->replicas[1].agents, "pod", "u-1", 1, 1, &err), 0);
-    UNTIL(f, f->refused == 1); // it has ended
+    UNTIL(f, f->refused == 1); // the process has ended
     assert_null(facts(f, 1)->error);
     order(f, RECORD_RESTART, 2, WORLD("exec sleep 1000") RANK_1);
     assert_true(process_is(facts(f, 1), 1, 2, AGENT_PROCESS_RUNNING));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents tell of the GPUs of their pods, and what becomes of it: facts, the ranks' lists, metrics.
+// What agents report about the GPUs of their pods, and the results: facts, the lists of the ranks, metrics.
 #include "operator/agents/devices.h"
 
 #include "tests/unit/operator/agents/agents_fixture.h"
@@ -30,7 +30,7 @@ static void a_heartbeat_tells_the_gpus_of_each_rank(void **state)
     assert_non_null(strstr(buf_str(&f->gpus), "group-uid 1 [{\"index\":1,\"uuid\":\"GPU-b\""));
     assert_null(strstr(buf_str(&f->gpus), "ranks"));
     assert_null(facts(f)->lost.uuid);
-    assert_int_equal(f->changes, 1); // nothing to decide about
+    assert_int_equal(f->changes, 1); // there is nothing to decide
 }
 
 static void so_does_a_hello(void **state)
@@ -54,11 +54,11 @@ static void a_lost_one_is_a_fact_for_the_group_that_has_it(void **state)
     assert_null(facts_of(f, "another-group")->lost.uuid);
     assert_true(agents_gpu_lost(f->agents, "pod-uid"));
     say(f, RECORD_HEARTBEAT, SECOND_LOST);
-    say(f, RECORD_HEARTBEAT, "{}"); // no news
+    say(f, RECORD_HEARTBEAT, "{}"); // it contains no news
     assert_int_equal(f->changes, 2);
     assert_string_equal(facts(f)->lost.uuid, "GPU-b");
     leave(f, 0);
-    assert_string_equal(facts(f)->lost.uuid, "GPU-b"); // as all that it has said
+    assert_string_equal(facts(f)->lost.uuid, "GPU-b"); // it stays like all other reports
 }
 
 static void what_makes_no_sense_breaks_the_protocol_and_changes_nothing(void **state)
@@ -108,7 +108,7 @@ static void metrics_have_the_names_of_dcgm(void **state)
     struct buf out = BUF_INIT(1 << 20);
     join(f, 0, HELLO(""));
     agents_metrics(f->agents, &out);
-    assert_int_equal(out.len, 0); // nobody has a GPU
+    assert_int_equal(out.len, 0); // no pod has a GPU
     say(f, RECORD_HEARTBEAT, BOTH_WELL);
     agents_metrics(f->agents, &out);
 #define OF_A "{namespace=\"ml\",pod=\"g-0-0\",Hostname=\"n1\",gpu=\"0\",UUID=\"GPU-a\",modelName=\"NVIDIA H200\"} "
@@ -117,7 +117,7 @@ static void metrics_have_the_names_of_dcgm(void **state)
     assert_non_null(strstr(buf_str(&out), "DCGM_FI_DEV_POWER_USAGE" OF_A "70\n"));
     assert_non_null(strstr(buf_str(&out), "DCGM_FI_DEV_XID_ERRORS" OF_A "0\n"));
     assert_non_null(strstr(buf_str(&out), "UUID=\"GPU-b\",modelName=\"NVIDIA H200\"} 31\n"));
-    assert_null(strstr(buf_str(&out), "DCGM_FI_DEV_FB_TOTAL{")); // it was not told
+    assert_null(strstr(buf_str(&out), "DCGM_FI_DEV_FB_TOTAL{")); // the agent did not report it
     assert_non_null(strstr(buf_str(&out), "cadre_gpu_lost" OF_A "0\n"));
     buf_done(&out);
 }

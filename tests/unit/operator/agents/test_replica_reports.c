@@ -143,7 +143,7 @@ static void ranks_of_several_replicas_are_added_to_those_that_are_known(void **s
     static const int32_t wanted[6] = {1, 9, 0, 2, 2, 0};
     (void)state;
     hear(one, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[1,0,1]]}]}");
-    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // of a world that is larger
+    hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[[2,3,4],[2,6,2000000000]]}]}"); // about a group with more ranks
     replica_reports_members(all, "g", members, 6);
     assert_memory_equal(members, wanted, sizeof wanted);
     hear(two, "{\"groups\":[{\"group\":\"g\",\"ranks\":[]}]}");
@@ -196,11 +196,11 @@ static int no_command(void *owner, uint8_t type, const char *body, size_t len, s
     return 0;
 }
 
-static struct agent *connect_here(struct agents *here, const char *pod_uid)
+static struct connected_agent *connect_here(struct agents *here, const char *pod_uid)
 {
     static const char hello[] = "{\"role\":\"agent\",\"version\":1,\"groups\":[]}";
     const struct agent_identity id = {.ns = "ml", .group = "llama", .pod = "p", .pod_uid = pod_uid, .node = "n1"};
-    struct agent *g = NULL;
+    struct connected_agent *g = NULL;
     struct err err = ERR_INIT;
     assert_int_equal(agents_join(here, &id, hello, sizeof hello - 1, no_command, NULL, &g, &err), 0);
     return g;
@@ -209,16 +209,16 @@ static struct agent *connect_here(struct agents *here, const char *pod_uid)
 static void who_sees_all_agents_of_here_and_one_more_sees_more(void **state)
 {
     struct agents *here = agents_new(&(struct agents_config){.clock = &fake.clock});
-    struct agent *u1 = connect_here(here, "u1"), *u2;
+    struct connected_agent *u1 = connect_here(here, "u1"), *u2;
     (void)state;
     assert_null(replica_reports_sees_more(all, here));
     hear(one, "{\"agents\":[{\"pod\":\"u1\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(replica_reports_sees_more(all, here)); // as many
+    assert_null(replica_reports_sees_more(all, here)); // it sees the same number
     hear(one, "{\"agents\":[{\"pod\":\"u3\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
     assert_string_equal(replica_reports_sees_more(all, here), "one");
     u2 = connect_here(here, "u2");
     hear(one, "{\"agents\":[{\"pod\":\"u4\",\"namespace\":\"ml\",\"owner\":\"llama\"}]}");
-    assert_null(replica_reports_sees_more(all, here)); // other ones
+    assert_null(replica_reports_sees_more(all, here)); // it sees other agents
     agents_leave(here, u1);
     agents_leave(here, u2);
     agents_free(here);

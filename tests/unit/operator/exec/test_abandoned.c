@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that go with a session, when nobody renews them any more.
+// Groups that belong to a session, when nobody renews them any more.
 #include "operator/exec/abandoned.h"
 
 #include "tests/unit/support/store_json.h"
@@ -55,7 +55,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct stub_call *next(void) // however long it takes
+static struct stub_call *next(void) // waits as long as it takes
 {
     struct stub_call *call;
     while (!(call = stub_next(t.client)))
@@ -122,7 +122,7 @@ static void a_renewal_counts_from_when_it_is_seen(void **state)
     start(3600 * 1000);
     abandoned_start(t.abandoned);
     put_group("17", "");
-    put_group("1", ""); // whatever its clock says
+    put_group("1", ""); // the time in the annotation does not matter
     assert_true(stub_quiet(t.client));
     store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     assert_true(stub_quiet(t.client));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a node that falls silent counts as lost, whatever the clocks of the cluster say.
+// When a silent node counts as lost. The clocks of the cluster do not matter.
 #include "operator/exec/decision_time.h"
 
 #include "common/base/log.h"
@@ -50,7 +50,7 @@ static void fall_silent(void)
     decision_time_saw(&f.time, &f.ready->obj, &f.silent->obj);
 }
 
-static int64_t seconds_left(void) // 0 = it is lost
+static int64_t seconds_left(void) // 0 = the node is lost
 {
     int64_t left = 0;
     return pod_node_gone(f.time.cluster, f.pod, LOST_S, decision_time_now(&f.time), &left) ? 0 : left / SECOND;
@@ -59,7 +59,7 @@ static int64_t seconds_left(void) // 0 = it is lost
 static void a_node_that_falls_silent_has_its_time_by_our_own_clock(void **state)
 {
     (void)state;
-    make(99 * (int64_t)HOUR); // as a clock says that is far behind ours
+    make(99 * (int64_t)HOUR); // by a clock that is far behind ours
     fall_silent();
     assert_int_equal(seconds_left(), 60);
     clock_fake_advance(&f.clock, 59 * SECOND);

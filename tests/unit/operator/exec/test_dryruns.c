@@ -24,7 +24,7 @@ static struct {
     struct observations observations;
     struct arena arena;
     struct plan plan;
-    int answered, refused, alone; // what waiters were told
+    int answered, refused, alone; // what the waiters heard
 } t;
 
 static const struct object one = {.kind = KIND_WORKERGROUP, .meta = {.ns = "ml", .name = "one"}};
@@ -108,7 +108,7 @@ static void but_not_elsewhere_nor_for_other_pods(void **state)
     t.plan.actions[1].hash = HASH + 1;
     assert_false(knows(&another));
     plan_init(&t.plan, &t.arena);
-    assert_false(knows(&another)); // which asks for no trial
+    assert_false(knows(&another)); // this one asks for no trial
 }
 
 static void of_several_trials_each_answer_that_is_known_is_noted(void **state)
@@ -164,7 +164,7 @@ static void a_refusal_is_nobody_elses(void **state)
         assert_int_equal(t.alone, i + 1);
         assert_false(knows(&another));
     }
-    assert_false(joins(&another)); // which makes the trial itself
+    assert_false(joins(&another)); // this one makes the trial itself
     dryruns_tell(t.d, &another, HASH, &yes, &fine);
 }
 
@@ -216,7 +216,7 @@ static void there_are_not_many_and_none_is_long(void **state)
     assert_true(knows(&another));
     tried(&placementgroup);
     assert_true(knows(&placementgroup));
-    assert_false(knows(&another)); // the oldest
+    assert_false(knows(&another)); // it was the oldest answer
 }
 
 int main(void)

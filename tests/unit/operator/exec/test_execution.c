@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one execution asks for at a time, how it publishes endpoints, and what it tells agents. How it takes answers:
-// test_executor.c.
+// How many requests one execution sends at a time, how it publishes endpoints, and what it tells agents.
+// test_executor.c tests how it takes answers.
 #include "operator/exec/executor.h"
 
 #include "common/wire/record.h"
@@ -28,9 +28,9 @@ static struct {
     struct observations observations;
     struct arena arena;
     struct plan plan;
-    struct agent *agent;
-    int refuses;     // the agent's connection does, with this
-    uint8_t command; // that the agent got
+    struct connected_agent *agent;
+    int refuses;     // the code with which the agent's connection refuses
+    uint8_t command; // the last command that the agent got
     char body[64];
     int done;
     struct err err;
@@ -165,7 +165,7 @@ static void a_big_gang_is_asked_for_bit_by_bit(void **state)
     assert_int_equal(t.done, 1);
 }
 
-// Or another gang would be planned into it.
+// Otherwise another gang would be planned into that room.
 static void pods_whose_turn_comes_later_have_their_room_from_the_beginning(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void endpoints_are_changed_by_a_patch(void **state)
     assert_string_equal(slice()->obj.meta.resource_version, "4");
 }
 
-// Somebody has changed it meanwhile, or deleted it: decided again.
+// Somebody has changed or deleted it meanwhile: the operator decides again.
 static void a_patch_of_what_is_no_more_is_an_error(void **state)
 {
     (void)state;
@@ -257,7 +257,8 @@ static void a_slice_from_before_a_crash_is_ours(void **state)
     assert_int_equal(slice()->n_endpoints, 1);
 }
 
-// The pods run, and one of a group of the same name that was deleted just now goes by itself: no cause to give up pods.
+// The pods run, and the slice of a group of the same name that was just deleted disappears by itself. That is no reason
+// to give up pods.
 static void a_slice_of_our_name_that_is_a_stranger_s_is_tried_again(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void plan_trial(void)
     a->hash = 42;
 }
 
-// Twice the same, for two groups as it were.
+// Two equal trials, as of two groups.
 static void start_two_trials(struct observations *second)
 {
     struct arena arena = ARENA_INIT;
@@ -329,7 +330,7 @@ static void a_refusal_is_heard_by_each_for_itself(void **state)
     end_two_trials(&second);
 }
 
-// Whichever answer comes first.
+// Any of the two answers may come first.
 static void of_several_trials_of_one_a_refusal_stays(void **state)
 {
     (void)state;
@@ -339,7 +340,7 @@ static void of_several_trials_of_one_a_refusal_stays(void **state)
     a->hash = 43;
     a->further = true;
     start();
-    assert_int_equal(stub_waiting(t.x.client), 2); // at once
+    assert_int_equal(stub_waiting(t.x.client), 2); // at the same time
     struct stub_call *first = stub_next(t.x.client), *further = CONTAINER_OF(first->link.next, struct stub_call, link);
     assert_non_null(strstr(further->request.body, "further"));
     stub_fail(further, ERR_INVALID, "too much");
@@ -367,7 +368,7 @@ static void agents_are_told(void **state)
     arena_done(&a);
 }
 
-// The status of a new attempt is on record before anybody is told of it.
+// The status of a new attempt is written before any agent hears of it.
 static void agents_are_told_after_the_status_is_written(void **state)
 {
     (void)state;

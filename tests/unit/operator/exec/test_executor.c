@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans carried out against an API server that answers as it does on a bad day.
+// Plans that are carried out against an API server with errors.
 #include "operator/exec/executor.h"
 
 #include "common/base/str.h"
@@ -32,7 +32,7 @@ static const char node_json[] =
     "\"8\","
     "\"pods\":\"9\",\"nvidia.com/gpu\":\"8\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}";
 
-// An answer for the requests of that method to that target whose body has that text.
+// The answer to requests with this method, this target, and this text in the body.
 struct scripted {
     const char *method, *target, *has;
     int times; // 0 = always
@@ -50,12 +50,12 @@ static struct {
     struct plan plan;
     struct scripted script[8];
     size_t n_script;
-    char body[1024]; // of the answer that is being given
+    char body[1024]; // of the present answer
     int done;
     struct err err;
 } t;
 
-// A pod of the group as the API server has it; owner NULL: nobody's.
+// A pod of the group as the API server has it. `owner` NULL: it has no owner.
 static const char *pod_text(const char *name, const char *owner, char *buf, size_t size)
 {
     char owners[256] = "";
@@ -80,7 +80,8 @@ static bool fits(const struct scripted *s, const struct fakeapi_request *r)
            (!s->has || strstr(r->body, s->has));
 }
 
-// What the script does not say: a created pod comes back as one of ours, everything else as an empty object.
+// Requests without an answer in the script: a created pod returns as one of ours, everything else returns an empty
+// object.
 static bool on_request(void *ctx, const struct fakeapi_request *r, struct fakeapi_rule *ret)
 {
     (void)ctx;
@@ -220,7 +221,7 @@ static void carry_out(void)
     carry_on();
 }
 
-// How many requests of that method to that target the server has read.
+// Returns how many requests with this method and target the server has read.
 static int asked(const char *method, const char *target)
 {
     int n = 0;
@@ -256,13 +257,14 @@ static void a_gang_is_created(void **state)
     assert_int_equal(fakeapi_count(t.f->api), 5);
     assert_non_null(strstr(fakeapi_at(t.f->api, 0)->target, SERVICES));
     assert_non_null(strstr(fakeapi_at(t.f->api, 4)->target, STATUS));
-    // Known before any watch brings it:
+    // The store has it before any watch delivers it.
     assert_true(has_pod("g-0-2") && has_pod("g-1-2") && has_pod("g-2-2"));
     assert_int_equal(gpus_used(), 3);
     assert_null(t.observations.memory.refusal_reason);
 }
 
-// Else another gang, decided while the first one's Service is being made, would be given the same room.
+// Otherwise another gang would get the same room if its decision came while the Service of the first gang was being
+// created.
 static void a_gang_takes_its_room_at_once_and_gives_it_back_if_it_does_not_come_to_its_pods(void **state)
 {
     (void)state;
@@ -291,7 +293,7 @@ static void quota_in_the_middle_of_a_gang(void **state)
     plan_three_pods(STAGE_SECOND);
     plan_status(STAGE_THIRD);
     carry_out();
-    assert_int_equal(t.err.code, 0); // a finding, not an error: the next decision gives the gang back
+    assert_int_equal(t.err.code, 0); // it is no error: the next decision gives the gang back
     assert_string_equal(t.observations.memory.refusal_reason, REASON_QUOTA_EXCEEDED);
     assert_non_null(strstr(t.observations.memory.refusal_message, "exceeded quota: small"));
     assert_int_equal(t.observations.memory.refusal_incarnation, 2);
@@ -344,7 +346,7 @@ static void a_pod_of_our_name_that_is_a_stranger_s(void **state)
     assert_int_equal(asked("PATCH", STATUS), 0);
 }
 
-// The same name, another UID: the pods of a group that was deleted and made again.
+// The same name with another UID: the pods of a group that was deleted and created again.
 static void a_pod_of_our_namesake(void **state)
 {
     (void)state;
@@ -365,9 +367,9 @@ static void a_pod_that_was_in_the_way_and_is_gone_when_we_look(void **state)
     script("GET", PODS "/g-1-2", NULL, 0, (struct fakeapi_rule){.status = 404, .body = "{}"});
     plan_three_pods(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, ERR_NOT_FOUND); // tried again
+    assert_int_equal(t.err.code, ERR_NOT_FOUND); // it is tried again
     assert_null(t.observations.memory.refusal_reason);
-    assert_int_equal(gpus_used(), 2); // and what does not exist takes no room from the next try
+    assert_int_equal(gpus_used(), 2); // a pod that does not exist takes no room from the next try
 }
 
 static void a_service_of_our_name_that_is_a_stranger_s(void **state)
@@ -414,7 +416,7 @@ static void an_api_server_that_asks_to_slow_down(void **state)
     assert_int_equal(asked("POST", PODS), 4);
 }
 
-// Nobody knows whether the pod was made: its room is given back, the watch or the next try will tell.
+// Nobody knows whether the pod was created. Its room is given back; the watch or the next try will show the truth.
 static void a_connection_that_breaks(void **state)
 {
     (void)state;
@@ -480,7 +482,7 @@ static void a_pod_that_is_gone_is_deleted(void **state)
         carry_out();
         assert_int_equal(t.err.code, 0);
     }
-    assert_non_null(strstr(fakeapi_at(t.f->api, 0)->body, "u-old")); // only that very pod
+    assert_non_null(strstr(fakeapi_at(t.f->api, 0)->body, "u-old")); // only the pod with this UID
 }
 
 static void a_template_that_passes(void **state)
@@ -552,7 +554,7 @@ static void events_go_their_own_way(void **state)
     a->note = "a note";
     plan_status(STAGE_SECOND);
     carry_out();
-    assert_int_equal(t.err.code, 0); // an Event that is lost stops nothing
+    assert_int_equal(t.err.code, 0); // a lost Event stops nothing
     assert_int_equal(asked("PATCH", STATUS), 1);
 }
 

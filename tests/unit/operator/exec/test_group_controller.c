@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What only shows between decisions: the world changes while a plan is carried out.
+// What happens between decisions: the world changes while a plan is carried out.
 #include "tests/unit/operator/exec/controller_case.h"
 
 #include "common/base/str.h"
@@ -63,7 +63,7 @@ static int teardown(void **state)
 
 #define DRY_RUN "{\"metadata\":{\"name\":\"g-dry-run\"},\"spec\":{\"containers\":[{\"name\":\"w\"}]}}"
 
-// The oldest request of that verb and kind; others that come before it succeed.
+// Returns the oldest request with this verb and kind. Requests before it succeed.
 static struct stub_call *next(enum verb verb, enum kind kind)
 {
     for (struct stub_call *call; (call = stub_next(t.client));) {
@@ -86,7 +86,8 @@ static void nothing_is_decided_before_the_start(void **state)
     assert_false(group_controller_idle(t.controller));
 }
 
-// The lease is lost in the middle of a plan: nothing of it is written any more. Elected again, it begins again.
+// The operator loses its Lease in the middle of a plan, and writes nothing more of it. When it is elected again, it
+// begins again.
 static void a_term_ends_in_the_middle_of_a_plan_and_another_one_begins(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void a_term_ends_in_the_middle_of_a_plan_and_another_one_begins(void **st
     kube_cancel_decided(t.client);
     assert_true(stub_quiet(t.client));
     assert_true(group_controller_idle(t.controller));
-    put_group(2, false); // seen, and not acted on
+    put_group(2, false); // the controller sees it, and does nothing
     assert_true(stub_quiet(t.client));
     for (int term = 0; term < 3; term++) {
         group_controller_start(t.controller);
@@ -130,10 +131,11 @@ static void the_template_is_tried_before_anything_is_created(void **state)
     group_controller_start(t.controller);
     const struct request *r = &next(VERB_CREATE, KIND_POD)->request;
     assert_true(r->dry_run);
-    assert_non_null(strstr(r->body, "\"name\":\"g-dry-run-")); // and a hash: a user's pod g-dry-run is not in the way
+    // A hash follows, so a user's pod g-dry-run is not in the way.
+    assert_non_null(strstr(r->body, "\"name\":\"g-dry-run-"));
 }
 
-// The names of what a plan deletes must outlive the pods: here they go while the status is being written.
+// The names of what a plan deletes must outlive the pods: here the pods go while the status is being written.
 static void pods_that_go_while_the_status_is_written_are_still_deleted_by_name(void **state)
 {
     (void)state;
@@ -169,7 +171,8 @@ static void a_group_that_goes_while_its_plan_is_carried_out(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// What was learned of the one says nothing of the other: it is asked again, and nothing of it is reported.
+// What the operator learned about the first object says nothing about the second. It asks again, and reports nothing of
+// the first.
 static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void **state)
 {
     (void)state;
@@ -182,7 +185,7 @@ static void a_group_that_is_replaced_by_one_of_its_name_starts_from_nothing(void
     assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
 }
 
-// A standby may wait for years, and must not remember each group that came and went meanwhile.
+// A standby may wait for years. It must not remember every group that existed in that time.
 static void before_the_start_no_group_is_remembered(void **state)
 {
     (void)state;
@@ -205,7 +208,7 @@ static void a_write_that_fails_is_tried_again(void **state)
     assert_true(next(VERB_CREATE, KIND_POD)->request.dry_run);
 }
 
-// As by a new leader whose watch lags: nothing is asked again before it has brought what is new.
+// A new leader may have a watch that lags. Nothing is asked again before the watch delivers the news.
 static void a_status_that_was_decided_from_an_old_view_waits_for_the_watch(void **state)
 {
     (void)state;

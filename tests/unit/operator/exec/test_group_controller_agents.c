@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A group under agents from its object to Ready and back, through the controller, the registry of agents and the
-// router: everything but the API server, the sockets and the pods is real.
+// A group with agents, from its object to Ready and back, through the controller, the registry of agents and the
+// router. Only the API server, the sockets and the pods are not real.
 #include "tests/unit/operator/exec/controller_case.h"
 
 #include "common/base/mem.h"
@@ -22,9 +22,9 @@ enum { WORLD = 2 };
 
 struct rank {
     char pod_uid[32];
-    struct agent *agent;
+    struct connected_agent *agent;
     int orders;
-    uint8_t order; // the last one
+    uint8_t order; // the last order
     char body[2048];
     struct record_writer out;
     struct member *member;
@@ -109,14 +109,14 @@ static int teardown(void **state)
     return 0;
 }
 
-// The API server, with kubelets that are quick.
+// The API server, with quick kubelets.
 
 static int rank_of(const char *pod_name) // g-<rank>-<incarnation>
 {
     return pod_name[2] - '0';
 }
 
-// What was sent, as it comes back: with a UID, and running where it is a pod.
+// The object of a request as the API server returns it: with a UID, and a pod is running.
 static const char *created(const struct request *r)
 {
     static const char metadata[] = "\"metadata\":{", spec[] = "\"spec\":{";
@@ -131,7 +131,7 @@ static const char *created(const struct request *r)
                         (int)strlen(s) - 1, s, rank + 1);
 }
 
-// A slice has no spec; that it is there is enough.
+// A slice has no spec. It is enough that it exists.
 static const char *published(void)
 {
     return "{\"metadata\":{\"name\":\"g-ipv4-0\",\"namespace\":\"ml\",\"uid\":\"u-slice\",\"resourceVersion\":\"7\"}}";
@@ -236,7 +236,7 @@ static void set_up(void)
     char image[] = "cadre:1";
     group_controller_setup(
         t.c.controller, &(struct agent_setup){.image = image, .url = "wss://o:9443", .ca_pem = "CA", .ticket = ticket});
-    memset(image, 'x', sizeof image - 1); // it is copied
+    memset(image, 'x', sizeof image - 1); // the controller has a copy
 }
 
 static bool all_have(uint8_t order)
@@ -343,7 +343,7 @@ static void a_process_that_ends_restarts_the_group_in_place(void **state)
     UNTIL(status()->attempt == 2);
     assert_int_equal(status()->last_failure.rank, 1);
     assert_string_equal(status()->last_failure.message, "oh no");
-    UNTIL(t.ranks[0].order != RECORD_START); // it is told, whatever stops what runs there
+    UNTIL(t.ranks[0].order != RECORD_START); // the agent gets a new order
     for (int i = 0; i < WORLD; i++)
         say(i, RECORD_STOPPED, "{\"group\":\"u-g\",\"attempt\":1}");
     prepared(2);
@@ -389,7 +389,7 @@ static void many_changes_at_a_time_are_one_decision(void **state)
         group_controller_changed(t.c.controller, "ml", "g");
     UNTIL(decisions() > before);
     quiet();
-    assert_true(decisions() <= before + 2); // a status that waited may be among them
+    assert_true(decisions() <= before + 2); // one of them may be for a status that waited
 }
 
 static void a_standby_that_is_told_of_changes_decides_nothing(void **state)

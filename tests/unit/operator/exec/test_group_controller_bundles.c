@@ -21,10 +21,10 @@ static struct {
     struct controller_case c;
     struct agents *agents;
     struct arena arena;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct buf orders; // "PREPARE {...}\n"
     int version;
-    const char *pool; // of the groups that are put
+    const char *placementgroup; // the PlacementGroup of the groups that the test puts
 } t;
 
 static void put_group(const char *name, const char *bundles, const char *status)
@@ -36,10 +36,11 @@ static void put_group(const char *name, const char *bundles, const char *status)
                      "\"generation\":1},\"spec\":{\"replicas\":2,\"workersPerReplica\":1,\"runtime\":\"Agent\","
                      "\"placement\":{\"groups\":[{\"name\":\"%s\",\"bundles\":\"%s\"}]},\"worker\":{\"module\":"
                      "\"/m.so\"}}%s%s}",
-                     name, name, ++t.version, t.pool, bundles, status ? ",\"status\":" : "", status ? status : ""));
+                     name, name, ++t.version, t.placementgroup, bundles, status ? ",\"status\":" : "",
+                     status ? status : ""));
 }
 
-static void put_pool(void)
+static void put_placementgroup(void)
 {
     store_put_json(
         t.c.stores[KIND_PLACEMENTGROUP],
@@ -82,7 +83,7 @@ static int setup(void **state)
 {
     (void)state;
     memset(&t, 0, sizeof t);
-    t.pool = "pool";
+    t.placementgroup = "pool";
     controller_case_init(&t.c);
     buf_init(&t.orders, 1 << 20);
     t.agents = agents_new(&(struct agents_config){.clock = loop_clock(t.c.loop), .changed_shared = on_shared});
@@ -164,20 +165,20 @@ static bool waits_for(const char *name, const char *reason)
     return c && str_eq(c->reason, reason);
 }
 
-static void groups_wait_for_their_pool_and_begin_with_it(void **state)
+static void groups_wait_for_their_placementgroup_and_begin_with_it(void **state)
 {
     (void)state;
     put_group("a", "0-1", NULL);
     put_group("b", "2-3", NULL);
     group_controller_start(t.c.controller);
     UNTIL(waits_for("a", REASON_PLACEMENT_NOT_FOUND) && waits_for("b", REASON_PLACEMENT_NOT_FOUND));
-    put_pool();
+    put_placementgroup();
     UNTIL(waits_for("a", REASON_PENDING) && waits_for("b", REASON_PENDING));
-    put_service(); // which its controller makes when it has a tenant
+    put_service(); // its controller creates it when it has a user
     UNTIL(waits_for("a", REASON_STARTING) && waits_for("b", REASON_STARTING));
     join("");
     UNTIL(ordered("PREPARE {\"group\":\"u-a\"") && ordered("PREPARE {\"group\":\"u-b\""));
-    assert_true(ordered("\"masterPort\":29500") && ordered("\"masterPort\":29501")); // though no status says so yet
+    assert_true(ordered("\"masterPort\":29500") && ordered("\"masterPort\":29501")); // no status says so yet
     say(RECORD_PREPARED, "{\"group\":\"u-b\",\"attempt\":1}");
     UNTIL(ordered("START {\"group\":\"u-b\""));
     assert_true(ordered("{\"rank\":0,\"localRank\":0,\"ticket\":\"ticket-of-u-b-1-0\",\"gpus\":[2]}"));
@@ -187,7 +188,7 @@ static void groups_wait_for_their_pool_and_begin_with_it(void **state)
 static void a_group_that_is_deleted_is_stopped(void **state)
 {
     (void)state;
-    put_pool();
+    put_placementgroup();
     put_service();
     put_group("a", "0-1", NULL);
     put_group("b", "2-3", NULL);
@@ -207,12 +208,12 @@ static bool refuses(const char *name, const char *reason)
     return c && str_eq(c->reason, reason);
 }
 
-// Also by a replica that begins to lead and knows only the status.
+// Also if a replica begins to lead and knows only the status.
 static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
 {
     (void)state;
-    t.pool = "elsewhere";
-    put_pool();
+    t.placementgroup = "elsewhere";
+    put_placementgroup();
     put_service();
     put_group(
         "a", "0-1",
@@ -233,18 +234,18 @@ static void a_group_that_cannot_move_yet_runs_where_it_is(void **state)
 static void what_was_deleted_behind_a_leaders_back_is_stopped_too(void **state)
 {
     (void)state;
-    put_pool();
+    put_placementgroup();
     put_service();
     group_controller_start(t.c.controller);
     join("{\"group\":\"u-gone\",\"attempt\":3,\"state\":\"Running\",\"processes\":[]}");
     UNTIL(ordered("STOP {\"group\":\"u-gone\",\"attempt\":3,\"graceMs\":25000}"));
 }
 
-// As one that was frozen may be for a moment: the tenant may be one of the next leader's.
+// A frozen replica may be in this state for a moment: the user may be a group of the next leader.
 static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
 {
     (void)state;
-    put_pool();
+    put_placementgroup();
     put_service();
     put_group("a", "0-1", NULL);
     group_controller_start(t.c.controller);
@@ -258,7 +259,7 @@ static void a_replica_that_may_not_decide_any_more_stops_nothing(void **state)
 static void it_is_known_which_pod_has_a_rank(void **state)
 {
     (void)state;
-    put_pool();
+    put_placementgroup();
     put_service();
     put_group("b", "2-3", NULL);
     const struct workergroup *b = workergroup_of(store_get(t.c.stores[KIND_WORKERGROUP], "ml", "b"));
@@ -272,7 +273,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(groups_wait_for_their_pool_and_begin_with_it),
+        T(groups_wait_for_their_placementgroup_and_begin_with_it),
         T(a_group_that_is_deleted_is_stopped),
         T(a_group_that_cannot_move_yet_runs_where_it_is),
         T(what_was_deleted_behind_a_leaders_back_is_stopped_too),

@@ -107,12 +107,13 @@ static void a_wait_that_was_noted_as_the_clock_was_set_is_no_longer_than_any(voi
 {
     (void)state;
     observations_time(&n, hour, 70);
-    observations_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", 2 * hour); // by the new clock already
+    observations_refused(&n, 1, REASON_QUOTA_EXCEEDED, "no", 2 * hour); // by the new clock
     observations_time(&n, 2 * hour, 71);
     assert_in_range(n.memory.retry_at_ms, 2 * hour, 2 * hour + 66 * 1000);
 }
 
-// A decision that waits for pods which were made then by the API server's clock: how long yet.
+// A decision waits for pods that were created at `began_ms`, by the clock of the API server. Returns how long it still
+// waits.
 static int64_t wait_for_binding(int64_t wall, int64_t mono, int64_t began_ms)
 {
     struct arena a = ARENA_INIT;
@@ -138,11 +139,11 @@ static void waits_for_nothing(int64_t wall, int64_t mono)
 static void patience_does_not_depend_on_how_far_apart_clocks_are(void **state)
 {
     (void)state;
-    const int64_t ahead[] = {0, -hour, hour}; // ours, of the API server's
+    const int64_t ahead[] = {0, -hour, hour}; // our clock minus the API server's
     int64_t mono = 70;
     for (size_t i = 0; i < ARRAY_LEN(ahead); i++) {
         int64_t made = 100 * hour, wall = made + ahead[i];
-        waits_for_nothing(wall, mono); // the decision that makes the pods
+        waits_for_nothing(wall, mono); // the decision that creates the pods
         assert_in_range(wait_for_binding(wall + 1000, mono + 1000, made), 299 * 1000, 300 * 1000);
         assert_in_range(wait_for_binding(wall + 200 * 1000, mono + 200 * 1000, made), 100 * 1000, 101 * 1000);
         assert_true(wait_for_binding(wall + 301 * 1000, mono + 301 * 1000, made) <= 0);
@@ -248,7 +249,7 @@ static void a_bound_gang_forgets_the_trouble_but_not_what_it_needs(void **state)
     assert_int_equal(n.memory.n_contended, 0);
     assert_int_equal(n.memory.dry_run, DRY_RUN_OK);
     observations_refused(&n, 5, REASON_QUOTA_EXCEEDED, "again", 1000);
-    assert_true(n.memory.retry_at_ms <= 1000 + 1100); // as at the first time
+    assert_true(n.memory.retry_at_ms <= 1000 + 1100); // as after the first failure
 }
 
 static void a_spec_that_is_forbidden_while_the_one_before_runs_is_tried_ever_more_slowly(void **state)
@@ -273,7 +274,7 @@ static void what_becomes_ready_and_fails_again_waits_longer_each_time(void **sta
     assert_int_equal(n.memory.retry_at_ms, 0);
     observations_rolled_back(&n, &p, 9000);
     assert_int_equal(n.memory.rollbacks, 2);
-    observations_ready(&n, 12000, 12000 + 600 * 1000); // for ten minutes
+    observations_ready(&n, 12000, 12000 + 600 * 1000); // it is Ready for ten minutes
     observations_rolled_back(&n, &p, 700 * 1000);
     assert_int_equal(n.memory.rollbacks, 1);
 }

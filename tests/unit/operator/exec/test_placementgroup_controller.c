@@ -19,10 +19,10 @@ static struct {
     struct controller_case c;
     struct placementgroup_controller *controller;
     struct agents *agents;
-    struct agent *agent;
+    struct connected_agent *agent;
     struct arena arena;
     int version;
-    const char *pod; // as it was made last
+    const char *pod; // the pod of the last request to create one
 } t;
 
 static const char *version(void)
@@ -40,7 +40,7 @@ static void put_pool(const char *status)
                                 version(), status));
 }
 
-// The text with `more` behind the first `mark`.
+// Returns the text with `more` after the first `mark`.
 static const char *with(const char *text, const char *mark, const char *more)
 {
     const char *at = strstr(text, mark);
@@ -49,7 +49,7 @@ static const char *with(const char *text, const char *mark, const char *more)
     return arena_printf(&t.arena, "%.*s%s%s", (int)(at - text), text, more, at);
 }
 
-// The pod as kube-scheduler and the kubelet leave it.
+// The pod after kube-scheduler and the kubelet have changed it.
 static const char *running(const char *body, const char *node)
 {
     const char *meta = arena_printf(&t.arena, "\"uid\":\"u-pod\",%s,", version());
@@ -79,7 +79,7 @@ static int setup(void **state)
                                                      .seed = 1,
                                                  });
     put_pool("{}");
-    entries_start(placementgroup_controller_entries(t.controller));
+    reconciler_start(placementgroup_controller_reconciler(t.controller));
     return 0;
 }
 
@@ -88,7 +88,7 @@ static int teardown(void **state)
     (void)state;
     if (t.agent)
         agents_leave(t.agents, t.agent);
-    entries_stop(placementgroup_controller_entries(t.controller));
+    reconciler_stop(placementgroup_controller_reconciler(t.controller));
     stub_client_cancel(t.c.client);
     placementgroup_controller_free(t.controller);
     controller_case_stop(&t.c);
@@ -146,7 +146,7 @@ static void lose_gpu(void)
         fail_msg("%s", err.msg);
 }
 
-// A group has deleted the pod because of it; then the next one is elsewhere.
+// A group has deleted the pod because of a lost GPU. The next pod is on another node.
 static void bundles_whose_gpu_is_lost_move_off_the_node(void **state)
 {
     (void)state;
@@ -156,7 +156,7 @@ static void bundles_whose_gpu_is_lost_move_off_the_node(void **state)
     UNTIL(says(COND_READY, "all 1 bundles are ready"));
     lose_gpu();
     turn();
-    assert_true(says(COND_READY, "all 1 bundles are ready")); // it is for the groups on it to say
+    assert_true(says(COND_READY, "all 1 bundles are ready")); // the groups on it report the loss
     store_put_json(t.c.stores[KIND_POD],
                    with(running(t.pod, "n1"), "\"metadata\":{", "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","));
     UNTIL(says(COND_READY, "is lost: GPULost"));

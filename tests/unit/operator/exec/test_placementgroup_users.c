@@ -106,7 +106,7 @@ static void the_oldest_is_asked_first(void **state)
     placementgroup_users_set(f->users, NULL, young);
     placementgroup_users_set(f->users, NULL, old);
     assert_string_equal(users_of(f, "left"), "ml/z ml/x ml/y ");
-    placementgroup_users_set(f->users, old, old); // as with any change of its status
+    placementgroup_users_set(f->users, old, old); // as for any change of its status
     assert_string_equal(users_of(f, "left"), "ml/z ml/x ml/y ");
     placementgroup_users_set(f->users, old, NULL);
     assert_string_equal(users_of(f, "left"), "ml/x ml/y ");
@@ -132,7 +132,7 @@ static void a_pool_that_is_named_twice_has_the_group_once(void **state)
     assert_string_equal(users_of(f, "left"), "");
 }
 
-// Those that use it no more
+// Groups that no longer use the PlacementGroup
 
 static int on_command(void *owner, uint8_t type, const char *body, size_t len, struct err *err)
 {
@@ -164,7 +164,7 @@ static void what_runs_of_others_is_stopped(void **state)
         .ns = "ml", .group = "left", .shared = true, .pod = "left-plg-0-0", .pod_uid = "pod"};
     struct agents *agents = agents_new(&(struct agents_config){.clock = &clock_system});
     struct store *pods = store_new(KIND_POD);
-    struct agent *agent;
+    struct connected_agent *agent;
     assert_int_equal(object_decode(KIND_POD, pod_json, strlen(pod_json), &pod, &err), 0);
     store_put(pods, pod);
     assert_int_equal(agents_join(agents, &id, hello, strlen(hello), on_command, f, &agent, &err), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives of code at the gateway: from an agent that keeps one to a worker that lacks it.
+// Archives of code at the gateway: they go from an agent that keeps one to a worker that needs it.
 #include "operator/gateway/archives.h"
 
 #include "operator/gateway/worker_peer.h"
@@ -107,8 +107,8 @@ static void nobody_has_it(void **state)
     sends(&worker, (struct archive_piece){0});
     got(&worker, "ARCHIVE 0 - {\"archive\":\"" SHA256 "\",\"offset\":0,\"missing\":true}\n");
     gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{" KEEPS "}");
-    gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{}"); // nothing is new
-    do {                                                                     // once the heartbeat has been read
+    gateway_peer_send(&agent_peer, RECORD_HEARTBEAT, 0, RECORD_GROUP, "{}"); // it contains no news
+    do {                                                                     // until the heartbeat was read
         sends(&worker, (struct archive_piece){.offset = 1});
         for (int i = 0; i < 10; i++)
             loop_run_once(f.loop, 1);
@@ -129,9 +129,9 @@ static void what_nobody_asked_for_is_thrown_away(void **state)
     sends(&agent_peer, (struct archive_piece){.group = GATEWAY_UID, .rank = 0, .attempt = 1, .data = "x"}); // not here
     sends(&agent_peer, (struct archive_piece){.group = GATEWAY_UID, .rank = 99, .attempt = 1, .data = "x"});
     sends(&agent_peer, (struct archive_piece){.group = "nobody", .rank = 1, .attempt = 1, .data = "x"});
-    sends(&agent_peer, (struct archive_piece){.data = "x"}); // for whom?
+    sends(&agent_peer, (struct archive_piece){.data = "x"}); // it names no process
     sends(&worker, (struct archive_piece){0});
-    sends(&worker, (struct archive_piece){.offset = 5}); // one at a time
+    sends(&worker, (struct archive_piece){.offset = 5}); // only one at a time
     got(&agent_peer, ASKED, 0, 1);
     piece.attempt = 2;
     sends(&agent_peer, piece);
@@ -141,7 +141,7 @@ static void what_nobody_asked_for_is_thrown_away(void **state)
     piece.sha256 = SHA256;
     piece.data = "right";
     sends(&agent_peer, piece);
-    sends(&agent_peer, piece); // again
+    sends(&agent_peer, piece); // the same piece again
     got(&worker, "right\n");
     sends(&worker, (struct archive_piece){.offset = 9});
     got(&agent_peer, ASKED, 9, 1);

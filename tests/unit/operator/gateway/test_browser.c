@@ -29,7 +29,8 @@ static void test_a_program_names_an_address_of_this_machine(void **state)
         if (checked(true, bad[i], NULL) != ERR_FORBIDDEN)
             fail_msg("taken: %s", bad[i]);
     assert_int_equal(checked(true, NULL, NULL), ERR_FORBIDDEN);
-    assert_int_equal(checked(false, "cadre-operator.cadre-system.svc:9443", NULL), 0); // the certificate says who it is
+    // The certificate proves the name.
+    assert_int_equal(checked(false, "cadre-operator.cadre-system.svc:9443", NULL), 0);
 }
 
 static void test_a_foreign_web_site_is_refused(void **state)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the memory of the operator is divided among what peers may make it hold.
+// How the operator divides its memory among peers.
 #include "common/base/mem.h"
 #include "common/base/memory_limit.h"
 #include "operator/gateway/budget.h"
@@ -42,7 +42,7 @@ static void limits_of_control_groups_are_read(void **state)
     assert_int_equal(memory_limit_of("max\n"), 0);
     assert_int_equal(memory_limit_of(""), 0);
     assert_int_equal(memory_limit_of("3221225472\n"), 3072 * MIB);
-    assert_int_equal(memory_limit_of("9223372036854771712\n"), 0); // what version 1 has for none
+    assert_int_equal(memory_limit_of("9223372036854771712\n"), 0); // cgroup version 1 writes this for "no limit"
     assert_true(memory_limit() > 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What peers do that they should not: each gets a clear end, memory stays bounded, and a good session beside it never
-// notices. After every test the good one makes another call.
+// Peers that do what they should not. Each gets a clear end, memory stays bounded, and a good session beside them never
+// notices. After every test, the good session makes another call.
 #include "common/base/mem.h"
 #include "common/base/rand.h"
 #include "common/base/str.h"
@@ -28,7 +28,8 @@
 #define HANDSHAKE HANDSHAKE_OF("cadre.v1") "Authorization: Bearer alice\r\n\r\n"
 
 enum { MAX_BODY = 256 << 10, MAX_QUEUE = 2 << 20, MAX_SESSION = 3 << 20 };
-enum { RESULT = 240 << 10 }; // goes in one record: the pieces of many at a time would count as the worker's
+// Fits into one record, because pieces of many results at a time would count as the worker's.
+enum { RESULT = 240 << 10 };
 
 static struct gateway_fixture f;
 static struct gateway_peer good, worker;
@@ -77,7 +78,7 @@ static void test_id_in_use(void **state)
     worker.quiet = true;
     gateway_client(&p, &f);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[1]");
-    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // ids are each connection's own
+    gateway_peer_call(&good, 1, "{\"method\":\"echo\"}", "[1]"); // each connection has its own ids
     GATEWAY_UNTIL(&f, worker.n_calls == 2);
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[2]");
     gateway_peer_is_closed(&p, 1002, "ERROR 0 - {\"code\":\"PROTO\",\"message\":\"call id 1 is in use");
@@ -87,7 +88,7 @@ static void test_id_in_use(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 - [1]"));
 }
 
-// Each with a call under way; every third goes without a word.
+// Each has an open call. Every third one disappears without a close.
 static void test_thousands_of_sessions(void **state)
 {
     enum { SESSIONS = 2000 };
@@ -112,7 +113,7 @@ static void test_thousands_of_sessions(void **state)
     free(peers);
 }
 
-// What is said of shared memory: of a descriptor that is none, of nothing, by somebody who shares none.
+// Wrong records about shared memory: a descriptor that is none, an empty body, a peer that shares none.
 static void test_lies_about_shared_memory(void **state)
 {
     static const struct {
@@ -157,7 +158,7 @@ static void test_body_over_the_cap(void **state)
     gateway_client(&p, &f);
     send_bytes(&p, args, 2 * MAX_BODY); // in one message
     GATEWAY_UNTIL(&f, p.closed);
-    assert_true(p.code == 1009 || p.code == 1002); // the first piece is not a record, either
+    assert_true(p.code == 1009 || p.code == 1002); // the first piece is no record, either
     gateway_peer_hang_up(&p);
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     gateway_peer_text(&p, args);
@@ -194,7 +195,7 @@ static void test_broken_records(void **state)
     }
 }
 
-// What is wrong with a call alone is its own error.
+// An error in a call is an error of that call only.
 static void test_broken_calls(void **state)
 {
     (void)state;
@@ -208,7 +209,7 @@ static void test_broken_calls(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 4 - {\"code\":\"FORBIDDEN\""));
     gateway_peer_send(&good, RECORD_CALL, 5, RECORD_GROUP, "\xff\xff\xff\xff");
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 5 - {\"code\":\""));
-    gateway_peer_send(&good, RECORD_CANCEL, 77, RECORD_GROUP, "{}"); // of nothing: nothing happens
+    gateway_peer_send(&good, RECORD_CANCEL, 77, RECORD_GROUP, "{}"); // there is no such call: nothing happens
 }
 
 static void test_the_wrong_kind_of_message(void **state)
@@ -248,7 +249,7 @@ static void test_too_many_calls(void **state)
     assert_false(p.closed);
     gateway_peer_hang_up(&p);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
-    for (uint32_t i = 0; i < 64; i++) // they are still the worker's to answer
+    for (uint32_t i = 0; i < 64; i++) // the worker must still answer them
         gateway_peer_send(&worker, RECORD_RESULT, worker.last_call - i, 0, "1");
 }
 
@@ -273,7 +274,8 @@ static void test_much_before_welcome(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
-// A message waits here while its namespace owes turns of the loop; what has no room in its share ends the connection.
+// A message waits here while its namespace owes turns of the loop. If its share has no room for the message, the
+// connection is closed.
 static void test_what_waits_for_a_turn_is_charged(void **state)
 {
     struct gateway_peer p;
@@ -299,10 +301,10 @@ static void test_what_waits_for_a_turn_is_charged(void **state)
 
 enum { HALF = 60000 };
 
-// A connection that was let in, and sends this much of a text whose end never comes.
+// An admitted connection that sends a part of a text and never its end.
 static int send_half_a_text(const char *handshake)
 {
-    static char frame[8 + HALF] = "\x01\xfe\xea\x60"; // so many bytes, more follow; the mask is 0
+    static char frame[8 + HALF] = "\x01\xfe\xea\x60"; // a frame of 60,000 bytes, not the last one; the mask is 0
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)f.port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     char answer[1024];
@@ -327,7 +329,7 @@ static void test_half_a_text_is_charged_to_the_namespace_of_its_client(void **st
     tenant_unref(t);
 }
 
-// What is made of a text is charged while the text is still there: a share has to hold only one of the two.
+// The results of a text are charged while the text still exists. A share must have room for only one of them.
 static void test_a_text_and_its_call_are_not_charged_twice(void **state)
 {
     enum { ARGS = 200000 };
@@ -341,11 +343,11 @@ static void test_a_text_and_its_call_are_not_charged_twice(void **state)
     gateway_peer_dial(&p, &f, GROUP_PATH, "alice", "cadre.v1.json");
     GATEWAY_UNTIL(&f, p.opened);
     struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
-    size_t taken = quota_left(t->quota) - ARGS * 9 / 5; // all that is held elsewhere takes half of it, too
+    size_t taken = quota_left(t->quota) - ARGS * 9 / 5; // everything that is held elsewhere takes half of it, too
     assert_true(quota_charge(t->quota, taken));
     gateway_peer_text(&p, text);
     GATEWAY_UNTIL(&f, worker.n_calls > before || p.got.len);
-    assert_int_equal(p.got.len, 0); // no refusal
+    assert_int_equal(p.got.len, 0); // it is not refused
     gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, "1");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"result\":[1]"));
     quota_refund(t->quota, taken);
@@ -373,7 +375,7 @@ static void send_piece(struct gateway_peer *p, uint32_t call, uint8_t flags, siz
     send_bytes(p, piece, RECORD_HEADER_SIZE + len);
 }
 
-// What a worker has sent of something that the proxy must have whole.
+// A worker has sent a part of a body that the proxy must have whole.
 static void test_half_an_answer_is_charged_to_the_namespace_of_its_group(void **state)
 {
     (void)state;
@@ -384,7 +386,7 @@ static void test_half_an_answer_is_charged_to_the_namespace_of_its_group(void **
     size_t before = quota_used(t->quota);
     send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
     GATEWAY_UNTIL(&f, quota_used(t->quota) >= before + HALF);
-    // Where the share has no room for the rest the caller hears why; others are not concerned.
+    // If the share has no room for the rest, the caller gets the reason. Others do not notice.
     size_t taken = quota_left(t->quota);
     assert_true(quota_charge(t->quota, taken));
     send_piece(&worker, worker.last_call, RECORD_MORE, HALF);
@@ -421,11 +423,11 @@ static void test_small_records_are_few_in_a_turn(void **state)
     for (size_t i = 0; i < MANY; i++)
         gateway_peer_hang_up(&p[i]);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
-    assert_in_range(most, 1, 64 << 10); // what one read may bring, and the rest of a turn
+    assert_in_range(most, 1, 64 << 10); // the bytes of one read, and the rest of a turn
 }
 
-// It calls, and does not take the answers: what the sockets do not hold is held here, up to the cap; then it is closed,
-// and everything is given back.
+// A client calls, and does not read the answers. Answers that do not fit into the sockets are held here, up to the
+// limit. Then the client is closed, and all memory is free again.
 static void test_slow_reader(void **state)
 {
     struct gateway_peer p;
@@ -450,7 +452,7 @@ static void test_slow_reader(void **state)
                            "ERROR 0 - {\"code\":\"LIMIT\",\"message\":\"the client reads its answers too slowly");
 }
 
-// Calls and does not read until so many bytes are held here, beyond what the sockets hold. Returns the last call.
+// Calls and does not read until so many bytes are held here, beyond those in the sockets. Returns the last call.
 static uint32_t leave_results(struct gateway_peer *p, const char *result, size_t held)
 {
     uint32_t id = 0;
@@ -465,7 +467,7 @@ static uint32_t leave_results(struct gateway_peer *p, const char *result, size_t
     return id;
 }
 
-// What several of them leave here is more than one session may hold: it counts as theirs, not as the worker's.
+// Several clients leave more here than one session may hold. It counts as theirs, not as the worker's.
 static void test_slow_readers_together(void **state)
 {
     struct gateway_peer p[4];
@@ -491,7 +493,7 @@ static void test_slow_readers_together(void **state)
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
 }
 
-// Bytes that are not websocket, or begin as one.
+// Bytes that are no websocket frames, or only begin like them.
 static void test_bare_sockets(void **state)
 {
     static const char *const requests[] = {
@@ -506,7 +508,7 @@ static void test_bare_sockets(void **state)
         HANDSHAKE "\x82\xff\xff\xff\xff\xff\xff\xff\xff\xff", // a frame of 2^64 bytes
         HANDSHAKE "\xff\x80\x00\x00\x00\x00",                 // reserved bits
         HANDSHAKE "\x83\x80\x00\x00\x00\x00",                 // no such opcode
-        HANDSHAKE "\x80\x80\x00\x00\x00\x00",                 // goes on with nothing
+        HANDSHAKE "\x80\x80\x00\x00\x00\x00",                 // a continuation of nothing
         HANDSHAKE "\x09\x80\x00\x00\x00\x00",                 // a ping in pieces
         HANDSHAKE "\x81\x82\x00\x00\x00\x00\xff\xff",         // text that is not UTF-8
     };
@@ -520,7 +522,7 @@ static void test_bare_sockets(void **state)
     }
 }
 
-// Records of nonsense that begin well, from a seed that is said when it fails.
+// Random records that begin well. If the test fails, it prints the seed.
 static void test_nonsense(void **state)
 {
     struct rand rand;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets in at the gateway, how those who do not hear of it, and until when a client stays.
+// Which peers the gateway admits, what refused peers get, and how long a client stays.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -32,7 +32,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// Dials, is refused before the 101 with this status and a message that has the text.
+// Connects, and is refused before the 101 with this status, and with a message that contains the text.
 static void assert_refused(const char *path, const char *token, const char *subprotocols, int status, const char *text)
 {
     struct gateway_peer p;
@@ -116,9 +116,9 @@ static void test_late_authority(void **state)
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_peer_dial(&p, &f, GROUP_PATH, "late", NULL);
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, HELLO_BODY);
-    gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", ""); // waits, and is not lost
+    gateway_peer_call(&p, 1, "{\"method\":\"group.info\"}", ""); // the call waits and is not lost
     GATEWAY_UNTIL(&f, p.opened && f.late);
-    gateway_client(&q, &f); // others are let in meanwhile
+    gateway_client(&q, &f); // others are admitted meanwhile
     assert_int_equal(p.got.len, 0);
     assert_int_equal(gateway_fixture_counters(&f).pending, 1);
     f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
@@ -188,17 +188,17 @@ static void test_session_ends_with_the_right_of_its_client(void **state)
     gateway_fixture_restart(&f, &(struct gateway_config){.review_ms = 5});
     gateway_client(&p, &f);
     int asked = f.n_asked;
-    f.client_code = ERR_UNAVAILABLE; // nobody can tell: it goes on
+    f.client_code = ERR_UNAVAILABLE; // nobody can tell: the session stays
     GATEWAY_UNTIL(&f, f.n_asked >= asked + 3);
     assert_false(p.closed);
     f.client_code = ERR_FORBIDDEN;
     gateway_peer_is_closed(
         &p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\",\"message\":\"this client may no longer call: alice is asked");
     f.client_code = 0;
-    gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL); // the token comes in HELLO
+    gateway_peer_dial(&p, &f, GROUP_PATH, NULL, NULL); // the token is in HELLO
     gateway_peer_send(&p, RECORD_HELLO, 0, RECORD_GROUP, "{\"role\":\"controller\",\"version\":1,\"token\":\"alice\"}");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    f.client_code = ERR_UNAUTHORIZED; // its account is gone
+    f.client_code = ERR_UNAUTHORIZED; // the account of the client is gone
     gateway_peer_is_closed(&p, 4401, "ERROR 0 - {\"code\":\"UNAUTHORIZED\"");
 }
 
@@ -214,7 +214,7 @@ static void test_session_ends_with_its_token(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
     gateway_peer_is_closed(
         &p, 4401, "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the token of this connection has expired");
-    gateway_peer_call(&q, 1, "{\"method\":\"echo\"}", "[1]"); // another one's goes on
+    gateway_peer_call(&q, 1, "{\"method\":\"echo\"}", "[1]"); // the session of another client stays
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "RESULT 1 - [{\"rank\":0,\"args\":[1]}]"));
     gateway_peer_hang_up(&q);
     gateway_peer_hang_up(&worker);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents at the gateway: their pod's token, who is not taken, commands to them and reports from them.
+// Agents at the gateway: the token of their pod, refused agents, commands to them and reports from them.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -54,7 +54,7 @@ static void test_welcome_and_reports(void **state)
     assert_int_equal(agents_count(f.agents), 0);
 }
 
-// With the renewed one it comes in again.
+// With the renewed token, it is admitted again.
 static void test_the_session_ends_with_the_token(void **state)
 {
     struct gateway_peer p;
@@ -89,7 +89,7 @@ static void test_commands(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// Somebody may listen before the agent is there. An agent passes over what comes before its WELCOME.
+// Somebody may listen before the agent connects. An agent ignores records before its WELCOME.
 static void test_listening_is_told_after_the_welcome(void **state)
 {
     struct gateway_peer p;
@@ -101,7 +101,7 @@ static void test_listening_is_told_after_the_welcome(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// What the agent has said of a rank's end is in the error of the calls that it had.
+// The report of the agent about a rank's end is in the error of the calls that the rank had.
 static void test_exit_code_reaches_the_caller(void **state)
 {
     struct gateway_peer agent, worker, p;
@@ -130,7 +130,7 @@ static void kill_rank(struct gateway_peer *p, uint32_t id, uint32_t rank)
     assert_int_equal(ws_client_record_copy(p->client, &h, body, sizeof body - 1, &err), 0);
 }
 
-// The agent ends a process for a client; where there is none here, that is said at once.
+// The agent kills a process for a client. If no agent is connected here, the client gets an error at once.
 static void test_kill(void **state)
 {
     struct gateway_peer agent, worker, p;
@@ -159,7 +159,7 @@ static void test_kill(void **state)
     gateway_peer_send(&agent, RECORD_EXITED, 0, RECORD_GROUP,
                       "{\"group\":\"" GATEWAY_UID "\",\"attempt\":3,\"rank\":0,\"exitCode\":137,\"signal\":9}");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 3 - null"));
-    assert_int_equal(worker.last_call, 0); // nobody asked the process
+    assert_int_equal(worker.last_call, 0); // the process itself got no request
     gateway_peer_hang_up(&p);
     gateway_peer_hang_up(&worker);
     gateway_peer_hang_up(&agent);
@@ -176,13 +176,13 @@ static void test_refused(void **state)
     dial(&p, NULL);
     gateway_peer_is_closed(&p, 1008,
                            "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"an agent shows its pod's token");
-    f.pod_code = ERR_UNAVAILABLE; // not in the cache yet
+    f.pod_code = ERR_UNAVAILABLE; // the pod is not in the cache yet
     dial(&p, POD_TOKEN);
     gateway_peer_is_closed(&p, 1013, "ERROR 0 - {\"code\":\"UNAVAILABLE\",\"message\":\"pod ml/llama-0-0 ");
-    f.pod_code = ERR_CONFLICT; // replaced
+    f.pod_code = ERR_CONFLICT; // the pod was replaced
     dial(&p, POD_TOKEN);
     gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"CONFLICT\"");
-    f.pod_code = ERR_FORBIDDEN; // a stranger
+    f.pod_code = ERR_FORBIDDEN; // the pod is not ours
     dial(&p, POD_TOKEN);
     gateway_peer_is_closed(&p, 1008, "ERROR 0 - {\"code\":\"FORBIDDEN\"");
     assert_int_equal(agents_count(f.agents), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients at the gateway: what they call is answered, also when the gateway stops.
+// Clients at the gateway: their calls are answered, also while the gateway stops.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -74,7 +74,7 @@ static void test_welcome_has_the_meshes_of_the_group(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// Each error is counted under its code, and a code that nobody knows under one for all.
+// Each error is counted under its code. Unknown codes are counted together.
 static void test_errors_are_counted_by_code(void **state)
 {
     static const char *const codes[] = {"INVALID", "FAILED", "OTHER"};
@@ -120,7 +120,8 @@ static void test_answers_of_our_own_wait_only_up_to_a_mark(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// One message of them: a namespace has its turn, what is left waits for the next one, and who reads gets them all.
+// One message contains all calls. A namespace has its turn, and the rest waits for the next turn. A client that reads
+// gets all answers.
 static void test_expensive_requests_take_turns(void **state)
 {
     enum { ASKED = 60 };
@@ -145,7 +146,7 @@ static void test_calls(void **state)
     (void)state;
     gateway_fixture_group(&f, 2, 1, NULL);
     gateway_client(&p, &f);
-    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]"); // waits for the ranks
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]"); // it waits for the ranks
     for (uint32_t i = 0; i < 2; i++)
         gateway_worker(&workers[i], &f, i, 1);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [{\"rank\":0,\"args\":[10]},{\"rank\":1,\"args\":[10]}]"));
@@ -154,7 +155,7 @@ static void test_calls(void **state)
     gateway_peer_call(&p, 3, "{\"method\":\"group.info\"}", "");
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "\"pod\":\"llama-1-0\",\"node\":\"n1\""));
     workers[1].quiet = true;
-    gateway_peer_call(&p, 4, "{\"method\":\"echo\",\"timeoutMs\":2000}", "[10]"); // rank 0 is in time
+    gateway_peer_call(&p, 4, "{\"method\":\"echo\",\"timeoutMs\":2000}", "[10]"); // rank 0 answers in time
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 4 - {\"code\":\"TIMEOUT\""));
     assert_true(gateway_peer_got(&p, "no answer from rank 1"));
     GATEWAY_UNTIL(&f, gateway_peer_got(&workers[1], "CANCEL"));
@@ -164,7 +165,7 @@ static void test_calls(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// A record of call 7, in a message of its own.
+// Sends a record of call 7, in a message of its own.
 static void send_record(struct gateway_peer *p, enum record_type type, uint8_t flags, const char *body, size_t len)
 {
     const struct record_header h = {
@@ -177,7 +178,7 @@ static void send_record(struct gateway_peer *p, enum record_type type, uint8_t f
     assert_int_equal(ws_client_message(p->client, false, bytes, RECORD_HEADER_SIZE + len, &err), 0);
 }
 
-// The proxy takes such a body in whole, and does not know it as a call before it is there.
+// The proxy reads such a body whole. It does not know the call before the body is complete.
 static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
 {
     static const char part[] = "\x11\0\0\0{\"method\":\"echo\"}[1,2";
@@ -191,7 +192,7 @@ static void test_a_call_that_is_canceled_half_way_in_is_answered(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "ERROR 7 - {\"code\":\"CANCELED\",\"message\":\"the client canceled the "
                                            "call before all of it had arrived"));
     buf_reset(&p.got);
-    send_record(&p, RECORD_CANCEL, 0, "", 0);                         // it was answered
+    send_record(&p, RECORD_CANCEL, 0, "", 0);                         // it was answered already
     send_record(&p, RECORD_CALL, RECORD_MORE, part, sizeof part - 1); // the id is free again
     send_record(&p, RECORD_CALL, 0, "]", 1);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 7 - [{\"rank\":0,\"args\":[1,2]}]"));
@@ -245,7 +246,7 @@ static void test_json_websocket(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// They are looked at in slices, in several turns of the loop.
+// They are read in slices, in several turns of the loop.
 static void test_long_json_results(void **state)
 {
     enum { RESULT = 900 << 10, CALLS = 3 };
@@ -253,7 +254,7 @@ static void test_long_json_results(void **state)
     char *result = calloc(1, RESULT + 1);
     (void)state;
     memset(result, ' ', RESULT);
-    result[RESULT - 1] = '7'; // the fixture keeps the beginning of what comes
+    result[RESULT - 1] = '7'; // the fixture keeps only the beginning of a result
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
     worker.quiet = true;
@@ -275,7 +276,7 @@ static void test_long_json_results(void **state)
     free(result);
 }
 
-// It is read in slices, in several turns of the loop; what comes behind it waits, and other clients do not.
+// It is read in slices, in several turns of the loop. The input after it waits, and other clients do not.
 static void test_long_json_requests(void **state)
 {
     enum { ARGS = 900 << 10 };
@@ -319,7 +320,7 @@ static void test_json_with_late_authority(void **state)
     f.late(f.late_ctx, &(struct client_user){.name = "late"}, 0, &(struct err){0});
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "there is no WorkerGroup ml/x"));
     gateway_peer_hang_up(&p);
-    // Both are offered, the server takes the first: texts, and those need the token with the upgrade.
+    // The client offers both, and the server takes the first: texts. Those need the token with the upgrade.
     gateway_peer_dial(&p, &f, GROUP_PATH, NULL, "cadre.v1.json, cadre.v1");
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1008);
@@ -327,7 +328,7 @@ static void test_json_with_late_authority(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// Calls that are under way end, new ones are refused; then all go, the clients first.
+// Open calls end, and new ones are refused. Then all peers go, the clients first.
 static void test_stop(void **state)
 {
     struct gateway_peer p, q, idle, worker;
@@ -361,7 +362,8 @@ static void test_stop(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// A client that sends a call in the moment of the GOODBYE has not read it yet. The time is long: nothing depends on it.
+// A client that sends a call at the moment of the GOODBYE has not read it yet. The time is long, so nothing depends on
+// it.
 static void test_calls_that_cross_the_goodbye(void **state)
 {
     const struct gateway_config patient = {.drain_ms = 3600 * 1000, .settle_ms = 1800 * 1000};
@@ -381,7 +383,7 @@ static void test_calls_that_cross_the_goodbye(void **state)
     GATEWAY_UNTIL(&f, gateway_peer_got(&idle, "RESULT 1 - ") && gateway_peer_got(&text, "\"id\":2"));
     assert_false(gateway_peer_got(&text, "stopping"));
     assert_false(idle.closed || text.closed || worker.closed);
-    gateway_peer_hang_up(&idle); // nobody is waited for who has gone by himself
+    gateway_peer_hang_up(&idle); // the gateway does not wait for a client that has gone by itself
     gateway_peer_hang_up(&text);
     GATEWAY_UNTIL(&f, worker.closed && gateway_idle(f.gateway));
     assert_int_equal(worker.code, 1001);
@@ -437,7 +439,7 @@ static void test_end_without_a_word(void **state)
     gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[10]");
     gateway_peer_dial(&q, &f, GROUP_PATH, "late", NULL);
     GATEWAY_UNTIL(&f, worker.last_call && q.opened);
-    gateway_free(TAKE_PTR(f.gateway)); // everything is given back: the sanitizer looks
+    gateway_free(TAKE_PTR(f.gateway)); // the sanitizer checks that all memory is free
     GATEWAY_UNTIL(&f, p.closed && q.closed && worker.closed);
     assert_int_equal(p.code, 1006);
     gateway_peer_hang_up(&p);

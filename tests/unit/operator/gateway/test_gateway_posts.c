@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP at the gateway: what curl sees.
+// HTTP at the gateway, as curl sees it.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "operator/gateway/gateway_state.h"
@@ -40,7 +40,7 @@ static int teardown(void **state)
     return 0;
 }
 
-// Consumes the answer.
+// Frees the answer.
 static void assert_answer(char *answer, const char *begins, const char *has)
 {
     if (!str_starts(answer, begins) || !strstr(answer, has))
@@ -61,7 +61,7 @@ static void test_a_call_is_answered(void **state)
                                "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"method\":\"group.info\",\"params\":{\"group\":"
                                "\"llama\"}}"),
                   "HTTP/1.1 200 ", "{\"jsonrpc\":\"2.0\",\"id\":\"x\",\"result\":{\"namespace\":\"ml\"");
-    // Without an id it runs, and there is nothing to answer.
+    // A call without an id runs, and gets no answer.
     assert_answer(gateway_post(&f, GROUP_PATH, "alice",
                                "{\"jsonrpc\":\"2.0\",\"method\":\"group.call\",\"params\":{\"method\":\"echo\"}}"),
                   "HTTP/1.1 202 ", "Content-Length: 0\r\n");
@@ -100,7 +100,7 @@ static void test_refused(void **state)
     assert_int_equal(gateway_fixture_counters(&f).opened, 0);
 }
 
-// A browser sends whatever a web site wants from inside the network of its user, but says whose idea it was.
+// A browser sends whatever a web site wants from inside the network of its user, but it also sends the origin.
 static void test_a_web_site_is_refused(void **state)
 {
     static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer alice\r\n"
@@ -135,7 +135,7 @@ static void test_authority_that_never_answers(void **state)
     assert_int_equal(f.n_canceled, 1);
 }
 
-// A body is long, and it takes the room of others'.
+// A body may be long, and takes the room of others.
 static void test_no_body_is_waited_for_without_the_right(void **state)
 {
     static const char head[] = "POST " GROUP_PATH " HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
@@ -170,7 +170,7 @@ static void test_a_body_is_read_once_the_right_is_known(void **state)
     (void)state;
     gateway_fixture_group(&f, 1, 1, NULL);
     gateway_worker(&worker, &f, 0, 1);
-    for (int len = 1; len <= 900000; len += 899999) { // which comes with the head, and does not
+    for (int len = 1; len <= 900000; len += 899999) { // the first one comes with the head, the second one does not
         _cleanup_(free_p) char *body = xasprintf("%s%*s", CALL("[10]"), len, "");
         f.late = NULL;
         loop_timer_arm(timer, 1);
@@ -181,7 +181,7 @@ static void test_a_body_is_read_once_the_right_is_known(void **state)
     gateway_peer_hang_up(&worker);
 }
 
-// Sends so much of it, and reads nothing.
+// Sends so many bytes of it, and reads nothing.
 static int begin_post(const char *body, size_t len)
 {
     const struct sockaddr_in to = {
@@ -200,7 +200,7 @@ static void test_a_body_is_charged_to_the_namespace(void **state)
 {
     (void)state;
     struct tenant *t = tenant_get(gateway_router(f.gateway), "ml");
-    int fd = begin_post("{", 1000000); // and the rest does not come
+    int fd = begin_post("{", 1000000); // the rest does not come
     GATEWAY_UNTIL(&f, quota_used(t->quota) == 1000000);
     close(fd);
     GATEWAY_UNTIL(&f, quota_used(t->quota) == 0);
@@ -215,7 +215,7 @@ static void test_a_body_is_charged_to_the_namespace(void **state)
 // A namespace whose bodies do not come has no more connections than its part.
 static void test_a_body_that_is_to_come_is_a_connection_of_its_namespace(void **state)
 {
-    enum { MOST = 16, PART = 4 }; // the others have half, and who is alone half of that
+    enum { MOST = 16, PART = 4 }; // the others have half, and a single namespace has half of the rest
     int fds[PART];
     (void)state;
     gateway_fixture_restart(&f, &(struct gateway_config){.max_connections = MOST});
@@ -254,7 +254,7 @@ static void test_an_answer_is_charged_to_the_namespace_until_it_is_taken(void **
         gateway_peer_send(&worker, RECORD_RESULT, worker.last_call, 0, result);
     }
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).posts == 0);
-    uint32_t unread = t->n_sessions; // whatever fits the buffers of the kernel is gone already
+    uint32_t unread = t->n_sessions; // answers in the buffers of the kernel are gone already
     assert_in_range(unread, 1, POSTS);
     assert_in_range(quota_used(t->quota), unread * RESULT, SIZE_MAX);
     for (int i = 0; i < POSTS; i++)
@@ -265,7 +265,7 @@ static void test_an_answer_is_charged_to_the_namespace_until_it_is_taken(void **
     free(result);
 }
 
-// The turns that a namespace owes are not those of others.
+// The turns that one namespace owes do not delay others.
 static void test_a_post_waits_for_the_turn_of_its_namespace(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void test_a_post_waits_for_the_turn_of_its_namespace(void **state)
 struct stopper {
     struct gateway_peer *worker;
     struct loop_timer *timer;
-    const char *answer; // of the worker, once it is stopping; NULL = none
+    const char *answer; // the worker's answer while the gateway stops; NULL = none
 };
 
 static void stop_when_called(void *ctx)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that create and delete groups: what the provisioner is asked, and what comes back.
+// Clients that create and delete groups: the requests to the provisioner, and its answers.
 #include "common/base/str.h"
 #include "tests/unit/support/gateway_fixture.h"
 
@@ -18,7 +18,7 @@
 static struct gateway_fixture f;
 
 static struct {
-    struct buf log; // a line for each thing that it was asked
+    struct buf log; // one line for each request to it
     provisioner_done_fn done[2];
     void *done_ctx[2];
     int n;
@@ -114,7 +114,7 @@ static void an_id_is_in_use_until_then(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// What it asked for is done all the same, and nobody waits for the answer.
+// The request is carried out all the same, and nobody waits for the answer.
 static void a_client_may_be_gone_when_the_answer_comes(void **state)
 {
     struct gateway_peer p;
@@ -164,7 +164,7 @@ static void by_json_rpc(void **state)
     gateway_peer_hang_up(&p);
 }
 
-// Two names of users may differ at their ends only.
+// Two user names may differ only at their ends.
 static void a_long_name_arrives_whole(void **state)
 {
     struct gateway_peer p;
@@ -187,7 +187,7 @@ static void a_notification_is_done_and_not_answered(void **state)
     gateway_peer_dial(&p, &f, "/v1/namespaces/ml", "alice", "cadre.v1.json");
     gateway_peer_text(&p, "{\"jsonrpc\":\"2.0\",\"method\":\"group.delete\",\"params\":{\"group\":\"y\"}}");
     GATEWAY_UNTIL(&f, asked("delete ml alice {\"user\":\"alice\"} session {\"group\":\"y\"}\n"));
-    answer(0, "null"); // a notification: nobody hears of it
+    answer(0, "null"); // it was a notification, so nobody gets the answer
     gateway_peer_hang_up(&p);
 }
 

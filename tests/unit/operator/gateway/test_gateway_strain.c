@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Over real sockets: peers that are there and do nothing, answer twice or never, and bodies of a gigabyte. Who has part
-// in it gets one clear answer, memory stays bounded, and others do not notice.
+// Over real sockets: peers that connect and do nothing, answer twice or never, and bodies of a gigabyte. Each peer of
+// such a call gets one clear answer, memory stays bounded, and others do not notice.
 #include "common/base/mem.h"
 #include "common/wire/record_stream.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -40,7 +40,7 @@ static int setup(void **state)
     return setup_with(PING_MS);
 }
 
-// Where a peer reads nothing for a while, which on a slow machine may be long.
+// For tests in which a peer reads nothing for a while. On a slow machine, this may take long.
 static int setup_patient(void **state)
 {
     (void)state;
@@ -87,7 +87,7 @@ static unsigned count(const struct gateway_peer *p, const char *text)
     return n;
 }
 
-// Its machine is gone, or it is stopped: no FIN comes, and no pong.
+// Its machine is gone, or it is stopped: it sends no FIN and no pong.
 static void a_worker_that_vanishes_fails_its_calls(void **state)
 {
     (void)state;
@@ -95,7 +95,7 @@ static void a_worker_that_vanishes_fails_its_calls(void **state)
     call_rank(&good, 1, 0, ECHO, "[1]");
     GATEWAY_UNTIL(&f, workers[0].last_call);
     ws_client_pause(workers[0].client);
-    call_rank(&good, 2, 0, ECHO, "[2]"); // lies in its socket
+    call_rank(&good, 2, 0, ECHO, "[2]"); // the call stays in the socket of the rank
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "ERROR 1 0 ") && gateway_peer_got(&good, "ERROR 2 0 "));
     assert_int_equal(count(&good,
                            "\"code\":\"UNAVAILABLE\",\"message\":\"rank 0 of ml/llama (pod llama-0-0 on node n1) "
@@ -113,9 +113,9 @@ static void a_client_that_vanishes_leaves_nothing_behind(void **state)
     call_rank(&gone, 1, 0, ECHO, "[1]");
     GATEWAY_UNTIL(&f, workers[0].last_call);
     ws_client_pause(gone.client);
-    GATEWAY_UNTIL(&f, gateway_peer_got(&workers[0], "CANCEL")); // who runs its call is told
+    GATEWAY_UNTIL(&f, gateway_peer_got(&workers[0], "CANCEL")); // the rank that runs the call is told
     assert_int_equal(gateway_fixture_counters(&f).clients, 1);
-    gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call, 0, "1"); // and answers nobody
+    gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call, 0, "1"); // nobody gets this result
     workers[0].quiet = false;
     call_rank(&good, 1, 0, ECHO, "[2]");
     GATEWAY_UNTIL(&f, gateway_peer_got(&good, "RESULT 1 0 "));
@@ -138,7 +138,7 @@ static void a_worker_that_answers_twice_is_closed_and_its_caller_hears_once(void
     GATEWAY_UNTIL(&f, workers[0].closed);
     assert_int_equal(workers[0].code, 1002);
     assert_true(gateway_peer_got(&workers[0], "rank 0 answers call"));
-    GATEWAY_UNTIL(&f, gateway_peer_got(&other, "ERROR 1 0 {\"code\":\"UNAVAILABLE\"")); // what it had besides
+    GATEWAY_UNTIL(&f, gateway_peer_got(&other, "ERROR 1 0 {\"code\":\"UNAVAILABLE\"")); // its other calls
     assert_good(2);
     assert_int_equal(count(&good, "RESULT 1 0 11"), 1);
     assert_int_equal(count(&good, " 1 0 "), 1);
@@ -154,7 +154,7 @@ static void a_worker_that_never_answers_costs_its_callers_their_deadlines(void *
     GATEWAY_UNTIL(&f, count(&good, "\"code\":\"TIMEOUT\"") == 20);
     assert_int_equal(count(&good, "no answer from rank 0; it may have run"), 20);
     GATEWAY_UNTIL(&f, count(&workers[0], "CANCEL") == 20);
-    for (uint32_t i = 0; i < 20; i++) // until then the proxy remembers them, and too late is no fault
+    for (uint32_t i = 0; i < 20; i++) // the proxy remembers them until then, so a late answer is no error
         gateway_peer_send(&workers[0], RECORD_RESULT, workers[0].last_call - i, 0, "1");
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).bytes_held == 0);
     assert_good(21);
@@ -168,10 +168,10 @@ struct flood {
     struct record_stream stream;
     struct blob *piece;
     size_t sent, len;
-    uint64_t peak; // that the proxy held
+    uint64_t peak; // the most that the proxy held
 };
 
-// As much as the socket takes: no more than some MiB wait here.
+// Sends as much as the socket takes. No more than some MiB wait here.
 static void flood_step(struct flood *l, const struct record_header *h, struct gateway_peer *from, const char *head)
 {
     struct err err = ERR_INIT;
@@ -195,7 +195,7 @@ static void flood_step(struct flood *l, const struct record_header *h, struct ga
 static struct flood flood_new(size_t len)
 {
     struct flood l = {.piece = blob_new(MIB, NULL), .len = len};
-    memset(l.piece->data, ' ', MIB); // JSON may have as many as it likes
+    memset(l.piece->data, ' ', MIB); // JSON may contain any number of blanks
     return l;
 }
 
@@ -218,12 +218,12 @@ static void a_gigabyte_passes_through_in_bounded_memory(void **state)
     size_t before = workers[0].bytes;
     while (workers[0].bytes - before < l.len / 8)
         flood_step(&l, &call, &good, head_and_nul);
-    ws_client_pause(workers[0].client); // a while, in which the rest must wait at its sender
+    ws_client_pause(workers[0].client); // for a while, in which the rest must wait at its sender
     for (int i = 0; i < 50; i++)
         flood_step(&l, &call, &good, head_and_nul);
     assert_in_range(l.sent, l.len / 8, l.len / 2);
     ws_client_resume(workers[0].client);
-    struct gateway_peer other; // whom it does not concern
+    struct gateway_peer other; // it must not notice
     gateway_client(&other, &f);
     call_rank(&other, 1, 1, ECHO, "[1]");
     for (int i = 0; i < 2000 && !gateway_peer_got(&other, "RESULT 1 1 "); i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worker processes at the gateway: tickets and what is tried with them; and real ones, cadre-worker with the
-// accumulator, which answer calls.
+// Worker processes at the gateway: tickets, also wrong ones; and real cadre-worker processes with the accumulator,
+// which answer calls.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -89,7 +89,7 @@ static void test_a_ticket_is_good_once(void **state)
     gateway_worker(&p, &f, 0, 1);
     assert_refused(0, ticket, 1008,
                    "ERROR 0 - {\"code\":\"UNAUTHORIZED\",\"message\":\"the ticket of rank 0 (number 0) was used");
-    assert_false(p.closed); // the right one is not disturbed
+    assert_false(p.closed); // the right worker stays
     dial(&again, 0, p.ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&again, "WELCOME"));
     GATEWAY_UNTIL(&f, p.closed); // the newer connection has its place
@@ -97,7 +97,7 @@ static void test_a_ticket_is_good_once(void **state)
     assert_refused(0, p.ticket, 1008, "was used");
     ws_client_close(again.client, 1001, "the network changes");
     GATEWAY_UNTIL(&f, again.closed);
-    assert_refused(0, ticket, 1008, "was used"); // also when nobody has the place
+    assert_refused(0, ticket, 1008, "was used"); // also if the place is free
     dial(&q, 0, again.ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&q, "WELCOME"));
     gateway_peer_hang_up(&p);
@@ -105,7 +105,7 @@ static void test_a_ticket_is_good_once(void **state)
     gateway_peer_hang_up(&again);
 }
 
-// The connection breaks before the WELCOME has arrived: the process has no other ticket than the one that it showed.
+// The connection breaks before the WELCOME arrives. The process has only the ticket that it has shown.
 static void test_welcome_that_was_lost(void **state)
 {
     struct gateway_peer p, q;
@@ -130,15 +130,15 @@ static void test_tickets_that_are_refused(void **state)
     gateway_fixture_group(&f, 2, 2, NULL);
     assert_refused(0, "nonsense", 1008, "ERROR 0 - {\"code\":\"UNAUTHORIZED\"");
     gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 0, 0);
-    ticket[strlen(ticket) - 1] ^= 1; // forged
+    ticket[strlen(ticket) - 1] ^= 1; // it is forged
     assert_refused(0, ticket, 1008, "no ticket of ours");
-    gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 1, 0); // of another rank than it says
+    gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 1, 0); // for another rank than in the HELLO
     assert_refused(0, ticket, 1008, "FORBIDDEN");
-    gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0); // of an attempt that is over
+    gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 0); // for an attempt that is over
     assert_refused(0, ticket, 1008, "CONFLICT");
     gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 7, 0);
     assert_refused(7, ticket, 1008, "ml/llama has no rank 7");
-    gateway_fixture_ticket(ticket, "another-group", 2, 0, 0); // not in the store yet: dial again
+    gateway_fixture_ticket(ticket, "another-group", 2, 0, 0); // the group is not in the store yet: connect again
     assert_refused(0, ticket, 1013, "ERROR 0 - {\"code\":\"UNAVAILABLE\"");
 
     gateway_peer_dial(&p, &f, "/v1/connect", NULL, NULL);
@@ -146,7 +146,7 @@ static void test_tickets_that_are_refused(void **state)
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1008);
     gateway_peer_hang_up(&p);
-    // Says that it is of one group, shows the ticket of another.
+    // The HELLO names one group, and the ticket is for another one.
     char hello[512];
     gateway_fixture_ticket(ticket, GATEWAY_UID, 2, 0, 0);
     snprintf(hello, sizeof hello, "{\"role\":\"worker\",\"group\":\"other\",\"ticket\":\"%s\",\"methods\":[]}", ticket);
@@ -157,7 +157,7 @@ static void test_tickets_that_are_refused(void **state)
     assert_true(gateway_peer_got(&p, "the ticket is for another process"));
     gateway_peer_hang_up(&p);
     assert_int_equal(gateway_fixture_counters(&f).workers, 0);
-    gateway_worker(&p, &f, 0, 2); // the ticket itself was not used up by all this
+    gateway_worker(&p, &f, 0, 2); // all this has not used up the ticket
     gateway_peer_hang_up(&p);
 }
 
@@ -187,7 +187,7 @@ static void test_restart(void **state)
     GATEWAY_UNTIL(&f, old.closed && gateway_peer_got(&p, "ERROR 1 0 {\"code\":\"UNAVAILABLE\""));
     assert_int_equal(old.code, 1008);
     assert_true(gateway_peer_got(&old, "this attempt of the group is over"));
-    gateway_peer_call(&p, 2, "{\"method\":\"echo\"}", "[2]"); // waits for the new attempt
+    gateway_peer_call(&p, 2, "{\"method\":\"echo\"}", "[2]"); // it waits for the new attempt
     gateway_worker(&new, &f, 0, 2);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 2 - [{\"rank\":0,\"args\":[2]}]"));
     gateway_group_gone(f.gateway, GATEWAY_UID);
@@ -206,7 +206,7 @@ static void test_broken_protocol(void **state)
     gateway_fixture_group(&f, 2, 1, NULL);
     gateway_worker(&q, &f, 1, 1);
     gateway_worker(&p, &f, 0, 1);
-    gateway_peer_send(&p, RECORD_RESULT, 99, 0, "1"); // of no call
+    gateway_peer_send(&p, RECORD_RESULT, 99, 0, "1"); // there is no such call
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1002);
     assert_true(gateway_peer_got(&p, "rank 0 answers call 99, which it does not have"));
@@ -215,7 +215,7 @@ static void test_broken_protocol(void **state)
     gateway_fixture_ticket(ticket, GATEWAY_UID, 1, 0, 1);
     dial(&p, 0, ticket);
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "WELCOME"));
-    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // it is not a client
+    gateway_peer_call(&p, 1, "{\"method\":\"echo\"}", "[]"); // a worker is no client
     GATEWAY_UNTIL(&f, p.closed);
     assert_int_equal(p.code, 1002);
     assert_false(q.closed);
@@ -265,7 +265,7 @@ static void test_real_processes(void **state)
     for (uint32_t i = 0; i < RANKS; i++)
         start_worker(1, i);
     gateway_client(&p, &f);
-    gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[10]"); // as soon as they are there
+    gateway_peer_call(&p, 1, "{\"method\":\"add\"}", "[10]"); // it waits until they are connected
     GATEWAY_UNTIL(&f, gateway_peer_got(&p, "RESULT 1 - [10,11,12,13]"));
     struct err err = ERR_INIT;
     static const char body[] = "\x10\0\0\0{\"method\":\"add\"}[1,2,3,4]";

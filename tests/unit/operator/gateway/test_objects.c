@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two groups of real processes, an actor and a critic, behind one gateway: what stays on the workers, and goes from one
+// Two groups of real processes, an actor and a critic, behind one gateway. Objects stay on the workers, and go from one
 // group to the other without passing the gateway.
 #include "sdk/c/include/cadre/client.h"
 #include "tests/unit/support/gateway_fixture.h"
@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 
 #define STORE_BYTES "20000000"
-enum { RANKS = 2, ROWS = 1 << 20 }; // of float: 4 MiB
+enum { RANKS = 2, ROWS = 1 << 20 }; // rows of float: 4 MiB
 
 struct group_case {
     const char *uid, *name, *module, *class;
@@ -229,7 +229,7 @@ static uint64_t passed(void)
     return c.bytes_in + c.bytes_out;
 }
 
-// Row i is i, and to that the actor adds its rank and the critic -10.
+// Row i contains i. The actor adds its rank, and the critic adds -10.
 static void assert_rows(size_t rows, float (*want)(size_t i, size_t rows))
 {
     cadre_client_tensor t;
@@ -258,7 +258,7 @@ static void a_batch_goes_from_actor_to_critic_without_passing_the_gateway(void *
     uint64_t before = passed();
     char *acted = keep(&actor, "add", put);
     char *criticized = keep(&critic, "sub", acted);
-    assert_true(passed() - before < 16 << 10); // of 8 MiB that were made and 4 MiB that went over
+    assert_true(passed() - before < 16 << 10); // although 8 MiB were made and 4 MiB were transferred
     must(request(&critic, "object.get", criticized));
     assert_rows(ROWS, of_actor_and_critic);
     assert_true(passed() - before > ROWS * sizeof(float));
@@ -315,7 +315,7 @@ static void a_full_store_says_so_and_has_room_again(void **state)
     r.rank = 1;
     while (ask_with(client, &r) == CADRE_CLIENT_OK)
         refs[n++] = take_reference();
-    assert_int_equal(n, 4); // of 4 MiB in 20 MB
+    assert_int_equal(n, 4); // 4 MiB each, in 20 MB
     assert_int_equal(last.error.code, CADRE_CLIENT_LIMIT);
     assert_non_null(strstr(last.error.message, "StoreFull: no room for"));
     assert_non_null(strstr(last.error.message, "4 objects have"));
@@ -337,7 +337,7 @@ static void an_owner_that_died_is_named(void **state)
     (void)state;
     char *put = put_batch(&actor, 4);
     end_rank(&actor, 1, SIGKILL);
-    GATEWAY_UNTIL(&f, n_workers() == 3); // until then it is the consumer that finds out: OwnerUnreachable
+    GATEWAY_UNTIL(&f, n_workers() == 3); // before that, only the consumer would notice: OwnerUnreachable
     must_fail(request(&critic, "sub", put), CADRE_CLIENT_GONE, "ReferenceLost: rank 1 of ml/actor");
     free(put);
 }
@@ -359,7 +359,7 @@ static void the_end_of_a_session_frees_what_it_has_not_pinned(void **state)
     char *later = take_reference();
     must(request(&actor, "object.pin", later));
     client = first;
-    must(request(&actor, "object.get", mine)); // everybody who may call may have it
+    must(request(&actor, "object.get", mine)); // every client that may call may get it
     assert_string_equal(buf_str(&last.result), "[1,2]");
     cadre_client_close(second);
     GATEWAY_UNTIL(&f, gateway_fixture_counters(&f).clients == 1);
@@ -385,7 +385,7 @@ static void json_stands_in_for_its_reference_anywhere(void **state)
     assert_string_equal(buf_str(&last.result),
                         "[{\"x\": {\"deep\": [1, 2]}}, \"{\\\"$ref\\\": 1}\", {\"deep\": [1, 2]}, "
                         "{\"$ref\": \"#/other\"}]");
-    must(request(&echo, "echo", ref)); // both ranks
+    must(request(&echo, "echo", ref)); // both ranks answer
     assert_string_equal(buf_str(&last.result), "[{\"deep\": [1, 2]},{\"deep\": [1, 2]}]");
     free(ref);
     char *batch = put_batch(&actor, 2);
@@ -398,7 +398,7 @@ static void a_result_that_does_not_fit_fails_after_it_ran(void **state)
 {
     (void)state;
     char *put = put_batch(&actor, 2 * ROWS), *acted = keep(&actor, "add", put), *again;
-    again = keep(&actor, "add", put); // 3 times 4 MiB a rank
+    again = keep(&actor, "add", put); // 3 times 4 MiB per rank
     char *last_one = keep(&actor, "add", put);
     cadre_client_request r = request(&actor, "add", put);
     r.by_reference = 1;

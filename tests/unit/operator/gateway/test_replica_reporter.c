@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A replica that tells another one whom it sees, over a websocket. Here both have the same gateway: what the report
-// tells comes back to it as another replica's word.
+// A replica reports to another one which peers it sees, over a websocket. Here both have the same gateway, so the
+// report comes back to it as the report of another replica.
 #include "operator/gateway/replica_reporter.h"
 
 #include "common/base/mem.h"
@@ -124,7 +124,7 @@ static void another_replica_learns_who_was_there_and_what_changes(void **state)
     gateway_peer_hang_up(&second);
 }
 
-// As in a cluster: by a name, with the certificate of the install.
+// As in a cluster: it uses a name, and the certificate of the install.
 static void replicas_trust_each_other_by_the_authority_of_the_install(void **state)
 {
     static const char *const names[] = {"localhost"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch_call ADDRESS NAMESPACE GROUP METHOD DTYPE HEAD NUMBER...: calls a method with a batch of tensor "a", of F32,
-// F64 or I64, and a column "row", and prints what comes back: "a: 0 1 row: [...]", or a list of such. HEAD: "" or some
-// of "pad", "split=JSON", "collect=JSON", "dispatch=NUMBER", one a line. For test_local_modes.sh.
+// batch_call ADDRESS NAMESPACE GROUP METHOD DTYPE HEAD NUMBER...: calls a method with a batch: tensor "a" of F32, F64
+// or I64, and column "row". It prints the result: "a: 0 1 row: [...]", or a list of these. HEAD is "" or lines with
+// "pad", "split=JSON", "collect=JSON", "dispatch=NUMBER". For test_local_modes.sh.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/batch.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// echo_call ADDRESS NAMESPACE GROUP SECONDS: for so long, but once at the least, rank 0 of the echo module is called
-// with 1 MiB as JSON and batches of 1 and 60 MiB, and the group with one that is split and joined. Each has to
-// come back as it was. For test_local_memory.sh.
+// echo_call ADDRESS NAMESPACE GROUP SECONDS: calls the echo module for this time, and at least once. It calls rank 0
+// with 1 MiB of JSON and with batches of 1 and 60 MiB, and the group with a batch that is split and joined. Each must
+// come back unchanged. For test_local_memory.sh.
 #include "common/base/clock.h"
 #include "common/base/mem.h"
 #include "sdk/c/include/cadre/client.h"
@@ -51,7 +51,7 @@ static void echo_json(cadre_client *c, size_t len)
     free(text);
 }
 
-// One that is filled where it is sent from, twice.
+// Sends a batch twice that is filled in the memory that it is sent from.
 static void echo_in_place(cadre_client *c, size_t len)
 {
     cadre_client_request r;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A client of cadre.v1 from docs/protocol.md alone: sockets, struct and json, nothing of Cadre's. It proves that the page
-is enough to write one.   protocol_client.py SOCKET NAMESPACE GROUP   (the module tests/unit/modules/watched.c, 4 ranks)"""
+"""A client of cadre.v1 that follows docs/protocol.md: it uses sockets, struct and json, and no code of Cadre. It proves that
+the page is enough to write a client.
+
+    protocol_client.py SOCKET NAMESPACE GROUP   (the module tests/unit/modules/watched.c, 4 ranks)"""
 
 import base64
 import hashlib
@@ -39,7 +41,7 @@ class Client:
         assert data, "the connection has ended"
         return data
 
-    def frame(self, opcode, payload):  # masked with zero: it does not leave this machine
+    def frame(self, opcode, payload):  # the mask is zero, because the frame stays on this machine
         n = len(payload)
         size = bytes([0x80 | n]) if n < 126 else struct.pack(">BH", 0xFE, n) if n < 65536 else struct.pack(">BQ", 0xFF, n)
         self.socket.sendall(bytes([0x80 | opcode]) + size + bytes(4) + payload)
@@ -59,7 +61,7 @@ class Client:
         taken, self.buffer = self.buffer[:n], self.buffer[n:]
         return taken
 
-    def read_frame(self):  # a message of records may come in several frames: they are put together in self.message
+    def read_frame(self):  # a message may come in several frames; self.message joins them
         first, size = self.take(2)
         n = struct.unpack(">H", self.take(2))[0] if size == 126 else struct.unpack(">Q", self.take(8))[0] if size == 127 else size
         payload, opcode = self.take(n), first & 15
@@ -95,7 +97,7 @@ class Client:
     def start(self, method, args=b"[]", rank=GROUP, dispatch=0, **head):
         self.last_id += 1
         text = json.dumps({"method": method, **head}).encode()
-        text += b" " * (-(4 + len(text)) % 8)  # the values of a batch lie aligned
+        text += b" " * (-(4 + len(text)) % 8)  # the values of a batch are aligned
         self.send(CALL, self.last_id, struct.pack("<I", len(text)) + text + args, rank, dispatch)
         return self.last_id
 
@@ -124,14 +126,14 @@ def test(client):
     assert kind == ERROR and json.loads(body)["code"] == "NOT_FOUND", body
     kind, _, body = client.call("plus_rank", batch([10, 20, 30, 40]))
     assert kind == RESULT and values_of(body) == [10, 21, 32, 43], body
-    many = list(range(400_000))  # 3.2 MB: several records there and back
+    many = list(range(400_000))  # 3.2 MB: several records in both directions
     kind, _, body = client.call("plus_rank", batch(many))
     assert kind == RESULT and values_of(body) == [v + v // 100_000 for v in many]
     kind, _, body = client.call("plus_rank", batch([10, 20, 30]))
     assert kind == ERROR and json.loads(body)["code"] == "INVALID", body
     kind, _, body = client.call("plus_rank", batch([10, 20, 30]), pad=True)
     assert kind == RESULT and values_of(body) == [10, 21, 32], body
-    waiting = client.start("hold", rank=0)  # rank 0 is busy until it is canceled, rank 1 answers meanwhile
+    waiting = client.start("hold", rank=0)  # rank 0 is busy until the cancel; rank 1 answers meanwhile
     assert client.call("step", rank=1) == (RESULT, 1, b"1")
     assert waiting not in client.answers
     client.send(CANCEL, waiting)

@@ -7,7 +7,7 @@ local=$1 agent=$2 worker=$3 module=$4 cli=$5
 # shellcheck source=tests/lib/local.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../../lib/local.sh"
 
-# exit_code CODE TEXT ARGUMENT...: the program ends with this code and says this.
+# exit_code CODE TEXT ARGUMENT...: checks that the program ends with this code and prints this text.
 exit_code() {
     local want=$1 text=$2 got=0
     shift 2
@@ -99,7 +99,7 @@ printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {replicas: two}\n' >"$work
 exit_code 65 "bad.yaml: WorkerGroup a: spec.replicas" "${socket[@]}" -f "$work/bad.yaml"
 printf 'kind: WorkerGroup\nmetadata: {name: a}\nspec: {}\n' >"$work/bad.yaml"
 exit_code 65 "nothing says what to run" "${socket[@]}" -f "$work/bad.yaml"
-# What the API server or the operator would refuse, where nobody else does
+# A local run refuses what the API server or the operator would refuse
 refuses() { # TEXT SPEC
     printf '%s\n' 'apiVersion: cadre.dev/v1alpha1' 'kind: WorkerGroup' 'metadata: {name: a}' "spec: $2" >"$work/bad.yaml"
     exit_code 65 "bad.yaml: $1" "${socket[@]}" -f "$work/bad.yaml"

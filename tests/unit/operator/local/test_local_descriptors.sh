@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A local run with 64 descriptors, while 200 connections to its port say nothing: its user is answered, and the run
-# starts its agent again. Arguments: cadre-local, cadre-agent, cadre-worker, accumulator.so, kubectl-cadre.
+# A local run has 64 descriptors, and 200 connections to its port send nothing. Its user still gets answers, and the run
+# can start its agent again. Arguments: cadre-local, cadre-agent, cadre-worker, accumulator.so, kubectl-cadre.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 cli=$5
 # shellcheck source=tests/lib/local.sh
@@ -26,7 +26,7 @@ until_true test -S "$work/cadre/acc.lab.sock"
 port=$(sed -n '1s/.*127\.0\.0\.1:\([0-9]*\),.*/\1/p' "$work/err")
 "$cli" call acc add '[1]' --namespace lab >"$work/answer.out"
 
-# Those that the run closes connect again.
+# When the run closes a connection, a new one follows.
 python3 - "$port" "$work/connected" <<'PYTHON' &
 import select, socket, sys
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Long bodies between the processes of a local run: they come back as they were, with shared memory and without, and
-# nobody keeps what another has left behind. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, echo_call.
+# Long bodies between the processes of a local run. They come back unchanged, with and without shared memory. No process
+# keeps the memory of one that has ended. Arguments: cadre-local, cadre-agent, cadre-worker, echo.so, echo_call.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 program=$5
 # shellcheck source=tests/lib/local.sh
@@ -9,7 +9,7 @@ local=$1 agent=$2 worker=$3 module=$4 program=$5
 caller=''
 trap '[[ -z $caller ]] || kill "$caller" || true; local_stop; rm -rf "$work"' EXIT
 
-# until_is TEXT COMMAND...: within half a minute it prints that.
+# until_is TEXT COMMAND...: waits at most half a minute until the command prints this text.
 until_is() {
     local want=$1 got=''
     shift
@@ -21,7 +21,7 @@ until_is() {
     fail "$*: $got, not $want"
 }
 
-pools() { # that a process has mapped
+pools() { # prints how many pools a process has mapped
     grep -c 'memfd:cadre' "/proc/$1/maps" || true
 }
 
@@ -45,7 +45,7 @@ until_is 1 pools "$rank" # its own
 calls 60 >"$work/echo.out" 2>"$work/echo.err" &
 caller=$!
 until_is 2 pools "$rank" # and the caller's
-until_is 3 pools "$pid"  # what it shows that it can, the rank's, and the caller's
+until_is 3 pools "$pid"  # one that proves that it can share, the rank's and the caller's
 kill -KILL "$(pgrep -P "$caller" -f echo_call || echo "$caller")"
 wait "$caller" 2>/dev/null || true
 caller=''

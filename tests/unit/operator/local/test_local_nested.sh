@@ -33,5 +33,5 @@ is "the outer call's deadline" "TIMEOUT" local call --rank 0 '["hold", 2, []]' -
 says "rank 2 lets go"
 is "nobody waits any more" 4 local call --rank 0 '["twice", 2, [2]]'
 is "what is not got is canceled" 8 local leave --rank 0 '[1]'
-# It may not have begun. The rank is free in any case.
+# The call may not have begun. The rank is free in any case.
 is "and holds up nobody" 6 local call --rank 0 '["twice", 1, [3]]'

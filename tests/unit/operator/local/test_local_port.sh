@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A local run at a port: only who has its token may call, and no web site. Arguments: cadre-local, cadre-agent,
-# cadre-worker, accumulator.so, kubectl-cadre.
+# A local run at a port: only clients with its token may call, and no web site may. Arguments: cadre-local,
+# cadre-agent, cadre-worker, accumulator.so, kubectl-cadre.
 set -euo pipefail
 local=$1 agent=$2 worker=$3 module=$4 cli=$5
 # shellcheck source=tests/lib/local.sh
@@ -20,7 +20,7 @@ json=(-H 'Content-Type: application/json')
 bearer=(-H "Authorization: Bearer $(cat "$token_file")")
 call='{"jsonrpc":"2.0","id":1,"method":"group.call","params":{"method":"add","args":[1]}}'
 
-# row NAME STATUS CURL-ARGUMENT...: what a POST with these is answered with.
+# row NAME STATUS CURL-ARGUMENT...: checks the answer to a POST with these arguments.
 row() {
     local name=$1 want=$2 got
     shift 2
@@ -38,7 +38,7 @@ row "a form of a web site" 415 -H 'Content-Type: text/plain' "${bearer[@]}"
 row "a web site" 403 "${json[@]}" "${bearer[@]}" -H 'Origin: https://evil.example'
 row "a site whose name leads here" 403 "${json[@]}" "${bearer[@]}" -H 'Host: evil.example'
 
-# upgrade PATH CURL-ARGUMENT...: the status of a websocket's request.
+# upgrade PATH CURL-ARGUMENT...: prints the status of a request for a websocket.
 upgrade() {
     local path=$1
     shift

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The example of references with real worker processes and no cluster: results that stay on the workers, from one role to
-# the other, and what outlives the session. Arguments: the source tree, cadre-local, cadre-agent, cadre-worker,
+# The example of references with real worker processes and no cluster: results that stay on the workers, results that go
+# from one role to the other, and objects that outlive the session. Arguments: the source tree, cadre-local, cadre-agent, cadre-worker,
 # kubectl-cadre, tensor.so, references.
 set -euo pipefail
 source=$1 local=$2 agent=$3 worker=$4 cli=$5 module=$6 references=$7

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The example with roles as real worker processes without a cluster: row S2-10 of the notebooks. Arguments: the source
+# The example with roles, with real worker processes and no cluster: row S2-10 of the notebooks. Arguments: the source
 # tree, cadre-local, cadre-agent, cadre-worker, kubectl-cadre, the folder of tensor.so.
 set -euo pipefail
 source=$1 local=$2 agent=$3 worker=$4 cli=$5 modules=$6
@@ -18,7 +18,7 @@ cli_says "no role, one rank" 'the group has roles, and the call names none; ther
     call ppo add "$zeros" --rank 1
 cli_says "no such role" "ppo has no role 'judge'; it has: actor, critic" call ppo add "$zeros" --role judge
 cli_says "another role's method" "critic of default/ppo has no method 'add'; it has: sub" call ppo add "$zeros" --role critic
-# A process that is stopped hears nothing, and is ended all the same
+# A stopped process reads nothing, and is killed all the same
 victim=$(pgrep -f cadre-worker -P "$(pgrep -P "$pid" -f 'cadre-agent run')" | while read -r p; do
     tr '\0' '\n' <"/proc/$p/environ" | grep -qx RANK=1 && echo "$p"
 done)

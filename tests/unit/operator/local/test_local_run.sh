@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# `kubectl cadre run` as its user has it: where the socket is, who finds it, Ctrl-C, restarts, crashes. Arguments:
+# `kubectl cadre run` as its user sees it: where the socket is and how others find it, Ctrl-C, restarts, crashes. Arguments:
 # cadre-local, cadre-agent, cadre-worker, accumulator.so, kubectl-cadre.
 set -euo pipefail
 set -m # each run gets a process group, as from a terminal
@@ -20,7 +20,7 @@ run() {
     pid=$!
 }
 
-# ended CODE WHY: the run is over, with this code.
+# ended CODE WHY: checks that the run ends with this code.
 ended() {
     local code=0
     wait "$pid" || code=$?
@@ -64,7 +64,7 @@ spec: {worker: {command: [sh, -c, '$2']}, restartBackoff: {initialSeconds: 0, ma
 YAML
 }
 
-# Found without being named, by its name or by what it is told
+# A command finds the run by itself, by its name, or by --socket
 run acc.yaml
 until_true test -S "$socket"
 grep -qF "taking calls at unix:$socket" "$work/err" || fail "does not say where it is"
@@ -86,9 +86,9 @@ refused 2 "must be the path of a socket" "$cli" call acc add --socket "sock"
 refused 1 "why is for groups in a cluster" env KUBECONFIG=/dev/null "$cli" why acc
 refused 69 "another program already does" "$local" -f "$work/acc.yaml" --map "/modules=$(dirname "$module")" --agent "$agent"
 grep -qF "[rank 1] cadre-worker: rank 1: ready" "$work/err" || fail "not whose line it is"
-calls "[10, 11]" get_value # which the second one has not harmed
+calls "[10, 11]" get_value # the second run has not harmed it
 
-# A second one of the name, in another namespace
+# A second run with the same name, in another namespace
 "$local" --group acc --namespace other --agent "$agent" -- sleep 60 2>/dev/null &
 second=$!
 until_true test -S "$work/cadre/acc.other.sock"
@@ -105,7 +105,7 @@ ended 0 "Ctrl-C"
 [[ ! -e $socket ]] || fail "the socket is left behind"
 ! grep -q "again: killing" "$work/err" || fail "the ranks had no time to end"
 
-# After a crash nothing stands in the way, and nobody calls what is left
+# After a crash, a new run can start, and no command uses the socket that is left
 run acc.yaml
 until_true "$cli" call acc get_value
 kill -KILL "$pid"
@@ -116,7 +116,7 @@ run acc.yaml
 until_true "$cli" call acc get_value
 calls "[6, 7]" add 1
 
-# A process that dies takes the group with it, which comes back
+# If a process dies, the whole group restarts
 victim=$(pgrep -f "cadre-worker" -P "$(pgrep -P "$pid")" | head -n 1)
 kill -KILL "$victim"
 until_true grep -q "failed with exit code 137; restart 1 in" "$work/err"
@@ -125,7 +125,7 @@ refused 1 "attempt 1" "$cli" call acc add 0 --attempt 1
 kill -TERM "$pid"
 ended 0 "SIGTERM after a restart"
 
-# Restarts as the object says
+# Restarts follow the spec
 # shellcheck disable=SC2016
 shell three 'echo "attempt $CADRE_ATTEMPT"; exit 3' ', maxRestarts: 2'
 run three.yaml
@@ -148,10 +148,10 @@ run ignored.yaml
 ended 0 "what does not count"
 grep -qF "restart 3 in" "$work/err" || fail "not three"
 
-# A worker in Python, and a python3 that does not have the package
+# A worker in Python, with a python3 that has no package cadre
 sed 's|module: .*|python: nowhere}|; s|^spec:|spec:\n  restartPolicy: Never|' "$work/acc.yaml" >"$work/python.yaml"
 mkdir "$work/bare"
-printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" >"$work/bare/python3" # without what is installed
+printf '#!/bin/sh\nexec %s -S "$@"\n' "$(command -v python3)" >"$work/bare/python3" # without the installed packages
 chmod +x "$work/bare/python3"
 PYTHONPATH='' PATH=$work/bare:$PATH run python.yaml
 ended 1 "no package"
@@ -159,7 +159,7 @@ for text in "No module named 'cadre'" "install the wheel cadre-sdk into it; or s
     grep -qF "$text" "$work/err" || fail "does not say: $text"
 done
 
-# A group that has been called and is over: calls are refused at once, by name, until the run is told to end
+# A group was called and has failed for good: calls are refused at once until the run is told to end
 sed 's/^spec:/spec:\n  restartPolicy: Never/' "$work/acc.yaml" >"$work/over.yaml"
 run over.yaml
 until_true "$cli" call acc get_value
@@ -174,7 +174,7 @@ kill -INT -- "-$pid"
 ended 137 "a run that is over"
 [[ ! -e $socket ]] || fail "the socket is left behind"
 
-# A call that waits for a group that never comes up is told why; so is one of a run that is told to end
+# A call waits for a group that never starts: its error says why. The same holds when the run is told to end
 in_flight() {
     "$cli" call "$1" group.stats 2>/dev/null | grep -Eq '"inFlight": ?1\b'
 }
@@ -200,7 +200,7 @@ for end in go stop; do
     grep -qF "$why" "$work/waits.err" || fail "the call does not say: $why"
 done
 
-# Not into anybody's directory
+# It does not use the directory of another user
 rm -rf "$work/cadre"
 mkdir -m 755 "$work/cadre"
 refused 69 "must be a directory of yours that nobody else may open" "$local" --agent "$agent" -- true

@@ -16,7 +16,7 @@ start() {
     done
 }
 
-# has ROW PATTERN: a line of what the client has printed.
+# has ROW PATTERN: checks that the client has printed such a line.
 has() {
     grep -qE "^$2\$" "$work/submit.out" || fail "$1: no line like $2"
     echo "ok - $1: $(grep -m1 -E "^$2\$" "$work/submit.out")"
@@ -39,7 +39,7 @@ start 0.5 3
 has "three slots a rank" 'all: \[0, 1, 4, 9, 16, 25, 36, 49, 64, 81\]'
 "$cli" info tasks -o json --server "unix:$work/socket" --token x | grep -q '"limit": 3' || fail "info does not tell the slots"
 
-# Of a call to all ranks the one that died is named, not one that was stopped for its sake; its end ends the call
+# A rank dies during a call to all ranks. The call ends, and its error names that rank, not one that was stopped after it
 start 3 1
 "$cli" call tasks example_task 2 --dispatch one-to-all --execute all --server "unix:$work/socket" --token x \
     >"$work/all.out" 2>&1 &

@@ -12,7 +12,7 @@ local_start --namespace lab --group w --processes 4 -- "$worker" --module "$modu
 answer=$("$cli" call w step "${at[@]}")
 [[ $answer == "[0, 1, 2, 3]" ]] || fail "step: $answer"
 
-# top: calls that end between two looks, and the rank that is 30 ms late
+# top shows the calls that ended between two looks, and the rank that is 30 ms late
 "$cli" top w --interval 3s "${at[@]}" >"$work/table" &
 top=$!
 while kill -0 "$top" 2>/dev/null; do "$cli" call w step "${at[@]}" >/dev/null; done
@@ -25,7 +25,7 @@ json=$("$cli" top w --interval 100ms -o json "${at[@]}")
 [[ $json == '[{"group":"w","method":"step","callsPerSecond":0.000,'*'"ended":0,"errors":0,'* ]] || fail "top -o json: $json"
 ! "$cli" top "${at[@]}" 2>"$work/top.err" || fail "top without a group"
 grep -q 'the name of the group is missing' "$work/top.err" || fail "top without a group says nothing"
-# traceparent: by the environment, as a parameter, as a header of a POST; a malformed one counts as not there
+# traceparent comes from the environment, from a parameter, or from a header of a POST; a malformed one is ignored
 trace=00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 post() { # BODY [CURL OPTION...]
     curl -sS -m 30 --unix-socket "$work/socket" -H "Content-Type: application/json" -H 'Authorization: Bearer x' "${@:2}" \
@@ -47,8 +47,8 @@ traced none "$(post "$(request trace)" -H "traceparent: ff-${trace:3}")"
 traced none "$(post "$(request trace)")"
 answer=$(post "$(request fail)" -H "traceparent: $trace")
 [[ $answer == *'"code":"FAILED"'*"\"traceparent\":\"$trace\""* ]] || fail "the trace of an error: $answer"
-# S0-10: what ranks print comes to the client with their number in front, equal lines as one. A caller listens for a
-# moment only, and lines are equal that come together: a busy machine may need more tries.
+# S0-10: the client gets the lines that ranks print, with their number in front. Equal lines that arrive together become
+# one. The client listens only for a moment, so a busy machine may need more tries.
 shows() { # WANT ARGUMENT...
     local lines=
     for _ in $(seq 50); do
@@ -82,6 +82,6 @@ wait "$follower2" || true
 ! "$cli" logs w "${at[@]}" 2>"$work/top.err" || fail "logs of a local run without -f"
 grep -q 'in the output of the local run' "$work/top.err" || fail "it is not said why"
 
-# A client that was written from docs/protocol.md alone
+# A client that uses only docs/protocol.md
 python3 "$(dirname "$0")/protocol_client.py" "$work/socket" lab w >"$work/client" 2>&1 || fail "the client of the page: $(<"$work/client")"
 echo "ok"

@@ -21,7 +21,7 @@ struct sim_order { // a command on its way to the agent
 struct sim_line {
     struct sim_agent *agent;
     struct agents *registry;
-    struct agent *peer; // as the registry knows it; NULL = not connected
+    struct connected_agent *peer; // as the registry knows it; NULL = not connected
     struct sim_order *orders;
     size_t n_orders;
 };

@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Reconciles are recorded; they finish at once with `answer`, or when the test says so.
+// The test records the runs of reconcile(). They finish at once with `answer`, or when the test says so.
 static struct {
     struct loop *loop;
     struct metrics *metrics;
     struct controller *controller;
-    char trace[256]; // keys in the order given out
+    char trace[256]; // keys in the order in which they were given out
     bool at_once;
     struct reconcile_result answer;
     int running, most_running, runs;
@@ -88,8 +88,8 @@ static void keys_wait_for_the_start(void **state)
     turn();
     assert_string_equal(t.trace, "");
     controller_start(t.controller);
-    assert_string_equal(t.trace, ""); // never inside the caller
-    loop_run(t.loop);                 // returns: nothing is left that could wake it
+    assert_string_equal(t.trace, ""); // not inside the caller
+    loop_run(t.loop);                 // returns, because nothing can wake it
     assert_string_equal(t.trace, "a ");
 }
 
@@ -192,7 +192,7 @@ static void reconciles_that_finish_at_once_do_not_starve_the_loop(void **state)
         controller_add(t.controller, key);
     }
     loop_run_once(t.loop, 0);
-    assert_int_equal(t.runs, 3); // max_concurrent a turn
+    assert_int_equal(t.runs, 3); // max_concurrent in each turn
     loop_run(t.loop);
     assert_int_equal(t.runs, 10);
 }
@@ -218,7 +218,7 @@ static void keys_in_progress_may_be_forgotten(void **state)
     controller_start(t.controller);
     controller_add(t.controller, "a");
     turn();
-    assert_int_equal(t.running, 1); // teardown frees the controller; the leak checker sees to the rest
+    assert_int_equal(t.running, 1); // teardown frees the controller, and LeakSanitizer checks the rest
 }
 
 static void gauges_follow(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The election on its thread, against an API server over sockets. The loop of that server is not the operator's, which
-// a test lets stand still. What a leader decides is in test_leader.c and test_leader_fsm.c.
+// The election on its thread, against an API server over sockets. The server has its own loop. A test can block the
+// operator's loop. test_leader.c and test_leader_fsm.c test what a leader decides.
 #include "operator/runtime/election.h"
 
 #include "common/base/mem.h"
@@ -22,9 +22,9 @@ static struct {
     struct loop *loop;        // the operator's
     struct election *election;
     char trace[4096];
-    char holder[64]; // of the Lease; "" = nobody
+    char holder[64]; // the holder in the Lease; "" = nobody
     int version, writes;
-    int reads; // only a replica that does not lead reads the Lease
+    int reads; // of the Lease; only a replica that does not lead reads it
     bool down;
     int observed;
     char lease[512];
@@ -66,7 +66,7 @@ static void observe(void *ctx, const char *method, int http_status, int64_t micr
     t.observed++;
 }
 
-// A Lease, which goes to the last to write it.
+// A Lease that belongs to the last writer.
 static bool serve(void *ctx, const struct fakeapi_request *r, struct fakeapi_rule *ret)
 {
     (void)ctx;
@@ -171,7 +171,7 @@ static void a_leader_that_has_not_heard_yet_that_it_lost_writes_nothing(void **s
     become_leader();
     t.down = true;
     TURN_UNTIL(loop_run_once(t.api->loop, 1), !election_may_write(t.election), t.trace);
-    assert_true(election_is_leading(t.election)); // nobody has told it
+    assert_true(election_is_leading(t.election)); // the operator's loop has not heard of it
     TURN_UNTIL(both_turn(), strstr(t.trace, "lost "), t.trace);
     assert_false(election_is_leading(t.election));
 }

@@ -75,7 +75,7 @@ static void say(int fd, const char *bytes, size_t n)
     assert_int_equal(send(fd, bytes, n, MSG_NOSIGNAL), n);
 }
 
-// Turns the loop until the other side ends; returns what it said.
+// Turns the loop until the other side closes the connection. Returns what it sent.
 static const char *hear(int fd)
 {
     buf_reset(&t.answer);
@@ -218,7 +218,7 @@ static void a_client_that_hangs_up_costs_nothing(void **state)
     assert_true(str_starts(ask("GET /healthz HTTP/1.1\r\n\r\n"), "HTTP/1.1 200 OK\r\n"));
 }
 
-// 64 silent clients hold every place: the next one still gets its answer, and the oldest silent one lost its place.
+// 64 silent clients hold every place. The next client still gets its answer, and the oldest silent one loses its place.
 static void silent_clients_do_not_keep_others_out(void **state)
 {
     (void)state;
@@ -275,7 +275,7 @@ static void stopping_closes_open_connections(void **state)
     t.health = NULL;
     assert_string_equal(hear(fd), "");
     close(fd);
-    loop_run(t.loop); // nothing is left that keeps the loop alive
+    loop_run(t.loop); // nothing keeps the loop alive
 }
 
 static void assert_refused(const char *address, int code, const char *words)
@@ -292,8 +292,8 @@ static void an_address_that_cannot_be_is_explained(void **state)
     (void)state;
     char taken[32];
     snprintf(taken, sizeof taken, "127.0.0.1:%d", health_port(t.health));
-    assert_refused(taken, ERR_IO, "address already in use");
-    assert_refused("203.0.113.7:8080", ERR_IO, "no interface of this machine");
+    assert_refused(taken, ERR_UNAVAILABLE, "address already in use");
+    assert_refused("203.0.113.7:8080", ERR_UNAVAILABLE, "no interface of this machine");
     static const char *const bad[] = {
         "8080",     "",          "localhost:8080", "127.0.0.1:", "127.0.0.1:http", "127.0.0.1:70000",
         "::1:8080", "[::1:8080", "[]:80",          "[::1]8080"};
@@ -308,7 +308,7 @@ static void a_port_alone_listens_on_every_address(void **state)
     struct health *first = t.health;
     assert_int_equal(health_start(t.loop, &(struct health_options){.address = ":0"}, &t.health, &err), 0);
     assert_true(str_starts(ask("GET /readyz HTTP/1.1\r\n\r\n"), "HTTP/1.1 200 OK\r\n"));
-    assert_true(str_starts(ask("GET /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 ")); // there are none
+    assert_true(str_starts(ask("GET /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 ")); // there are no metrics
     health_stop(t.health);
     t.health = first;
 }

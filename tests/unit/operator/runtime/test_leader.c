@@ -149,7 +149,7 @@ static void errors_are_told_but_races_are_not(void **state)
 {
     (void)state;
     stub_fail(expect(VERB_GET), ERR_FORBIDDEN, "no");
-    stub_answer(expect(VERB_GET), 200, "{\"kind\":\"Pod\"}"); // not a lease
+    stub_answer(expect(VERB_GET), 200, "{\"kind\":\"Pod\"}"); // this is no Lease
     stub_answer(expect(VERB_GET), 404, "{}");
     stub_answer(expect(VERB_CREATE), 409, "{\"kind\":\"Status\",\"reason\":\"AlreadyExists\"}");
     stub_answer(expect(VERB_GET), 200, lease_json("5", ""));
@@ -175,7 +175,7 @@ static void it_has_lost_when_renewals_fail_for_too_long(void **state)
     assert_true(str_starts(t.trace, "UNAVAILABLE UNAVAILABLE "));
     assert_non_null(strstr(t.trace, " lost "));
     t.trace[0] = '\0';
-    stub_answer(expect(VERB_GET), 200, lease_json("1", "me")); // it goes on trying, and leads again
+    stub_answer(expect(VERB_GET), 200, lease_json("1", "me")); // it continues to try, and leads again
     stub_answer(expect(VERB_UPDATE), 200, lease_json("2", "me"));
     assert_true(leads());
     assert_string_equal(t.trace, "recovered elected ");

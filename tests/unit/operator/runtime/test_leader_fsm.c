@@ -53,7 +53,7 @@ static void a_missing_lease_is_created_and_then_held(void **state)
     out = feed(&f, LEADER_WROTE, &mine, 30);
     assert_true(out.elected);
     assert_int_equal(out.action, LEADER_DO_NOTHING);
-    assert_int_equal(out.wait_ms, 1980); // 2 s from when the write was sent
+    assert_int_equal(out.wait_ms, 1980); // 2 s after the write was sent
     assert_int_equal(f.state, LEADER_LEADING);
 }
 
@@ -65,7 +65,7 @@ static void the_leader_renews_without_reading(void **state)
     assert_int_equal(feed(&f, LEADER_TICK, NULL, 2000).action, LEADER_DO_UPDATE);
     struct leader_output out = feed(&f, LEADER_TICK, NULL, 2500);
     assert_int_equal(out.action, LEADER_DO_NOTHING); // one request at a time
-    assert_int_equal(out.wait_ms, 7500);             // but the deadline stands
+    assert_int_equal(out.wait_ms, 7500);             // the deadline stays
     struct lease mine = record("2", "me", 15, 0);
     out = feed(&f, LEADER_WROTE, &mine, 2600);
     assert_false(out.elected || out.lost);
@@ -95,7 +95,7 @@ static void a_held_lease_is_taken_when_its_record_has_not_changed_for_its_durati
     assert_string_equal(f.holder, "you");
     assert_in_range(out.wait_ms, 2000, 4400);
     assert_int_equal(feed(&f, LEADER_TICK, NULL, 14000).action, LEADER_DO_GET);
-    theirs = record("8", "you", 15, 3); // renewed: the time starts again
+    theirs = record("8", "you", 15, 3); // it was renewed: the time begins again
     out = feed(&f, LEADER_GOT, &theirs, 14000);
     assert_false(out.holder_changed);
     assert_int_equal(out.action, LEADER_DO_NOTHING);
@@ -104,7 +104,7 @@ static void a_held_lease_is_taken_when_its_record_has_not_changed_for_its_durati
     feed(&f, LEADER_TICK, NULL, 60000);
     out = feed(&f, LEADER_GOT, &theirs, 60000);
     assert_int_equal(out.action, LEADER_DO_UPDATE);
-    assert_false(out.disbelieved); // it was believed for as long as it asked for
+    assert_false(out.disbelieved); // we believed it for the whole time in its record
 }
 
 static void a_conflict_is_answered_by_reading_again_once(void **state)
@@ -113,15 +113,15 @@ static void a_conflict_is_answered_by_reading_again_once(void **state)
     struct leader_fsm f = elected_at(0);
     feed(&f, LEADER_TICK, NULL, 2000);
     assert_int_equal(feed(&f, LEADER_CONFLICT, NULL, 2010).action, LEADER_DO_GET);
-    struct lease mine = record("9", "me", 15, 0); // our own write, whose answer was lost
+    struct lease mine = record("9", "me", 15, 0); // it is our own write, and its answer was lost
     assert_int_equal(feed(&f, LEADER_GOT, &mine, 2020).action, LEADER_DO_UPDATE);
     struct leader_output out = feed(&f, LEADER_CONFLICT, NULL, 2030);
-    assert_int_equal(out.action, LEADER_DO_NOTHING); // no endless race
+    assert_int_equal(out.action, LEADER_DO_NOTHING); // the race ends
     assert_int_equal(out.wait_ms, 2000);
     assert_int_equal(f.state, LEADER_LEADING);
 }
 
-// Nobody is told that another replica leads.
+// The machine does not report another leader in these cases.
 static void who_holds_the_lease_itself_is_no_other_holder(void **state)
 {
     (void)state;
@@ -130,12 +130,12 @@ static void who_holds_the_lease_itself_is_no_other_holder(void **state)
     leader_fsm_init(&f, &rules, 1);
     feed(&f, LEADER_TICK, NULL, 0);
     feed(&f, LEADER_MISSING, NULL, 0);
-    feed(&f, LEADER_FAILED, NULL, 100); // it was written, the answer was lost
+    feed(&f, LEADER_FAILED, NULL, 100); // the write succeeded, and its answer was lost
     feed(&f, LEADER_TICK, NULL, 2000);
     assert_false(feed(&f, LEADER_GOT, &mine, 2000).holder_changed);
     assert_true(feed(&f, LEADER_WROTE, &mine, 2010).elected);
     feed(&f, LEADER_TICK, NULL, 4010);
-    feed(&f, LEADER_CONFLICT, NULL, 4020); // somebody has emptied it
+    feed(&f, LEADER_CONFLICT, NULL, 4020); // somebody has emptied the record
     assert_int_equal(feed(&f, LEADER_GOT, &edited, 4030).action, LEADER_DO_UPDATE);
     struct leader_output out = feed(&f, LEADER_WROTE, &again, 4040);
     assert_false(out.holder_changed || out.lost || out.elected);
@@ -151,17 +151,17 @@ static void failures_cost_the_lease_only_after_the_deadline(void **state)
         assert_int_equal(feed(&f, LEADER_TICK, NULL, now).action, LEADER_DO_UPDATE);
         out = feed(&f, LEADER_FAILED, NULL, now);
         assert_false(out.lost);
-        assert_in_range(out.wait_ms, 500, 1000); // the server may be back any moment
+        assert_in_range(out.wait_ms, 500, 1000); // the server may be back at any moment
     }
     assert_true(9999 < leader_fsm_writes_until_ms(&f));
-    assert_false(10000 < leader_fsm_writes_until_ms(&f)); // whether it has been told or not
+    assert_false(10000 < leader_fsm_writes_until_ms(&f)); // even if it has not been told yet
     out = feed(&f, LEADER_TICK, NULL, 10000);
     assert_true(out.lost);
     assert_int_equal(f.state, LEADER_FOLLOWING);
-    assert_false(feed(&f, LEADER_TICK, NULL, 10001).lost); // said once
+    assert_false(feed(&f, LEADER_TICK, NULL, 10001).lost); // it is reported once
 }
 
-// Reads the same record again and again: no try before that time takes it.
+// Reads the same record again and again. No try takes the Lease before that time.
 static bool is_held_until(struct leader_fsm *f, const struct lease *theirs, int64_t end)
 {
     feed(f, LEADER_TICK, NULL, end - 1);
@@ -170,7 +170,7 @@ static bool is_held_until(struct leader_fsm *f, const struct lease *theirs, int6
     return held && feed(f, LEADER_GOT, theirs, end + 5000).action == LEADER_DO_UPDATE;
 }
 
-// Its name still stands in the record, so nobody else has led.
+// Its name is still in the record, so nobody else has led.
 static void who_has_lost_is_elected_again_when_the_server_is_back(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void a_follower_tries_as_soon_as_the_lease_that_it_sees_is_over(void **st
     }
 }
 
-// Somebody has edited it: an hour without any decision would be the price.
+// Somebody has edited the record. Without a limit, nobody would decide for an hour.
 static void a_holder_that_does_not_renew_is_not_believed_for_long(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void a_holder_that_does_not_renew_is_not_believed_for_long(void **state)
         feed(&f, LEADER_TICK, NULL, 65000);
         out = feed(&f, LEADER_GOT, &theirs, 65000);
         assert_int_equal(out.action, LEADER_DO_UPDATE);
-        assert_true(out.disbelieved); // for the log, while its name is known
+        assert_true(out.disbelieved); // for the log, while the name is still known
         assert_string_equal(f.holder, "thief");
     }
     struct leader_fsm f;
@@ -256,7 +256,7 @@ static void a_lease_that_is_deleted_is_made_again_without_a_loss(void **state)
     assert_int_equal(f.state, LEADER_LEADING);
 }
 
-// Who holds it does not know yet that it is gone, and may write until it has failed to renew it.
+// The holder does not know yet that the Lease is gone. It may write until it has failed to renew the Lease.
 static void a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again(void **state)
 {
     (void)state;
@@ -265,17 +265,17 @@ static void a_follower_leaves_it_to_the_leader_to_make_a_deleted_lease_again(voi
     struct lease theirs = record("7", "thief", 3600, 3);
     feed(&f, LEADER_TICK, NULL, 0);
     feed(&f, LEADER_GOT, &theirs, 0);
-    feed(&f, LEADER_TICK, NULL, 70000); // it stood still meanwhile: that a holder was silent is no sign
+    feed(&f, LEADER_TICK, NULL, 70000); // our process was frozen meanwhile, so a silent holder means nothing
     struct leader_output out = feed(&f, LEADER_MISSING, NULL, 70000);
     assert_int_equal(out.action, LEADER_DO_NOTHING);
     assert_in_range(out.wait_ms, 2000, 4400);
     feed(&f, LEADER_TICK, NULL, 79999);
     assert_int_equal(feed(&f, LEADER_MISSING, NULL, 79999).action, LEADER_DO_NOTHING);
-    feed(&f, LEADER_TICK, NULL, 81000); // whatever the record said
+    feed(&f, LEADER_TICK, NULL, 81000); // the duration in the record does not matter
     out = feed(&f, LEADER_MISSING, NULL, 81000);
     assert_int_equal(out.action, LEADER_DO_CREATE);
     assert_false(out.disbelieved);
-    theirs = record("12", "you", 15, 0); // the leader was first
+    theirs = record("12", "you", 15, 0); // the leader came first
     feed(&f, LEADER_CONFLICT, NULL, 81010);
     assert_int_equal(feed(&f, LEADER_GOT, &theirs, 81020).action, LEADER_DO_NOTHING);
     assert_true(is_held_until(&f, &theirs, 81020 + 15000));
@@ -306,7 +306,7 @@ static void whose_namespaces_the_holder_acts_on_is_known(void **state)
     feed(&f, LEADER_TICK, NULL, 0);
     feed(&f, LEADER_GOT, &theirs, 0);
     assert_string_equal(f.watches, "team-a");
-    theirs = record("8", "older", 15, 3); // of a version that does not say it
+    theirs = record("8", "older", 15, 3); // an older version, which does not write the namespaces
     feed(&f, LEADER_TICK, NULL, 9000);
     feed(&f, LEADER_GOT, &theirs, 9000);
     assert_string_equal(f.watches, "");
@@ -329,13 +329,13 @@ static void a_success_counts_from_when_it_was_sent(void **state)
     struct leader_fsm f = elected_at(0);
     feed(&f, LEADER_TICK, NULL, 9000);
     struct lease mine = record("2", "me", 15, 0);
-    assert_false(feed(&f, LEADER_WROTE, &mine, 12000).lost); // sent in time
+    assert_false(feed(&f, LEADER_WROTE, &mine, 12000).lost); // it was sent in time
     assert_int_equal(f.renewed_ms, 9000);
     feed(&f, LEADER_TICK, NULL, 12000);
-    struct leader_output out = feed(&f, LEADER_WROTE, &mine, 22000); // too old to be worth anything
+    struct leader_output out = feed(&f, LEADER_WROTE, &mine, 22000); // too old to be useful
     assert_true(out.lost);
     assert_false(out.elected);
-    assert_int_equal(out.wait_ms, 0); // but soon found again by reading
+    assert_int_equal(out.wait_ms, 0); // the next read finds it again
 }
 
 static void a_leader_that_reads_another_name_has_lost(void **state)
@@ -347,7 +347,7 @@ static void a_leader_that_reads_another_name_has_lost(void **state)
     struct lease theirs = record("9", "you", 15, 1);
     struct leader_output out = feed(&f, LEADER_GOT, &theirs, 2000);
     assert_true(out.lost);
-    assert_int_equal(out.action, LEADER_DO_NOTHING); // the other one may lead
+    assert_int_equal(out.action, LEADER_DO_NOTHING); // the other replica may lead
     assert_int_equal(f.state, LEADER_FOLLOWING);
 }
 
@@ -384,11 +384,11 @@ static void what_is_written_follows_client_go(void **state)
     assert_non_null(strstr(json, "\"resourceVersion\":\"1\""));
     assert_non_null(strstr(json, "\"holderIdentity\":\"\",\"leaseDurationSeconds\":1,\"leaseTransitions\":0"));
     leader_fsm_init(&f, &rules, 1);
-    assert_false(leader_fsm_resign(&f)); // nothing to give back
+    assert_false(leader_fsm_resign(&f)); // there is nothing to give back
 }
 
-// Five candidates against one lease on a server that loses requests and answers, delays them, and rejects stale writes:
-// at no time do two of them lead, and as long as any request gets through somebody does.
+// Five candidates compete for one Lease. The server loses and delays requests and answers, and rejects stale writes.
+// Two candidates never lead at the same time. As long as some requests arrive, somebody leads.
 enum { CANDIDATES = 5 };
 
 struct sim {
@@ -401,11 +401,11 @@ struct sim {
     struct candidate {
         struct leader_fsm fsm;
         char identity[16];
-        int64_t tick_ms;         // when TICK is due, -1 = never
-        enum leader_action busy; // NOTHING = no request on its way
-        char read_version[64];   // of an update: what it was based on
+        int64_t tick_ms;         // when LEADER_TICK is due, -1 = never
+        enum leader_action busy; // LEADER_DO_NOTHING = no request is in progress
+        char read_version[64];   // for an update: the version that it is based on
         int64_t answer_ms;       // when its answer arrives
-        bool reached;            // the server saw it already
+        bool reached;            // the server has handled it
         enum leader_event answer;
         struct lease lease; // in the answer
         char lease_version[64], lease_holder[64];
@@ -445,7 +445,7 @@ static void sim_serve(struct sim *s, struct candidate *c)
     snprintf(c->lease_version, sizeof c->lease_version, "%s", s->version);
     snprintf(c->lease_holder, sizeof c->lease_holder, "%s", s->holder);
     c->lease = record(c->lease_version, c->lease_holder, 15, s->transitions);
-    if (rand_below(&s->rand, 10) == 0) // the answer gets lost: the caller sees a timeout
+    if (rand_below(&s->rand, 10) == 0) // the answer is lost: the candidate sees a timeout
         c->answer = LEADER_FAILED;
 }
 
@@ -465,7 +465,7 @@ static void sim_feed(struct sim *s, struct candidate *c, enum leader_event event
 static void sim_advance(struct sim *s, struct candidate *c)
 {
     if (c->busy != LEADER_DO_NOTHING && !c->reached && rand_below(&s->rand, 20) == 0)
-        sim_serve(s, c); // at any time before its answer
+        sim_serve(s, c); // at any time before the answer
     if (c->busy != LEADER_DO_NOTHING && s->now >= c->answer_ms) {
         if (!c->reached && rand_below(&s->rand, 10))
             sim_serve(s, c);
@@ -492,16 +492,16 @@ static void never_two_leaders(void **state)
         int64_t frozen_until = 0;
         int frozen = 0;
         for (; s.now < 1200000; s.now += 10) {
-            if (rand_below(&s.rand, 6000) == 0) { // a process stands still, and comes back with its old belief
+            if (rand_below(&s.rand, 6000) == 0) { // a process is frozen, and continues with its old belief
                 frozen = (int)rand_below(&s.rand, CANDIDATES);
                 frozen_until = s.now + 30000;
             }
-            if (rand_below(&s.rand, 6000) == 0) // somebody deletes it
+            if (rand_below(&s.rand, 6000) == 0) // somebody deletes the Lease
                 s.exists = false;
             int leading = 0;
             for (int i = 0; i < CANDIDATES; i++) {
                 if (i == frozen && s.now < frozen_until)
-                    continue; // it writes nothing either, so it does not count
+                    continue; // it writes nothing, so it does not count
                 sim_advance(&s, &s.c[i]);
                 leading += s.now < leader_fsm_writes_until_ms(&s.c[i].fsm);
             }

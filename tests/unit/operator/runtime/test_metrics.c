@@ -71,7 +71,7 @@ static void buckets_are_cumulative_and_end_in_infinity(void **state)
     (void)state;
     static const double buckets[] = {1e-8, 0.005, 0.1, 1, 1000};
     struct metric *h = metrics_histogram(m, "t_seconds", "T.", "c=\"wg\"", buckets, ARRAY_LEN(buckets));
-    metric_observe(h, 0.005); // le means less or equal
+    metric_observe(h, 0.005); // "le" means less or equal
     metric_observe(h, 0.25);
     metric_observe(h, 0.25);
     metric_observe(h, 5000);

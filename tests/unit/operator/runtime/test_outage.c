@@ -77,12 +77,12 @@ static void it_is_asked_until_it_answers_and_its_return_is_told_once(void **stat
 {
     (void)state;
     outage_suspect(t.outage);
-    outage_suspect(t.outage); // by all six watches
+    outage_suspect(t.outage); // as by all six watches
     stub_fail(asked(), ERR_UNAVAILABLE, "connection refused");
     assert_int_equal(stub_waiting(t.client), 0);
     outage_suspect(t.outage);
     stub_fail(asked(), ERR_TIMEOUT, "no answer");
-    stub_answer(asked(), 503, "{}"); // it has begun, without etcd
+    stub_answer(asked(), 503, "{}"); // the server is starting, and has no etcd yet
     assert_int_equal(t.over, 0);
     stub_answer(asked(), 200, "{}");
     assert_int_equal(t.over, 1);

@@ -61,7 +61,7 @@ static struct stub_call *expect(enum verb verb)
     return call;
 }
 
-// The next call, NULL if there is none soon.
+// Returns the next call, NULL if none comes soon.
 static struct stub_call *more(void)
 {
     return stub_quiet(t.client) ? NULL : stub_next(t.client);
@@ -72,7 +72,7 @@ static void answer(struct stub_call *call)
     stub_answer(call, 200, "{}");
 }
 
-// The string at metadata.name and the like, in the body of a request.
+// Returns a string in the body of a request, for example metadata.name.
 static const char *member(const struct stub_call *call, const char *a, const char *b)
 {
     static char text[4096];
@@ -103,7 +103,7 @@ static void an_event_says_what_happened_to_what(void **state)
     assert_string_equal(call->request.ns, "ml");
     assert_string_equal(member(call, "type", NULL), "Warning");
     assert_string_equal(member(call, "reason", NULL), "Insufficient");
-    assert_string_not_equal(member(call, "action", NULL), "missing"); // the API server insists
+    assert_string_not_equal(member(call, "action", NULL), "missing"); // the API server requires it
     assert_string_equal(member(call, "note", NULL), "needs 4 GPUs, \"2\" are free");
     assert_string_equal(member(call, "reportingController", NULL), "cadre.dev/operator");
     assert_string_equal(member(call, "reportingInstance", NULL), "cadre-operator-0");
@@ -158,7 +158,7 @@ static void repeats_become_one_series(void **state)
     struct stub_call *call = expect(VERB_CREATE);
     char name[300];
     snprintf(name, sizeof name, "%s", member(call, "metadata", "name"));
-    event("Placed", "on n1"); // the first is still on its way: a patch could be there before it
+    event("Placed", "on n1"); // the first one is still in progress: a patch could arrive earlier
     event("Placed", "on n1");
     assert_ptr_equal(stub_next(t.client), call);
     answer(call);
@@ -255,7 +255,7 @@ static void repeats_without_a_token_are_counted_in_the_end(void **state)
         for (struct stub_call *call; (call = more());)
             answer(call);
     }
-    assert_int_equal(writes("written"), 25); // one create, 24 patches; the rest waits for a token
+    assert_int_equal(writes("written"), 25); // one create and 24 patches; the rest waits for a token
     assert_int_equal(writes("dropped"), 0);
 }
 
@@ -304,7 +304,7 @@ static void a_long_note_is_cut_between_characters(void **state)
     for (int i = 0; i < 1000; i++)
         memcpy(note + 2 * i, "\xc3\xa9", 2);
     note[2000] = '\0';
-    event("A", note + 1); // begins with half a character
+    event("A", note + 1); // the note begins with half a character
     struct stub_call *call = expect(VERB_CREATE);
     const char *sent = member(call, "note", NULL);
     assert_true(str_utf8_valid(sent, strlen(sent)));
@@ -318,7 +318,7 @@ static void ignore(void *ctx, const struct kube_response *response, const struct
     (void)ctx, (void)response, (void)err;
 }
 
-// Another request of the client's is under way.
+// Another request of the client is in progress.
 static struct stub_call *busy(void)
 {
     kube_send(t.client, &(struct request){.verb = VERB_CREATE, .kind = KIND_POD, .ns = "ml", .body = "{}"}, 0, ignore,
@@ -346,13 +346,13 @@ static void good_news_waits_for_other_requests(void **state)
     assert_true(stub_quiet(t.client));
 }
 
-// Between the requests about one object and those about the next there are short gaps.
+// There are short gaps between the requests about one object and those about the next.
 static void good_news_waits_for_a_calm(void **state)
 {
     (void)state;
     answer(busy());
     event("Scheduled", "on n1");
-    loop_run_once(t.loop, 0); // not more: a slow machine would be calm then
+    loop_run_once(t.loop, 0); // not longer, or a slow machine would be calm then
     assert_int_equal(stub_waiting(t.client), 0);
     turn_until_waiting(1);
     answer(expect(VERB_CREATE));
@@ -409,7 +409,7 @@ static void warnings_do_not_wait_nor_stand_behind_what_does(void **state)
     answer(call);
 }
 
-// What the leader has decided, it also tells: after a loss neither what is on its way nor what waits is written.
+// The leader alone reports its decisions. After it loses, it writes neither what is in progress nor what waits.
 static void what_it_tells_ends_with_the_term_of_the_leader(void **state)
 {
     (void)state;
@@ -419,13 +419,13 @@ static void what_it_tells_ends_with_the_term_of_the_leader(void **state)
         recorder_event(t.recorder, &group, true, "A", note);
     }
     expect(VERB_CREATE);
-    for (int i = 0; i < 20 && !stub_quiet(t.client); i++) { // the stub lets the rest in, which the client does not
+    for (int i = 0; i < 20 && !stub_quiet(t.client); i++) { // the stub takes these requests; the real client does not
         assert_true(stub_next(t.client)->request.decided);
         kube_cancel_decided(t.client);
     }
     assert_true(stub_quiet(t.client));
     assert_int_equal(writes("failed"), 20);
-    event("A", "0"); // the next term tells again
+    event("A", "0"); // the next term writes it again
     answer(expect(VERB_CREATE));
     assert_int_equal(writes("written"), 1);
 }

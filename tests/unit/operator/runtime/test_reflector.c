@@ -23,7 +23,7 @@ static struct {
     struct store *store;
     struct reflector *reflector;
     enum stop_in stop_in;
-    struct buf trace; // of errors, bad objects and the sync
+    struct buf trace; // errors, bad objects and the sync
 } t;
 
 static void stop_if(enum stop_in where)
@@ -144,7 +144,7 @@ static void answer_list(const char *list)
     stub_end(call);
 }
 
-// A list of "a" at 1 and "b" at 2, as of 10; returns the watch that follows.
+// Answers with a list of "a" at 1 and "b" at 2, as of 10. Returns the watch that follows.
 static struct stub_call *synced(void)
 {
     answer_list(LIST("10", "", OBJECT("a", "1") "," OBJECT("b", "2")));
@@ -171,7 +171,7 @@ static void a_list_is_read_page_by_page_then_watched(void **state)
     assert_int_equal(call->request.limit, 2000);
     assert_null(call->request.continue_token);
     say(call, LIST("10", "next", OBJECT("a", "1")));
-    assert_string_equal(held(), "a@1 "); // each object as soon as it is there
+    assert_string_equal(held(), "a@1 "); // each object comes as soon as it was read
     stub_end(call);
     call = expect(VERB_LIST);
     assert_string_equal(call->request.continue_token, "next");
@@ -196,8 +196,8 @@ static void events_change_the_store(void **state)
     assert_string_equal(held(), "a@12 b@2 c@11 ");
     say(watch, EVENT("DELETED", OBJECT("b", "13")));
     assert_string_equal(held(), "a@12 c@11 ");
-    say(watch, EVENT("MODIFIED", OBJECT("c", "11"))); // once more, late
-    say(watch, EVENT("DELETED", OBJECT("g", "14")));  // never seen
+    say(watch, EVENT("MODIFIED", OBJECT("c", "11"))); // again, and late
+    say(watch, EVENT("DELETED", OBJECT("g", "14")));  // an object that it has never seen
     assert_string_equal(held(), "a@12 c@11 ");
     assert_trace("");
 }
@@ -239,7 +239,7 @@ static void a_watch_that_ends_goes_on_from_what_it_saw_last(void **state)
     say(watch, EVENT("DELETED", OBJECT("c", "41")));
     stub_end(watch);
     assert_string_equal(expect(VERB_WATCH)->request.resource_version, "41");
-    assert_trace(""); // no news
+    assert_trace(""); // nothing is reported
 }
 
 static void a_bookmark_tells_the_store_what_is_past(void **state)
@@ -250,7 +250,7 @@ static void a_bookmark_tells_the_store_what_is_past(void **state)
     struct err err = ERR_INIT;
     say(watch, BOOKMARK("40"));
     assert_int_equal(object_decode(KIND_SERVICE, OBJECT("f", "30"), strlen(OBJECT("f", "30")), &late, &err), 0);
-    store_wrote(t.store, late); // the watch would have shown it, unless it is gone again
+    store_wrote(t.store, late); // the watch would have delivered it, unless it was deleted again
     object_unref(late);
     assert_string_equal(held(), "a@1 b@2 ");
 }
@@ -313,7 +313,7 @@ static void a_page_too_old_starts_the_list_over(void **state)
     assert_null(call->request.continue_token);
     say(call, LIST("20", "", OBJECT("b", "2")));
     stub_end(call);
-    assert_string_equal(held(), "b@2 "); // "a" was only in the list that was given up
+    assert_string_equal(held(), "b@2 "); // "a" was only in the canceled list
     assert_trace("GONE at once synced ");
 }
 
@@ -325,7 +325,7 @@ static void a_page_that_fails_is_asked_for_again(void **state)
     struct stub_call *call = expect(VERB_LIST);
     assert_string_equal(call->request.continue_token, "next");
     say(call, "{\"kind\":\"ServiceList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" OBJECT("b", "2"));
-    stub_end(call); // in good order, but the document is not complete
+    stub_end(call); // without an error, but the document is not complete
     call = expect(VERB_LIST);
     assert_string_equal(call->request.continue_token, "next");
     say(call, LIST("10", "", OBJECT("b", "2")));
@@ -338,7 +338,7 @@ static void who_knows_that_the_server_is_back_can_hurry_it(void **state)
 {
     (void)state;
     stub_fail(stub_next(t.client), ERR_IO, "cut");
-    assert_true(stub_quiet(t.client)); // it waits for most of a second
+    assert_true(stub_quiet(t.client)); // it waits for almost a second
     reflector_hurry(t.reflector);
     assert_false(stub_quiet(t.client));
     reflector_hurry(t.reflector); // nothing waits
@@ -363,7 +363,7 @@ static void what_is_known_already_is_not_read_again(void **state)
     struct stub_call *watch = synced();
     say(watch, EVENT("ADDED", OBJECT("c", "11")));
     buf_reset(&t.trace);
-    // The rest of it is not JSON, which nobody gets to see; but the watch has come so far.
+    // The rest of it is not JSON, but nobody reads it. The watch has seen this version.
     say(watch, "{\"type\":\"ADDED\",\"object\":{\"kind\":\"Service\",\"metadata\":{\"name\":\"c\",\"namespace\":\"ml\","
                "\"uid\":\"u-c\",\"resourceVersion\":\"11\",!}}}\n");
     assert_trace("");
@@ -456,7 +456,7 @@ static void it_may_be_stopped_in_its_callbacks(void **state)
     t.stop_in = STOP_IN_STORE;
     say(watch, EVENT("ADDED", OBJECT("c", "11")) EVENT("ADDED", OBJECT("d", "12")));
     assert_null(t.reflector);
-    assert_string_equal(held(), "a@1 b@2 c@11 "); // and no further
+    assert_string_equal(held(), "a@1 b@2 c@11 "); // and nothing more
     assert_true(stub_quiet(t.client));
 }
 

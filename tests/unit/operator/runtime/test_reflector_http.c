@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reflector over real sockets, against an API server that has a bad day. What it decides is in test_reflector.c.
+// The reflector over real sockets, against an API server with errors. test_reflector.c tests what it decides.
 #include "operator/runtime/reflector.h"
 
 #include "tests/unit/support/kube_fixture.h"
@@ -100,13 +100,13 @@ static void too_old_twice_a_connection_lost_mid_line_and_missed_deletions(void *
     rule((struct fakeapi_rule){.times = 1, .body = LIST("20", NODE("n2", "2"))});
     rule((struct fakeapi_rule){.body = LIST("30", NODE("n2", "2")), .split = 3});
     start();
-    assert_true(wait_for("n3")); // behind both 410s
+    assert_true(wait_for("n3")); // after both 410s
     assert_null(store_get(store, "", "n1"));
     assert_int_equal(fakeapi_end(f->api, "watch=", FAKEAPI_DROP), 1);
     assert_true(wait_for("n4"));
     assert_string_equal(store_get(store, "", "n3")->meta.resource_version, "32");
     const struct fakeapi_request *last = fakeapi_at(f->api, fakeapi_count(f->api) - 1);
-    assert_non_null(strstr(last->target, "resourceVersion=31")); // no list was needed
+    assert_non_null(strstr(last->target, "resourceVersion=31")); // it needed no list
     assert_non_null(strstr(last->target, "allowWatchBookmarks=true"));
     assert_int_equal(errors, 3);
     assert_int_equal(bad, 0);
@@ -125,7 +125,7 @@ static void a_server_that_goes_away_and_comes_back(void **state)
     for (int i = 0; i < 20000 && errors < 2; i++)
         fixture_turn(f, 1);
     assert_true(errors >= 2);
-    assert_non_null(store_get(store, "", "n1")); // what we know stays
+    assert_non_null(store_get(store, "", "n1")); // known objects stay
     fakeapi_down(f->api, false);
     assert_true(fixture_wait_streams(f, 1));
     fakeapi_push(f->api, "watch=", EVENT("DELETED", NODE("n1", "11")));

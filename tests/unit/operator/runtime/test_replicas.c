@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pods count as replicas of the operator.
+// Tests which pods count as replicas of the operator.
 #include "operator/runtime/replicas.h"
 
 #include "common/base/mem.h"
@@ -44,7 +44,7 @@ static int stop(void **state)
     return 0;
 }
 
-// What the watch brings, of an operator that watches these namespaces.
+// Puts what the watch delivers: the pod of an operator that watches these namespaces.
 static void put_watching(const char *watches, const char *name, const char *ns, const char *instance, const char *more,
                          const char *phase)
 {
@@ -111,7 +111,7 @@ static void operators_of_other_installations_that_watch_the_same_are_told_of(voi
     put("cadre-operator-y", "elsewhere", "cadre", "", "Pending");
     running("cadre-operator-a");
     assert_string_equal(rivals, "");
-    running("cadre-operator-b"); // our own
+    running("cadre-operator-b"); // our own pod
     assert_string_equal(rivals, "ml/cadre-operator-x ml;");
     put("cadre-operator-y", "elsewhere", "cadre", "", "Running");
     put("cadre-operator-y", "elsewhere", "cadre", "", "Running");

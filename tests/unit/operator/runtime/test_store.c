@@ -17,14 +17,14 @@
 #include <string.h>
 
 static struct store *s;
-static struct buf trace; // "+name@version " added, "~" changed, "-" deleted
+static struct buf trace; // "+name@version " = added, "~" = changed, "-" = deleted
 
 static const char *or_null(const char *text)
 {
     return *text ? text : NULL;
 }
 
-// owner and group: "" = none.
+// owner and group: "" = none
 static const struct object *object(const char *name, const char *version, const char *owner, const char *group)
 {
     struct arena a;
@@ -150,7 +150,7 @@ static void what_is_older_is_ignored(void **state)
 {
     (void)state;
     put("a", "10");
-    put("a", "9"); // ten is newer: versions are numbers
+    put("a", "9"); // 10 is newer, because versions are numbers
     assert_trace("+a@10 ");
     assert_string_equal(version_of("a"), "10");
 }
@@ -200,8 +200,8 @@ static void our_own_write_is_visible_at_once(void **state)
     store_saw(s, "5");
     wrote("a", "7");
     assert_string_equal(version_of("a"), "7");
-    put("a", "6"); // the watch brings what was before it
-    put("a", "7"); // and then our own
+    put("a", "6"); // the watch delivers an earlier version
+    put("a", "7"); // then our own
     assert_trace("+a@5 ~a@7 (was 5) ");
 }
 
@@ -211,7 +211,7 @@ static void our_own_write_is_ignored_once_the_watch_is_past_it(void **state)
     put("a", "5");
     deleted("a", "9");
     store_saw(s, "9");
-    wrote("a", "7"); // the answer was slow: somebody deleted it since
+    wrote("a", "7"); // the answer was slow: somebody has deleted it since
     assert_string_equal(version_of("a"), "none");
     wrote("b", "9");
     assert_string_equal(version_of("b"), "none");
@@ -224,7 +224,7 @@ static void it_tells_what_it_need_not_be_told(void **state)
     (void)state;
     struct glance g = {.ns = "ml", .name = "a", .uid = "uid-of-a", .version = "5"};
     assert_false(store_holds(s, &g));
-    assert_false(store_is_past(s, "5")); // nothing was seen yet
+    assert_false(store_is_past(s, "5")); // it has seen nothing yet
     put("a", "5");
     store_saw(s, "8");
     assert_true(store_holds(s, &g));
@@ -245,7 +245,7 @@ static void a_deletion_does_not_reach_what_was_created_after_it(void **state)
     put("a", "5");
     store_delete(s, "ml", "a");
     wrote("a", "12");
-    deleted("a", "8"); // of the first one, late
+    deleted("a", "8"); // the deletion of the first one, late
     assert_string_equal(version_of("a"), "12");
     deleted("a", "15");
     assert_string_equal(version_of("a"), "none");
@@ -280,11 +280,11 @@ static void a_list_does_not_remove_what_we_wrote_after_it(void **state)
     store_list_begin(s);
     put("a", "1");
     wrote("new", "25");
-    wrote("old", "15"); // before the list: gone again
+    wrote("old", "15"); // written before the list, and deleted again
     store_list_swap(s, "20");
     assert_string_equal(version_of("new"), "25");
     assert_string_equal(version_of("old"), "none");
-    wrote("late", "19"); // the list told us everything up to 20
+    wrote("late", "19"); // the list has reported everything up to 20
     assert_string_equal(version_of("late"), "none");
 }
 
@@ -355,7 +355,7 @@ static void children_are_found_in_natural_order(void **state)
     (void)state;
     put_in("g-10-0", "1", "u1", "g");
     put_in("g-2-0", "2", "u1", "g");
-    put_in("g-2-1", "3", "u2", "g"); // same label, another owner
+    put_in("g-2-1", "3", "u2", "g"); // the same label, another owner
     put_in("x", "4", "", "");
     put_in("y", "5", "", "h");
     assert_string_equal(owned("u1"), "g-2-0 g-10-0 ");
@@ -363,7 +363,7 @@ static void children_are_found_in_natural_order(void **state)
     assert_string_equal(owned("u3"), "");
 }
 
-// Anybody may write the UID of an owner into an object of a namespace of his own.
+// Anybody may write the UID of an owner into an object in their own namespace.
 static void an_owner_owns_nothing_in_another_namespace(void **state)
 {
     const struct object *o = object("g-0-9", "2", "u1", "g");
@@ -398,7 +398,7 @@ static void indexes_follow_changes(void **state)
     assert_string_equal(owned("u1"), "");
 }
 
-// Against plain arrays, under random puts, deletes and lists.
+// Compares the store with plain arrays, under random puts, deletes and lists.
 static void it_agrees_with_a_plain_array(void **state)
 {
     (void)state;

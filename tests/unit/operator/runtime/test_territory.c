@@ -85,7 +85,7 @@ static void a_namespace_whose_own_operator_runs_is_left_to_it(void **state)
     assert_false(territory_left(t.territory, "mlx"));
     put("ml", "op-1", "operator", "ml", "Running");
     assert_told("ml:op-0 ");
-    territory_each(t.territory, on_changed, NULL); // to a listener that wants to know it again
+    territory_each(t.territory, on_changed, NULL); // a listener wants to hear it again
     assert_told("ml:op-0 ");
 }
 

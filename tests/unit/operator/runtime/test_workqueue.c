@@ -83,7 +83,7 @@ static void what_failed_can_be_had_at_once(void **state)
     const char *first = workqueue_get(q), *second = workqueue_get(q);
     assert_non_null(first);
     assert_non_null(second);
-    assert_string_not_equal(first, "later"); // which waits because it was told to
+    assert_string_not_equal(first, "later"); // "later" waits for its delay
     assert_string_not_equal(second, "later");
     assert_next(NULL);
     assert_int_equal(workqueue_add_backoff(q, "failed"), 5);
@@ -109,7 +109,7 @@ static void a_key_in_process_is_not_given_out_again(void **state)
     workqueue_add(q, "a");
     assert_next(NULL);
     workqueue_done(q, "a");
-    assert_next("a"); // it was added meanwhile: once more
+    assert_next("a"); // it was added meanwhile: it comes once more
     workqueue_done(q, "a");
     assert_next(NULL);
 }
@@ -149,7 +149,7 @@ static void the_earliest_delay_wins(void **state)
     assert_next("a");
     workqueue_done(q, "a");
     clock_fake_advance(&now, 1000);
-    assert_next(NULL); // one delay a key, not three
+    assert_next(NULL); // one delay per key, not three
 }
 
 static void no_delay_is_now(void **state)
@@ -206,7 +206,7 @@ static void failures_back_off_from_5_ms_to_5_minutes(void **state)
         assert_int_equal(workqueue_add_backoff(q, "a"), want);
         want = want * 2 > 300000 ? 300000 : want * 2;
     }
-    assert_int_equal(workqueue_add_backoff(q, "b"), 5); // each key for itself
+    assert_int_equal(workqueue_add_backoff(q, "b"), 5); // each key has its own backoff
     workqueue_forget(q, "a");
     assert_int_equal(workqueue_add_backoff(q, "a"), 5);
     workqueue_forget(q, "never seen");
@@ -247,7 +247,7 @@ static void it_counts_what_it_does(void **state)
     workqueue_stats(q, &s);
     assert_int_equal(s.depth, 2);
     assert_int_equal(s.delayed, 1);
-    assert_int_equal(s.adds, 2); // b was one, a was one, c is to come
+    assert_int_equal(s.adds, 2); // a and b came once; c is delayed
     assert_int_equal(s.retries, 1);
     clock_fake_advance(&now, 3);
     assert_next("a");
@@ -258,14 +258,14 @@ static void it_counts_what_it_does(void **state)
     workqueue_add(q, "b");
     workqueue_stats(q, &s);
     assert_int_equal(s.processing, 2);
-    assert_int_equal(s.depth, 1); // b waits for b
+    assert_int_equal(s.depth, 1); // b waits for its first run to end
     assert_int_equal(s.longest_running_ms, 8);
     assert_int_equal(s.unfinished_ms, 15);
     workqueue_done(q, "a");
     assert_int_equal(worked_ms, 8);
 }
 
-// The naive model of client-go's three sets and its waiting list, as arrays over few keys.
+// A simple model of client-go's three sets and its waiting list, as arrays over few keys.
 enum { KEYS = 6 };
 
 struct model {

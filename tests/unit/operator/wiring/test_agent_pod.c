@@ -92,14 +92,14 @@ static void another_group_of_apis_may_have_kinds_of_these_names(void **state)
     assert_non_null(strstr(err.msg, "does not belong to a WorkerGroup or PlacementGroup"));
 }
 
-// Who may create pods in one namespace can write the UID of a group in another one into them.
+// Somebody who may create pods in one namespace can write into them the UID of a group in another one.
 static void a_group_of_another_namespace_has_no_pod_here(void **state)
 {
     (void)state;
     put_pod("mallory", "cadre.dev/v1alpha1", "WorkerGroup", "u-g", "Running");
     assert_int_equal(find("mallory", "u-p"), ERR_UNAVAILABLE);
     assert_non_null(strstr(err.msg, "UID u-g, which this replica does not know in its namespace"));
-    put_group("mallory", "u-own"); // one of that name makes no difference
+    put_group("mallory", "u-own"); // a group of that name changes nothing
     assert_int_equal(find("mallory", "u-p"), ERR_UNAVAILABLE);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that clients create and delete, and how those that go with a session are kept.
+// Groups that clients create and delete, and how objects of a session are renewed.
 #include "operator/wiring/provision.h"
 
 #include "common/base/str.h"
@@ -55,7 +55,7 @@ static int teardown(void **state)
     (void)state;
     provision_free(t.provisioning);
     stub_client_cancel(t.client);
-    stub_quiet(t.client); // what was dropped ends in the loop's next turn
+    stub_quiet(t.client); // dropped requests end in the next turn of the loop
     stub_client_free(t.client);
     stores_free(t.stores);
     loop_free(t.loop);
@@ -96,7 +96,7 @@ static void allow(const char *says)
     stub_answer(call, 201, YES);
 }
 
-// As the API server answers it: what was sent, with what it adds.
+// Returns the object as the API server answers it: the request and what the server adds.
 static void answer_created(struct stub_call *call)
 {
     char json[2048];
@@ -169,7 +169,8 @@ static void it_is_renewed_while_the_session_lives(void **state)
     t.p.ended(t.p.ctx, &session, true);
     while (stub_waiting(t.client))
         stub_fail(stub_next(t.client), ERR_CANCELED, "canceled");
-    assert_true(stub_quiet(t.client)); // it may come again; if not, the leader sees that nobody renews
+    // The session may come again. If not, the leader sees that nobody renews the group.
+    assert_true(stub_quiet(t.client));
 }
 
 static void one_that_somebody_deleted_is_not_renewed(void **state)
@@ -289,7 +290,7 @@ static void it_is_restarted_with_another_worker(void **state)
         "{\"op\":\"replace\",\"path\":\"/metadata/annotations/cadre.dev~1created-by\",\"value\":\"anna\"}]");
     stub_answer(call, 200, "{}");
     assert_string_equal(t.json, "null");
-    put_group("2", "\"worker\":{\"python\":\"train\"}"); // which somebody has applied
+    put_group("2", "\"worker\":{\"python\":\"train\"}"); // somebody has applied it
     ask(t.p.restart,
         "{\"workerGroup\":{\"metadata\":{\"name\":\"llama\"},\"spec\":{\"worker\":{\"python\":\"other\"}}}}", NULL);
     allow("\"verb\":\"patch\",\"group\":\"cadre.dev\",\"resource\":\"workergroups\",\"name\":\"llama\"");
@@ -330,7 +331,7 @@ static void a_placementgroup_is_made_kept_and_dropped_alike(void **state)
     assert_int_equal(t.err.code, 0);
     stub_answer(next(VERB_PATCH_MERGE, KIND_PLACEMENTGROUP), 200, "{}");
     t.p.ended(t.p.ctx, &session, false);
-    for (struct stub_call *c = NULL; !c || c->request.verb != VERB_DELETE;) { // a renewal may be under way
+    for (struct stub_call *c = NULL; !c || c->request.verb != VERB_DELETE;) { // a renewal may be in progress
         while (!(c = stub_next(t.client)))
             ;
         assert_int_equal(c->request.kind, KIND_PLACEMENTGROUP);
@@ -354,7 +355,7 @@ static void put_placement(const char *status)
 static void where_bundles_are_is_what_the_status_says(void **state)
 {
     (void)state;
-    put_placement("{}"); // nobody has looked at it yet
+    put_placement("{}"); // it has no status yet
     ask(t.p.bundles, "{\"placementGroup\":\"pool\"}", NULL);
     assert_string_equal(t.json, "{\"ready\":false,\"nodes\":[null,null,null]}");
     put_placement("{\"bundles\":3,\"placements\":[{\"node\":\"n1\",\"bundles\":\"0,2\"}],\"conditions\":[{\"type\":"

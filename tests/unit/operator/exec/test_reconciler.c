@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "operator/exec/entries.h"
+#include "operator/exec/reconciler.h"
 
 #include "common/base/str.h"
 #include "tests/unit/support/store_json.h"
@@ -20,11 +20,11 @@ static struct {
     struct loop *loop;
     struct store *stores[KIND_COUNT];
     struct controller_shared shared;
-    struct entries all;
-    const char *waits;   // the status of this one waits; "*" = of all; NULL = of none
-    bool writes;         // a plan has one write, which the test answers
-    bool goes_on;        // a plan asks for the next one at once
-    const char *refusal; // that the last decision remembered
+    struct reconciler all;
+    const char *waits;   // the status of this object waits; "*" = all; NULL = none
+    bool writes;         // a plan contains one write, and the test answers it
+    bool goes_on;        // a plan asks for the next decision at once
+    const char *refusal; // the refusal in the observations at the last decision
     int decisions;
 } t;
 
@@ -70,22 +70,22 @@ static int setup(void **state)
                                                        .cluster = cluster,
                                                        .dryruns = dryruns_new(clock),
                                                        .clock = clock},
-                                          .waiting = waiting_new(t.loop, cluster),
+                                          .waiting = waiting_gangs_new(t.loop, cluster),
                                           .time = {.clock = clock, .cluster = cluster}};
-    entries_init(&t.all, t.loop,
-                 &(struct entries_options){
-                     .kind = KIND_WORKERGROUP, .shared = &t.shared, .seed = 1, .plan = decide, .note = note});
+    reconciler_init(&t.all, t.loop,
+                    &(struct reconciler_options){
+                        .kind = KIND_WORKERGROUP, .shared = &t.shared, .seed = 1, .plan = decide, .note = note});
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    entries_stop(&t.all);
+    reconciler_stop(&t.all);
     stub_client_cancel(t.shared.executor.client);
-    entries_done(&t.all);
+    reconciler_done(&t.all);
     stub_client_free(t.shared.executor.client);
-    waiting_free(t.shared.waiting);
+    waiting_gangs_free(t.shared.waiting);
     dryruns_free(t.shared.executor.dryruns);
     cluster_free(t.shared.executor.cluster);
     stores_free(t.stores);
@@ -93,29 +93,29 @@ static int teardown(void **state)
     return 0;
 }
 
-// Until so many more decisions are made.
+// Turns the loop until so many more decisions were made.
 static void turn(int decisions)
 {
     for (int goal = t.decisions + decisions; t.decisions < goal;)
         loop_run_once(t.loop, 1000);
 }
 
-static const struct entry *entry(int i)
+static const struct reconciler_entry *reconciler_entry(int i)
 {
     char key[16];
     snprintf(key, sizeof key, "ml/g%d", i);
-    return entries_find(&t.all, key);
+    return reconciler_find(&t.all, key);
 }
 
 static void decide_about(int i)
 {
     char name[16];
     snprintf(name, sizeof name, "g%d", i);
-    entries_wake(&t.all, "ml", name);
+    reconciler_wake(&t.all, "ml", name);
     turn(1);
 }
 
-// All wait, and then only the first still does.
+// All objects wait, and then only the first one still waits.
 static void thin_the_crowd(void)
 {
     char name[16];
@@ -124,10 +124,10 @@ static void thin_the_crowd(void)
         put_group(name, name);
     }
     t.waits = "*";
-    entries_start(&t.all);
+    reconciler_start(&t.all);
     turn(ENTRIES);
     t.waits = "g0";
-    entries_look(&t.all);
+    reconciler_look(&t.all);
     turn(ENTRIES);
 }
 
@@ -135,12 +135,12 @@ static void a_crowd_that_thins_is_remembered_by_who_still_waits(void **state)
 {
     (void)state;
     thin_the_crowd();
-    int64_t since_ms = entry(0)->observations.memory.status_wanted_ms;
-    assert_int_equal(entry_crowd(entry(0)), ENTRIES);
+    int64_t since_ms = reconciler_entry(0)->observations.memory.status_wanted_ms;
+    assert_int_equal(reconciler_entry_crowd(reconciler_entry(0)), ENTRIES);
     assert_int_not_equal(since_ms, 0);
     decide_about(0);
-    assert_int_equal(entry(0)->observations.memory.status_wanted_ms, since_ms);
-    assert_int_equal(entry_crowd(entry(1)), 1);
+    assert_int_equal(reconciler_entry(0)->observations.memory.status_wanted_ms, since_ms);
+    assert_int_equal(reconciler_entry_crowd(reconciler_entry(1)), 1);
 }
 
 static void what_waits_anew_knows_the_crowd_of_now(void **state)
@@ -151,9 +151,9 @@ static void what_waits_anew_knows_the_crowd_of_now(void **state)
     decide_about(0);
     t.waits = "*";
     decide_about(0);
-    assert_int_equal(entry_crowd(entry(0)), 1);
+    assert_int_equal(reconciler_entry_crowd(reconciler_entry(0)), 1);
     decide_about(1);
-    assert_int_equal(entry_crowd(entry(0)), 2);
+    assert_int_equal(reconciler_entry_crowd(reconciler_entry(0)), 2);
 }
 
 static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
@@ -163,7 +163,7 @@ static void another_object_of_the_name_has_waited_in_no_crowd(void **state)
     put_group("g0", "new");
     t.waits = NULL;
     decide_about(0);
-    assert_int_equal(entry_crowd(entry(0)), 0);
+    assert_int_equal(reconciler_entry_crowd(reconciler_entry(0)), 0);
 }
 
 static void on_territory(void *ctx, const char *ns, const char *pod)
@@ -175,7 +175,7 @@ static struct stub_call *in_execution(void)
 {
     put_group("g", "u");
     t.writes = true;
-    entries_start(&t.all);
+    reconciler_start(&t.all);
     return stub_next(t.shared.executor.client);
 }
 
@@ -183,7 +183,7 @@ static void nothing_is_decided_before_the_start_and_all_at_the_start(void **stat
 {
     (void)state;
     put_group("g", "u");
-    entries_wake(&t.all, "ml", "g");
+    reconciler_wake(&t.all, "ml", "g");
     assert_true(stub_quiet(t.shared.executor.client));
     assert_int_equal(t.decisions, 0);
     stub_answer(in_execution(), 200, "{}");
@@ -194,24 +194,24 @@ static void what_was_noted_is_forgotten_with_the_term(void **state)
 {
     (void)state;
     stub_answer(in_execution(), 200, "{}");
-    assert_non_null(entries_find(&t.all, "ml/g"));
-    entries_stop(&t.all);
-    assert_null(entries_find(&t.all, "ml/g"));
-    assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may be never
+    assert_non_null(reconciler_find(&t.all, "ml/g"));
+    reconciler_stop(&t.all);
+    assert_null(reconciler_find(&t.all, "ml/g"));
+    assert_null(map_get(&t.all.map, "ml/g")); // not only when it leads again, which may never happen
     assert_int_equal(t.all.moving, 0);
 }
 
 static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void **state)
 {
     (void)state;
-    t.goes_on = true; // which is for the next decision to say
+    t.goes_on = true; // the next decision may change that
     struct stub_call *write = in_execution();
-    struct entry *e = map_get(&t.all.map, "ml/g");
+    struct reconciler_entry *e = map_get(&t.all.map, "ml/g");
     observations_refused(&e->observations, 1, "QuotaExceeded", "no more pods", 1000);
-    entries_stop(&t.all);
-    assert_null(entries_find(&t.all, "ml/g"));
-    entries_start(&t.all);
-    assert_null(entries_find(&t.all, "ml/g"));
+    reconciler_stop(&t.all);
+    assert_null(reconciler_find(&t.all, "ml/g"));
+    reconciler_start(&t.all);
+    assert_null(reconciler_find(&t.all, "ml/g"));
     stub_answer(write, 200, "{}");
     assert_int_equal(t.decisions, 1);
     assert_null(map_get(&t.all.map, "ml/g"));
@@ -219,7 +219,7 @@ static void a_plan_that_outlives_its_term_leaves_no_notes_to_the_next_one(void *
     write = stub_next(t.shared.executor.client);
     assert_int_equal(t.decisions, 2);
     assert_null(t.refusal);
-    assert_non_null(entries_find(&t.all, "ml/g"));
+    assert_non_null(reconciler_find(&t.all, "ml/g"));
     stub_answer(write, 200, "{}");
 }
 
@@ -233,8 +233,8 @@ static void nothing_is_noted_where_another_installation_decides(void **state)
                    "{\"metadata\":{\"name\":\"op\",\"namespace\":\"ml\",\"uid\":\"u\",\"resourceVersion\":\"1\","
                    "\"labels\":{\"app.kubernetes.io/part-of\":\"cadre\",\"app.kubernetes.io/component\":"
                    "\"operator\",\"cadre.dev/watches\":\"ml\"}},\"status\":{\"phase\":\"Running\"}}");
-    entries_wake(&t.all, "ml", "g");
-    while (entries_find(&t.all, "ml/g"))
+    reconciler_wake(&t.all, "ml", "g");
+    while (reconciler_find(&t.all, "ml/g"))
         loop_run_once(t.loop, 1000);
     assert_int_equal(t.decisions, 1);
     assert_true(controller_idle(t.all.controller));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pods whose owner is gone.
-#include "operator/exec/reaper.h"
+// Pods with a deleted owner.
+#include "operator/exec/pod_reaper.h"
 
 #include "tests/unit/support/store_json.h"
 #include "tests/unit/support/stub_client.h"
@@ -18,7 +18,7 @@ static struct {
     struct loop *loop;
     struct kube_client *client;
     struct store *stores[KIND_COUNT];
-    struct reaper *reaper;
+    struct pod_reaper *reaper;
 } t;
 
 static void put_pod_as(const char *name, const char *version, const char *owner, const char *more)
@@ -44,7 +44,7 @@ static int setup(void **state)
     t.loop = loop_new();
     t.client = stub_client_new(t.loop);
     stores_new(t.stores);
-    t.reaper = reaper_new(t.client, t.stores);
+    t.reaper = pod_reaper_new(t.client, t.stores);
     store_put_json(t.stores[KIND_WORKERGROUP],
                    "{\"metadata\":{\"name\":\"g\",\"namespace\":\"ml\",\"uid\":\"u-g\",\"resourceVersion\":\"1\"},"
                    "\"spec\":{\"template\":{\"spec\":{\"containers\":[{\"name\":\"w\",\"image\":\"i\"}]}}}}");
@@ -54,9 +54,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    reaper_stop(t.reaper);
+    pod_reaper_stop(t.reaper);
     stub_client_cancel(t.client);
-    reaper_free(t.reaper);
+    pod_reaper_free(t.reaper);
     stores_free(t.stores);
     stub_client_free(t.client);
     loop_free(t.loop);
@@ -66,7 +66,7 @@ static int teardown(void **state)
 static void pods_go_with_their_owner(void **state)
 {
     (void)state;
-    reaper_start(t.reaper);
+    pod_reaper_start(t.reaper);
     put_pod("g-0-0", "u-g", "");
     put_pod("other", "u-other", "");
     put_pod("g-1-0", "u-g", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
@@ -77,17 +77,18 @@ static void pods_go_with_their_owner(void **state)
     assert_string_equal(call->request.name, "g-0-0");
     assert_string_equal(call->request.uid, "u-g-0-0");
     assert_int_equal(call->request.grace_s, -1);
-    assert_false(reaper_idle(t.reaper));
+    assert_false(pod_reaper_idle(t.reaper));
     stub_answer(call, 200, "{}");
     assert_true(stub_quiet(t.client));
-    assert_true(reaper_idle(t.reaper));
+    assert_true(pod_reaper_idle(t.reaper));
 }
 
-// Somebody took the owner off the pod before the object went (kubectl delete --cascade=orphan), which we see later.
+// Somebody removed the owner from the pod before the object was deleted (kubectl delete --cascade=orphan). We see that
+// later.
 static void only_a_pod_that_is_as_it_was_seen_goes(void **state)
 {
     (void)state;
-    reaper_start(t.reaper);
+    pod_reaper_start(t.reaper);
     put_pod("g-0-0", "u-g", "");
     store_delete(t.stores[KIND_WORKERGROUP], "ml", "g");
     struct stub_call *call = stub_next(t.client);
@@ -108,7 +109,7 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
 {
     (void)state;
     char name[32];
-    reaper_start(t.reaper);
+    pod_reaper_start(t.reaper);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "g-%d-0", i);
         put_pod(name, "u-g", "");
@@ -118,20 +119,21 @@ static void a_crowd_goes_a_few_at_a_time(void **state)
     for (int i = 0; i < 60; i++)
         stub_answer(stub_next(t.client), 200, "{}");
     assert_int_equal(stub_waiting(t.client), 32);
-    reaper_stop(t.reaper); // as when the operator ends: no more are begun
+    pod_reaper_stop(t.reaper); // the operator ends: no further deletions begin
     for (int i = 0; i < 32; i++)
         stub_answer(stub_next(t.client), 200, "{}");
     assert_true(stub_quiet(t.client));
-    assert_true(reaper_idle(t.reaper));
+    assert_true(pod_reaper_idle(t.reaper));
 }
 
-// The garbage collector is at it, too: it may have come first, or the pod changed while it waited for its turn.
+// The garbage collector works at the same time: it may have come first, or the pod changed while it waited for its
+// turn.
 static void those_that_wait_go_as_they_are_by_then(void **state)
 {
     (void)state;
     enum { AT_ONCE = 32 };
     char name[32];
-    reaper_start(t.reaper);
+    pod_reaper_start(t.reaper);
     for (int i = 0; i < AT_ONCE; i++) {
         snprintf(name, sizeof name, "first-%d", i);
         put_pod(name, "u-g", "");
@@ -156,7 +158,7 @@ static void those_that_wait_go_as_they_are_by_then(void **state)
     assert_string_equal(call->request.resource_version, "8");
     stub_answer(call, 200, "{}");
     assert_true(stub_quiet(t.client));
-    assert_true(reaper_idle(t.reaper));
+    assert_true(pod_reaper_idle(t.reaper));
 }
 
 int main(void)
