@@ -333,7 +333,8 @@ static int begin(struct self *s, const struct backend_op *op, int type)
 static int enter(struct self *s, struct err *err)
 {
     pthread_mutex_lock(&s->mutex);
-    int r = s->comm.handle && !atomic_load(&s->aborted) ? device_enter(s->device, err) : err_set(err, ERR_IO, "nccl: aborted");
+    int r = s->comm.handle && !atomic_load(&s->aborted) ? device_enter(s->device, err)
+                                                        : err_set(err, ERR_IO, "nccl: aborted");
     if (r < 0)
         pthread_mutex_unlock(&s->mutex);
     return r;

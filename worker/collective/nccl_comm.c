@@ -28,8 +28,7 @@ int nccl_comm_poll(const struct nccl_comm *c, const char *what, struct err *err)
 int nccl_comm_fail(const struct nccl_comm *c, int result, const char *what, struct err *err)
 {
     const char *why = c->f->last_error(c->handle);
-    return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, c->f->error(result), why && *why ? ": " : "",
-                   why ? why : "");
+    return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, c->f->error(result), why && *why ? ": " : "", why ? why : "");
 }
 
 void nccl_comm_abort(struct nccl_comm *c)

@@ -2,11 +2,15 @@
 // What the members of a transfer say to each other. Member 0, the center, has a connection to each other member; the
 // witness has one to each receiver, too.
 //
+//   member -> center     GPU       before HELLO, if its weights could move by NCCL (nccl_join.h)
 //   member -> center     HELLO     u64 hash of its side, its place, and of rank 0 of a group: the side
 //   center -> member     ALL       u32 length of the senders' side, that, u32 length of the receivers' side, that, the
 //                                  places of all members
 //   receiver -> center   NEEDS     how it gets what it needs from each sender (routes.h)
+//   center -> member     JOIN      a communicator of NCCL (nccl_join.h)
+//   member -> center     JOINED    u32 code, text: why it could not; 0 = it has joined
 //   center -> member     GO        the NEEDS of all receivers, and who is the witness
+//   member -> center     HERE      nothing: it waits for NCCL and has not ended; in the second half of its time
 //   receiver -> center   WAITS     u32 member that gives it nothing, others = nobody; in the second half of its time
 //   sender -> center     WROTE     u32 receiver, u64 bytes that it has written to its memory, all ones = it cannot
 //   center -> receiver   WROTE     u32 sender, u64 bytes
@@ -41,6 +45,10 @@ enum dialog_kind {
     DIALOG_OVER,
     DIALOG_AGAIN, // also in place of what was said before it, without a body
     DIALOG_WROTE,
+    DIALOG_GPU,
+    DIALOG_JOIN,
+    DIALOG_JOINED,
+    DIALOG_HERE,
 };
 
 struct dialog {

@@ -14,7 +14,10 @@
 enum { LEAVE_MS = 1000, LEAVE_LOOK_US = 2000 };
 enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks, and bytes of one
 
-const struct mover_sizes mover_sizes = {.step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20};
+enum { NCCL_TICK_MS = 1 }; // a round is under way, and nothing wakes this rank when it is done
+
+const struct mover_sizes mover_sizes = {
+    .step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20, .round = 64 << 20, .packed = 256 << 10};
 
 struct peer { // a rank that this one gets something from, or gives something to
     bool gives, relays;
@@ -28,8 +31,11 @@ struct peer { // a rank that this one gets something from, or gives something to
     bool writes;                           // of a sender, which need not be read: to this rank's memory
     struct local_receiver *local_receiver; // NULL = this rank does not write to its memory
     uint64_t written, told;                // directly, and what the receiver was told of that
-    struct flow *flow;                     // NULL = none yet
-    struct relay_link link;                // of a relay, this rank or the other
+    bool uses_nccl;                        // as the pair of this number in the flow of NCCL
+    size_t pair;
+    uint64_t came;          // by NCCL
+    struct flow *flow;      // NULL = none yet
+    struct relay_link link; // of a relay, this rank or the other
     int fd;
     bool over;
 };
@@ -45,6 +51,8 @@ struct mover {
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
     struct window *window;          // of one that relays, or is written to
+    struct nccl_flow *nccl;         // NULL = nothing goes by NCCL
+    size_t n_nccl;                  // pairs
 };
 
 static void begin(const struct mover *m, const struct peer *p, struct transfer_cursor *c)
@@ -292,6 +300,45 @@ bool mover_leave(struct mover *m)
     return !may_still_write(m);
 }
 
+// NCCL
+
+static void use_nccl(struct mover *m, struct nccl_flow *flow, struct peer *p, int rank)
+{
+    if (!p)
+        return;
+    m->nccl = flow;
+    p->uses_nccl = true;
+    p->pair = m->n_nccl++;
+    begin(m, p, nccl_flow_add(flow, rank));
+}
+
+void mover_use_nccl_from(struct mover *m, struct nccl_flow *flow, uint32_t sender, int rank)
+{
+    use_nccl(m, flow, m->sources[sender], rank);
+}
+
+void mover_use_nccl_to(struct mover *m, struct nccl_flow *flow, uint32_t receiver, int rank)
+{
+    use_nccl(m, flow, m->takers[receiver], rank);
+}
+
+static int step_nccl(struct mover *m, struct err *err)
+{
+    if (!m->nccl || nccl_flow_is_over(m->nccl))
+        return 0;
+    int r = nccl_flow_step(m->nccl, err);
+    for (size_t i = 0; i < m->n; i++) {
+        struct peer *p = &m->peers[i];
+        uint64_t came = p->uses_nccl ? nccl_flow_moved(m->nccl, p->pair) : 0;
+        if (p->gives || came == p->came)
+            continue;
+        atomic_fetch_add(&m->config.progress->done, came - p->came);
+        p->came = came;
+        p->over = came == p->bytes;
+    }
+    return MIN(r, 0);
+}
+
 // Connections
 
 static void open_flow(struct mover *m, struct peer *p)
@@ -333,8 +380,10 @@ int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err
 
 // Steps
 
-static size_t pieces_of(const struct peer *p)
+static size_t pieces_of(const struct mover *m, const struct peer *p)
 {
+    if (p->uses_nccl)
+        return nccl_flow_pieces(m->nccl, p->pair);
     return p->flow ? flow_moved(p->flow) : p->cursor.i;
 }
 
@@ -342,7 +391,7 @@ static bool has_arrived(const struct mover *m, const struct transfer_piece *p)
 {
     const struct transfer_piece *first = &m->config.plan->pieces[p->first];
     const struct peer *from = m->sources[first->from];
-    return first < from->cursor.pieces + pieces_of(from);
+    return first < from->cursor.pieces + pieces_of(m, from);
 }
 
 // Of a rank that is relayed to: whether there is more for it, which is not said yet.
@@ -446,7 +495,7 @@ static bool is_connected(const struct peer *p)
 // All that comes; of a sender, all that goes: what others read directly is not its own work.
 static bool is_over(const struct mover *m)
 {
-    bool over = true;
+    bool over = !m->nccl || nccl_flow_is_over(m->nccl);
     for (size_t i = 0; i < m->n; i++) {
         const struct peer *p = &m->peers[i];
         over = over && (p->over || (m->config.sends ? !p->flow && !p->local_receiver : p->gives));
@@ -461,6 +510,8 @@ int mover_step(struct mover *m, struct err *err)
     for (size_t i = 0; r == 0 && i < m->n; i++)
         if (is_connected(&m->peers[i]))
             r = step_peer(m, &m->peers[i], false, err);
+    if (r == 0)
+        r = step_nccl(m, err);
     if (r == 0)
         r = pass_on(m, err);
     return r < 0 ? r : is_over(m);
@@ -478,7 +529,7 @@ static short waits_for(const struct peer *p)
     return (p->flow ? flow_has_work(p->flow) : p->link.marks < p->cursor.until) ? POLLOUT : 0;
 }
 
-bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
+int mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
 {
     *ret = m->polled;
     *ret_n = 0;
@@ -487,7 +538,9 @@ bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
         if (events)
             m->polled[(*ret_n)++] = (struct pollfd){m->peers[i].fd, events, 0};
     }
-    return !next_direct(m);
+    if (next_direct(m))
+        return 0;
+    return m->nccl && !nccl_flow_is_over(m->nccl) ? NCCL_TICK_MS : MOVER_WAITS;
 }
 
 int mover_waits_for(const struct mover *m)
@@ -517,7 +570,7 @@ uint64_t mover_bytes(const struct mover *m, bool direct)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < m->n; i++)
-        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow != NULL)
+        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow || m->peers[i].uses_nccl)
             sum += m->peers[i].gives ? 0 : m->peers[i].bytes;
     return sum;
 }

@@ -5,8 +5,10 @@
 
 #include "common/transfer/transfer_plan.h"
 #include "worker/transfer/blocks.h"
+#include "worker/transfer/nccl_flow.h"
 #include "worker/transfer/window.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,6 +21,8 @@ struct mover_sizes {        // in bytes
     uint64_t step;          // read or written directly at a time
     uint64_t least_written; // by a sender to a receiver; of less, the messages cost more than reading
     uint64_t told;          // of what it has written, a sender tells the receiver so often, and at the end
+    uint64_t round;         // moved by NCCL at a time
+    uint64_t packed;        // runs that are shorter than this are packed before they go by NCCL
 };
 
 extern const struct mover_sizes mover_sizes;
@@ -41,8 +45,10 @@ enum mover_way {     // that the bytes of a sender go
     MOVER_READS = 0, // the receiver reads its memory, or gets nothing from it
     MOVER_CONNECTS = 1,
     MOVER_IS_WRITTEN = 2, // the sender writes to the memory of the receiver
+    MOVER_USES_NCCL = 3,
 };
 
+enum { MOVER_WAITS = INT_MAX };
 #define MOVER_CANNOT_WRITE UINT64_MAX // in place of bytes: the receiver is to read
 
 struct mover;
@@ -60,6 +66,10 @@ int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place
 bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes);
 // Of a receiver, which was told that.
 void mover_written(struct mover *m, uint32_t sender, uint64_t bytes);
+// What goes by NCCL, in `flow`, which is borrowed: from a sender to this rank, or from this rank to a receiver. `rank`:
+// of the other one in the communicator.
+void mover_use_nccl_from(struct mover *m, struct nccl_flow *flow, uint32_t sender, int rank);
+void mover_use_nccl_to(struct mover *m, struct nccl_flow *flow, uint32_t receiver, int rank);
 // From a sender or a relay (as in a plan) to this rank, or from this rank to a receiver. They take the descriptor.
 void mover_connect_from(struct mover *m, uint32_t source, int fd);
 int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err);
@@ -67,8 +77,8 @@ int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err
 // A step, of some MiB at most. 1: all that is for this rank is moved, or of a sender, all that it sends; 0: more is
 // left. Also after that a receiver has to go on, as it may relay. ERR_GONE with the name of the other rank.
 int mover_step(struct mover *m, struct err *err);
-// False: the next step has something to do without waiting. Else what to poll before it.
-bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n);
+// How many ms the next step may wait for what is polled. 0: it has something to do now. MOVER_WAITS: any time.
+int mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n);
 // Of a receiver, when all is moved: whether all that was read was good, and is there. ERR_GONE.
 int mover_end(struct mover *m, struct err *err);
 // Of a receiver: who of those that it gets something from over a connection, or who write to its memory, has given it

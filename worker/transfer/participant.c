@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 enum { LATE_NAMES_MAX = 8 };
+enum { HERE_PARTS = 32, SILENT_PARTS = 8 }; // of its time: how often a member says it, and after how long it is silent
 
 bool participant_is_patient(const struct participant *p)
 {
@@ -37,12 +38,15 @@ void participant_done(struct participant *p)
     dialog_done(&p->dialog);
     for (int i = 0; i < n; i++) {
         free(p->said[i].hello);
+        free(p->said[i].gpu);
         free(p->said[i].needs);
     }
     free(p->said);
     free(p->wrote);
     free(p->all);
+    free(p->join);
     free(p->go);
+    free(p->not_joined);
 }
 
 bool participant_is_center(const struct participant *p)
@@ -92,6 +96,15 @@ static void say_decision(struct participant *p, int member, enum commit_decision
     dialog_say(&p->dialog, member, DIALOG_DECISION, body, 8 + len);
 }
 
+static void say_error(struct participant *p, enum dialog_kind kind, const struct err *err)
+{
+    char body[4 + sizeof err->msg];
+    size_t len = err->code ? strlen(err->msg) : 0;
+    le_put_u32(body, (uint32_t)-err->code);
+    memcpy(body + 4, err->msg, len);
+    dialog_say(&p->dialog, 0, kind, body, 4 + len);
+}
+
 static void follow_center(struct participant *p, enum commit_next next)
 {
     if (next == COMMIT_PROPOSE)
@@ -134,6 +147,31 @@ void participant_waits_for(struct participant *p, int member)
     dialog_say(&p->dialog, 0, DIALOG_WAITS, body, sizeof body);
 }
 
+void participant_here(struct participant *p)
+{
+    int64_t now = clock_mono_ms(&clock_system);
+    if (participant_is_center(p) || 2 * participant_left_ms(p) > p->config.limit_ms ||
+        now - p->said_here_ms < p->config.limit_ms / HERE_PARTS)
+        return;
+    p->said_here_ms = now;
+    dialog_say(&p->dialog, 0, DIALOG_HERE, "", 0);
+}
+
+static void keep_joined(struct participant *p, int member, const char *why)
+{
+    p->n_joined++;
+    if (why && !p->not_joined)
+        p->not_joined = xasprintf("%s: %s", p->config.names[member], why);
+}
+
+void participant_joined(struct participant *p, const struct err *err)
+{
+    if (participant_is_center(p))
+        keep_joined(p, 0, err->code ? err->msg : NULL);
+    else
+        say_error(p, DIALOG_JOINED, err);
+}
+
 static void say_wrote(struct participant *p, int to, int about, uint64_t bytes)
 {
     char body[12];
@@ -172,20 +210,11 @@ bool participant_may_be_asked(const struct participant *p)
     return asked;
 }
 
-static void say_failed(struct participant *p, const struct err *err)
-{
-    char body[4 + sizeof err->msg];
-    size_t len = strlen(err->msg);
-    le_put_u32(body, (uint32_t)-err->code);
-    memcpy(body + 4, err->msg, len);
-    dialog_say(&p->dialog, 0, DIALOG_FAILED, body, 4 + len);
-}
-
 void participant_report(struct participant *p, const struct err *err)
 {
     char text[PARTICIPANT_REASON_SIZE];
     if (!participant_is_center(p)) {
-        say_failed(p, err);
+        say_error(p, DIALOG_FAILED, err);
         return;
     }
     snprintf(text, sizeof text, "%s: %s", p->config.names[0], err->msg);
@@ -284,6 +313,12 @@ static void tell_center(struct participant *p, struct dialog_event *e)
         lose_member(p, e->member);
     } else if (e->kind == DIALOG_HELLO) {
         keep_body(e, &p->n_hello, &said->hello, &said->hello_len);
+    } else if (e->kind == DIALOG_GPU) {
+        keep_body(e, &p->n_gpu, &said->gpu, &said->gpu_len);
+    } else if (e->kind == DIALOG_JOINED && e->len >= 4) {
+        keep_joined(p, e->member, le_get_u32(e->body) ? e->body + 4 : NULL);
+    } else if (e->kind == DIALOG_HERE) {
+        said->here_ms = clock_mono_ms(&clock_system);
     } else if (e->kind == DIALOG_NEEDS) {
         keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
     } else if (e->kind == DIALOG_FAILED) {
@@ -352,6 +387,9 @@ static void take_event(struct participant *p, struct dialog_event *e)
     if (!participant_is_center(p) && e->kind == DIALOG_ALL && !p->all) {
         p->all = TAKE_PTR(e->body);
         p->all_len = e->len;
+    } else if (!participant_is_center(p) && e->kind == DIALOG_JOIN && !p->join) {
+        p->join = TAKE_PTR(e->body);
+        p->join_len = e->len;
     } else if (!participant_is_center(p) && e->kind == DIALOG_GO && !p->go) {
         p->go = TAKE_PTR(e->body);
         p->go_len = e->len;
@@ -377,13 +415,38 @@ static bool is_late(const struct participant *p, int member)
     return receives && (p->n_needs < p->config.n_receivers ? !said->needs : !said->ready);
 }
 
+// Of those that NCCL waits for, the one that has said nothing for longest, if that is long. Before half of the time is
+// over, nobody says anything. -1 = none.
+static int find_silent(const struct participant *p)
+{
+    int64_t half = p->until - p->config.limit_ms / 2, longest = p->config.limit_ms / SILENT_PARTS;
+    int64_t now = clock_mono_ms(&clock_system);
+    int found = -1;
+    for (int i = 1; i < p->dialog.n; i++) {
+        const struct participant_said *said = &p->said[i];
+        int64_t silent = now - MAX(said->here_ms, half);
+        if (!said->by_nccl || said->ready || silent <= longest)
+            continue;
+        longest = silent;
+        found = i;
+    }
+    return found;
+}
+
+static const char *waits_for(const struct participant *p, int member)
+{
+    const struct participant_said *said = &p->said[member];
+    int silent = said->by_nccl && !said->waits_for ? find_silent(p) : -1;
+    return silent < 0 || silent == member ? said->waits_for : p->config.names[silent];
+}
+
 // Somebody who is late may wait for another one who is, so one name is not enough.
 static void name_late(const struct participant *p, struct err *err)
 {
     struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
     int n = 0;
     for (int i = 0; i < p->dialog.n; i++) {
-        const char *other = p->said[i].waits_for;
+        const char *other = waits_for(p, i);
         if (is_late(p, i) && n++ < LATE_NAMES_MAX)
             (void)buf_printf(&names, "%s%s%s%s%s", n > 1 ? ", " : "", p->config.names[i],
                              other ? " (which waits for " : "", other ? other : "", other ? ")" : "");

@@ -26,6 +26,7 @@ struct run {
     struct transfer_side sides[2];
     struct transfer_plan plan;
     struct blocks ends; // where its bytes come from, or go to
+    struct nccl_join nccl;
     struct mover *mover;
 };
 
@@ -92,6 +93,7 @@ static int say_hello(struct run *r, struct err *err)
         return code;
     le_put_u64(text->data, str_hash(text->data + HELLO_HEAD, text->len - HELLO_HEAD));
     window_place_write(&r->here, text->data + 8);
+    nccl_join_say_gpu(&r->nccl, &r->participant, &r->c->blocks);
     if (p->index) {
         dialog_say(&r->participant.dialog, 0, DIALOG_HELLO, text->data, rank_of(r) ? HELLO_HEAD : text->len);
     } else {
@@ -232,7 +234,6 @@ static int make_mover(struct run *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     bool receives = participant_is_receiver(&r->participant);
-    r->ends = r->c->blocks;
     if (receives && back_buffer_lay(r->c->back_buffer, &r->c->blocks, err) < 0)
         return err->code;
     if (receives) {
@@ -331,6 +332,18 @@ static int join_senders(struct run *r, struct err *err)
     return 0;
 }
 
+static void use_nccl(struct run *r)
+{
+    const struct participant_config *p = &r->c->participant;
+    int own = (int)rank_of(r);
+    for (int i = 0; i < p->n_senders && participant_is_receiver(&r->participant); i++)
+        if (routes_way(&r->participant, own, i) == MOVER_USES_NCCL)
+            mover_use_nccl_from(r->mover, r->nccl.flow, (uint32_t)i, nccl_join_rank(&r->nccl, p->n_receivers + i));
+    for (int i = 0; i < p->n_receivers && !participant_is_receiver(&r->participant); i++)
+        if (routes_way(&r->participant, i, own) == MOVER_USES_NCCL)
+            mover_use_nccl_to(r->mover, r->nccl.flow, (uint32_t)i, nccl_join_rank(&r->nccl, i));
+}
+
 static int meet_relay(struct run *r, int k, const int *takers, int n, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
@@ -394,7 +407,9 @@ static int meet_witness(struct run *r, struct err *err)
 
 static int connect_all(struct run *r, struct err *err)
 {
-    int code = routes_agree(&r->participant, r->mover, choose_witness(r), err);
+    int code = routes_agree(&r->participant, r->mover, &r->nccl, choose_witness(r), err);
+    if (code == 0 && is_open(r) && r->nccl.flow)
+        use_nccl(r);
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
@@ -423,10 +438,12 @@ static void fail_moving(struct run *r, const struct err *err)
 
 static void attend_moving(struct run *r, bool idle)
 {
-    struct pollfd *polled;
-    size_t n;
-    bool waits = mover_waits(r->mover, &polled, &n);
-    participant_attend(&r->participant, polled, idle ? 0 : n, waits || idle ? PARTICIPANT_SLICE_MS : 0);
+    struct pollfd *polled = NULL;
+    size_t n = 0;
+    int wait_ms = idle ? PARTICIPANT_SLICE_MS : mover_waits(r->mover, &polled, &n);
+    participant_attend(&r->participant, polled, n, wait_ms);
+    if (r->nccl.flow)
+        participant_here(&r->participant);
 }
 
 // It has all of its weights, and stays: others may get some of them from it.
@@ -497,6 +514,8 @@ static void serve(struct run *r)
         else
             tell_of_writes(r);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
+        if (r->participant.decided == COMMIT_KEEP)
+            nccl_join_done(&r->nccl, false);
         if (!is_open(r)) // nobody reads any more, and receivers may wait for it to write no more
             window_end(TAKE_PTR(r->window));
     }
@@ -551,9 +570,31 @@ static int settle(const struct reshard_config *c, struct err *err)
     return code < 0 ? code : blocks_settle(&c->blocks, err);
 }
 
+static void init_nccl(struct run *r)
+{
+    const struct mover_sizes *sizes = r->c->sizes ? r->c->sizes : &mover_sizes;
+    const struct nccl_join_config config = {.link = r->c->nccl,
+                                            .blocks = &r->ends,
+                                            .round = sizes->round,
+                                            .packed = sizes->packed,
+                                            .number = r->c->id,
+                                            .limit_ms = r->c->nccl_limit_ms};
+    nccl_join_init(&r->nccl, &config);
+}
+
+static void end_nccl(struct run *r, struct reshard_result *ret)
+{
+    ret->refusal = r->nccl.refusal ? arena_strdup(r->arena, r->nccl.refusal) : NULL;
+    nccl_join_done(&r->nccl, r->participant.decided == COMMIT_TAKE);
+}
+
 int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err)
 {
-    struct run r = {.c = config, .arena = a, .here = config->place, .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX)};
+    struct run r = {.c = config,
+                    .arena = a,
+                    .here = config->place,
+                    .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
+                    .ends = config->blocks};
     *ret = (struct reshard_result){.direct = 0};
     participant_init(&r.participant, &config->participant); // its time begins
     if (settle(config, err) < 0) {
@@ -561,12 +602,14 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
         return err->code;
     }
     bool receives = participant_is_receiver(&r.participant);
+    init_nccl(&r);
     if (config->direct && !receives)
         window_show(r.window = window_new(&config->blocks), &r.here);
     int code = prepare(&r, ret, err);
     if (code == 0 && is_open(&r))
         code = move(&r, ret, err);
     window_end(r.window); // before this rank changes its weights
+    end_nccl(&r, ret);
     bool left = !r.mover || mover_leave(r.mover);
     mover_free(r.mover);
     if (receives)

@@ -4,16 +4,17 @@
 // old ones: so do all other receivers (common/transfer/commit.h).
 //
 // A receiver reads the memory of senders in the same machine and container, or they write to its memory. To others it
-// has connections. What no sender in its machine has it may get from another receiver there, which relays it
-// (common/transfer/transfer_plan.h): it reads the memory of that one, or has a connection to it. New weights lie beside
-// the old ones until all receivers have all of theirs (back_buffer.h), so what a relay has received stays where it is
-// as long as others may want it.
+// has connections, or both use NCCL, if all weights of both are on GPUs. What no sender in its machine has it may get
+// from another receiver there, which relays it (common/transfer/transfer_plan.h): it reads the memory of that one, or
+// has a connection to it. New weights lie beside the old ones until all receivers have all of theirs (back_buffer.h),
+// so what a relay has received stays where it is as long as others may want it.
 #pragma once
 
 #include "common/transfer/transfer_side.h"
 #include "worker/transfer/back_buffer.h"
 #include "worker/transfer/contacts.h"
 #include "worker/transfer/mover.h"
+#include "worker/transfer/nccl_join.h"
 #include "worker/transfer/participant.h"
 
 enum { RESHARD_PIECE_MAX = 32 << 20 };
@@ -48,12 +49,15 @@ struct reshard_config {
     const struct mover_sizes *sizes; // NULL = mover_sizes
     struct reshard_ways ways;
     struct contacts *contacts; // what is kept there after new weights were taken
+    struct nccl_link *nccl;    // its communicator of NCCL is kept there; NULL = this member uses none
+    int64_t nccl_limit_ms;     // to make one: NCCL_JOIN_MS
     uint64_t known_by;         // of contacts: if they fit, nobody meets at the center or the witness; 0 = they meet
 };
 
 struct reshard_result {
-    uint64_t direct, sent; // bytes that this receiver got from memory to memory, and over connections
+    uint64_t direct, sent; // bytes that this receiver got from memory to memory, and over connections or by NCCL
     size_t copied;         // of them, bytes that were copied once more in the end
+    const char *refusal;   // of the center: why members that could use NCCL do not; NULL = no reason
     const char **problems; // tensors do not match: all that is wrong; nothing was moved
     size_t n_problems;
 };

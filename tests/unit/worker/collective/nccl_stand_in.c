@@ -9,6 +9,7 @@
 //   buffer N        bytes that a send can be done with before they were taken; 4 MiB by default
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
+//   moving CODE     the same, of a communicator that has sent or received something
 //
 // Each communicator that a member has adds a line to the file `inits`, and each ncclCommAbort() one to `aborts`.
 // NCCL_STAND_IN_VERSION is the version of the library in a process, 22304 by default, 0 = none of its calls succeeds.
@@ -47,6 +48,7 @@ struct comm {
     struct id id;
     int rank, n, slow;
     bool made; // all members have come
+    bool used; // something was sent or received
     unsigned number, sent[MEMBERS], received[MEMBERS];
 };
 
@@ -277,6 +279,7 @@ static int begin(struct op o, const void *in, size_t len, void *stream)
     int buffer = stand_in_control("buffer");
     o.waits = len > (size_t)(buffer ? buffer : BUFFER);
     o.number = !pair ? ++c->number : o.kind == SEND ? ++c->sent[o.peer] : ++c->received[o.peer];
+    c->used = true;
     c->slow = stand_in_control("slow");
     o.next = group.first;
     struct op *placed = place(&o);
@@ -288,7 +291,7 @@ static int begin(struct op o, const void *in, size_t len, void *stream)
     return c->slow ? IN_PROGRESS : OK;
 }
 
-// Those of it that are under way.
+// Those of it that are under way. A group is on the stream by its first one.
 static bool drop_ops(const struct comm *c)
 {
     bool any = false;
@@ -296,14 +299,15 @@ static bool drop_ops(const struct comm *c)
         pthread_mutex_lock(&mutex);
         bool is = ops[i].comm == c;
         pthread_mutex_unlock(&mutex);
-        if (!is)
-            continue;
-        any = true;
-        stand_in_drop(&ops[i]);
-        pthread_mutex_lock(&mutex);
-        ops[i].comm = NULL;
-        pthread_mutex_unlock(&mutex);
+        if (is)
+            stand_in_drop(&ops[i]);
+        any = any || is;
     }
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < OPS; i++)
+        if (ops[i].comm == c)
+            ops[i].comm = NULL;
+    pthread_mutex_unlock(&mutex);
     return any;
 }
 
@@ -377,7 +381,8 @@ OFFERED int ncclCommInitRank(struct comm **ret, int n, struct id id, int rank)
 
 OFFERED int ncclCommGetAsyncError(struct comm *c, int *ret)
 {
-    int code = stand_in_control("async");
+    int code = c->used ? stand_in_control("moving") : 0;
+    code = code ? code : stand_in_control("async");
     c->made = c->made || attend(c, false);
     *ret = code ? code : !c->made || (c->slow > 0 && c->slow-- > 0) ? IN_PROGRESS : OK;
     return OK;

@@ -11,8 +11,8 @@
 //   hang            nothing on a stream is ever done
 //   lag N           what is put on a stream begins N microseconds later
 //
-// Each import adds a line to the file `imports`. CUDA_STAND_IN_GPU is the number of the GPU of a process, which each has
-// one of its own without it.
+// Each import adds a line to the file `imports`. CUDA_STAND_IN_GPU is the number of the GPU of a process, which each
+// has one of its own without it.
 #include "tests/unit/worker/device/fake_device.h"
 
 #include "common/base/mem.h"
