@@ -212,11 +212,11 @@ static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_
     return true;
 }
 
-static size_t swap_room(struct back_buffer *s, struct room *r)
+static size_t swap_room(struct back_buffer *s, struct room *r, const struct own_pages *own)
 {
     char *data = r->block.data, *end = data + r->block.len;
     char *first = page_of(s, data + s->page - 1), *last = page_of(s, end);
-    if (!r->swaps) {
+    if (!r->swaps || !own_pages_have(own, data, r->block.len)) {
         if (r->block.len)
             memcpy(data, r->at, r->block.len);
         return r->block.len;
@@ -230,18 +230,29 @@ static size_t swap_room(struct back_buffer *s, struct room *r)
     return r->block.len;
 }
 
+// Since the rooms were laid, the program may have put other memory at the same address. NULL: no pages change places.
+static struct own_pages *read_again(const struct back_buffer *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rooms[i].swaps)
+            return own_pages_read();
+    return NULL;
+}
+
 int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err)
 {
+    struct own_pages *own = read_again(s);
     int r = 0;
     *ret_copied = 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct room *room = &s->rooms[i];
         if (!room->block.on_device)
-            *ret_copied += swap_room(s, &s->rooms[i]);
+            *ret_copied += swap_room(s, &s->rooms[i], own);
         else if (r == 0 && room->block.len)
             r = device_copy(b->gpu->device, room->block.data, room->at, room->block.len, copier_stream(b->gpu->copier),
                             err);
     }
+    own_pages_free(own);
     return r < 0 ? r : blocks_finish(b, err);
 }
 

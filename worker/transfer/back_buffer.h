@@ -3,8 +3,9 @@
 // exchanged, and only what shares a page with something else is copied. So nobody has to be told of a new address, and
 // the old pages are there for the next transfer, which then finds memory that needs no page faults.
 //
-// Pages are exchanged if they are private memory of no file, readable and writable. Shared memory, mapped files and the
-// heap of brk() are copied. Blocks on the device have their room there, which is freed after the transfer.
+// Pages are exchanged if they are, at that moment, private memory of no file, readable and writable. Shared memory,
+// mapped files and the heap of brk() are copied. Blocks on the device have their room there, which is freed after the
+// transfer.
 #pragma once
 
 #include "worker/transfer/blocks.h"

@@ -64,6 +64,8 @@ struct own_pages *own_pages_read(void)
 
 void own_pages_free(struct own_pages *p)
 {
+    if (!p)
+        return;
     free(p->ranges);
     free(p);
 }
