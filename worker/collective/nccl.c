@@ -43,19 +43,19 @@ struct self {
     struct nccl_comm comm;
 };
 
-struct patience {
+struct polling {
     int64_t until_ms;
     unsigned turns;
 };
 
-static void pause_a_moment(struct patience *p)
+static void pause_a_moment(struct polling *p)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (++p->turns > SPINS)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-static int check_patience(struct self *s, const struct patience *p, const char *what, struct err *err)
+static int check_patience(struct self *s, const struct polling *p, const char *what, struct err *err)
 {
     if (atomic_load(&s->aborted))
         return err_set(err, ERR_IO, "nccl: %s: aborted", what);
@@ -65,7 +65,7 @@ static int check_patience(struct self *s, const struct patience *p, const char *
 }
 
 // NCCL has begun with it, or failed.
-static int wait_host(struct self *s, int result, const char *what, struct patience *p, struct err *err)
+static int wait_host(struct self *s, int result, const char *what, struct polling *p, struct err *err)
 {
     if (result != NCCL_OK && result != NCCL_IN_PROGRESS)
         return nccl_comm_fail(&s->comm, result, what, err);
@@ -80,7 +80,7 @@ static int wait_host(struct self *s, int result, const char *what, struct patien
 }
 
 // The device has done it. Errors of other members come as asynchronous ones, while the stream stands still.
-static int wait_device(struct self *s, const char *what, struct patience *p, struct err *err)
+static int wait_device(struct self *s, const char *what, struct polling *p, struct err *err)
 {
     for (;;) {
         int done = device_stream_poll(s->device, s->stream, err);
@@ -191,7 +191,7 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
 static int connect_self(void *self, char *const *blobs, const size_t *lens, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
     struct nccl_id id;
     if (check_greetings(s, blobs, lens, err) < 0 || device_enter(s->device, err) < 0)
         return err->code;
@@ -224,7 +224,7 @@ static void close_self(void *self)
 {
     struct self *s = self;
     struct err ignored = ERR_INIT;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
     bool entered = device_enter(s->device, &ignored) == 0;
     if (s->comm.handle && !atomic_load(&s->aborted) && wait_device(s, "freeing a communicator", &p, &ignored) == 0 &&
         wait_host(s, s->comm.f->finalize(s->comm.handle), "freeing a communicator", &p, &ignored) == 0)
@@ -352,7 +352,7 @@ static int leave(struct self *s, int r)
 static int run_self(void *self, const struct backend_op *op, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
     int type;
     if (find_type(s, op, &type, err) < 0 || enter(s, err) < 0)
         return err->code;
@@ -365,7 +365,7 @@ static int run_self(void *self, const struct backend_op *op, struct err *err)
 static int wait_self(void *self, int64_t limit_ms, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + limit_ms};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + limit_ms};
     return enter(s, err) < 0 ? err->code : leave(s, wait_device(s, "its stream", &p, err));
 }
 

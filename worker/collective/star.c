@@ -28,8 +28,8 @@ struct star *star_new(const struct star_config *config)
     s->n_links = config->index ? 1 : (size_t)config->n - 1;
     s->links = xcalloc(s->n_links + 1, sizeof *s->links);
     for (size_t i = 0; i < s->n_links; i++)
-        s->links[i] = config->index ? (struct link){.fd = config->links[0], .member = 0}
-                                    : (struct link){.fd = config->links[i + 1], .member = (int)i + 1};
+        s->links[i] = config->index ? (struct star_link){.fd = config->links[0], .member = 0}
+                                    : (struct star_link){.fd = config->links[i + 1], .member = (int)i + 1};
     pthread_mutex_init(&s->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -43,7 +43,7 @@ struct star *star_new(const struct star_config *config)
 
 // The exchange
 
-static int missing(const struct star *s, const struct link *l, int code, struct err *err)
+static int missing(const struct star *s, const struct star_link *l, int code, struct err *err)
 {
     const char *name = s->config.names[l->member];
     if (code == ERR_TIMEOUT)
@@ -51,7 +51,7 @@ static int missing(const struct star *s, const struct link *l, int code, struct 
     return err_set(err, ERR_GONE, "%s was lost, or gave up", name);
 }
 
-static int expect(const struct star *s, const struct link *l, enum star_frame_kind kind, char **ret_body,
+static int expect(const struct star *s, const struct star_link *l, enum star_frame_kind kind, char **ret_body,
                   size_t *ret_len, int64_t until, struct err *err)
 {
     struct star_frame f;
@@ -180,7 +180,7 @@ void star_cancel(struct star *s)
 // Watching
 
 // One that stands still hears of it, too, when it goes on.
-static void lose(struct star *s, struct link *l, const char *why)
+static void lose(struct star *s, struct star_link *l, const char *why)
 {
     char reason[STAR_REASON_SIZE];
     snprintf(reason, sizeof reason, "%s was lost: %s", s->config.names[l->member], why);
@@ -196,7 +196,7 @@ static void ask_who_runs(struct star *s)
     if (!pulse_due(&s->pulse, star_now_ms()))
         return;
     for (size_t i = 0; i < s->n_links; i++) {
-        struct link *l = &s->links[i];
+        struct star_link *l = &s->links[i];
         if (l->fd >= 0 && !pulse_ask(&l->asked))
             lose(s, l, "it does not answer: its process is stopped, or it cannot be reached");
         else if (l->fd >= 0)
@@ -218,7 +218,7 @@ static void ask_all(struct star *s, uint32_t number)
             (void)star_frame_send(s->links[i].fd, FRAME_ASK, "", 0, star_now_ms() + STAR_SEND_MS);
 }
 
-static void take_number(struct star *s, struct link *l, const struct star_frame *f, const char *body)
+static void take_number(struct star *s, struct star_link *l, const struct star_frame *f, const char *body)
 {
     uint32_t number;
     if (f->len != sizeof number)
@@ -232,7 +232,7 @@ static void take_number(struct star *s, struct link *l, const struct star_frame 
     }
 }
 
-static void take(struct star *s, struct link *l)
+static void take(struct star *s, struct star_link *l)
 {
     struct star_frame f;
     char *body;
@@ -270,7 +270,7 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
     if (any)
         buf_printf(&text, "; %s has not called it", s->config.names[0]);
     for (size_t i = 0; i < s->n_links; i++) {
-        const struct link *l = &s->links[i];
+        const struct star_link *l = &s->links[i];
         const char *what = NULL;
         if (l->left)
             what = "has freed its communicator";

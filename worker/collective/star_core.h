@@ -15,7 +15,7 @@ enum {
     STAR_TOLD_MAX = 4096, // sends that were told and not received yet
 };
 
-struct link {
+struct star_link {
     int fd; // -1 = none, or over
     int member;
     bool left;     // it has said goodbye
@@ -30,7 +30,7 @@ struct star_told;
 
 struct star {
     struct star_config config;
-    struct link *links;
+    struct star_link *links;
     size_t n_links;
     pthread_t thread;
     bool watches;

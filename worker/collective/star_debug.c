@@ -112,7 +112,7 @@ static void keep(struct star *s, int from, const char *what)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static void take_pair(struct star *s, const struct link *l, uint32_t other, const char *what)
+static void take_pair(struct star *s, const struct star_link *l, uint32_t other, const char *what)
 {
     if (s->config.index)
         keep(s, (int)other, what);
@@ -167,7 +167,7 @@ int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit
 
 // The thread
 
-void star_debug_take(struct star *s, struct link *l, const struct star_frame *f, const char *body)
+void star_debug_take(struct star *s, struct star_link *l, const struct star_frame *f, const char *body)
 {
     uint32_t number;
     if (f->len < sizeof number)

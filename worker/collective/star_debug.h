@@ -5,7 +5,7 @@
 
 #include "worker/collective/star_config.h"
 
-struct link;
+struct star_link;
 struct star_frame;
 
 // Says what the collective that begins here is, in words, and waits until all members have come with the same.
@@ -18,7 +18,7 @@ void star_tell(struct star *s, int to, const char *what);
 int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit_ms);
 
 // Of the thread that watches, without the mutex: what has come, what is to be sent, and that a link has ended.
-void star_debug_take(struct star *s, struct link *l, const struct star_frame *f, const char *body);
+void star_debug_take(struct star *s, struct star_link *l, const struct star_frame *f, const char *body);
 void star_debug_say(struct star *s);
 void star_debug_lose(struct star *s);
 void star_debug_free(struct star *s);

@@ -29,7 +29,7 @@ struct nvml_event {
     unsigned gpu_instance, compute_instance;
 };
 
-struct library {
+struct nvml_library {
     int (*init)(void);
     int (*shutdown)(void);
     const char *(*error)(int code);
@@ -53,35 +53,35 @@ static const struct symbol {
     size_t offset;
     bool needed; // others are of newer drivers than some that run
 } symbols[] = {
-    {"nvmlInit_v2", offsetof(struct library, init), true},
-    {"nvmlShutdown", offsetof(struct library, shutdown), true},
-    {"nvmlErrorString", offsetof(struct library, error), true},
-    {"nvmlDeviceGetCount_v2", offsetof(struct library, count), true},
-    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct library, by_index), true},
-    {"nvmlDeviceGetUUID", offsetof(struct library, uuid), true},
-    {"nvmlDeviceGetName", offsetof(struct library, name), true},
-    {"nvmlDeviceGetMemoryInfo", offsetof(struct library, memory), true},
-    {"nvmlDeviceGetTemperature", offsetof(struct library, temperature), false},
-    {"nvmlDeviceGetUtilizationRates", offsetof(struct library, utilization), false},
-    {"nvmlDeviceGetPowerUsage", offsetof(struct library, power), false},
-    {"nvmlDeviceGetTotalEccErrors", offsetof(struct library, ecc), false},
-    {"nvmlEventSetCreate", offsetof(struct library, events_new), false},
-    {"nvmlEventSetFree", offsetof(struct library, events_free), false},
-    {"nvmlDeviceRegisterEvents", offsetof(struct library, events_of), false},
-    {"nvmlEventSetWait_v2", offsetof(struct library, events_wait), false},
+    {"nvmlInit_v2", offsetof(struct nvml_library, init), true},
+    {"nvmlShutdown", offsetof(struct nvml_library, shutdown), true},
+    {"nvmlErrorString", offsetof(struct nvml_library, error), true},
+    {"nvmlDeviceGetCount_v2", offsetof(struct nvml_library, count), true},
+    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_library, by_index), true},
+    {"nvmlDeviceGetUUID", offsetof(struct nvml_library, uuid), true},
+    {"nvmlDeviceGetName", offsetof(struct nvml_library, name), true},
+    {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml_library, memory), true},
+    {"nvmlDeviceGetTemperature", offsetof(struct nvml_library, temperature), false},
+    {"nvmlDeviceGetUtilizationRates", offsetof(struct nvml_library, utilization), false},
+    {"nvmlDeviceGetPowerUsage", offsetof(struct nvml_library, power), false},
+    {"nvmlDeviceGetTotalEccErrors", offsetof(struct nvml_library, ecc), false},
+    {"nvmlEventSetCreate", offsetof(struct nvml_library, events_new), false},
+    {"nvmlEventSetFree", offsetof(struct nvml_library, events_free), false},
+    {"nvmlDeviceRegisterEvents", offsetof(struct nvml_library, events_of), false},
+    {"nvmlEventSetWait_v2", offsetof(struct nvml_library, events_wait), false},
 };
 
-struct device {
+struct nvml_gpu {
     nvml_device handle;
     char uuid[GPU_TEXT_MAX + 1], name[GPU_TEXT_MAX + 1];
 };
 
 struct nvml {
     void *object;
-    struct library f;
+    struct nvml_library f;
     void *events; // NULL = the driver has none
     size_t n;
-    struct device devices[GPU_LIST_MAX];
+    struct nvml_gpu devices[GPU_LIST_MAX];
     struct gpu gpus[GPU_LIST_MAX];
 };
 
@@ -103,7 +103,7 @@ static int load(struct nvml *n, struct err *err)
 
 static void find_device(struct nvml *n, unsigned index)
 {
-    struct device *d = &n->devices[n->n];
+    struct nvml_gpu *d = &n->devices[n->n];
     struct gpu *g = &n->gpus[n->n];
     int r = n->f.by_index(index, &d->handle);
     if (r == NVML_SUCCESS)

@@ -14,14 +14,14 @@
 
 enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64 };
 
-struct room {
+struct back_room {
     struct block block;
     char *at;
     bool swaps; // its own mapping: from the page of `at` to the page of its end
 };
 
 struct back_buffer {
-    struct room *rooms;
+    struct back_room *rooms;
     size_t n;
     char *small; // of all rooms of the host that have no mapping of their own
     size_t small_len, page;
@@ -92,7 +92,7 @@ static bool is_same(const struct back_buffer *s, const struct blocks *b)
     return same;
 }
 
-static int lay_long(struct back_buffer *s, struct room *r, struct err *err)
+static int lay_long(struct back_buffer *s, struct back_room *r, struct err *err)
 {
     r->at = map_like(s, r->block.data, r->block.len, PROT_READ | PROT_WRITE);
     if (!r->at)
@@ -182,7 +182,7 @@ void *back_buffer_at(const struct back_buffer *s, size_t i)
 
 // The whole pages of the block change places with those of the room, whose address is another one afterwards. Other
 // threads never see a hole in the block. False: nothing was changed, or only the room has: it must be copied.
-static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_t len)
+static bool swap_pages(struct back_buffer *s, struct back_room *r, char *first, size_t len)
 {
     size_t before = (size_t)(first - (char *)r->block.data);
     char *from = r->at + before, *to = map_like(s, r->block.data, r->block.len, PROT_NONE);
@@ -212,7 +212,7 @@ static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_
     return true;
 }
 
-static size_t swap_room(struct back_buffer *s, struct room *r, const struct own_pages *own)
+static size_t swap_room(struct back_buffer *s, struct back_room *r, const struct own_pages *own)
 {
     char *data = r->block.data, *end = data + r->block.len;
     char *first = page_of(s, data + s->page - 1), *last = page_of(s, end);
@@ -245,7 +245,7 @@ int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_
     int r = 0;
     *ret_copied = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct room *room = &s->rooms[i];
+        const struct back_room *room = &s->rooms[i];
         if (!room->block.on_device)
             *ret_copied += swap_room(s, &s->rooms[i], own);
         else if (r == 0 && room->block.len)
@@ -259,7 +259,7 @@ int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct room *r = &s->rooms[i];
+        struct back_room *r = &s->rooms[i];
         if (r->swaps)
             (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_FREE);
     }
@@ -275,7 +275,7 @@ static void bar(void *at, size_t len)
 void back_buffer_abandon(struct back_buffer *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct room *r = &s->rooms[i];
+        struct back_room *r = &s->rooms[i];
         if (r->swaps)
             bar(page_of(s, r->at), mapped_len(s, r->at, r->block.len));
         r->swaps = false;

@@ -19,7 +19,7 @@ enum { NCCL_TICK_MS = 1 }; // a round is under way, and nothing wakes this rank 
 const struct mover_sizes mover_sizes = {
     .step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20, .round = 64 << 20, .packed = 256 << 10};
 
-struct peer { // a rank that this one gets something from, or gives something to
+struct mover_peer { // a rank that this one gets something from, or gives something to
     bool gives, relays;
     uint32_t number; // as in pieces
     int member;      // where its name is
@@ -43,9 +43,9 @@ struct peer { // a rank that this one gets something from, or gives something to
 struct mover {
     struct mover_config config;
     uint32_t own; // this rank, as pieces come from it
-    struct peer *peers;
+    struct mover_peer *peers;
     size_t n;
-    struct peer **sources, **takers; // by their numbers; NULL = it has nothing to do with that rank
+    struct mover_peer **sources, **takers; // by their numbers; NULL = it has nothing to do with that rank
     uint32_t n_from, n_to;
     size_t turn; // the peer that is read directly now
     struct pollfd *polled;
@@ -55,14 +55,14 @@ struct mover {
     size_t n_nccl;                  // pairs
 };
 
-static void begin(const struct mover *m, const struct peer *p, struct transfer_cursor *c)
+static void begin(const struct mover *m, const struct mover_peer *p, struct transfer_cursor *c)
 {
     const struct mover_config *o = &m->config;
     transfer_cursor_init(c, o->from, o->to, o->plan, p->gives ? m->own : p->number, p->gives ? p->number : o->rank);
 }
 
 // Which of the n blocks of the other rank anything comes from, or goes to.
-static bool *find_wanted(const struct peer *p, size_t n)
+static bool *find_wanted(const struct mover_peer *p, size_t n)
 {
     bool *wanted = xcalloc(n + 1, sizeof *wanted);
     for (size_t i = 0; i < p->cursor.n; i++)
@@ -70,7 +70,7 @@ static bool *find_wanted(const struct peer *p, size_t n)
     return wanted;
 }
 
-static void look_into(const struct mover *m, struct peer *p, const struct window_place *place)
+static void look_into(const struct mover *m, struct mover_peer *p, const struct window_place *place)
 {
     const struct mover_config *o = &m->config;
     struct err ignored = ERR_INIT;
@@ -79,16 +79,16 @@ static void look_into(const struct mover *m, struct peer *p, const struct window
     (void)local_sender_new(place, o->here, wanted, n, o->blocks, m->room, &p->local_sender, &ignored);
 }
 
-static struct peer *add_peer(struct mover *m, bool gives, uint32_t number, bool relays)
+static struct mover_peer *add_peer(struct mover *m, bool gives, uint32_t number, bool relays)
 {
     const struct mover_config *o = &m->config;
     size_t pieces;
     (void)transfer_plan_sends(o->plan, gives ? m->own : number, gives ? number : o->rank, &pieces);
     if (!pieces)
         return NULL;
-    struct peer *p = &m->peers[m->n++];
+    struct mover_peer *p = &m->peers[m->n++];
     uint32_t rank = relays && !gives ? number - m->n_from : number;
-    *p = (struct peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
+    *p = (struct mover_peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
     p->member = (int)(gives || relays ? rank : m->n_to + rank);
     p->name = o->names[p->member];
     begin(m, p, &p->cursor);
@@ -101,7 +101,7 @@ static void add_sources(struct mover *m)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < m->n_from + m->n_to; i++) {
-        struct peer *p = m->sources[i] = add_peer(m, false, i, i >= m->n_from);
+        struct mover_peer *p = m->sources[i] = add_peer(m, false, i, i >= m->n_from);
         total += p ? p->bytes : 0;
         if (p && !p->relays)
             look_into(m, p, &m->config.places[i]);
@@ -110,7 +110,7 @@ static void add_sources(struct mover *m)
 }
 
 // The side whose memory is the other one's pays for each run of its bytes (local_receiver.h). The first chunks show it.
-static bool costs_less_written(const struct mover *m, const struct peer *p)
+static bool costs_less_written(const struct mover *m, const struct mover_peer *p)
 {
     struct transfer_cursor c;
     struct transfer_chunk k, last = {.len = 0};
@@ -129,7 +129,7 @@ static bool let_senders_write(struct mover *m)
 {
     bool may = m->config.shows && m->n_from >= m->n_to && !blocks_any_on_device(m->config.blocks), any = false;
     for (size_t i = 0; may && i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         p->writes = p->local_sender && !p->relays && local_sender_in_memory(p->local_sender) &&
                     p->bytes >= m->config.sizes->least_written && costs_less_written(m, p);
         any = any || p->writes;
@@ -156,7 +156,7 @@ struct mover *mover_new(const struct mover_config *config)
     size_t most = (size_t)m->n_from + 2 * (size_t)m->n_to;
     m->peers = xcalloc(most, sizeof *m->peers);
     m->polled = xcalloc(most, sizeof *m->polled);
-    m->sources = xcalloc(most, sizeof(struct peer *));
+    m->sources = xcalloc(most, sizeof(struct mover_peer *));
     m->takers = m->sources + m->n_from + m->n_to;
     m->room = config->sends ? NULL : local_sender_room_new();
     if (!config->sends)
@@ -184,7 +184,7 @@ static void wait_for_readers(struct mover *m)
     }
 }
 
-static void hang_up(struct peer *p)
+static void hang_up(struct mover_peer *p)
 {
     if (p->fd >= 0)
         close(p->fd);
@@ -215,7 +215,7 @@ void mover_free(struct mover *m)
 
 enum mover_way mover_way(const struct mover *m, uint32_t sender)
 {
-    const struct peer *p = m->sources[sender];
+    const struct mover_peer *p = m->sources[sender];
     if (p && !p->local_sender)
         return MOVER_CONNECTS;
     return p && p->writes ? MOVER_IS_WRITTEN : MOVER_READS;
@@ -241,7 +241,7 @@ static bool has_connections(const struct mover *m)
 int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err)
 {
     const struct mover_config *o = &m->config;
-    struct peer *p = m->takers[receiver];
+    struct mover_peer *p = m->takers[receiver];
     if (!p || has_connections(m) || blocks_any_on_device(o->blocks))
         return err_set(err, ERR_UNAVAILABLE, "this rank has nothing to write, or connections");
     _cleanup_(free_p) bool *wanted = find_wanted(p, o->to->n);
@@ -251,7 +251,7 @@ int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place
 bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         if (!p->local_receiver || (p->over ? p->told == p->bytes : p->written - p->told < m->config.sizes->told))
             continue;
         *ret_receiver = p->number;
@@ -263,7 +263,7 @@ bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 
 void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
 {
-    struct peer *p = m->sources[sender];
+    struct mover_peer *p = m->sources[sender];
     if (!p || !p->writes || p->over || bytes <= p->written)
         return;
     if (bytes > p->bytes) {
@@ -283,7 +283,7 @@ void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
 static bool may_still_write(const struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         if (p->writes && !p->over && local_sender_may_act(p->local_sender))
             return true;
     }
@@ -302,7 +302,7 @@ bool mover_leave(struct mover *m)
 
 // NCCL
 
-static void use_nccl(struct mover *m, struct nccl_flow *flow, struct peer *p, int rank)
+static void use_nccl(struct mover *m, struct nccl_flow *flow, struct mover_peer *p, int rank)
 {
     if (!p)
         return;
@@ -328,7 +328,7 @@ static int step_nccl(struct mover *m, struct err *err)
         return 0;
     int r = nccl_flow_step(m->nccl, err);
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         uint64_t came = p->uses_nccl ? nccl_flow_moved(m->nccl, p->pair) : 0;
         if (p->gives || came == p->came)
             continue;
@@ -341,7 +341,7 @@ static int step_nccl(struct mover *m, struct err *err)
 
 // Connections
 
-static void open_flow(struct mover *m, struct peer *p)
+static void open_flow(struct mover *m, struct mover_peer *p)
 {
     p->flow = flow_new(p->fd, p->gives, m->config.blocks);
     begin(m, p, flow_cursor(p->flow));
@@ -349,7 +349,7 @@ static void open_flow(struct mover *m, struct peer *p)
 }
 
 // What others say that they need may be more than the plan has for them.
-static struct peer *connect_peer(struct peer *p, int fd)
+static struct mover_peer *connect_peer(struct mover_peer *p, int fd)
 {
     if (p)
         p->fd = p->link.fd = fd;
@@ -360,14 +360,14 @@ static struct peer *connect_peer(struct peer *p, int fd)
 
 void mover_connect_from(struct mover *m, uint32_t source, int fd)
 {
-    struct peer *p = connect_peer(m->sources[source], fd);
+    struct mover_peer *p = connect_peer(m->sources[source], fd);
     if (p && !p->relays)
         open_flow(m, p);
 }
 
 int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err)
 {
-    struct peer *p = connect_peer(m->takers[receiver], fd);
+    struct mover_peer *p = connect_peer(m->takers[receiver], fd);
     struct window_place place = *m->config.here;
     if (p && !p->relays)
         open_flow(m, p);
@@ -380,7 +380,7 @@ int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err
 
 // Steps
 
-static size_t pieces_of(const struct mover *m, const struct peer *p)
+static size_t pieces_of(const struct mover *m, const struct mover_peer *p)
 {
     if (p->uses_nccl)
         return nccl_flow_pieces(m->nccl, p->pair);
@@ -390,12 +390,12 @@ static size_t pieces_of(const struct mover *m, const struct peer *p)
 static bool has_arrived(const struct mover *m, const struct transfer_piece *p)
 {
     const struct transfer_piece *first = &m->config.plan->pieces[p->first];
-    const struct peer *from = m->sources[first->from];
+    const struct mover_peer *from = m->sources[first->from];
     return first < from->cursor.pieces + pieces_of(m, from);
 }
 
 // Of a rank that is relayed to: whether there is more for it, which is not said yet.
-static bool there_is_more(const struct mover *m, const struct peer *p)
+static bool there_is_more(const struct mover *m, const struct mover_peer *p)
 {
     return p->relays && p->gives && p->cursor.until < p->cursor.n && has_arrived(m, &p->cursor.pieces[p->cursor.until]);
 }
@@ -409,7 +409,7 @@ static int pass_on(struct mover *m, struct err *err)
     if (more && blocks_settle(m->config.blocks, err) < 0)
         return err->code;
     for (size_t i = 0; more && i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         while (there_is_more(m, p))
             p->cursor.until++;
         if (p->flow && p->relays && p->gives)
@@ -419,7 +419,7 @@ static int pass_on(struct mover *m, struct err *err)
 }
 
 // Of a relay and those that get something from it, until there is a flow, or marks.
-static int agree(struct mover *m, struct peer *p, struct err *err)
+static int agree(struct mover *m, struct mover_peer *p, struct err *err)
 {
     struct window_place place;
     bool there = false;
@@ -433,7 +433,7 @@ static int agree(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int run_connection(struct mover *m, struct peer *p, struct err *err)
+static int run_connection(struct mover *m, struct mover_peer *p, struct err *err)
 {
     if (p->relays && !p->link.answered && (agree(m, p, err) < 0 || !p->link.answered))
         return err->code;
@@ -452,7 +452,7 @@ static int run_connection(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int move_directly(const struct mover *m, struct peer *p, struct err *err)
+static int move_directly(const struct mover *m, struct mover_peer *p, struct err *err)
 {
     uint64_t step = m->config.sizes->step;
     int r = p->gives ? local_receiver_write(p->local_receiver, &p->cursor, step, err)
@@ -463,7 +463,7 @@ static int move_directly(const struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int step_peer(struct mover *m, struct peer *p, bool directly, struct err *err)
+static int step_peer(struct mover *m, struct mover_peer *p, bool directly, struct err *err)
 {
     uint64_t before = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
     int r = directly ? move_directly(m, p, err) : run_connection(m, p, err);
@@ -476,10 +476,10 @@ static int step_peer(struct mover *m, struct peer *p, bool directly, struct err 
 }
 
 // One rank after the other, beginning with the turn. NULL = nothing can be read or written directly now.
-static struct peer *next_direct(struct mover *m)
+static struct mover_peer *next_direct(struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[(m->turn + i) % m->n];
+        struct mover_peer *p = &m->peers[(m->turn + i) % m->n];
         bool direct = p->gives ? p->local_receiver != NULL : p->local_sender && !p->writes;
         if (direct && p->cursor.i < p->cursor.until)
             return p;
@@ -487,7 +487,7 @@ static struct peer *next_direct(struct mover *m)
     return NULL;
 }
 
-static bool is_connected(const struct peer *p)
+static bool is_connected(const struct mover_peer *p)
 {
     return p->fd >= 0 && !p->over;
 }
@@ -497,7 +497,7 @@ static bool is_over(const struct mover *m)
 {
     bool over = !m->nccl || nccl_flow_is_over(m->nccl);
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         over = over && (p->over || (m->config.sends ? !p->flow && !p->local_receiver : p->gives));
     }
     return over;
@@ -505,7 +505,7 @@ static bool is_over(const struct mover *m)
 
 int mover_step(struct mover *m, struct err *err)
 {
-    struct peer *direct = next_direct(m);
+    struct mover_peer *direct = next_direct(m);
     int r = direct ? step_peer(m, direct, true, err) : 0;
     for (size_t i = 0; r == 0 && i < m->n; i++)
         if (is_connected(&m->peers[i]))
@@ -518,7 +518,7 @@ int mover_step(struct mover *m, struct err *err)
 }
 
 // 0: nothing, before something else comes.
-static short waits_for(const struct peer *p)
+static short waits_for(const struct mover_peer *p)
 {
     if (!is_connected(p))
         return 0;
@@ -545,9 +545,9 @@ int mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
 
 int mover_waits_for(const struct mover *m)
 {
-    const struct peer *longest = NULL;
+    const struct mover_peer *longest = NULL;
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         if (!p->gives && (is_connected(p) || (p->writes && !p->over)) && (!longest || p->moved_ms < longest->moved_ms))
             longest = p;
     }
@@ -557,7 +557,7 @@ int mover_waits_for(const struct mover *m)
 int mover_end(struct mover *m, struct err *err)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         if (p->local_sender && local_sender_end(p->local_sender, err) < 0)
             return err_wrap(err, "%s", p->name);
         if (!p->gives && p->relays)

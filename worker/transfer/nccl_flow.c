@@ -15,7 +15,7 @@ struct pair {
     size_t pieces;
 };
 
-struct message {
+struct nccl_message {
     char *at;
     size_t len;
     int rank;
@@ -48,7 +48,7 @@ struct nccl_flow {
     struct round rounds[ROUNDS];
     size_t begun, done; // rounds
     bool begins;        // NCCL has not put the last round on the stream yet
-    struct message *messages;
+    struct nccl_message *messages;
     size_t n_messages, messages_size;
 };
 
@@ -125,7 +125,7 @@ bool nccl_flow_is_over(const struct nccl_flow *f)
 static void add_message(struct nccl_flow *f, char *at, size_t len, int rank)
 {
     MEM_GROW(f->messages, f->n_messages, f->messages_size);
-    f->messages[f->n_messages++] = (struct message){at, len, rank};
+    f->messages[f->n_messages++] = (struct nccl_message){at, len, rank};
 }
 
 static int pack(struct nccl_flow *f, struct round *r, char *packed, char *at, size_t len, struct err *err)
@@ -172,7 +172,7 @@ static int move_messages(struct nccl_flow *f)
     if (result != NCCL_OK)
         return result;
     for (size_t i = 0; i < f->n_messages && (result == NCCL_OK || result == NCCL_IN_PROGRESS); i++) {
-        const struct message *m = &f->messages[i];
+        const struct nccl_message *m = &f->messages[i];
         result = f->out ? nccl->send(m->at, m->len, NCCL_U8, m->rank, comm, stream)
                         : nccl->recv(m->at, m->len, NCCL_U8, m->rank, comm, stream);
     }

@@ -14,7 +14,7 @@
 
 enum { HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE };
 
-struct run {
+struct resharding {
     const struct reshard_config *c;
     struct arena *arena;
     struct participant participant;
@@ -30,13 +30,13 @@ struct run {
     struct mover *mover;
 };
 
-static uint32_t rank_of(const struct run *r)
+static uint32_t rank_of(const struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     return (uint32_t)(p->index < p->n_receivers ? p->index : p->index - p->n_receivers);
 }
 
-static bool is_open(const struct run *r)
+static bool is_open(const struct resharding *r)
 {
     return r->participant.decided == COMMIT_OPEN;
 }
@@ -44,19 +44,19 @@ static bool is_open(const struct run *r)
 // For a rendezvous.
 static bool is_over(void *ctx)
 {
-    struct run *r = ctx;
+    struct resharding *r = ctx;
     participant_attend(&r->participant, NULL, 0, 0);
     return !is_open(r);
 }
 
-static void fail(struct run *r, const struct err *err)
+static void fail(struct resharding *r, const struct err *err)
 {
     participant_fail(&r->participant, err);
 }
 
 // All meet at the center
 
-static int meet(struct run *r, struct err *err)
+static int meet(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
@@ -82,7 +82,7 @@ static int meet(struct run *r, struct err *err)
     return 0;
 }
 
-static int say_hello(struct run *r, struct err *err)
+static int say_hello(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     struct buf *text = &r->hello;
@@ -104,13 +104,13 @@ static int say_hello(struct run *r, struct err *err)
     return 0;
 }
 
-static const struct participant_said *first_of(const struct run *r, bool receivers)
+static const struct participant_said *first_of(const struct resharding *r, bool receivers)
 {
     return &r->participant.said[receivers ? 0 : r->c->participant.n_receivers];
 }
 
 // All ranks of a group must say the same of their weights.
-static int check_hellos(const struct run *r, struct err *err)
+static int check_hellos(const struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = 0; i < r->participant.dialog.n; i++) {
@@ -127,7 +127,7 @@ static int check_hellos(const struct run *r, struct err *err)
     return 0;
 }
 
-static void spread(struct run *r)
+static void spread(struct resharding *r)
 {
     struct participant *p = &r->participant;
     struct buf all = BUF_INIT((size_t)3 * TRANSFER_SIDE_MAX);
@@ -148,7 +148,7 @@ static void spread(struct run *r)
 
 // By a plan for other weights than these, bytes outside of its blocks would move. Only a rank that lies gets here: the
 // center has compared the hashes.
-static int check_own_side(const struct run *r, bool receivers, const char *side, size_t len, struct err *err)
+static int check_own_side(const struct resharding *r, bool receivers, const char *side, size_t len, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     if (p->index == 0 || receivers != participant_is_receiver(&r->participant) ||
@@ -158,7 +158,7 @@ static int check_own_side(const struct run *r, bool receivers, const char *side,
                    r->c->groups[receivers]);
 }
 
-static int read_all(struct run *r, struct err *err)
+static int read_all(struct resharding *r, struct err *err)
 {
     const char *at = r->participant.all;
     size_t left = r->participant.all_len, n = (size_t)r->participant.dialog.n;
@@ -185,7 +185,7 @@ static int read_all(struct run *r, struct err *err)
 }
 
 // Every member then knows both sides, and where everybody is.
-static int introduce(struct run *r, struct err *err)
+static int introduce(struct resharding *r, struct err *err)
 {
     struct participant *p = &r->participant;
     int code = say_hello(r, err);
@@ -196,7 +196,7 @@ static int introduce(struct run *r, struct err *err)
     return code == 0 && p->all ? read_all(r, err) : code;
 }
 
-static int check_worlds(const struct run *r, struct err *err)
+static int check_worlds(const struct resharding *r, struct err *err)
 {
     for (int receivers = 0; receivers < 2; receivers++) {
         uint32_t has = transfer_side_world(&r->sides[receivers]);
@@ -209,7 +209,7 @@ static int check_worlds(const struct run *r, struct err *err)
 }
 
 // 1: tensors do not match, as all members find by themselves.
-static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
+static int make_plan(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = check_worlds(r, err);
     if (code == 0)
@@ -225,12 +225,12 @@ static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
 // Connections
 
 // A sender may have stood still, and may go on at any time: this receiver reads by itself from then on.
-static bool was_abandoned(const struct run *r)
+static bool was_abandoned(const struct resharding *r)
 {
     return participant_is_receiver(&r->participant) && back_buffer_was_abandoned(r->c->back_buffer);
 }
 
-static int make_mover(struct run *r, struct err *err)
+static int make_mover(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     bool receives = participant_is_receiver(&r->participant);
@@ -260,7 +260,7 @@ static int make_mover(struct run *r, struct err *err)
 }
 
 // A sender on another machine than the center, if there is one: both shall not be lost together.
-static int choose_witness(const struct run *r)
+static int choose_witness(const struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = p->n_receivers; i < r->participant.dialog.n; i++)
@@ -269,14 +269,14 @@ static int choose_witness(const struct run *r)
     return p->n_receivers;
 }
 
-static struct reshard_rendezvous rendezvous(struct run *r, int number, int n)
+static struct reshard_rendezvous rendezvous(struct resharding *r, int number, int n)
 {
     return (struct reshard_rendezvous){r->c->id + 1 + (uint64_t)number, n, participant_left_ms(&r->participant),
                                        is_over, r};
 }
 
 // Of a sender or a relay: these receivers come, in the order of their ranks.
-static int receive_joiners(struct run *r, int number, const int *who, int n, struct err *err)
+static int receive_joiners(struct resharding *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
     const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
@@ -291,7 +291,7 @@ static int receive_joiners(struct run *r, int number, const int *who, int n, str
     return err->code;
 }
 
-static int receive_receivers(struct run *r, struct err *err)
+static int receive_receivers(struct resharding *r, struct err *err)
 {
     int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0;
     _cleanup_(free_p) int *who = xcalloc((size_t)receivers, sizeof *who);
@@ -302,7 +302,7 @@ static int receive_receivers(struct run *r, struct err *err)
 }
 
 // If this sender cannot, the receiver reads its memory instead.
-static void write_to_receivers(struct run *r)
+static void write_to_receivers(struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = 0; i < p->n_receivers; i++) {
@@ -316,7 +316,7 @@ static void write_to_receivers(struct run *r)
     }
 }
 
-static int join_senders(struct run *r, struct err *err)
+static int join_senders(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int s = 0; s < p->n_senders; s++) {
@@ -332,7 +332,7 @@ static int join_senders(struct run *r, struct err *err)
     return 0;
 }
 
-static void use_nccl(struct run *r)
+static void use_nccl(struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     int own = (int)rank_of(r);
@@ -344,7 +344,7 @@ static void use_nccl(struct run *r)
             mover_use_nccl_to(r->mover, r->nccl.flow, (uint32_t)i, nccl_join_rank(&r->nccl, i));
 }
 
-static int meet_relay(struct run *r, int k, const int *takers, int n, struct err *err)
+static int meet_relay(struct resharding *r, int k, const int *takers, int n, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     int number = 1 + p->n_senders + k, link = -1, code = 0;
@@ -359,7 +359,7 @@ static int meet_relay(struct run *r, int k, const int *takers, int n, struct err
 }
 
 // All receivers go from relay to relay in the same order, so that no two wait for each other.
-static int meet_relays(struct run *r, struct err *err)
+static int meet_relays(struct resharding *r, struct err *err)
 {
     const struct transfer_piece *end = r->plan.pieces + r->plan.n, *p;
     uint32_t senders = (uint32_t)r->c->participant.n_senders;
@@ -379,7 +379,7 @@ static int meet_relays(struct run *r, struct err *err)
 }
 
 // The witness has a connection to each receiver but the center.
-static int meet_witness(struct run *r, struct err *err)
+static int meet_witness(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
@@ -405,7 +405,7 @@ static int meet_witness(struct run *r, struct err *err)
     return code;
 }
 
-static int connect_all(struct run *r, struct err *err)
+static int connect_all(struct resharding *r, struct err *err)
 {
     int code = routes_agree(&r->participant, r->mover, &r->nccl, choose_witness(r), err);
     if (code == 0 && is_open(r) && r->nccl.flow)
@@ -426,7 +426,7 @@ static int connect_all(struct run *r, struct err *err)
 // The center decides, and the memory and the connections of this rank stay until then: if they ended, others would take
 // this rank for the one that was lost. A process that dies loses its memory before its connection to the center, which
 // says more.
-static void fail_moving(struct run *r, const struct err *err)
+static void fail_moving(struct resharding *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
         participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
@@ -436,7 +436,7 @@ static void fail_moving(struct run *r, const struct err *err)
         participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
 }
 
-static void attend_moving(struct run *r, bool idle)
+static void attend_moving(struct resharding *r, bool idle)
 {
     struct pollfd *polled = NULL;
     size_t n = 0;
@@ -447,7 +447,7 @@ static void attend_moving(struct run *r, bool idle)
 }
 
 // It has all of its weights, and stays: others may get some of them from it.
-static int be_ready(struct run *r, struct err *err)
+static int be_ready(struct resharding *r, struct err *err)
 {
     int code = mover_end(r->mover, err);
     if (code < 0)
@@ -458,13 +458,13 @@ static int be_ready(struct run *r, struct err *err)
     return 0;
 }
 
-static void hear_of_writes(struct run *r)
+static void hear_of_writes(struct resharding *r)
 {
     for (int i = 0; i < r->c->participant.n_senders; i++)
         mover_written(r->mover, (uint32_t)i, r->participant.wrote[i]);
 }
 
-static void tell_of_writes(struct run *r)
+static void tell_of_writes(struct resharding *r)
 {
     uint32_t receiver;
     uint64_t bytes;
@@ -472,7 +472,7 @@ static void tell_of_writes(struct run *r)
         participant_wrote(&r->participant, (int)receiver, bytes);
 }
 
-static void receive(struct run *r)
+static void receive(struct resharding *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
@@ -495,12 +495,12 @@ static void receive(struct run *r)
 }
 
 // A sender stays until all is decided; the witness until nobody can ask it any more.
-static bool is_needed(const struct run *r)
+static bool is_needed(const struct resharding *r)
 {
     return is_open(r) || (participant_may_be_asked(&r->participant) && participant_is_patient(&r->participant));
 }
 
-static void serve(struct run *r)
+static void serve(struct resharding *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
@@ -521,7 +521,7 @@ static void serve(struct run *r)
     }
 }
 
-static int move(struct run *r, struct reshard_result *ret, struct err *err)
+static int move(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = 0;
     if (!participant_is_receiver(&r->participant)) {
@@ -540,7 +540,7 @@ static int move(struct run *r, struct reshard_result *ret, struct err *err)
     return code < 0 ? err_wrap(err, "the new weights were decided for, and cannot be written") : 0;
 }
 
-static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
+static int prepare(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = meet(r, err);
     if (code < 0)
@@ -570,7 +570,7 @@ static int settle(const struct reshard_config *c, struct err *err)
     return code < 0 ? code : blocks_settle(&c->blocks, err);
 }
 
-static void init_nccl(struct run *r)
+static void init_nccl(struct resharding *r)
 {
     const struct mover_sizes *sizes = r->c->sizes ? r->c->sizes : &mover_sizes;
     const struct nccl_join_config config = {.link = r->c->nccl,
@@ -582,7 +582,7 @@ static void init_nccl(struct run *r)
     nccl_join_init(&r->nccl, &config);
 }
 
-static void end_nccl(struct run *r, struct reshard_result *ret)
+static void end_nccl(struct resharding *r, struct reshard_result *ret)
 {
     ret->refusal = r->nccl.refusal ? arena_strdup(r->arena, r->nccl.refusal) : NULL;
     nccl_join_done(&r->nccl, r->participant.decided == COMMIT_TAKE);
@@ -590,11 +590,11 @@ static void end_nccl(struct run *r, struct reshard_result *ret)
 
 int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err)
 {
-    struct run r = {.c = config,
-                    .arena = a,
-                    .here = config->place,
-                    .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
-                    .ends = config->blocks};
+    struct resharding r = {.c = config,
+                           .arena = a,
+                           .here = config->place,
+                           .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
+                           .ends = config->blocks};
     *ret = (struct reshard_result){.direct = 0};
     participant_init(&r.participant, &config->participant); // its time begins
     if (settle(config, err) < 0) {
