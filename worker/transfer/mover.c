@@ -12,45 +12,45 @@
 #include <unistd.h>
 
 enum { LEAVE_MS = 1000, LEAVE_LOOK_US = 2000 };
-enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks, and bytes of one
+enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks to look at, and bytes of a chunk
 
-enum { NCCL_TICK_MS = 1 }; // a round is under way, and nothing wakes this rank when it is done
+enum { NCCL_TICK_MS = 1 }; // nothing wakes this rank when a round of NCCL is done
 
 const struct mover_sizes mover_sizes = {
     .step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20, .round = 64 << 20, .packed = 256 << 10};
 
-struct mover_peer { // a rank that this one gets something from, or gives something to
+struct mover_peer { // a rank that gives bytes to this rank, or gets bytes from it
     bool gives, relays;
-    uint32_t number; // as in pieces
-    int member;      // where its name is
+    uint32_t number; // as in the pieces of the plan
+    int member;      // index of its name
     const char *name;
-    int64_t moved_ms; // when it has given something
+    int64_t moved_ms; // when it last gave bytes to this rank
     uint64_t bytes;
-    struct transfer_cursor cursor;         // of what is read directly, or what others read
-    struct local_sender *local_sender;     // NULL = its memory cannot be read
-    bool writes;                           // of a sender, which need not be read: to this rank's memory
+    struct transfer_cursor cursor;     // over the bytes that this rank reads or writes directly, or that the peer reads
+    struct local_sender *local_sender; // NULL = this rank cannot read its memory
+    bool writes;                       // it is a sender that writes to the memory of this rank
     struct local_receiver *local_receiver; // NULL = this rank does not write to its memory
-    uint64_t written, told;                // directly, and what the receiver was told of that
-    bool uses_nccl;                        // as the pair of this number in the flow of NCCL
+    uint64_t written, told;                // bytes written directly, and bytes that the receiver knows of
+    bool uses_nccl;                        // `pair` is its number in the flow of NCCL
     size_t pair;
-    uint64_t came;          // by NCCL
+    uint64_t came;          // bytes that have arrived by NCCL
     struct flow *flow;      // NULL = none yet
-    struct relay_link link; // of a relay, this rank or the other
+    struct relay_link link; // if this rank or the peer is a relay
     int fd;
     bool over;
 };
 
 struct mover {
     struct mover_config config;
-    uint32_t own; // this rank, as pieces come from it
+    uint32_t own; // the number of this rank as the sender of pieces
     struct mover_peer *peers;
     size_t n;
-    struct mover_peer **sources, **takers; // by their numbers; NULL = it has nothing to do with that rank
+    struct mover_peer **sources, **takers; // by their numbers; NULL = that rank is not a peer
     uint32_t n_from, n_to;
-    size_t turn; // the peer that is read directly now
+    size_t turn; // the peer whose memory this rank reads or writes next
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
-    struct window *window;          // of one that relays, or is written to
+    struct window *window;          // of a relay, or of a receiver that senders write to
     struct nccl_flow *nccl;         // NULL = nothing goes by NCCL
     size_t n_nccl;                  // pairs
 };
@@ -61,7 +61,7 @@ static void begin(const struct mover *m, const struct mover_peer *p, struct tran
     transfer_cursor_init(c, o->from, o->to, o->plan, p->gives ? m->own : p->number, p->gives ? p->number : o->rank);
 }
 
-// Which of the n blocks of the other rank anything comes from, or goes to.
+// Returns a flag for each of the n blocks of the other rank: the plan moves bytes from it, or to it.
 static bool *find_wanted(const struct mover_peer *p, size_t n)
 {
     bool *wanted = xcalloc(n + 1, sizeof *wanted);
@@ -109,7 +109,8 @@ static void add_sources(struct mover *m)
     atomic_store(&m->config.progress->total, total);
 }
 
-// The side whose memory is the other one's pays for each run of its bytes (local_receiver.h). The first chunks show it.
+// The kernel looks up each run of bytes in the memory of the other process (local_receiver.h). So the side with fewer
+// runs should be the other process. The first chunks show which side that is.
 static bool costs_less_written(const struct mover *m, const struct mover_peer *p)
 {
     struct transfer_cursor c;
@@ -124,7 +125,8 @@ static bool costs_less_written(const struct mover *m, const struct mover_peer *p
     return read > 2 * written && p->bytes - c.left >= chunks * SHORT;
 }
 
-// Fewer senders would do the work of more receivers. A relay reads: it passes on each piece as soon as that is there.
+// If there are fewer senders than receivers, they would have to do more work, so they do not write. A relay reads,
+// because it passes on each piece as soon as the piece is there.
 static bool let_senders_write(struct mover *m)
 {
     bool may = m->config.shows && m->n_from >= m->n_to && !blocks_any_on_device(m->config.blocks), any = false;
@@ -165,14 +167,14 @@ struct mover *mover_new(const struct mover_config *config)
     for (uint32_t i = 0; i < m->n_to; i++)
         m->takers[i] = add_peer(m, true, i, !config->sends);
     size_t direct = config->sends ? m->n : sources;
-    m->turn = direct ? config->rank % direct : 0; // ranks begin with different ones of the other side
+    m->turn = direct ? config->rank % direct : 0; // ranks begin with different peers
     if (!config->sends)
         open_window(m, m->n > sources);
     return m;
 }
 
-// Those who read memory of this rank's GPU close it first, as the driver wants it: they close their connections then.
-// If one stands still, there is nothing better than to go on without it.
+// The driver wants processes that read memory of this GPU to close it before this rank frees it. They close their
+// connections after that. This rank does not wait longer for a process that stands still.
 static void wait_for_readers(struct mover *m)
 {
     int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS, left = LEAVE_MS;
@@ -228,7 +230,7 @@ void mover_show(const struct mover *m, struct window_place *ret)
         window_show(m->window, ret);
 }
 
-// What is written directly
+// Writing to the memory of receivers
 
 static bool has_connections(const struct mover *m)
 {
@@ -290,7 +292,7 @@ static bool may_still_write(const struct mover *m)
     return false;
 }
 
-// Senders look for the window before they write.
+// Senders check the window before each write.
 bool mover_leave(struct mover *m)
 {
     int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS;
@@ -348,7 +350,7 @@ static void open_flow(struct mover *m, struct mover_peer *p)
     flow_cursor(p->flow)->until = p->gives ? p->cursor.until : p->cursor.n;
 }
 
-// What others say that they need may be more than the plan has for them.
+// A peer may ask for a connection although the plan has no bytes for it.
 static struct mover_peer *connect_peer(struct mover_peer *p, int fd)
 {
     if (p)
@@ -394,13 +396,13 @@ static bool has_arrived(const struct mover *m, const struct transfer_piece *p)
     return first < from->cursor.pieces + pieces_of(m, from);
 }
 
-// Of a rank that is relayed to: whether there is more for it, which is not said yet.
+// True if another piece has arrived that this rank has to relay to p.
 static bool there_is_more(const struct mover *m, const struct mover_peer *p)
 {
     return p->relays && p->gives && p->cursor.until < p->cursor.n && has_arrived(m, &p->cursor.pieces[p->cursor.until]);
 }
 
-// What has arrived can be relayed.
+// Lets peers have the pieces that have arrived and that this rank relays.
 static int pass_on(struct mover *m, struct err *err)
 {
     bool more = false;
@@ -418,7 +420,7 @@ static int pass_on(struct mover *m, struct err *err)
     return 0;
 }
 
-// Of a relay and those that get something from it, until there is a flow, or marks.
+// A relay and its receiver agree on how the pieces move. After that, they have a flow, or marks.
 static int agree(struct mover *m, struct mover_peer *p, struct err *err)
 {
     struct window_place place;
@@ -475,7 +477,7 @@ static int step_peer(struct mover *m, struct mover_peer *p, bool directly, struc
     return r < 0 ? err_wrap(err, "%s", p->name) : 0;
 }
 
-// One rank after the other, beginning with the turn. NULL = nothing can be read or written directly now.
+// Returns the next peer in turn whose memory this rank can read or write now. NULL = there is none.
 static struct mover_peer *next_direct(struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -492,7 +494,8 @@ static bool is_connected(const struct mover_peer *p)
     return p->fd >= 0 && !p->over;
 }
 
-// All that comes; of a sender, all that goes: what others read directly is not its own work.
+// True if a receiver has got all its bytes, or if a sender has sent all. Bytes that others read are not work of a
+// sender.
 static bool is_over(const struct mover *m)
 {
     bool over = !m->nccl || nccl_flow_is_over(m->nccl);
@@ -517,7 +520,7 @@ int mover_step(struct mover *m, struct err *err)
     return r < 0 ? r : is_over(m);
 }
 
-// 0: nothing, before something else comes.
+// Returns the events to poll for. 0: the connection has no work before other bytes arrive.
 static short waits_for(const struct mover_peer *p)
 {
     if (!is_connected(p))

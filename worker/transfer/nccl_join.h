@@ -16,7 +16,7 @@
 #include "worker/transfer/nccl_flow.h"
 #include "worker/transfer/participant.h"
 
-enum { NCCL_JOIN_MS = 30 * 1000 };
+enum { NCCL_JOIN_MS = 30 * 1000 }; // for joining
 
 struct nccl_join_config {
     struct nccl_link *link;      // NULL = this member wants no NCCL
@@ -29,7 +29,7 @@ struct nccl_join_config {
 struct nccl_join { // of one transfer
     struct nccl_join_config config;
     struct nccl_flow *flow; // NULL = this member does not use NCCL
-    char *refusal;          // of the center: why nobody uses it who could; NULL = no reason
+    char *refusal;          // at the center: why members that could use NCCL do not; NULL = no reason
     // private
     bool able, asked, joins;
     int *ranks; // of the members, in the communicator; -1 = not in it

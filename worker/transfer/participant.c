@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 
 enum { LATE_NAMES_MAX = 8 };
-enum { HERE_PARTS = 32, SILENT_PARTS = 8 }; // of its time: how often a member says it, and after how long it is silent
+enum { HERE_PARTS = 32, SILENT_PARTS = 8 }; // a member says HERE each 1/32 of its time, and is silent after 1/8
 
 bool participant_is_patient(const struct participant *p)
 {
@@ -74,7 +74,7 @@ static void set_reason(struct participant *p, int code, const char *text)
     snprintf(p->reason, sizeof p->reason, "%s", text);
 }
 
-// The center may have died while the witness still waited for receivers to come.
+// The center may have died while the witness still waited for receivers to connect.
 static void set_unknown(struct participant *p)
 {
     char text[PARTICIPANT_REASON_SIZE];
@@ -134,7 +134,7 @@ void participant_witness(struct participant *p, int witness)
         commit_receiver_init(&p->receiver, witness >= 0);
 }
 
-// The center names it if time runs out. Before half of the time is over, nobody wants to know.
+// The center names this member if the time runs out. In the first half of the time, it does not need to know.
 void participant_waits_for(struct participant *p, int member)
 {
     char body[4];
@@ -233,7 +233,7 @@ void participant_fail(struct participant *p, const struct err *err)
     p->decided = COMMIT_KEEP;
 }
 
-// What the others say
+// Messages of other members
 
 static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_len)
 {
@@ -243,7 +243,7 @@ static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_
     *to_len = e->len;
 }
 
-// Its connection has ended, without a word. A rank that begins another transfer drops its connections, too.
+// The connection of a member has ended without a message. A rank also closes it when it begins another transfer.
 static void give_loss(struct participant *p, int member)
 {
     char text[PARTICIPANT_REASON_SIZE];
@@ -264,7 +264,7 @@ static void lose_member(struct participant *p, int member)
     follow_center(p, next);
 }
 
-// Of a number that no error has, which would look like success, ERR_PROTO.
+// Returns ERR_PROTO for a number that is not an error. It would look like success.
 static int read_code(const char *at)
 {
     uint32_t number = le_get_u32(at);
@@ -295,7 +295,7 @@ static void keep_wrote(struct participant *p, uint32_t sender, uint64_t bytes)
         p->wrote[sender] = bytes;
 }
 
-// From a sender, for this receiver or another one.
+// A sender has written to this receiver or to another one.
 static void pass_wrote(struct participant *p, const struct dialog_event *e)
 {
     uint32_t receiver = le_get_u32(e->body);
@@ -352,7 +352,7 @@ static void tell_receiver(struct participant *p, struct dialog_event *e)
     }
 }
 
-// The center may have died, or have given up, since it has made the proposal: then nobody knows of it.
+// If the center has died or given up after its proposal, no other member knows of the proposal.
 static bool center_is_there(const struct participant *p)
 {
     char byte;
@@ -377,7 +377,7 @@ static void tell_sender(struct participant *p, struct dialog_event *e)
         snprintf(text, sizeof text, "%s was lost, or stands still", p->config.names[0]);
         set_reason(p, ERR_UNAVAILABLE, text);
         say_decision(p, e->member, commit_witness_asked(&p->at_witness));
-        if (p->at_witness == COMMIT_KEEP) // it shall not decide alone if this rank ends
+        if (p->at_witness == COMMIT_KEEP) // so that the center does not decide alone if this rank ends
             say_decision(p, 0, COMMIT_KEEP);
     }
 }
@@ -405,7 +405,7 @@ static void take_event(struct participant *p, struct dialog_event *e)
 
 // Time
 
-// By the first thing that not everybody has said yet who is to say it: the others wait for that.
+// A member is late if it has not sent the first message that the center still waits for.
 static bool is_late(const struct participant *p, int member)
 {
     const struct participant_said *said = &p->said[member];
@@ -415,8 +415,8 @@ static bool is_late(const struct participant *p, int member)
     return receives && (p->n_needs < p->config.n_receivers ? !said->needs : !said->ready);
 }
 
-// Of those that NCCL waits for, the one that has said nothing for longest, if that is long. Before half of the time is
-// over, nobody says anything. -1 = none.
+// Returns the member that uses NCCL and has been silent for longest, if that is too long. -1 = none. In the first half
+// of the time, no member says anything.
 static int find_silent(const struct participant *p)
 {
     int64_t half = p->until - p->config.limit_ms / 2, longest = p->config.limit_ms / SILENT_PARTS;
@@ -440,7 +440,7 @@ static const char *waits_for(const struct participant *p, int member)
     return silent < 0 || silent == member ? said->waits_for : p->config.names[silent];
 }
 
-// Somebody who is late may wait for another one who is, so one name is not enough.
+// A late member may wait for another late member, so the message names several.
 static void name_late(const struct participant *p, struct err *err)
 {
     struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
@@ -493,7 +493,7 @@ static void be_late(struct participant *p)
     }
 }
 
-// What it has promised it does not take back.
+// A member cannot be canceled after it has promised something to the others.
 static bool may_be_canceled(const struct participant *p)
 {
     if (p->decided != COMMIT_OPEN)

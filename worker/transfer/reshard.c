@@ -19,13 +19,13 @@ struct resharding {
     struct arena *arena;
     struct participant participant;
     bool know_each_other; // they use the connections of an earlier transfer
-    struct buf hello;     // what it has said to the center, about its side among others
+    struct buf hello;     // the HELLO of this member, with its side
     struct window *window;
     struct window_place here;
     struct window_place *places; // of all members
     struct transfer_side sides[2];
     struct transfer_plan plan;
-    struct blocks ends; // where its bytes come from, or go to
+    struct blocks ends; // the blocks that this rank sends, or the rooms for what it receives
     struct nccl_join nccl;
     struct mover *mover;
 };
@@ -41,7 +41,7 @@ static bool is_open(const struct resharding *r)
     return r->participant.decided == COMMIT_OPEN;
 }
 
-// For a rendezvous.
+// Stops a rendezvous.
 static bool is_over(void *ctx)
 {
     struct resharding *r = ctx;
@@ -54,7 +54,7 @@ static void fail(struct resharding *r, const struct err *err)
     participant_fail(&r->participant, err);
 }
 
-// All meet at the center
+// Meeting at the center
 
 static int meet(struct resharding *r, struct err *err)
 {
@@ -109,7 +109,7 @@ static const struct participant_said *first_of(const struct resharding *r, bool 
     return &r->participant.said[receivers ? 0 : r->c->participant.n_receivers];
 }
 
-// All ranks of a group must say the same of their weights.
+// All ranks of a group must describe the same weights.
 static int check_hellos(const struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
@@ -146,8 +146,8 @@ static void spread(struct resharding *r)
     p->all = buf_take(&all);
 }
 
-// By a plan for other weights than these, bytes outside of its blocks would move. Only a rank that lies gets here: the
-// center has compared the hashes.
+// A plan for other weights would move bytes outside of the blocks of this rank. The center has compared the hashes, so
+// the sides differ only if a rank lies.
 static int check_own_side(const struct resharding *r, bool receivers, const char *side, size_t len, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
@@ -184,7 +184,7 @@ static int read_all(struct resharding *r, struct err *err)
     return 0;
 }
 
-// Every member then knows both sides, and where everybody is.
+// After that, each member knows both sides and all places.
 static int introduce(struct resharding *r, struct err *err)
 {
     struct participant *p = &r->participant;
@@ -208,7 +208,7 @@ static int check_worlds(const struct resharding *r, struct err *err)
     return 0;
 }
 
-// 1: tensors do not match, as all members find by themselves.
+// Returns 1 if the tensors do not match. Each member finds that out by itself.
 static int make_plan(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = check_worlds(r, err);
@@ -224,7 +224,7 @@ static int make_plan(struct resharding *r, struct reshard_result *ret, struct er
 
 // Connections
 
-// A sender may have stood still, and may go on at any time: this receiver reads by itself from then on.
+// A sender that stood still may continue and write at any time. From then on, this receiver reads by itself.
 static bool was_abandoned(const struct resharding *r)
 {
     return participant_is_receiver(&r->participant) && back_buffer_was_abandoned(r->c->back_buffer);
@@ -259,7 +259,7 @@ static int make_mover(struct resharding *r, struct err *err)
     return 0;
 }
 
-// A sender on another machine than the center, if there is one: both shall not be lost together.
+// Prefers a sender on another machine than the center, so that both are not lost together.
 static int choose_witness(const struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
@@ -275,7 +275,7 @@ static struct reshard_rendezvous rendezvous(struct resharding *r, int number, in
                                        is_over, r};
 }
 
-// Of a sender or a relay: these receivers come, in the order of their ranks.
+// A sender or a relay waits for these receivers, in the order of their ranks.
 static int receive_joiners(struct resharding *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
@@ -301,7 +301,7 @@ static int receive_receivers(struct resharding *r, struct err *err)
     return receive_joiners(r, 1 + own, who, n, err);
 }
 
-// If this sender cannot, the receiver reads its memory instead.
+// If this sender cannot write, the receiver reads its memory instead.
 static void write_to_receivers(struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
@@ -358,7 +358,7 @@ static int meet_relay(struct resharding *r, int k, const int *takers, int n, str
     return code;
 }
 
-// All receivers go from relay to relay in the same order, so that no two wait for each other.
+// All receivers visit the relays in the same order, so that no two receivers wait for each other.
 static int meet_relays(struct resharding *r, struct err *err)
 {
     const struct transfer_piece *end = r->plan.pieces + r->plan.n, *p;
@@ -366,7 +366,7 @@ static int meet_relays(struct resharding *r, struct err *err)
     _cleanup_(free_p) int *takers = xcalloc((size_t)r->c->participant.n_receivers, sizeof *takers);
     int code = 0;
     size_t none;
-    p = transfer_plan_sends(&r->plan, senders, 0, &none); // behind all that senders send
+    p = transfer_plan_sends(&r->plan, senders, 0, &none); // behind the pieces of all senders
     while (code == 0 && is_open(r) && p < end) {
         uint32_t relay = p->from;
         int n = 0;
@@ -387,7 +387,7 @@ static int meet_witness(struct resharding *r, struct err *err)
     int witness = routes_witness(&r->participant), code = 0;
     if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
         return 0;
-    if (r->know_each_other) { // of the same processes, so it is the same one as then
+    if (r->know_each_other) { // the same processes have the same witness as in the last transfer
         participant_witness(&r->participant, witness);
         return 0;
     }
@@ -423,9 +423,9 @@ static int connect_all(struct resharding *r, struct err *err)
 
 // Moving
 
-// The center decides, and the memory and the connections of this rank stay until then: if they ended, others would take
-// this rank for the one that was lost. A process that dies loses its memory before its connection to the center, which
-// says more.
+// The center decides. Until then, this rank keeps its memory and its connections: without them, the others would think
+// that this rank was lost. A dying process loses its memory before its connection to the center, and the message of the
+// center names it.
 static void fail_moving(struct resharding *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
@@ -446,7 +446,7 @@ static void attend_moving(struct resharding *r, bool idle)
         participant_here(&r->participant);
 }
 
-// It has all of its weights, and stays: others may get some of them from it.
+// A receiver with all of its weights stays, because others may get some of them from it.
 static int be_ready(struct resharding *r, struct err *err)
 {
     int code = mover_end(r->mover, err);
@@ -494,7 +494,7 @@ static void receive(struct resharding *r)
     }
 }
 
-// A sender stays until all is decided; the witness until nobody can ask it any more.
+// A sender stays until the decision. The witness stays until no receiver can ask it any more.
 static bool is_needed(const struct resharding *r)
 {
     return is_open(r) || (participant_may_be_asked(&r->participant) && participant_is_patient(&r->participant));
@@ -516,7 +516,7 @@ static void serve(struct resharding *r)
         transfer_fault_at(TRANSFER_FAULT_MOVING);
         if (r->participant.decided == COMMIT_KEEP)
             nccl_join_done(&r->nccl, false);
-        if (!is_open(r)) // nobody reads any more, and receivers may wait for it to write no more
+        if (!is_open(r)) // no receiver reads any more, and some may wait until this sender cannot write
             window_end(TAKE_PTR(r->window));
     }
 }
@@ -547,13 +547,13 @@ static int prepare(struct resharding *r, struct reshard_result *ret, struct err 
         return code;
     transfer_fault_at(TRANSFER_FAULT_MET);
     code = introduce(r, err);
-    if (code == 0 && r->participant.all) // also if the center has gone, because it knows what does not match
+    if (code == 0 && r->participant.all) // also after the center has left because the tensors do not match
         code = make_plan(r, ret, err);
     if (code == 0 && is_open(r))
         code = make_mover(r, err);
     if (code == 0 && is_open(r))
         code = connect_all(r, err);
-    if (code < 0 && !is_open(r)) { // it has only given up waiting, because all is decided
+    if (code < 0 && !is_open(r)) { // the rendezvous has only stopped because of the decision
         *err = ERR_INIT;
         return 0;
     }
@@ -562,7 +562,7 @@ static int prepare(struct resharding *r, struct reshard_result *ret, struct err 
     return code;
 }
 
-// What the program has put on its GPU comes before anybody reads it.
+// Work of the program on its GPU must be done before other ranks read the weights.
 static int settle(const struct reshard_config *c, struct err *err)
 {
     const struct gpu_copier *gpu = c->blocks.gpu;
@@ -596,7 +596,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
                            .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
                            .ends = config->blocks};
     *ret = (struct reshard_result){.direct = 0};
-    participant_init(&r.participant, &config->participant); // its time begins
+    participant_init(&r.participant, &config->participant); // its time begins now
     if (settle(config, err) < 0) {
         participant_done(&r.participant);
         return err->code;
@@ -618,7 +618,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
         back_buffer_abandon(config->back_buffer);
     if (code == 0)
         code = participant_outcome(&r.participant, err);
-    else if (code < 0 && r.participant.code) // what all have heard
+    else if (code < 0 && r.participant.code) // the reason that all members have heard
         code = err_set(err, r.participant.code, "%s", r.participant.reason);
     if (code == 0)
         contacts_keep(config->contacts, config->id, &r.participant);
