@@ -20,11 +20,11 @@ enum { NCCL_NO_TYPE = -1, NCCL_HAS_F8 = 22400 };
 enum {
     SPINS = 2000, // a small collective is done before a sleep would end
     PAUSE_NS = 20 * 1000,
-    CLOSE_MS = 5000, // for what is still under way on other members
+    CLOSE_MS = 5000, // for operations that are still under way on other members
     BARRIER_BYTES = 16,
 };
 
-// What the members tell each other.
+// The members tell each other:
 struct greeting {
     struct nccl_id id; // of member 0
     unsigned char uuid[DEVICE_UUID_SIZE];
@@ -34,12 +34,12 @@ struct greeting {
 struct self {
     struct device *device;
     int index, n, version;
-    const char *const *names; // borrowed: the communicator's
+    const char *const *names; // borrowed from the communicator
     int64_t limit_ms;
     void *stream, *scratch; // on the device
-    bool borrowed;          // the stream, which is the program's: run() does not wait for it
+    bool borrowed;          // the stream belongs to the program, and run() does not wait for it
     atomic_bool aborted;    // a member was lost
-    pthread_mutex_t mutex;  // of what follows: one thread at a time is in NCCL
+    pthread_mutex_t mutex;  // protects the communicator: one thread at a time is in NCCL
     struct nccl_comm comm;
 };
 
@@ -64,7 +64,7 @@ static int check_patience(struct self *s, const struct polling *p, const char *w
     return 0;
 }
 
-// NCCL has begun with it, or failed.
+// Waits until NCCL has begun with the work, or has failed.
 static int wait_host(struct self *s, int result, const char *what, struct polling *p, struct err *err)
 {
     if (result != NCCL_OK && result != NCCL_IN_PROGRESS)
@@ -79,7 +79,8 @@ static int wait_host(struct self *s, int result, const char *what, struct pollin
     }
 }
 
-// The device has done it. Errors of other members come as asynchronous ones, while the stream stands still.
+// Waits until the device has done the work. If another member fails, the stream stands still, and NCCL reports it as an
+// asynchronous error.
 static int wait_device(struct self *s, const char *what, struct polling *p, struct err *err)
 {
     for (;;) {
@@ -96,8 +97,8 @@ static int wait_device(struct self *s, const char *what, struct polling *p, stru
 
 // Making
 
-// The driver waits with freeing for all that is on the stream, for ever where a kernel of the program's never ends.
-// Then the scratch stays.
+// To free memory, the driver waits for all work on the stream. If a kernel of the program never ends, it would wait for
+// ever, so the scratch stays.
 static void free_own(struct self *s)
 {
     struct err err = ERR_INIT;
@@ -150,7 +151,8 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     return s;
 }
 
-// They would wait for each other: versions differ in what they send, and in which types they reduce.
+// Members with different versions would wait for each other: versions send different messages, and reduce different
+// types.
 static int check_versions(const struct self *s, char *const *blobs, struct err *err)
 {
     char(*texts)[NCCL_VERSION_TEXT] = xcalloc((size_t)s->n, sizeof *texts);
@@ -169,7 +171,7 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
     return r;
 }
 
-// NCCL itself would wait for itself, or fail with words that help nobody.
+// NCCL would wait for ever, or fail with a message that does not help.
 static int check_greetings(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
 {
     char text[DEVICE_UUID_TEXT];
@@ -205,8 +207,8 @@ static int connect_self(void *self, char *const *blobs, const size_t *lens, stru
     return r;
 }
 
-// A thread that waits in run() or wait() sees the flag and lets go. Where none does, the program may wait for its
-// stream by itself.
+// A thread that waits in run() or wait() sees the flag and releases the mutex. If no thread waits there, the program
+// may wait for its stream, so this function aborts by itself.
 static void abort_self(void *self)
 {
     struct self *s = self;
@@ -242,7 +244,7 @@ static void close_self(void *self)
 // Running
 
 static const struct type {
-    int dtype, type, since; // which version
+    int dtype, type, since; // `since`: the first version
 } types[] = {
     {SAFETENSORS_I8, 0, 0},
     {SAFETENSORS_U8, 1, 0},
@@ -264,7 +266,7 @@ static bool is_whole(int dtype)
            dtype != SAFETENSORS_BF16 && dtype != SAFETENSORS_F8_E4M3 && dtype != SAFETENSORS_F8_E5M2;
 }
 
-// *ret: NCCL's number of the type of what is reduced; NCCL_NO_TYPE where nothing is.
+// *ret: the number of the type in NCCL, NCCL_NO_TYPE = the operation does not reduce.
 static int find_type(const struct self *s, const struct backend_op *op, int *ret, struct err *err)
 {
     *ret = NCCL_NO_TYPE;
@@ -302,7 +304,7 @@ static int all_to_all(struct self *s, const struct backend_op *op, size_t bytes)
     return first != NCCL_OK ? first : r;
 }
 
-// What is not reduced is moved as bytes, whatever its type.
+// Operations that do not reduce move bytes of any type.
 static int begin(struct self *s, const struct backend_op *op, int type)
 {
     static const int reductions[] = {
@@ -327,7 +329,7 @@ static int begin(struct self *s, const struct backend_op *op, int type)
     case BACKEND_BARRIER:
         return f->all_reduce(s->scratch, s->scratch, 1, NCCL_U8, reductions[CADRE_MAX], s->comm.handle, s->stream);
     }
-    abort(); // no other kind
+    abort(); // there is no other kind
 }
 
 static int enter(struct self *s, struct err *err)

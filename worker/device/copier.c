@@ -12,18 +12,18 @@ enum { PIECES = 2 };
 #define PIECE ((size_t)4 << 20)
 
 struct piece {
-    char *memory; // NULL = not yet
-    void *event;  // the last copy from or to it
+    char *memory; // NULL = not allocated yet
+    void *event;  // behind the last copy from or to the piece
 };
 
 struct copier {
     struct device *device;
     bool apart;
     void *stream;
-    void *join; // an event of another stream, NULL = not yet
+    void *join; // an event on another stream, NULL = not made yet
     struct piece pieces[PIECES];
-    size_t next; // of them, in turns
-    bool late;   // the last wait has come to its limit
+    size_t next; // the next piece to use, in turn
+    bool late;   // the last wait has reached its limit
 };
 
 struct limit {
@@ -104,7 +104,7 @@ int copier_wait(struct copier *c, int64_t limit_ms, const atomic_bool *canceled,
     return wait_for(c, device_stream_wait, c->stream, &p, err);
 }
 
-// The next one, when nothing uses it any more.
+// Returns the next piece when the device does not use it any more.
 static int take_piece(struct copier *c, const struct limit *patience, struct piece **ret, struct err *err)
 {
     struct piece *p = *ret = &c->pieces[c->next++ % PIECES];

@@ -17,7 +17,7 @@
 
 enum { SPINS = 2000, PAUSE_NS = 20 * 1000 }; // a small copy is done before a sleep would end
 
-// As the driver's interface has them, which never changes for a function of a given name.
+// From the interface of the driver, which never changes for a function of a given name.
 enum {
     CUDA_OK = 0,
     CUDA_NO_MEMORY = 2,
@@ -109,7 +109,7 @@ static const struct {
 struct device {
     const struct driver *f;
     int number;
-    bool retained; // the context is the device's own, which we keep
+    bool retained; // the primary context of the device, which this process keeps
     void *context;
     unsigned char uuid[DEVICE_UUID_SIZE];
 };
@@ -128,8 +128,8 @@ static int find_symbols(void *object, struct driver *ret, struct err *err)
     return 0;
 }
 
-// Once a process. It stays loaded: its threads may run as long as the process does. `only_loaded`: not unless somebody
-// else has loaded it.
+// Loads the driver once in a process. It stays loaded, because its threads may run until the process ends.
+// `only_loaded`: only finds a driver that is loaded already.
 static const struct driver *driver(bool only_loaded, struct err *err)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -150,7 +150,7 @@ static const struct driver *driver(bool only_loaded, struct err *err)
     return found ? &library : NULL;
 }
 
-// The context has failed for good: what CUDA calls a sticky error.
+// True if the context has failed for good. CUDA calls this a sticky error.
 static bool is_final(int code)
 {
     static const int codes[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719};
@@ -191,7 +191,7 @@ static int init(const struct driver *f, struct err *err)
     return check(f, "starting the driver", code, err);
 }
 
-// Of the thread that calls, where its program has chosen one.
+// Takes the context of the calling thread, if its program has chosen one.
 static int take_current(struct device *d, struct err *err)
 {
     int r = check(d->f, "its context", d->f->current(&d->context), err);
