@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { OUTSIDE = -1, INSIDE = 0 }; // until those inside get their ranks
+enum { OUTSIDE = -1, INSIDE = 0 }; // until the members inside get their ranks
 
 static int members_of(const struct nccl_question *q)
 {
@@ -27,7 +27,7 @@ int nccl_choice_pairs(const struct nccl_question *q, const struct nccl_choice *c
     return n;
 }
 
-// Those stay inside who have a pair with another one inside. Returns how many.
+// Keeps the members inside that have a pair with another member inside. Returns how many.
 static int keep_pairs(const struct nccl_question *q, struct nccl_choice *c)
 {
     int n = members_of(q), kept = 0;
@@ -69,7 +69,7 @@ static void compare_versions(const struct nccl_question *q, struct nccl_choice *
     }
 }
 
-// All that are inside have it, and nobody who has it has gone since.
+// Returns the communicator that all members inside have kept, if none of its members is missing now. 0 = there is none.
 static uint64_t find_kept(const struct nccl_question *q, const struct nccl_choice *c)
 {
     const struct nccl_fact *first = &q->facts[c->from];

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 2 };        // at a time
-enum { CHUNKS_MAX = 4096 }; // of a pair in a round, the same on both sides
+enum { ROUNDS = 2 };        // that are under way at a time
+enum { CHUNKS_MAX = 4096 }; // of a pair in a round; both sides need the same number
 
 struct pair {
     int rank;
@@ -21,17 +21,17 @@ struct nccl_message {
     int rank;
 };
 
-struct unpacking { // what a receiver copies to its place after it has come
+struct unpacking { // a packed run that a receiver has to copy to its place
     char *to, *from;
     size_t len;
 };
 
 struct round {
-    char *packed; // of the flow
-    void *event;  // behind its last copy
+    char *packed; // a part of the memory of the flow
+    void *event;  // behind the last copy of the round
     struct unpacking *unpackings;
     size_t n_unpackings, unpackings_size;
-    struct after { // of each pair, when it is done
+    struct after { // for each pair: its state when the round is done
         uint64_t moved;
         size_t pieces;
     } * after;
@@ -210,7 +210,7 @@ static int end_round(struct nccl_flow *f, struct err *err)
     return code < 0 ? code : device_event_record(device, r->event, f->link->stream, err);
 }
 
-// 1: it is done, 0: not yet, or none is under way.
+// Returns 1 if the oldest round is done, 0 if it is not, or if none is under way.
 static int take_round(struct nccl_flow *f, struct err *err)
 {
     const struct round *r = &f->rounds[f->done % ROUNDS];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes that one rank sends, or gets, by NCCL, for all its pairs at once and in rounds: in each round, the next
-// bytes of each pair move. Both sides of a pair walk over the same bytes in the same order, so a round of one is the
-// same round of the other, and no members wait for each other in a circle. A new round begins while the last one is
-// under way.
+// Moves the bytes that one rank sends or receives by NCCL. It moves them in rounds: in each round, the next bytes of
+// each pair of this rank. Both sides of a pair walk over the same bytes in the same order. So the bytes of a pair in
+// round k of one side are those in round k of the other side, and ranks never wait for each other in a circle. The next
+// round begins while the last one is under way.
 //
-// Runs of bytes that are long on both sides go from their place, and to their place. Shorter ones are packed: the
+// A run of bytes that is long on both sides moves straight from its place to its place. Shorter runs are packed: the
 // sender copies them together on its GPU, and the receiver copies them to their places.
 #pragma once
 
@@ -13,24 +13,25 @@
 
 struct nccl_flow_sizes {
     uint64_t round;  // bytes of a pair in a round
-    uint64_t packed; // runs that are shorter than this are packed
+    uint64_t packed; // shorter runs are packed
 };
 
 struct nccl_flow;
 
-// Link and blocks are borrowed; the blocks are the sender's, or the rooms of the receiver, as `out` says. `most`:
-// pairs. ERR_NOMEM: the GPU has no memory for what is packed.
+// Link and blocks are borrowed. `out`: the blocks are those of a sender; otherwise they are the rooms of a receiver.
+// `most`: how many pairs will be added. ERR_NOMEM: the GPU has no memory for packed runs.
 int nccl_flow_new(const struct nccl_link *link, const struct blocks *blocks, bool out, size_t most,
                   const struct nccl_flow_sizes *sizes, struct nccl_flow **ret, struct err *err);
-// Of a link that moves nothing any more. If the device hangs, its memory stays. Accepts NULL.
+// Call this when the link is idle or dropped. If the device hangs, the memory on it stays. Accepts NULL.
 void nccl_flow_free(struct nccl_flow *f);
-// The rank of the other side in the communicator. Returns the cursor of the pair, to be initialized before the first
-// step.
+// Adds a pair. `rank`: of the other side in the communicator. Returns its cursor, which the caller initializes before
+// the first step.
 struct transfer_cursor *nccl_flow_add(struct nccl_flow *f, int rank);
-// Begins rounds, and looks which ones are done. 1: all is moved, 0: more is left. It never waits. ERR_IO: another
-// member or the network has failed.
+// Begins rounds, and checks which ones are done, without waiting. 1: all bytes have moved, 0: more are left. ERR_IO:
+// another member or the network has failed.
 int nccl_flow_step(struct nccl_flow *f, struct err *err);
 bool nccl_flow_is_over(const struct nccl_flow *f);
-// Of the nth pair that was added: bytes, and pieces of the plan, that are there, or that the other side has.
+// Return how many bytes, and how many pieces of the plan, have moved completely. Pairs count from 0, as they were
+// added.
 uint64_t nccl_flow_moved(const struct nccl_flow *f, size_t pair);
 size_t nccl_flow_pieces(const struct nccl_flow *f, size_t pair);

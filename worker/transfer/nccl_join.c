@@ -17,7 +17,7 @@ void nccl_join_init(struct nccl_join *j, const struct nccl_join_config *config)
     *j = (struct nccl_join){.config = *config};
 }
 
-// The last kernel of a sender may end a moment after the receiver has all.
+// The last kernel of a sender may end a moment after the receiver has all its bytes.
 static bool settles(struct nccl_flow *f)
 {
     int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS;
@@ -44,7 +44,7 @@ void nccl_join_done(struct nccl_join *j, bool keeps)
     j->joins = false;
 }
 
-// What members say of themselves
+// Facts
 
 static void write_fact(const struct nccl_fact *f, char out[FACT_SIZE])
 {
@@ -88,14 +88,14 @@ void nccl_join_say_gpu(struct nccl_join *j, struct participant *p, const struct 
     free(said);
 }
 
-// What the center asks for
+// The center asks
 
 static size_t join_len(const struct participant *p)
 {
     return JOIN_HEAD + 4 * (size_t)p->dialog.n;
 }
 
-// Each rank may have several pairs, and the one with the most sets the pace.
+// The rank with the most pairs must be able to move that many bytes for each of them.
 static uint64_t round_of_pair(const struct nccl_join *j, const struct nccl_question *q, const struct nccl_choice *c)
 {
     int most = 1;
@@ -201,7 +201,7 @@ static int begin(struct nccl_join *j, const struct participant *p, struct err *e
     return nccl_link_begin(j->config.link, number, j->ranks[p->config.index], (int)n, &id, err);
 }
 
-// 1: it has joined; 0: not yet.
+// Returns 1 if the member has joined, 0 if it has not yet.
 static int go_on(struct nccl_join *j, const struct participant *p, struct err *err)
 {
     const struct nccl_flow_sizes sizes = {j->round, j->config.packed};

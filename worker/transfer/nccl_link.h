@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The communicator of NCCL that a member keeps for its next transfers, as it keeps its connections (contacts.h). To
-// make one takes about a second, and memory of the GPU. One thread at a time.
+// The communicator of NCCL that a member keeps for its next transfers, as it keeps its connections (contacts.h). Making
+// one takes about a second, and memory of the GPU. One thread at a time uses a link.
 #pragma once
 
 #include "worker/collective/nccl_comm.h"
@@ -17,7 +17,7 @@ struct nccl_link {   // zeroed = none
     struct nccl_comm comm;
 };
 
-// Returns what this member says of itself. False: it cannot use NCCL. The caller is inside of the device.
+// Returns the facts about this member. False: it cannot use NCCL. The caller is inside of the device.
 bool nccl_link_fact(struct nccl_link *l, const struct blocks *b, struct nccl_fact *ret);
 int nccl_link_unique_id(struct nccl_id *ret, struct err *err); // the center makes it
 // Begins to make a communicator, which replaces the one that is there. ERR_IO, or an error of the device.
