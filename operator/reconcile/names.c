@@ -23,6 +23,7 @@ const char *const reserved_env[] = {
     "!CADRE_OBJECTS_PORT",
     "!CADRE_SILENCE_SECONDS",
     "!CADRE_TRANSFER_DIRECT",
+    "!CADRE_TRANSFER_NCCL",
     "!CADRE_TRANSFER_SWAP",
     "!CADRE_TRUST_CALLERS",
     "MASTER_ADDR",

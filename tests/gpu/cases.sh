@@ -156,12 +156,13 @@ goes_astray() { # MODULE
     gives '[1]' get_one
 }
 
-# made NAME CLASS: a group of two ranks, on the first GPU.
+# made NAME CLASS RANKS NAME=VALUE...: a group with these variables.
 made() {
-    limited env -u LD_LIBRARY_PATH python3 - "$socket" "$1" "$2" "$build/tests/gpu/device_weights.so" <<'PYTHON'
+    limited env -u LD_LIBRARY_PATH python3 - "$socket" "$build/tests/gpu/device_weights.so" "$@" <<'PYTHON'
 import json, socket, sys
-path, name, cls, module = sys.argv[1:]
-spec = {"replicas": 2, "worker": {"module": module, "class": cls},
+path, module, name, cls, ranks, *env = sys.argv[1:]
+worker = {"module": module, "class": cls, "env": [dict(zip(("name", "value"), x.split("=", 1))) for x in env]}
+spec = {"replicas": int(ranks), "worker": worker,
         "template": {"spec": {"containers": [{"name": "worker", "image": "none"}]}}}
 body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "group.create",
                    "params": {"lifetime": "Detached", "workerGroup": {"metadata": {"name": name}, "spec": spec}}})
@@ -176,22 +177,49 @@ sys.exit('"result"' not in answer)
 PYTHON
 }
 
+# serves FOLDER: a local run without a group. The folder has the program cadre-worker.
+serves() {
+    stop_local
+    rm -f "$socket"
+    PATH=$1:$PATH "$build/operator/local/cadre-local" --serve --listen "unix:$socket" \
+        --agent "$build/worker/agent/cadre-agent" >"$dir/local.log" 2>&1 &
+    local_pid=$!
+    eventually test -S "$socket"
+}
+
+# has_moved DIRECT TOTAL: three times, so many bytes of 1 MiB from memory to memory.
+has_moved() {
+    limited "$build/examples/weights/transfer" "unix:$socket" default trainer server | tee "$dir/moved"
+    [[ $(grep -c "^1048576 bytes have moved, $1 of them from memory to memory$" "$dir/moved") -eq 3 ]]
+    [[ $(tail -n 1 "$dir/moved") == "total of server: $2" ]]
+}
+
 # Weights in memory of one GPU, from two ranks that have rows to two that have columns, three times: CUDA IPC.
 moves_weights() { # FOLDER: has the program cadre-worker
     local visible=${CUDA_VISIBLE_DEVICES:-0}
     trap stop_local EXIT
-    stop_local
-    rm -f "$socket"
-    CUDA_VISIBLE_DEVICES=${visible%%,*} PATH=$1:$PATH \
-        "$build/operator/local/cadre-local" --serve --listen "unix:$socket" --agent "$build/worker/agent/cadre-agent" \
-        >"$dir/local.log" 2>&1 &
-    local_pid=$!
-    eventually test -S "$socket"
-    made trainer Trainer
-    made server Server
-    limited "$build/examples/weights/transfer" "unix:$socket" default trainer server | tee "$dir/moved"
-    [[ $(grep -c '^1048576 bytes have moved, 1048576 of them from memory to memory$' "$dir/moved") -eq 3 ]]
-    [[ $(tail -n 1 "$dir/moved") == "total of server: [393216,393216]" ]]
+    CUDA_VISIBLE_DEVICES=${visible%%,*} serves "$1"
+    made trainer Trainer 2
+    made server Server 2
+    has_moved 1048576 '[393216,393216]'
+}
+
+# From a rank on the first GPU to one on the last, as if they were in two pods: by NCCL. On one GPU, by connections.
+moves_by_nccl() {
+    local visible last=$((gpus - 1))
+    visible=${CUDA_VISIBLE_DEVICES:-$(seq -s , 0 "$last")}
+    trap stop_local EXIT
+    with_nccl
+    rm -f "${GPU_STAND_IN:-$dir}/inits"
+    serves "$build/worker/host"
+    made trainer Trainer 1 CADRE_TRANSFER_DIRECT=0 NCCL_DEBUG=INFO "CUDA_VISIBLE_DEVICES=${visible%%,*}"
+    made server Server 1 CADRE_TRANSFER_DIRECT=0 NCCL_DEBUG=INFO "CUDA_VISIBLE_DEVICES=${visible##*,}"
+    has_moved 0 '[786432]'
+    if [[ $on_gpu == true && $gpus -gt 1 ]]; then
+        grep -q 'NCCL INFO.*Init COMPLETE' "$dir/local.log"
+    elif [[ $gpus -gt 1 ]]; then # one communicator, with two members
+        [[ $(wc -l <"$GPU_STAND_IN/inits") -eq 2 ]]
+    fi
 }
 
 # under_memcheck PROCESSES: so many have run under compute-sanitizer, which has looked at each access of each kernel.

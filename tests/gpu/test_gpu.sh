@@ -244,6 +244,7 @@ run_nccl() {
     local name
     [[ -n $nccl ]] || {
         for name in "NCCL is measured with one rank" "NCCL between two ranks, or its refusal on one GPU" \
+            "weights move by NCCL, or by connections on one GPU" \
             "an all_reduce that hangs on a stream is aborted at the limit"; do
             skip "$name" "there is no NCCL, and its wheel cannot be had"
         done
@@ -251,6 +252,7 @@ run_nccl() {
     }
     check "NCCL is measured with one rank" measures_nccl
     check "NCCL between two ranks, or its refusal on one GPU" reduces "$trouble"
+    check "weights move by NCCL, or by connections on one GPU" moves_by_nccl
     check "an all_reduce that hangs on a stream is aborted at the limit" aborts "$trouble"
 }
 

@@ -21,14 +21,14 @@ struct cadre_comm {
     int index, n;
     int64_t limit_ms;
     bool debug;
-    bool streams;           // calls only put their work on the program's stream
-    bool unwaited;          // a collective is among it, since the last wait
-    struct backend_op last; // that collective, else the last of all
+    bool streams;           // calls return when their work is on the program's stream
+    bool unwaited;          // a collective has begun since the last wait
+    struct backend_op last; // that collective, or the last operation
     uint32_t number;        // of the last collective
     const struct backend *backend;
-    struct star *star;     // NULL = there is none, as where there is one member
-    pthread_mutex_t mutex; // of what follows
-    void *self;            // of the back end; NULL = likewise
+    struct star *star;     // NULL = there is only one member
+    pthread_mutex_t mutex; // protects the member below
+    void *self;            // of the back end; NULL = there is only one member
     char error[STAR_REASON_SIZE + 128];
 };
 
@@ -36,7 +36,7 @@ struct cadre_comm {
 
 static const struct kind {
     const char *name;
-    bool collective; // all members call it, and count it
+    bool collective; // all members call it, and it has a number
 } kinds[] = {
     [BACKEND_ALL_REDUCE] = {"all_reduce", true},
     [BACKEND_BROADCAST] = {"broadcast", true},
@@ -48,7 +48,7 @@ static const struct kind {
     [BACKEND_BARRIER] = {"barrier", true},
 };
 
-// Of the program, or of libcadre.so where this code is in that.
+// Finds the file that contains this code: the program, or libcadre.so.
 static void own_file(char *out, size_t size)
 {
     Dl_info here;
@@ -60,7 +60,7 @@ static void own_file(char *out, size_t size)
     out[MAX(n, (ssize_t)0)] = '\0';
 }
 
-// Beside that file, or where the system has its libraries.
+// Loads a back end from beside that file, or from the folders of the system.
 static void *open_library(const char *name)
 {
     char file[4096], *slash;
@@ -75,8 +75,8 @@ static void *open_library(const char *name)
 }
 
 static const struct source {
-    const char *name, *needs; // of the image, besides its library
-    bool on_host;             // it moves memory of the host, which one member does without it
+    const char *name, *needs; // what the image needs besides the library
+    bool on_host;             // it moves memory of the host; a single member does not need it
 } sources[] = {{"gloo", "libgloo0", true}, {"nccl", "nothing else to load it", false}};
 
 static const struct source *find_source(const char *name)
@@ -96,7 +96,7 @@ static int check_stream(const struct comm_config *config, const struct source *s
                    source->name);
 }
 
-// Stays loaded: threads of its libraries may run as long as the process does.
+// It stays loaded, because threads of its libraries may run until the process ends.
 static const struct backend *load(const struct comm_config *config, struct err *err)
 {
     char file[64];
@@ -137,7 +137,7 @@ static void on_broken(void *ctx)
     pthread_mutex_unlock(&c->mutex);
 }
 
-// What a member says of itself: whether it is in debug mode, then what its back end says.
+// A member tells the others whether it is in debug mode, and then what its back end says.
 static int check_modes(const struct cadre_comm *c, char *const *said, const size_t *lens, struct err *err)
 {
     for (int i = 0; i < c->n; i++)
@@ -185,7 +185,7 @@ static int make(struct cadre_comm *c, const struct comm_config *config, struct e
     c->backend = load(config, &mine);
     if (c->backend)
         c->self = c->backend->open(&b, &blob, &len, &mine);
-    int r = star_agree(c->star, &mine, err); // nobody waits for addresses of one that has none
+    int r = star_agree(c->star, &mine, err); // so that no member waits for one that has failed
     if (mine.code)
         r = err_set(err, mine.code, "%s", mine.msg);
     else if (r == 0)
@@ -263,7 +263,7 @@ static cadre_result fail(struct cadre_comm *c, const char *what, cadre_result r,
     return r;
 }
 
-// The star knows who has called a collective, but not who has called the other function of a pair.
+// The star knows which members have called a collective. It does not know that for the two functions of a pair.
 static void name_other(const struct cadre_comm *c, const struct backend_op *op, struct err *err)
 {
     bool sends = op->kind == BACKEND_SEND;
@@ -275,7 +275,7 @@ static void name_other(const struct cadre_comm *c, const struct backend_op *op, 
             passed_on ? " is stopped, which passes on what the two say in debug mode" : "");
 }
 
-// The back end has failed in what `what` did, which has waited for that operation. The members agree on why.
+// The back end has failed in `what`, which has waited for that operation. The members agree on the reason.
 static cadre_result give_up(struct cadre_comm *c, const char *what, const struct backend_op *op, struct err *err)
 {
     char reason[STAR_REASON_SIZE];
@@ -314,7 +314,7 @@ static const char *wrong(const struct cadre_comm *c, const char *dtype, struct b
     return NULL;
 }
 
-// Of the only member.
+// The only member copies.
 static void run_alone(const struct backend_op *op)
 {
     if (op->in && op->out && op->in != op->out)
@@ -326,7 +326,7 @@ static size_t count(const struct backend_op *op)
     return op->n * op->item * 8 / safetensors_dtype_bits((enum safetensors_dtype)op->dtype);
 }
 
-// In words, which are equal where the collectives are.
+// Describes the operation in words. Equal collectives have equal words.
 static void describe(const struct cadre_comm *c, const struct backend_op *op, char out[STAR_WHAT_SIZE])
 {
     static const char *const reductions[] = {[CADRE_SUM] = " with sum",
@@ -352,7 +352,7 @@ static cadre_result compare_all(struct cadre_comm *c, const struct backend_op *o
     return r < 0 ? fail(c, kinds[op->kind].name, CADRE_ERROR, reason) : CADRE_OK;
 }
 
-// The receiver compares. The sender does not wait for that, as it may not have to wait for the receiver otherwise.
+// The receiver compares. The sender does not wait for it: without debug mode, it may not wait for the receiver, either.
 static cadre_result compare_pair(struct cadre_comm *c, const struct backend_op *op)
 {
     char mine[STAR_WHAT_SIZE], theirs[STAR_WHAT_SIZE], reason[STAR_REASON_SIZE];
@@ -379,7 +379,7 @@ static cadre_result compare_pair(struct cadre_comm *c, const struct backend_op *
     return fail(c, "recv", CADRE_ERROR, reason);
 }
 
-// It takes from the limit of what follows.
+// The time that it takes counts for the limit of the operation.
 static cadre_result compare(struct cadre_comm *c, struct backend_op *op)
 {
     if (!c->debug)

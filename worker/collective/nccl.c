@@ -6,9 +6,9 @@
 #include "common/base/mem.h"
 #include "common/wire/safetensors.h"
 #include "worker/collective/agreement.h"
+#include "worker/collective/nccl_comm.h"
 #include "worker/device/device.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,73 +16,15 @@
 #include <string.h>
 #include <time.h>
 
-// As nccl.h has them since 2.14, which never change.
-enum { NCCL_OK = 0, NCCL_IN_PROGRESS = 7, NCCL_ID_SIZE = 128, NCCL_NO_TYPE = -1, NCCL_U8 = 1 };
-enum { NCCL_MAGIC = (int)0xcafebeef, NCCL_CONFIG_VERSION = 21400, NCCL_HAS_F8 = 22400 };
+enum { NCCL_NO_TYPE = -1, NCCL_HAS_F8 = 22400 };
 enum {
     SPINS = 2000, // a small collective is done before a sleep would end
     PAUSE_NS = 20 * 1000,
-    CLOSE_MS = 5000, // for what is still under way on other members
+    CLOSE_MS = 5000, // for operations that are still under way on other members
     BARRIER_BYTES = 16,
-    VERSION_SIZE = 40, // "NCCL 2.23.4"
 };
 
-struct nccl_id {
-    char bytes[NCCL_ID_SIZE];
-};
-
-struct nccl_config { // of 2.14: all later versions take it
-    size_t size;
-    unsigned magic, version;
-    int blocking;
-};
-
-typedef void *nccl_comm;
-
-struct library {
-    int (*version)(int *ret);
-    int (*unique_id)(struct nccl_id *ret);
-    int (*init)(nccl_comm *ret, int n, struct nccl_id id, int rank, struct nccl_config *config);
-    int (*finalize)(nccl_comm comm);
-    int (*destroy)(nccl_comm comm);
-    int (*abort)(nccl_comm comm);
-    int (*async_error)(nccl_comm comm, int *ret);
-    const char *(*last_error)(nccl_comm comm);
-    const char *(*error)(int code);
-    int (*group_start)(void);
-    int (*group_end)(void);
-    int (*all_reduce)(const void *in, void *out, size_t n, int type, int op, nccl_comm comm, void *stream);
-    int (*broadcast)(const void *in, void *out, size_t n, int type, int root, nccl_comm comm, void *stream);
-    int (*all_gather)(const void *in, void *out, size_t n, int type, nccl_comm comm, void *stream);
-    int (*reduce_scatter)(const void *in, void *out, size_t n, int type, int op, nccl_comm comm, void *stream);
-    int (*send)(const void *in, size_t n, int type, int to, nccl_comm comm, void *stream);
-    int (*recv)(void *out, size_t n, int type, int from, nccl_comm comm, void *stream);
-};
-
-static const struct {
-    const char *name;
-    size_t offset;
-} symbols[] = {
-    {"ncclGetVersion", offsetof(struct library, version)},
-    {"ncclGetUniqueId", offsetof(struct library, unique_id)},
-    {"ncclCommInitRankConfig", offsetof(struct library, init)},
-    {"ncclCommFinalize", offsetof(struct library, finalize)},
-    {"ncclCommDestroy", offsetof(struct library, destroy)},
-    {"ncclCommAbort", offsetof(struct library, abort)},
-    {"ncclCommGetAsyncError", offsetof(struct library, async_error)},
-    {"ncclGetLastError", offsetof(struct library, last_error)},
-    {"ncclGetErrorString", offsetof(struct library, error)},
-    {"ncclGroupStart", offsetof(struct library, group_start)},
-    {"ncclGroupEnd", offsetof(struct library, group_end)},
-    {"ncclAllReduce", offsetof(struct library, all_reduce)},
-    {"ncclBroadcast", offsetof(struct library, broadcast)},
-    {"ncclAllGather", offsetof(struct library, all_gather)},
-    {"ncclReduceScatter", offsetof(struct library, reduce_scatter)},
-    {"ncclSend", offsetof(struct library, send)},
-    {"ncclRecv", offsetof(struct library, recv)},
-};
-
-// What the members tell each other.
+// The members tell each other:
 struct greeting {
     struct nccl_id id; // of member 0
     unsigned char uuid[DEVICE_UUID_SIZE];
@@ -90,62 +32,30 @@ struct greeting {
 };
 
 struct self {
-    struct library f;
     struct device *device;
     int index, n, version;
-    const char *const *names; // borrowed: the communicator's
+    const char *const *names; // borrowed from the communicator
     int64_t limit_ms;
     void *stream, *scratch; // on the device
-    bool borrowed;          // the stream, which is the program's: run() does not wait for it
+    bool borrowed;          // the stream belongs to the program, and run() does not wait for it
     atomic_bool aborted;    // a member was lost
-    pthread_mutex_t mutex;  // of what follows: one thread at a time is in NCCL
-    nccl_comm comm;         // NULL = there is none yet, or it was aborted
+    pthread_mutex_t mutex;  // protects the communicator: one thread at a time is in NCCL
+    struct nccl_comm comm;
 };
 
-static int load(struct library *f, struct err *err)
-{
-    void *object = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!object)
-        return err_set(err, ERR_INVALID,
-                       "NCCL is not in this image: %s: add NCCL 2.14 or newer, which images of CUDA and PyTorch have, "
-                       "or use the back end gloo",
-                       dlerror());
-    for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
-        void *p = dlsym(object, symbols[i].name);
-        if (!p)
-            return err_set(err, ERR_INVALID, "libnccl.so.2 of this image has no %s: Cadre needs NCCL 2.14 or newer",
-                           symbols[i].name);
-        memcpy((char *)f + symbols[i].offset, &p, sizeof p);
-    }
-    return 0;
-}
-
-static int fail(const struct self *s, int code, const char *what, struct err *err)
-{
-    const char *why = s->f.last_error(s->comm);
-    return err_set(err, ERR_IO, "nccl: %s: %s%s%s", what, s->f.error(code), why && *why ? ": " : "", why ? why : "");
-}
-
-// Ends what is under way on the device.
-static void give_up(struct self *s)
-{
-    if (s->comm)
-        (void)s->f.abort(TAKE_PTR(s->comm));
-}
-
-struct patience {
+struct polling {
     int64_t until_ms;
     unsigned turns;
 };
 
-static void pause_a_moment(struct patience *p)
+static void pause_a_moment(struct polling *p)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     if (++p->turns > SPINS)
         clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 }
 
-static int check_patience(struct self *s, const struct patience *p, const char *what, struct err *err)
+static int check_patience(struct self *s, const struct polling *p, const char *what, struct err *err)
 {
     if (atomic_load(&s->aborted))
         return err_set(err, ERR_IO, "nccl: %s: aborted", what);
@@ -154,35 +64,31 @@ static int check_patience(struct self *s, const struct patience *p, const char *
     return 0;
 }
 
-// NCCL has begun with it, or failed.
-static int wait_host(struct self *s, int r, const char *what, struct patience *p, struct err *err)
+// Waits until NCCL has begun with the work, or has failed.
+static int wait_host(struct self *s, int result, const char *what, struct polling *p, struct err *err)
 {
-    int state = r;
-    while (r == NCCL_OK || r == NCCL_IN_PROGRESS) {
-        r = s->f.async_error(s->comm, &state);
-        if (r == NCCL_OK && state != NCCL_IN_PROGRESS)
-            r = state;
-        else if (r == NCCL_OK && check_patience(s, p, what, err) < 0)
+    if (result != NCCL_OK && result != NCCL_IN_PROGRESS)
+        return nccl_comm_fail(&s->comm, result, what, err);
+    for (;;) {
+        int begun = nccl_comm_poll(&s->comm, what, err);
+        if (begun)
+            return MIN(begun, 0);
+        if (check_patience(s, p, what, err) < 0)
             return err->code;
-        else
-            pause_a_moment(p);
-        if (r == NCCL_OK && state == NCCL_OK)
-            return 0;
+        pause_a_moment(p);
     }
-    return fail(s, r, what, err);
 }
 
-// The device has done it. Errors of other members come as asynchronous ones, while the stream stands still.
-static int wait_device(struct self *s, const char *what, struct patience *p, struct err *err)
+// Waits until the device has done the work. If another member fails, the stream stands still, and NCCL reports it as an
+// asynchronous error.
+static int wait_device(struct self *s, const char *what, struct polling *p, struct err *err)
 {
-    int state = NCCL_OK;
     for (;;) {
         int done = device_stream_poll(s->device, s->stream, err);
         if (done)
             return MIN(done, 0);
-        int r = s->f.async_error(s->comm, &state);
-        if (r != NCCL_OK || (state != NCCL_OK && state != NCCL_IN_PROGRESS))
-            return fail(s, r != NCCL_OK ? r : state, what, err);
+        if (nccl_comm_poll(&s->comm, what, err) < 0)
+            return err->code;
         if (check_patience(s, p, what, err) < 0)
             return err->code;
         pause_a_moment(p);
@@ -191,8 +97,8 @@ static int wait_device(struct self *s, const char *what, struct patience *p, str
 
 // Making
 
-// The driver waits with freeing for all that is on the stream, for ever where a kernel of the program's never ends.
-// Then the scratch stays.
+// To free memory, the driver waits for all work on the stream. If a kernel of the program never ends, it would wait for
+// ever, so the scratch stays.
 static void free_own(struct self *s)
 {
     struct err err = ERR_INIT;
@@ -216,16 +122,17 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
                        .stream = config->stream,
                        .borrowed = config->stream != NULL};
     pthread_mutex_init(&s->mutex, NULL);
-    int r = load(&s->f, err);
+    s->comm.f = nccl_library_load(err);
+    int r = s->comm.f ? 0 : err->code;
     if (r == 0)
         r = device_open(&s->device, err);
     if (r == 0 && (r = device_enter(s->device, err)) == 0) {
         r = s->borrowed ? 0 : device_stream_new(s->device, &s->stream, err);
         if (r == 0)
             r = device_alloc(s->device, BARRIER_BYTES, &s->scratch, err);
-        int e = r == 0 && s->index == 0 ? s->f.unique_id(&mine->id) : NCCL_OK;
-        if (r == 0 && (e != NCCL_OK || (e = s->f.version(&s->version)) != NCCL_OK))
-            r = fail(s, e, "its unique id", err);
+        int e = r == 0 && s->index == 0 ? s->comm.f->unique_id(&mine->id) : NCCL_OK;
+        if (r == 0 && (e != NCCL_OK || (e = s->comm.f->version(&s->version)) != NCCL_OK))
+            r = nccl_comm_fail(&s->comm, e, "its unique id", err);
         if (r < 0)
             free_own(s);
         device_leave(s->device);
@@ -244,20 +151,16 @@ static void *open_self(const struct backend_config *config, char **ret_blob, siz
     return s;
 }
 
-static void version_text(int version, char ret[VERSION_SIZE])
-{
-    snprintf(ret, VERSION_SIZE, "NCCL %d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-}
-
-// They would wait for each other: versions differ in what they send, and in which types they reduce.
+// Members with different versions would wait for each other: versions send different messages, and reduce different
+// types.
 static int check_versions(const struct self *s, char *const *blobs, struct err *err)
 {
-    char(*texts)[VERSION_SIZE] = xcalloc((size_t)s->n, sizeof *texts);
+    char(*texts)[NCCL_VERSION_TEXT] = xcalloc((size_t)s->n, sizeof *texts);
     const char **versions = xcalloc((size_t)s->n, sizeof *versions);
     _cleanup_(buf_done) struct buf differ = BUF_INIT(sizeof err->msg);
     int r = 0;
     for (int i = 0; i < s->n; i++) {
-        version_text((int)le_get_u32(((const struct greeting *)blobs[i])->version), texts[i]);
+        nccl_version_text((int)le_get_u32(((const struct greeting *)blobs[i])->version), texts[i]);
         versions[i] = texts[i];
     }
     if (!agreement_holds(versions, s->names, s->n, &differ))
@@ -268,7 +171,7 @@ static int check_versions(const struct self *s, char *const *blobs, struct err *
     return r;
 }
 
-// NCCL itself would wait for itself, or fail with words that help nobody.
+// NCCL would wait for ever, or fail with a message that does not help.
 static int check_greetings(const struct self *s, char *const *blobs, const size_t *lens, struct err *err)
 {
     char text[DEVICE_UUID_TEXT];
@@ -290,22 +193,22 @@ static int check_greetings(const struct self *s, char *const *blobs, const size_
 static int connect_self(void *self, char *const *blobs, const size_t *lens, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
-    struct nccl_config config = {sizeof config, (unsigned)NCCL_MAGIC, NCCL_CONFIG_VERSION, 0};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + s->limit_ms};
     struct nccl_id id;
     if (check_greetings(s, blobs, lens, err) < 0 || device_enter(s->device, err) < 0)
         return err->code;
     memcpy(&id, blobs[0], sizeof id);
-    int r = s->f.init(&s->comm, s->n, id, s->index, &config);
-    r = s->comm ? wait_host(s, r, "making a communicator", &p, err) : fail(s, r, "making a communicator", err);
+    int r = nccl_comm_begin(&s->comm, s->n, s->index, &id, err);
+    if (r == 0)
+        r = wait_host(s, NCCL_OK, "making a communicator", &p, err);
     if (r < 0)
-        give_up(s);
+        nccl_comm_abort(&s->comm);
     device_leave(s->device);
     return r;
 }
 
-// A thread that waits in run() or wait() sees the flag and lets go. Where none does, the program may wait for its
-// stream by itself.
+// A thread that waits in run() or wait() sees the flag and releases the mutex. If no thread waits there, the program
+// may wait for its stream, so this function aborts by itself.
 static void abort_self(void *self)
 {
     struct self *s = self;
@@ -313,7 +216,7 @@ static void abort_self(void *self)
     atomic_store(&s->aborted, true);
     pthread_mutex_lock(&s->mutex);
     bool entered = device_enter(s->device, &ignored) == 0;
-    give_up(s);
+    nccl_comm_abort(&s->comm);
     if (entered)
         device_leave(s->device);
     pthread_mutex_unlock(&s->mutex);
@@ -323,12 +226,12 @@ static void close_self(void *self)
 {
     struct self *s = self;
     struct err ignored = ERR_INIT;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + CLOSE_MS};
     bool entered = device_enter(s->device, &ignored) == 0;
-    if (s->comm && !atomic_load(&s->aborted) && wait_device(s, "freeing a communicator", &p, &ignored) == 0 &&
-        wait_host(s, s->f.finalize(s->comm), "freeing a communicator", &p, &ignored) == 0)
-        (void)s->f.destroy(TAKE_PTR(s->comm));
-    give_up(s);
+    if (s->comm.handle && !atomic_load(&s->aborted) && wait_device(s, "freeing a communicator", &p, &ignored) == 0 &&
+        wait_host(s, s->comm.f->finalize(s->comm.handle), "freeing a communicator", &p, &ignored) == 0)
+        (void)s->comm.f->destroy(TAKE_PTR(s->comm.handle));
+    nccl_comm_abort(&s->comm);
     if (entered) {
         free_own(s);
         device_leave(s->device);
@@ -341,7 +244,7 @@ static void close_self(void *self)
 // Running
 
 static const struct type {
-    int dtype, type, since; // which version
+    int dtype, type, since; // `since`: the first version
 } types[] = {
     {SAFETENSORS_I8, 0, 0},
     {SAFETENSORS_U8, 1, 0},
@@ -363,7 +266,7 @@ static bool is_whole(int dtype)
            dtype != SAFETENSORS_BF16 && dtype != SAFETENSORS_F8_E4M3 && dtype != SAFETENSORS_F8_E5M2;
 }
 
-// *ret: NCCL's number of the type of what is reduced; NCCL_NO_TYPE where nothing is.
+// *ret: the number of the type in NCCL, NCCL_NO_TYPE = the operation does not reduce.
 static int find_type(const struct self *s, const struct backend_op *op, int *ret, struct err *err)
 {
     *ret = NCCL_NO_TYPE;
@@ -375,8 +278,8 @@ static int find_type(const struct self *s, const struct backend_op *op, int *ret
     if (t == end || (op->reduction == CADRE_MEAN && is_whole(op->dtype)))
         return err_set(err, ERR_INVALID, "nccl does not reduce this type in this way");
     if (s->version < t->since) {
-        char version[VERSION_SIZE];
-        version_text(s->version, version);
+        char version[NCCL_VERSION_TEXT];
+        nccl_version_text(s->version, version);
         return err_set(err, ERR_INVALID, "%s of this image does not reduce %s: that needs %d.%d or newer", version,
                        safetensors_dtype_name((enum safetensors_dtype)op->dtype), t->since / 10000,
                        t->since / 100 % 100);
@@ -387,50 +290,53 @@ static int find_type(const struct self *s, const struct backend_op *op, int *ret
 
 static int all_to_all(struct self *s, const struct backend_op *op, size_t bytes)
 {
-    int r = s->f.group_start(), first = NCCL_OK;
+    const struct nccl_library *f = s->comm.f;
+    int r = f->group_start(), first = NCCL_OK;
     for (int i = 0; i < s->n && r == NCCL_OK && first == NCCL_OK; i++) {
-        first = s->f.send((const char *)op->in + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm, s->stream);
+        first = f->send((const char *)op->in + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm.handle, s->stream);
         if (first == NCCL_OK || first == NCCL_IN_PROGRESS)
-            first = s->f.recv((char *)op->out + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm, s->stream);
+            first = f->recv((char *)op->out + (size_t)i * bytes, bytes, NCCL_U8, i, s->comm.handle, s->stream);
         if (first == NCCL_IN_PROGRESS)
             first = NCCL_OK;
     }
     if (r == NCCL_OK)
-        r = s->f.group_end();
+        r = f->group_end();
     return first != NCCL_OK ? first : r;
 }
 
-// What is not reduced is moved as bytes, whatever its type.
+// Operations that do not reduce move bytes of any type.
 static int begin(struct self *s, const struct backend_op *op, int type)
 {
     static const int reductions[] = {
         [CADRE_SUM] = 0, [CADRE_PRODUCT] = 1, [CADRE_MAX] = 2, [CADRE_MIN] = 3, [CADRE_MEAN] = 4};
+    const struct nccl_library *f = s->comm.f;
     size_t bytes = op->n * op->item;
     switch (op->kind) {
     case BACKEND_ALL_REDUCE:
-        return s->f.all_reduce(op->in, op->out, op->n, type, reductions[op->reduction], s->comm, s->stream);
+        return f->all_reduce(op->in, op->out, op->n, type, reductions[op->reduction], s->comm.handle, s->stream);
     case BACKEND_REDUCE_SCATTER:
-        return s->f.reduce_scatter(op->in, op->out, op->n, type, reductions[op->reduction], s->comm, s->stream);
+        return f->reduce_scatter(op->in, op->out, op->n, type, reductions[op->reduction], s->comm.handle, s->stream);
     case BACKEND_BROADCAST:
-        return s->f.broadcast(op->out, op->out, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+        return f->broadcast(op->out, op->out, bytes, NCCL_U8, op->peer, s->comm.handle, s->stream);
     case BACKEND_ALL_GATHER:
-        return s->f.all_gather(op->in, op->out, bytes, NCCL_U8, s->comm, s->stream);
+        return f->all_gather(op->in, op->out, bytes, NCCL_U8, s->comm.handle, s->stream);
     case BACKEND_ALL_TO_ALL:
         return all_to_all(s, op, bytes);
     case BACKEND_SEND:
-        return s->f.send(op->in, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+        return f->send(op->in, bytes, NCCL_U8, op->peer, s->comm.handle, s->stream);
     case BACKEND_RECV:
-        return s->f.recv(op->out, bytes, NCCL_U8, op->peer, s->comm, s->stream);
+        return f->recv(op->out, bytes, NCCL_U8, op->peer, s->comm.handle, s->stream);
     case BACKEND_BARRIER:
-        return s->f.all_reduce(s->scratch, s->scratch, 1, NCCL_U8, reductions[CADRE_MAX], s->comm, s->stream);
+        return f->all_reduce(s->scratch, s->scratch, 1, NCCL_U8, reductions[CADRE_MAX], s->comm.handle, s->stream);
     }
-    abort(); // no other kind
+    abort(); // there is no other kind
 }
 
 static int enter(struct self *s, struct err *err)
 {
     pthread_mutex_lock(&s->mutex);
-    int r = s->comm && !atomic_load(&s->aborted) ? device_enter(s->device, err) : err_set(err, ERR_IO, "nccl: aborted");
+    int r = s->comm.handle && !atomic_load(&s->aborted) ? device_enter(s->device, err)
+                                                        : err_set(err, ERR_IO, "nccl: aborted");
     if (r < 0)
         pthread_mutex_unlock(&s->mutex);
     return r;
@@ -439,7 +345,7 @@ static int enter(struct self *s, struct err *err)
 static int leave(struct self *s, int r)
 {
     if (r < 0)
-        give_up(s);
+        nccl_comm_abort(&s->comm);
     device_leave(s->device);
     pthread_mutex_unlock(&s->mutex);
     return r;
@@ -448,7 +354,7 @@ static int leave(struct self *s, int r)
 static int run_self(void *self, const struct backend_op *op, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + op->limit_ms};
     int type;
     if (find_type(s, op, &type, err) < 0 || enter(s, err) < 0)
         return err->code;
@@ -461,7 +367,7 @@ static int run_self(void *self, const struct backend_op *op, struct err *err)
 static int wait_self(void *self, int64_t limit_ms, struct err *err)
 {
     struct self *s = self;
-    struct patience p = {.until_ms = clock_mono_ms(&clock_system) + limit_ms};
+    struct polling p = {.until_ms = clock_mono_ms(&clock_system) + limit_ms};
     return enter(s, err) < 0 ? err->code : leave(s, wait_device(s, "its stream", &p, err));
 }
 

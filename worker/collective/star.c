@@ -28,8 +28,8 @@ struct star *star_new(const struct star_config *config)
     s->n_links = config->index ? 1 : (size_t)config->n - 1;
     s->links = xcalloc(s->n_links + 1, sizeof *s->links);
     for (size_t i = 0; i < s->n_links; i++)
-        s->links[i] = config->index ? (struct link){.fd = config->links[0], .member = 0}
-                                    : (struct link){.fd = config->links[i + 1], .member = (int)i + 1};
+        s->links[i] = config->index ? (struct star_link){.fd = config->links[0], .member = 0}
+                                    : (struct star_link){.fd = config->links[i + 1], .member = (int)i + 1};
     pthread_mutex_init(&s->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -37,13 +37,13 @@ struct star *star_new(const struct star_config *config)
     pthread_condattr_destroy(&attr);
     s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (s->wake < 0)
-        abort(); // no descriptors: nothing else would work either
+        abort(); // without descriptors, nothing else would work either
     return s;
 }
 
 // The exchange
 
-static int missing(const struct star *s, const struct link *l, int code, struct err *err)
+static int missing(const struct star *s, const struct star_link *l, int code, struct err *err)
 {
     const char *name = s->config.names[l->member];
     if (code == ERR_TIMEOUT)
@@ -51,7 +51,7 @@ static int missing(const struct star *s, const struct link *l, int code, struct 
     return err_set(err, ERR_GONE, "%s was lost, or gave up", name);
 }
 
-static int expect(const struct star *s, const struct link *l, enum star_frame_kind kind, char **ret_body,
+static int expect(const struct star *s, const struct star_link *l, enum star_frame_kind kind, char **ret_body,
                   size_t *ret_len, int64_t until, struct err *err)
 {
     struct star_frame f;
@@ -86,7 +86,7 @@ static int exchange_at_center(struct star *s, int64_t until, char **blobs, size_
         if (star_frame_send(s->links[i].fd, FRAME_BLOB, all.data, all.len, until) < 0)
             r = missing(s, &s->links[i], ERR_GONE, err);
     if (r < 0)
-        star_send_all(s, FRAME_BROKEN, err->msg); // the others should not have to wait for it
+        star_send_all(s, FRAME_BROKEN, err->msg); // so that the others do not wait for the limit
     return r;
 }
 
@@ -122,7 +122,7 @@ int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs
         return exchange_at_center(s, until, ret_blobs, ret_lens, err);
     if (star_frame_send(s->links[0].fd, FRAME_BLOB, blob, len, until) < 0)
         return missing(s, &s->links[0], ERR_GONE, err);
-    // Member 0 waits for the others as long, and then says who is missing.
+    // Member 0 waits for the others just as long, and then names the missing one.
     int r = expect(s, &s->links[0], FRAME_BLOB, &all, &all_len, until + STAR_SEND_MS, err);
     if (r == 0)
         r = split_blobs(all, all_len, s->config.n, ret_blobs, ret_lens, err);
@@ -130,7 +130,7 @@ int star_exchange(struct star *s, const char *blob, size_t len, char **ret_blobs
     return r;
 }
 
-// r, unless this member was canceled.
+// Returns r, or ERR_CANCELED if this member was canceled.
 static int check_canceled(struct star *s, int r, struct err *err)
 {
     return atomic_load(&s->canceled) ? err_set(err, ERR_CANCELED, "canceled while it waited for other ranks") : r;
@@ -163,12 +163,12 @@ int star_agree(struct star *s, const struct err *mine, struct err *err)
             r = err_set(err, one.code, "%s", one.msg);
     }
     r = check_canceled(s, r, err);
-    if (r != ERR_CANCELED) // then it is this member that is missing, and star_free() says so
+    if (r != ERR_CANCELED) // if this member was canceled, it is the missing one, and star_free() says so
         star_send_all(s, FRAME_AGREED, r < 0 ? err->msg : "");
     return r;
 }
 
-// The other direction stays open, for the goodbye.
+// The other direction stays open for the goodbye.
 void star_cancel(struct star *s)
 {
     atomic_store(&s->canceled, true);
@@ -179,8 +179,8 @@ void star_cancel(struct star *s)
 
 // Watching
 
-// One that stands still hears of it, too, when it goes on.
-static void lose(struct star *s, struct link *l, const char *why)
+// A member that stands still also hears of it, when it continues.
+static void lose(struct star *s, struct star_link *l, const char *why)
 {
     char reason[STAR_REASON_SIZE];
     snprintf(reason, sizeof reason, "%s was lost: %s", s->config.names[l->member], why);
@@ -196,7 +196,7 @@ static void ask_who_runs(struct star *s)
     if (!pulse_due(&s->pulse, star_now_ms()))
         return;
     for (size_t i = 0; i < s->n_links; i++) {
-        struct link *l = &s->links[i];
+        struct star_link *l = &s->links[i];
         if (l->fd >= 0 && !pulse_ask(&l->asked))
             lose(s, l, "it does not answer: its process is stopped, or it cannot be reached");
         else if (l->fd >= 0)
@@ -218,7 +218,7 @@ static void ask_all(struct star *s, uint32_t number)
             (void)star_frame_send(s->links[i].fd, FRAME_ASK, "", 0, star_now_ms() + STAR_SEND_MS);
 }
 
-static void take_number(struct star *s, struct link *l, const struct star_frame *f, const char *body)
+static void take_number(struct star *s, struct star_link *l, const struct star_frame *f, const char *body)
 {
     uint32_t number;
     if (f->len != sizeof number)
@@ -232,7 +232,7 @@ static void take_number(struct star *s, struct link *l, const struct star_frame 
     }
 }
 
-static void take(struct star *s, struct link *l)
+static void take(struct star *s, struct star_link *l)
 {
     struct star_frame f;
     char *body;
@@ -261,7 +261,7 @@ static void take(struct star *s, struct link *l)
     free(body);
 }
 
-// Of member 0, when those who were asked have had their time.
+// Member 0 calls this when the members that it asked have had their time.
 static void name_missing(struct star *s, uint32_t own, uint32_t asked)
 {
     _cleanup_(buf_done) struct buf text = BUF_INIT(STAR_REASON_SIZE - 1);
@@ -270,7 +270,7 @@ static void name_missing(struct star *s, uint32_t own, uint32_t asked)
     if (any)
         buf_printf(&text, "; %s has not called it", s->config.names[0]);
     for (size_t i = 0; i < s->n_links; i++) {
-        const struct link *l = &s->links[i];
+        const struct star_link *l = &s->links[i];
         const char *what = NULL;
         if (l->left)
             what = "has freed its communicator";
@@ -303,7 +303,7 @@ static void be_late(struct star *s, uint32_t number)
         (void)star_frame_send(s->links[0].fd, FRAME_LATE, &number, sizeof number, star_now_ms() + STAR_SEND_MS);
 }
 
-// What the program's thread wants, and what is due. How long to sleep, -1 = until something happens.
+// Does the tasks of the program's thread, and those that are due. Returns how many ms to sleep, -1 = until an event.
 static int attend(struct star *s)
 {
     char own[STAR_REASON_SIZE];
@@ -351,7 +351,7 @@ static void *watch(void *arg)
         for (size_t i = 0; i < s->n_links; i++)
             if (polled[i].revents && s->links[i].fd >= 0)
                 take(s, &s->links[i]);
-        ask_who_runs(s); // after what has come was taken
+        ask_who_runs(s); // after all messages that have arrived
     }
     free(polled);
     return NULL;
@@ -396,7 +396,7 @@ static bool wait_broken(struct star *s, int64_t ms)
     return s->broken;
 }
 
-// With the mutex held: the thread tells all.
+// The caller holds the mutex. The thread tells all members.
 static void say_reason(struct star *s, const char *reason)
 {
     s->gives_up = true;
@@ -418,8 +418,8 @@ void star_give_up(struct star *s, const char *reason, char ret[STAR_REASON_SIZE]
     pthread_mutex_lock(&s->mutex);
     s->late = !reason;
     (void)eventfd_write(s->wake, 1);
-    // Of a member that dies the thread hears as soon as the back end does, and knows more. And a member that was late
-    // has ended its connections, while it is still to be found out for whom it has waited.
+    // The thread hears of a dying member as soon as the back end does, and knows more. A member that gave up at the
+    // limit has closed its connections, and the members still find out which member it waited for.
     if (!wait_broken(s, reason ? STAR_MISSING_MS + SLACK_MS : GIVE_UP_MS))
         say_reason(s,
                    reason ? reason : "a collective waited too long, and the first member does not say who is missing");

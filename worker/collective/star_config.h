@@ -12,8 +12,8 @@ struct star;
 struct star_config {
     int index, n;
     const char *const *names; // of the members, for messages: "rank 3"; borrowed until star_free()
-    int *links; // of member 0: n descriptors, links[0] is not used; of another one: links[0] goes to member 0. The
-                // star closes them. Connections have been let in already: nobody says here who he is
+    int *links; // member 0 has n descriptors, and links[0] is not used; another member has links[0] to member 0. The
+                // star closes them. The members have proved who they are before
     int64_t limit_ms;   // of the exchange
-    int64_t silence_ms; // while they watch: who does not answer for so long counts as lost; 0 = nobody is asked
+    int64_t silence_ms; // a member that does not answer for this long counts as lost; 0 = members ask nobody
 };

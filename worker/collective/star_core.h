@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a star is inside, for star.c and star_debug.c, and how it breaks.
+// The inside of a star, for star.c and star_debug.c, and how a star breaks.
 #pragma once
 
 #include "worker/collective/pulse.h"
@@ -12,17 +12,17 @@
 
 enum {
     STAR_SEND_MS = 1000,
-    STAR_TOLD_MAX = 4096, // sends that were told and not received yet
+    STAR_TOLD_MAX = 4096, // sends that members have told of and that were not received yet
 };
 
-struct link {
-    int fd; // -1 = none, or over
+struct star_link {
+    int fd; // -1 = there is none, or it has ended
     int member;
-    bool left;     // it has said goodbye
-    bool answered; // to ASK
-    int asked;     // PINGs since something came
+    bool left;     // the member has said goodbye
+    bool answered; // ASK
+    int asked;     // PINGs since the last message of the member
     uint32_t begun;
-    uint32_t compares; // the last that it has sent to be compared, and what
+    uint32_t compares; // the number of the last COMPARE that it has sent; `what` is its text
     char what[STAR_WHAT_SIZE];
 };
 
@@ -30,7 +30,7 @@ struct star_told;
 
 struct star {
     struct star_config config;
-    struct link *links;
+    struct star_link *links;
     size_t n_links;
     pthread_t thread;
     bool watches;
@@ -39,26 +39,26 @@ struct star {
     int wake; // an eventfd
     void (*on_broken)(void *ctx);
     void *ctx;
-    pthread_mutex_t mutex; // of what follows
+    pthread_mutex_t mutex; // protects the members below
     pthread_cond_t changed;
     uint32_t number;
     bool broken, stopping;
-    bool late;     // to be said, or to be seen to, by the thread: nobody else sends while it watches
-    bool gives_up; // likewise, for the reason that is in `own`
+    bool late;     // a task for the thread: only the thread sends while it watches
+    bool gives_up; // likewise; the reason is in `own`
     char own[STAR_REASON_SIZE];
-    int64_t asked_ms; // when it asked who has begun what; 0 = it has not
+    int64_t asked_ms; // when it asked the others which collective they have begun; 0 = it has not asked
     uint32_t asked_number;
     char reason[STAR_REASON_SIZE];
-    uint32_t compares, compared; // the last that was to be compared, and that is the same everywhere
-    bool says;                   // to be sent by the thread
-    char what[STAR_WHAT_SIZE];   // that, or what it tells
-    bool tells;                  // likewise, to the member `tells_to`
+    uint32_t compares, compared; // the last collective to compare, and the last that is the same on all members
+    bool says;                   // the thread has to send `what`
+    char what[STAR_WHAT_SIZE];   // the text of a COMPARE or of a PAIR
+    bool tells;                  // the thread has to send `what` to the member `tells_to`
     int tells_to;
-    struct star_told *told, **told_end; // by others, in the order in which it came; told_end NULL = nothing yet
+    struct star_told *told, **told_end; // messages of others, oldest first; told_end NULL = none yet
     size_t n_told;
-    bool deaf; // nothing more is heard: the first member is gone, which would pass it on, or too much was not asked for
+    bool deaf; // it hears no more: member 0, which passes messages on, is gone, or too many messages were not received
 };
 
 int64_t star_now_ms(void);
-void star_send_all(struct star *s, enum star_frame_kind kind, const char *text); // to every link that there is
-void star_break_all(struct star *s, const char *reason);                         // from the thread, without the mutex
+void star_send_all(struct star *s, enum star_frame_kind kind, const char *text); // on every link that is open
+void star_break_all(struct star *s, const char *reason); // the thread calls it, without the mutex

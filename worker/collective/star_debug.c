@@ -50,7 +50,7 @@ static void become_compared(struct star *s, uint32_t number)
     pthread_mutex_unlock(&s->mutex);
 }
 
-// Of member 0, as soon as all have said what they are about to do.
+// Member 0 calls this as soon as all members have said what they are about to do.
 static void compare_all(struct star *s)
 {
     const char **whats = xcalloc((size_t)s->config.n, sizeof *whats);
@@ -112,7 +112,7 @@ static void keep(struct star *s, int from, const char *what)
     pthread_mutex_unlock(&s->mutex);
 }
 
-static void take_pair(struct star *s, const struct link *l, uint32_t other, const char *what)
+static void take_pair(struct star *s, const struct star_link *l, uint32_t other, const char *what)
 {
     if (s->config.index)
         keep(s, (int)other, what);
@@ -122,7 +122,7 @@ static void take_pair(struct star *s, const struct link *l, uint32_t other, cons
         send_text(s, (int)other, FRAME_PAIR, (uint32_t)l->member, what);
 }
 
-// With the mutex held: the first that this member has told, taken out of the list.
+// The caller holds the mutex. Takes the first message of this member out of the list.
 static bool take_told(struct star *s, int from, char what[STAR_WHAT_SIZE])
 {
     struct star_told **at = &s->told, *told;
@@ -147,7 +147,7 @@ void star_tell(struct star *s, int to, const char *what)
     s->tells_to = to;
     snprintf(s->what, sizeof s->what, "%s", what);
     (void)eventfd_write(s->wake, 1);
-    while (!s->broken && s->tells) // for this process alone
+    while (!s->broken && s->tells) // waits for its own thread only
         pthread_cond_wait(&s->changed, &s->mutex);
     pthread_mutex_unlock(&s->mutex);
 }
@@ -167,7 +167,7 @@ int star_hear(struct star *s, int from, char what[STAR_WHAT_SIZE], int64_t limit
 
 // The thread
 
-void star_debug_take(struct star *s, struct link *l, const struct star_frame *f, const char *body)
+void star_debug_take(struct star *s, struct star_link *l, const struct star_frame *f, const char *body)
 {
     uint32_t number;
     if (f->len < sizeof number)

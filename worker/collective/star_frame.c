@@ -43,7 +43,7 @@ static int transfer(int fd, bool out, char *data, size_t len, int64_t until)
     return 0;
 }
 
-// Head and body in one piece, as far as they go at once: they are one message on the network, too.
+// Sends head and body together, as much as the socket takes: so they are one packet on the network.
 int star_frame_send(int fd, uint32_t kind, const void *body, size_t len, int64_t until)
 {
     struct star_frame f = {kind, (uint32_t)len};

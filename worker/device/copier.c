@@ -12,30 +12,30 @@ enum { PIECES = 2 };
 #define PIECE ((size_t)4 << 20)
 
 struct piece {
-    char *memory; // NULL = not yet
-    void *event;  // the last copy from or to it
+    char *memory; // NULL = not allocated yet
+    void *event;  // behind the last copy from or to the piece
 };
 
 struct copier {
     struct device *device;
     bool apart;
     void *stream;
-    void *join; // an event of another stream, NULL = not yet
+    void *join; // an event on another stream, NULL = not made yet
     struct piece pieces[PIECES];
-    size_t next; // of them, in turns
-    bool late;   // the last wait has come to its limit
+    size_t next; // the next piece to use, in turn
+    bool late;   // the last wait has reached its limit
 };
 
-struct patience {
+struct limit {
     int64_t until_ms; // DEVICE_NO_LIMIT = for ever
     const atomic_bool *canceled;
 };
 
-static struct patience patience_of(int64_t limit_ms, const atomic_bool *canceled)
+static struct limit patience_of(int64_t limit_ms, const atomic_bool *canceled)
 {
     if (limit_ms != DEVICE_NO_LIMIT)
         limit_ms += clock_mono_ms(&clock_system);
-    return (struct patience){limit_ms, canceled};
+    return (struct limit){limit_ms, canceled};
 }
 
 int copier_new(struct device *d, bool apart, struct copier **ret, struct err *err)
@@ -90,7 +90,7 @@ int copier_join(struct copier *c, void *stream, struct err *err)
 
 typedef int (*wait_fn)(struct device *d, void *what, int64_t limit_ms, const atomic_bool *canceled, struct err *err);
 
-static int wait_for(struct copier *c, wait_fn wait, void *what, const struct patience *p, struct err *err)
+static int wait_for(struct copier *c, wait_fn wait, void *what, const struct limit *p, struct err *err)
 {
     int64_t left = p->until_ms == DEVICE_NO_LIMIT ? p->until_ms : p->until_ms - clock_mono_ms(&clock_system);
     int r = wait(c->device, what, MAX(left, (int64_t)0), p->canceled, err);
@@ -100,12 +100,12 @@ static int wait_for(struct copier *c, wait_fn wait, void *what, const struct pat
 
 int copier_wait(struct copier *c, int64_t limit_ms, const atomic_bool *canceled, struct err *err)
 {
-    const struct patience p = patience_of(limit_ms, canceled);
+    const struct limit p = patience_of(limit_ms, canceled);
     return wait_for(c, device_stream_wait, c->stream, &p, err);
 }
 
-// The next one, when nothing uses it any more.
-static int take_piece(struct copier *c, const struct patience *patience, struct piece **ret, struct err *err)
+// Returns the next piece when the device does not use it any more.
+static int take_piece(struct copier *c, const struct limit *patience, struct piece **ret, struct err *err)
 {
     struct piece *p = *ret = &c->pieces[c->next++ % PIECES];
     int r = p->event ? wait_for(c, device_event_wait, p->event, patience, err)
@@ -124,7 +124,7 @@ static int begin_copy(struct copier *c, struct piece *p, void *to, const void *f
 int copier_upload(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
                   const atomic_bool *canceled, struct err *err)
 {
-    const struct patience patience = patience_of(limit_ms, canceled);
+    const struct limit patience = patience_of(limit_ms, canceled);
     int r = 0;
     for (size_t at = 0; r == 0 && at < len; at += PIECE) {
         struct piece *p;
@@ -141,7 +141,7 @@ int copier_upload(struct copier *c, void *to, const void *from, size_t len, int6
 int copier_download(struct copier *c, void *to, const void *from, size_t len, int64_t limit_ms,
                     const atomic_bool *canceled, struct err *err)
 {
-    const struct patience patience = patience_of(limit_ms, canceled);
+    const struct limit patience = patience_of(limit_ms, canceled);
     struct piece *all[PIECES] = {NULL};
     size_t begun = 0, taken = 0; // bytes
     int r = 0;

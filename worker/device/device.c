@@ -17,7 +17,7 @@
 
 enum { SPINS = 2000, PAUSE_NS = 20 * 1000 }; // a small copy is done before a sleep would end
 
-// As the driver's interface has them, which never changes for a function of a given name.
+// From the interface of the driver, which never changes for a function of a given name.
 enum {
     CUDA_OK = 0,
     CUDA_NO_MEMORY = 2,
@@ -39,7 +39,7 @@ typedef struct {
     char bytes[HANDLE_SIZE];
 } ipc_handle;
 
-struct library {
+struct driver {
     int (*init)(unsigned flags);
     int (*count)(int *n);
     int (*device)(int *ret, int ordinal);
@@ -75,48 +75,48 @@ static const struct {
     const char *name;
     size_t offset;
 } symbols[] = {
-    {"cuInit", offsetof(struct library, init)},
-    {"cuDeviceGetCount", offsetof(struct library, count)},
-    {"cuDeviceGet", offsetof(struct library, device)},
-    {"cuDeviceGetUuid_v2", offsetof(struct library, uuid)},
-    {"cuDevicePrimaryCtxRetain", offsetof(struct library, retain)},
-    {"cuDevicePrimaryCtxRelease_v2", offsetof(struct library, release)},
-    {"cuCtxGetCurrent", offsetof(struct library, current)},
-    {"cuCtxGetDevice", offsetof(struct library, current_device)},
-    {"cuCtxPushCurrent_v2", offsetof(struct library, push)},
-    {"cuCtxPopCurrent_v2", offsetof(struct library, pop)},
-    {"cuMemGetInfo_v2", offsetof(struct library, memory_info)},
-    {"cuMemAlloc_v2", offsetof(struct library, alloc)},
-    {"cuMemFree_v2", offsetof(struct library, free)},
-    {"cuMemHostAlloc", offsetof(struct library, pin)},
-    {"cuMemFreeHost", offsetof(struct library, unpin)},
-    {"cuStreamCreate", offsetof(struct library, stream_new)},
-    {"cuStreamDestroy_v2", offsetof(struct library, stream_free)},
-    {"cuStreamQuery", offsetof(struct library, stream_query)},
-    {"cuStreamWaitEvent", offsetof(struct library, stream_await)},
-    {"cuMemcpyAsync", offsetof(struct library, copy)},
-    {"cuEventCreate", offsetof(struct library, event_new)},
-    {"cuEventDestroy_v2", offsetof(struct library, event_free)},
-    {"cuEventRecord", offsetof(struct library, event_record)},
-    {"cuEventQuery", offsetof(struct library, event_query)},
-    {"cuMemGetAddressRange_v2", offsetof(struct library, range)},
-    {"cuIpcGetMemHandle", offsetof(struct library, export)},
-    {"cuIpcOpenMemHandle_v2", offsetof(struct library, import)},
-    {"cuIpcCloseMemHandle", offsetof(struct library, unimport)},
-    {"cuGetErrorName", offsetof(struct library, error_name)},
+    {"cuInit", offsetof(struct driver, init)},
+    {"cuDeviceGetCount", offsetof(struct driver, count)},
+    {"cuDeviceGet", offsetof(struct driver, device)},
+    {"cuDeviceGetUuid_v2", offsetof(struct driver, uuid)},
+    {"cuDevicePrimaryCtxRetain", offsetof(struct driver, retain)},
+    {"cuDevicePrimaryCtxRelease_v2", offsetof(struct driver, release)},
+    {"cuCtxGetCurrent", offsetof(struct driver, current)},
+    {"cuCtxGetDevice", offsetof(struct driver, current_device)},
+    {"cuCtxPushCurrent_v2", offsetof(struct driver, push)},
+    {"cuCtxPopCurrent_v2", offsetof(struct driver, pop)},
+    {"cuMemGetInfo_v2", offsetof(struct driver, memory_info)},
+    {"cuMemAlloc_v2", offsetof(struct driver, alloc)},
+    {"cuMemFree_v2", offsetof(struct driver, free)},
+    {"cuMemHostAlloc", offsetof(struct driver, pin)},
+    {"cuMemFreeHost", offsetof(struct driver, unpin)},
+    {"cuStreamCreate", offsetof(struct driver, stream_new)},
+    {"cuStreamDestroy_v2", offsetof(struct driver, stream_free)},
+    {"cuStreamQuery", offsetof(struct driver, stream_query)},
+    {"cuStreamWaitEvent", offsetof(struct driver, stream_await)},
+    {"cuMemcpyAsync", offsetof(struct driver, copy)},
+    {"cuEventCreate", offsetof(struct driver, event_new)},
+    {"cuEventDestroy_v2", offsetof(struct driver, event_free)},
+    {"cuEventRecord", offsetof(struct driver, event_record)},
+    {"cuEventQuery", offsetof(struct driver, event_query)},
+    {"cuMemGetAddressRange_v2", offsetof(struct driver, range)},
+    {"cuIpcGetMemHandle", offsetof(struct driver, export)},
+    {"cuIpcOpenMemHandle_v2", offsetof(struct driver, import)},
+    {"cuIpcCloseMemHandle", offsetof(struct driver, unimport)},
+    {"cuGetErrorName", offsetof(struct driver, error_name)},
 };
 
 struct device {
-    const struct library *f;
+    const struct driver *f;
     int number;
-    bool retained; // the context is the device's own, which we keep
+    bool retained; // the primary context of the device, which this process keeps
     void *context;
     unsigned char uuid[DEVICE_UUID_SIZE];
 };
 
 // The driver
 
-static int find_symbols(void *object, struct library *ret, struct err *err)
+static int find_symbols(void *object, struct driver *ret, struct err *err)
 {
     for (size_t i = 0; i < ARRAY_LEN(symbols); i++) {
         void *p = dlsym(object, symbols[i].name);
@@ -128,12 +128,12 @@ static int find_symbols(void *object, struct library *ret, struct err *err)
     return 0;
 }
 
-// Once a process. It stays loaded: its threads may run as long as the process does. `only_loaded`: not unless somebody
-// else has loaded it.
-static const struct library *driver(bool only_loaded, struct err *err)
+// Loads the driver once in a process. It stays loaded, because its threads may run until the process ends.
+// `only_loaded`: only finds a driver that is loaded already.
+static const struct driver *driver(bool only_loaded, struct err *err)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    static struct library library;
+    static struct driver library;
     static bool known;
     pthread_mutex_lock(&mutex);
     if (!known) {
@@ -150,7 +150,7 @@ static const struct library *driver(bool only_loaded, struct err *err)
     return found ? &library : NULL;
 }
 
-// The context has failed for good: what CUDA calls a sticky error.
+// True if the context has failed for good. CUDA calls this a sticky error.
 static bool is_final(int code)
 {
     static const int codes[] = {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719};
@@ -160,26 +160,26 @@ static bool is_final(int code)
     return false;
 }
 
-static const char *name_of(const struct library *f, int code)
+static const char *name_of(const struct driver *f, int code)
 {
     const char *name = NULL;
     return f->error_name(code, &name) == CUDA_OK && name ? name : "an unknown error";
 }
 
-static int fail(const struct library *f, const char *what, int code, struct err *err)
+static int fail(const struct driver *f, const char *what, int code, struct err *err)
 {
     int kind = code == CUDA_NO_MEMORY ? ERR_NOMEM : is_final(code) ? ERR_GONE : ERR_IO;
     return err_set(err, kind, "the GPU: %s: %s (%d)", what, name_of(f, code), code);
 }
 
-static int check(const struct library *f, const char *what, int code, struct err *err)
+static int check(const struct driver *f, const char *what, int code, struct err *err)
 {
     return code == CUDA_OK ? 0 : fail(f, what, code, err);
 }
 
 // Opening
 
-static int init(const struct library *f, struct err *err)
+static int init(const struct driver *f, struct err *err)
 {
     int code = f->init(0);
     if (code == CUDA_NO_DEVICE)
@@ -191,7 +191,7 @@ static int init(const struct library *f, struct err *err)
     return check(f, "starting the driver", code, err);
 }
 
-// Of the thread that calls, where its program has chosen one.
+// Takes the context of the calling thread, if its program has chosen one.
 static int take_current(struct device *d, struct err *err)
 {
     int r = check(d->f, "its context", d->f->current(&d->context), err);
@@ -249,7 +249,7 @@ int device_check_thread(struct err *err)
 {
     struct err ignored = ERR_INIT;
     void *context = NULL;
-    const struct library *f = driver(true, &ignored);
+    const struct driver *f = driver(true, &ignored);
     if (!f || f->current(&context) != CUDA_OK || !context)
         return 0;
     int code = f->stream_query(NULL);
@@ -293,7 +293,7 @@ void device_leave(struct device *d)
 
 int device_alloc(struct device *d, size_t size, void **ret, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     uint64_t at = 0;
     size_t left = 0, total = 0;
     int code = f->alloc(&at, MAX(size, (size_t)1));
@@ -313,7 +313,7 @@ void device_free(struct device *d, void *memory)
 
 int device_pin(struct device *d, size_t size, void **ret, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     return check(f, "pinned memory of the host", f->pin(ret, MAX(size, (size_t)1), PORTABLE), err);
 }
 
@@ -327,7 +327,7 @@ void device_unpin(struct device *d, void *memory)
 
 static int stream_new(struct device *d, bool apart, void **ret, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     return check(f, "a stream", f->stream_new(ret, apart ? NON_BLOCKING : 0), err);
 }
 
@@ -347,7 +347,7 @@ void device_stream_free(struct device *d, void *stream)
         (void)d->f->stream_free(stream);
 }
 
-static int polled(const struct library *f, const char *what, int code, struct err *err)
+static int polled(const struct driver *f, const char *what, int code, struct err *err)
 {
     if (code == CUDA_NOT_READY)
         return 0;
@@ -388,7 +388,7 @@ int device_stream_wait(struct device *d, void *stream, int64_t limit_ms, const a
 
 int device_copy(struct device *d, void *to, const void *from, size_t len, void *stream, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     return len ? check(f, "a copy", f->copy((uintptr_t)to, (uintptr_t)from, len, stream), err) : 0;
 }
 
@@ -429,7 +429,7 @@ _Static_assert(DEVICE_HANDLE_SIZE == HANDLE_SIZE + sizeof(uint64_t), "a handle, 
 
 int device_export(struct device *d, const void *memory, struct device_handle *ret, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     uint64_t base = 0, at = (uintptr_t)memory;
     size_t size = 0;
     ipc_handle handle;
@@ -447,7 +447,7 @@ int device_export(struct device *d, const void *memory, struct device_handle *re
 
 int device_import(struct device *d, const struct device_handle *from, struct device_mapping *ret, struct err *err)
 {
-    const struct library *f = d->f;
+    const struct driver *f = d->f;
     uint64_t base = 0, at;
     ipc_handle handle;
     memcpy(handle.bytes, from->bytes, HANDLE_SIZE);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// cadre-gpus: tells the agent about the GPUs of its pod. The agent runs in any image and is therefore linked with
-// nothing, and it must not stand still when the driver does: so this is a program of its own.
+// cadre-gpus tells the agent about the GPUs of its pod. The agent runs in any image, so it links no library, and it
+// must not stand still when the driver does. That is why this is a program of its own.
 //
 // It prints a line of JSON at once, whenever the driver reports trouble, and at least every --interval-ms:
 //   {"gpus":[...]}         common/wire/gpu.h
-//   {"error":"..."}        there are none to tell of, and the program ends
+//   {"error":"..."}        there are no GPUs, and the program ends
 #include "common/base/str.h"
 #include "worker/device/nvml.h"
 
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     struct nvml *n = nvml_open(&err);
     if (!n)
         print_error(&err);
-    while (n && print_gpus(n)) // until nobody reads it
+    while (n && print_gpus(n)) // until the agent has closed the pipe
         nvml_wait(n, (int)interval_ms);
     nvml_close(n);
     return 0;

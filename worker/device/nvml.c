@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// As the driver's interface has them, which never changes for a function of a given name.
+// From the interface of the driver, which never changes for a function of a given name.
 enum { NVML_SUCCESS = 0, NVML_TIMEOUT = 10, NVML_GPU_IS_LOST = 15 };
 enum { NVML_TEMPERATURE_GPU = 0, NVML_CORRECTED = 0, NVML_UNCORRECTED = 1, NVML_VOLATILE = 0 };
 enum { NVML_EVENT_XID = 8 };
@@ -29,7 +29,7 @@ struct nvml_event {
     unsigned gpu_instance, compute_instance;
 };
 
-struct library {
+struct nvml_library {
     int (*init)(void);
     int (*shutdown)(void);
     const char *(*error)(int code);
@@ -51,37 +51,37 @@ struct library {
 static const struct symbol {
     const char *name;
     size_t offset;
-    bool needed; // others are of newer drivers than some that run
+    bool needed; // if false, old drivers do not have it
 } symbols[] = {
-    {"nvmlInit_v2", offsetof(struct library, init), true},
-    {"nvmlShutdown", offsetof(struct library, shutdown), true},
-    {"nvmlErrorString", offsetof(struct library, error), true},
-    {"nvmlDeviceGetCount_v2", offsetof(struct library, count), true},
-    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct library, by_index), true},
-    {"nvmlDeviceGetUUID", offsetof(struct library, uuid), true},
-    {"nvmlDeviceGetName", offsetof(struct library, name), true},
-    {"nvmlDeviceGetMemoryInfo", offsetof(struct library, memory), true},
-    {"nvmlDeviceGetTemperature", offsetof(struct library, temperature), false},
-    {"nvmlDeviceGetUtilizationRates", offsetof(struct library, utilization), false},
-    {"nvmlDeviceGetPowerUsage", offsetof(struct library, power), false},
-    {"nvmlDeviceGetTotalEccErrors", offsetof(struct library, ecc), false},
-    {"nvmlEventSetCreate", offsetof(struct library, events_new), false},
-    {"nvmlEventSetFree", offsetof(struct library, events_free), false},
-    {"nvmlDeviceRegisterEvents", offsetof(struct library, events_of), false},
-    {"nvmlEventSetWait_v2", offsetof(struct library, events_wait), false},
+    {"nvmlInit_v2", offsetof(struct nvml_library, init), true},
+    {"nvmlShutdown", offsetof(struct nvml_library, shutdown), true},
+    {"nvmlErrorString", offsetof(struct nvml_library, error), true},
+    {"nvmlDeviceGetCount_v2", offsetof(struct nvml_library, count), true},
+    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct nvml_library, by_index), true},
+    {"nvmlDeviceGetUUID", offsetof(struct nvml_library, uuid), true},
+    {"nvmlDeviceGetName", offsetof(struct nvml_library, name), true},
+    {"nvmlDeviceGetMemoryInfo", offsetof(struct nvml_library, memory), true},
+    {"nvmlDeviceGetTemperature", offsetof(struct nvml_library, temperature), false},
+    {"nvmlDeviceGetUtilizationRates", offsetof(struct nvml_library, utilization), false},
+    {"nvmlDeviceGetPowerUsage", offsetof(struct nvml_library, power), false},
+    {"nvmlDeviceGetTotalEccErrors", offsetof(struct nvml_library, ecc), false},
+    {"nvmlEventSetCreate", offsetof(struct nvml_library, events_new), false},
+    {"nvmlEventSetFree", offsetof(struct nvml_library, events_free), false},
+    {"nvmlDeviceRegisterEvents", offsetof(struct nvml_library, events_of), false},
+    {"nvmlEventSetWait_v2", offsetof(struct nvml_library, events_wait), false},
 };
 
-struct device {
+struct nvml_gpu {
     nvml_device handle;
     char uuid[GPU_TEXT_MAX + 1], name[GPU_TEXT_MAX + 1];
 };
 
 struct nvml {
     void *object;
-    struct library f;
+    struct nvml_library f;
     void *events; // NULL = the driver has none
     size_t n;
-    struct device devices[GPU_LIST_MAX];
+    struct nvml_gpu devices[GPU_LIST_MAX];
     struct gpu gpus[GPU_LIST_MAX];
 };
 
@@ -103,14 +103,14 @@ static int load(struct nvml *n, struct err *err)
 
 static void find_device(struct nvml *n, unsigned index)
 {
-    struct device *d = &n->devices[n->n];
+    struct nvml_gpu *d = &n->devices[n->n];
     struct gpu *g = &n->gpus[n->n];
     int r = n->f.by_index(index, &d->handle);
     if (r == NVML_SUCCESS)
         r = n->f.uuid(d->handle, d->uuid, sizeof d->uuid);
     if (r == NVML_SUCCESS)
         r = n->f.name(d->handle, d->name, sizeof d->name);
-    if (r != NVML_SUCCESS) // it cannot be named, so there is nothing to say of it but that
+    if (r != NVML_SUCCESS) // only its index is known
         snprintf(d->uuid, sizeof d->uuid, "unknown-%u", index);
     if (str_empty(d->name))
         snprintf(d->name, sizeof d->name, "unknown");
@@ -165,7 +165,7 @@ void nvml_close(struct nvml *n)
 static void note(struct gpu *g, int r, enum gpu_value which, uint64_t value)
 {
     g->values[which] = r == NVML_SUCCESS ? (int64_t)MIN(value, (uint64_t)INT64_MAX) : GPU_UNKNOWN;
-    g->lost = g->lost || r == NVML_GPU_IS_LOST; // what fell off the bus does not come back without a reset of the node
+    g->lost = g->lost || r == NVML_GPU_IS_LOST; // a GPU that fell off the bus only comes back when the node is reset
 }
 
 static void read_counters(struct nvml *n, nvml_device d, struct gpu *g)
@@ -223,6 +223,6 @@ bool nvml_wait(struct nvml *n, int ms)
     if (r == NVML_SUCCESS && e.type == NVML_EVENT_XID)
         on_xid(n, &e);
     if (r != NVML_SUCCESS && r != NVML_TIMEOUT)
-        poll(NULL, 0, ms); // no events: then the values have to tell
+        poll(NULL, 0, ms); // without events, the values show the trouble
     return r == NVML_SUCCESS;
 }

@@ -11,8 +11,8 @@ struct nvml;
 // ERR_UNAVAILABLE: there is no driver, or it refuses.
 struct nvml *nvml_open(struct err *err);
 void nvml_close(struct nvml *n); // accepts NULL
-// All GPUs that were there when it was opened; what the driver cannot reach any more stays, as lost. Strings are good
-// until the next call.
+// Returns all GPUs that were there at nvml_open(). A GPU that the driver cannot reach any more stays in the list, as
+// lost. Strings are valid until the next call.
 const struct gpu *nvml_read(struct nvml *n, size_t *ret_n);
-// Waits so long at most for trouble with one of them (an Xid). True: there was some, read again.
+// Waits up to this long for trouble with a GPU (an Xid). True: there was trouble, so read again.
 bool nvml_wait(struct nvml *n, int ms);

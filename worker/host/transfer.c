@@ -26,14 +26,17 @@
 #include "worker/host/rendezvous.h"
 #include "worker/transfer/reshard.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE };
+enum { LIMIT_MS = 600 * 1000, MEMBERS_MAX = 4096, VERSION_SIZE = REF_ID_SIZE, REFUSAL_SIZE = 512 };
 
 struct cadre_weights {
     struct back_buffer *back_buffer; // NULL = nothing has come yet
     struct contacts contacts;
+    struct nccl_link nccl;
+    char refusal[REFUSAL_SIZE]; // why NCCL was not used, as this rank has said last; "" = it has said nothing
     struct progress_part progress;
     uint64_t begun; // 0 = none
     bool arrived;
@@ -65,6 +68,7 @@ CADRE_EXPORT void cadre_weights_free(cadre_weights *w)
         return;
     back_buffer_free(w->back_buffer);
     contacts_drop(&w->contacts);
+    nccl_link_drop(&w->nccl, NULL);
     free(w);
 }
 
@@ -264,6 +268,16 @@ static void write_moved(const struct reshard_result *moved, struct json_writer *
     writer_list_end(out);
 }
 
+// Once for each reason: transfers come again and again.
+static void say_refusal(struct cadre_weights *w, const char *why)
+{
+    char text[REFUSAL_SIZE];
+    snprintf(text, sizeof text, "%s", why ? why : "");
+    if (why && !str_eq(text, w->refusal))
+        fprintf(stderr, "cadre-worker: weights move by connections, and not by NCCL: %s\n", why);
+    memcpy(w->refusal, text, sizeof text);
+}
+
 // Runs inside the GPU, if any weights are there.
 static int run(struct transfer_step *s, struct reshard_config *c, struct reshard_result *ret, struct err *err)
 {
@@ -294,8 +308,10 @@ static int move(struct transfer_step *s, struct json_writer *out, struct err *er
                                .direct = !str_eq(getenv("CADRE_TRANSFER_DIRECT"), "0"),
                                .progress = &w->progress.bytes,
                                .contacts = &w->contacts,
+                               .nccl = str_eq(getenv("CADRE_TRANSFER_NCCL"), "0") ? NULL : &w->nccl,
+                               .nccl_limit_ms = NCCL_JOIN_MS,
                                .ways = {host, join, s}};
-    struct reshard_result moved;
+    struct reshard_result moved = {.direct = 0};
     int r = read_move(s, err);
     if (r == 0 && w->begun != s->id)
         r = err_set(err, ERR_UNAVAILABLE,
@@ -331,6 +347,7 @@ static int move(struct transfer_step *s, struct json_writer *out, struct err *er
     r = run(s, &c, &moved, err);
     if (!s->sends)
         progress_end(s->call->nested.progress, &w->progress);
+    say_refusal(w, moved.refusal);
     if (r < 0)
         return r;
     w->arrived = !s->sends && !moved.n_problems;

@@ -14,16 +14,16 @@
 
 enum { HUGE_PAGE = 2 << 20, ALIGN_SMALL = 64 };
 
-struct room {
+struct back_room {
     struct block block;
     char *at;
-    bool swaps; // its own mapping: from the page of `at` to the page of its end
+    bool swaps; // the room is a mapping of its own, from the page of `at` to the page of its end
 };
 
 struct back_buffer {
-    struct room *rooms;
+    struct back_room *rooms;
     size_t n;
-    char *small; // of all rooms of the host that have no mapping of their own
+    char *small; // the rooms of the host that have no mapping of their own
     size_t small_len, page;
     bool may_swap, abandoned;
 };
@@ -65,8 +65,8 @@ void back_buffer_free(struct back_buffer *s)
     free(s);
 }
 
-// Memory for `len` bytes at an address that is like `like` within a huge page, so that the kernel exchanges whole huge
-// pages. `access`: of mmap(). NULL: there is none.
+// Maps `len` bytes at the same offset within a huge page as `like`, so that the kernel can exchange whole huge pages.
+// `access`: for mmap(). NULL: there is no memory.
 static char *map_like(const struct back_buffer *s, const char *like, size_t len, int access)
 {
     size_t offset = (uintptr_t)like & (HUGE_PAGE - 1), size = offset + len + HUGE_PAGE;
@@ -92,14 +92,14 @@ static bool is_same(const struct back_buffer *s, const struct blocks *b)
     return same;
 }
 
-static int lay_long(struct back_buffer *s, struct room *r, struct err *err)
+static int lay_long(struct back_buffer *s, struct back_room *r, struct err *err)
 {
     r->at = map_like(s, r->block.data, r->block.len, PROT_READ | PROT_WRITE);
     if (!r->at)
         return err_set(err, ERR_NOMEM, "no memory for %zu bytes of new weights beside the old ones: %s", r->block.len,
                        strerror(errno));
     r->swaps = true;
-    (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_HUGEPAGE); // an image may not have them
+    (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_HUGEPAGE); // a kernel may have none
     return 0;
 }
 
@@ -152,7 +152,7 @@ static int lay_host(struct back_buffer *s, const struct blocks *b, struct err *e
     return r < 0 ? r : lay_small(s, small, err);
 }
 
-// If the device hangs, it may still write there.
+// A device that hangs may still write there.
 static void free_on_device(struct back_buffer *s, const struct blocks *b)
 {
     bool free = blocks_let_go(b);
@@ -163,7 +163,7 @@ static void free_on_device(struct back_buffer *s, const struct blocks *b)
 
 int back_buffer_lay(struct back_buffer *s, const struct blocks *b, struct err *err)
 {
-    free_on_device(s, b); // what could not be freed after the last transfer
+    free_on_device(s, b); // rooms that could not be freed after the last transfer
     int r = is_same(s, b) ? 0 : lay_host(s, b, err);
     for (size_t i = 0; r == 0 && i < b->n; i++)
         if (b->list[i].on_device && b->list[i].len && !s->rooms[i].at)
@@ -180,15 +180,15 @@ void *back_buffer_at(const struct back_buffer *s, size_t i)
     return s->rooms[i].at;
 }
 
-// The whole pages of the block change places with those of the room, whose address is another one afterwards. Other
-// threads never see a hole in the block. False: nothing was changed, or only the room has: it must be copied.
-static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_t len)
+// Exchanges the whole pages of the block with those of the room, which has another address afterwards. Other threads
+// never see a hole in the block. False: the block has not changed, and must be copied.
+static bool swap_pages(struct back_buffer *s, struct back_room *r, char *first, size_t len)
 {
     size_t before = (size_t)(first - (char *)r->block.data);
     char *from = r->at + before, *to = map_like(s, r->block.data, r->block.len, PROT_NONE);
     if (!to)
         return false;
-    // The old pages go to a new place, and leave empty memory behind.
+    // The old pages move to a new place, and leave empty memory behind.
     if (mremap(first, len, len, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to + before) == MAP_FAILED) {
         munmap(page_of(s, to), mapped_len(s, to, r->block.len));
         return false;
@@ -198,7 +198,7 @@ static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_
         munmap(page_of(s, to), mapped_len(s, to, r->block.len));
         return true;
     }
-    // What shares a page with something else stays where it is in the block; the room needs memory there again.
+    // The ends that share a page with other data stay in the block. The room needs memory there again.
     char *end = to + before + len, *last = page_of(s, to + r->block.len + s->page - 1);
     if (to + before > page_of(s, to))
         (void)mprotect(page_of(s, to), s->page, PROT_READ | PROT_WRITE);
@@ -212,16 +212,16 @@ static bool swap_pages(struct back_buffer *s, struct room *r, char *first, size_
     return true;
 }
 
-static size_t swap_room(struct back_buffer *s, struct room *r)
+static size_t swap_room(struct back_buffer *s, struct back_room *r, const struct own_pages *own)
 {
     char *data = r->block.data, *end = data + r->block.len;
     char *first = page_of(s, data + s->page - 1), *last = page_of(s, end);
-    if (!r->swaps) {
+    if (!r->swaps || !own_pages_have(own, data, r->block.len)) {
         if (r->block.len)
             memcpy(data, r->at, r->block.len);
         return r->block.len;
     }
-    // The ends first: the room goes with its pages.
+    // The ends are copied first, because the room moves with its pages.
     memcpy(data, r->at, (size_t)(first - data));
     memcpy(last, r->at + (last - data), (size_t)(end - last));
     if (swap_pages(s, r, first, (size_t)(last - first)))
@@ -230,25 +230,37 @@ static size_t swap_room(struct back_buffer *s, struct room *r)
     return r->block.len;
 }
 
+// The program may have put other memory at the same address since the rooms were made. NULL: no block has pages to
+// exchange.
+static struct own_pages *read_again(const struct back_buffer *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->rooms[i].swaps)
+            return own_pages_read();
+    return NULL;
+}
+
 int back_buffer_swap(struct back_buffer *s, const struct blocks *b, size_t *ret_copied, struct err *err)
 {
+    struct own_pages *own = read_again(s);
     int r = 0;
     *ret_copied = 0;
     for (size_t i = 0; i < s->n; i++) {
-        const struct room *room = &s->rooms[i];
+        const struct back_room *room = &s->rooms[i];
         if (!room->block.on_device)
-            *ret_copied += swap_room(s, &s->rooms[i]);
+            *ret_copied += swap_room(s, &s->rooms[i], own);
         else if (r == 0 && room->block.len)
             r = device_copy(b->gpu->device, room->block.data, room->at, room->block.len, copier_stream(b->gpu->copier),
                             err);
     }
+    own_pages_free(own);
     return r < 0 ? r : blocks_finish(b, err);
 }
 
 void back_buffer_rest(struct back_buffer *s, const struct blocks *b)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct room *r = &s->rooms[i];
+        struct back_room *r = &s->rooms[i];
         if (r->swaps)
             (void)madvise(page_of(s, r->at), mapped_len(s, r->at, r->block.len), MADV_FREE);
     }
@@ -264,7 +276,7 @@ static void bar(void *at, size_t len)
 void back_buffer_abandon(struct back_buffer *s)
 {
     for (size_t i = 0; i < s->n; i++) {
-        struct room *r = &s->rooms[i];
+        struct back_room *r = &s->rooms[i];
         if (r->swaps)
             bar(page_of(s, r->at), mapped_len(s, r->at, r->block.len));
         r->swaps = false;

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { KEEPALIVE_S = 60 }; // networks forget connections on which nothing is said
+enum { KEEPALIVE_S = 60 }; // networks forget idle connections
 
 static int members_of(const struct contacts *c)
 {
@@ -27,7 +27,7 @@ void contacts_drop(struct contacts *c)
     *c = (struct contacts){.id = 0};
 }
 
-// Nobody says anything between transfers: what can be read is the end, or something wrong.
+// Members send nothing between transfers. If there is something to read, the connection has ended, or is broken.
 uint64_t contacts_id(struct contacts *c)
 {
     bool good = c->id != 0;
@@ -71,7 +71,7 @@ static bool is_linked(const struct participant *p, int member)
 
 static void stay_known(int fd)
 {
-    const int on = 1, after = KEEPALIVE_S; // not of TCP: refused, and not needed
+    const int on = 1, after = KEEPALIVE_S; // sockets other than TCP refuse the options, and do not need them
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &after, sizeof after);
 }

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { FRAME_MS = 30 * 1000 }; // for the rest of a message that has begun, or that nobody reads
+enum { FRAME_MS = 30 * 1000 }; // for the rest of a message, or until a member reads a message
 
 static int64_t until(void)
 {
@@ -42,7 +42,7 @@ void dialog_done(struct dialog *c)
     *c = (struct dialog){.n = 0};
 }
 
-// A late answer of an earlier transfer, or what a member says that is in another one.
+// Skips a late message of an earlier transfer, or of a member that is in another transfer.
 static void skip(struct dialog *c, struct dialog_event *e)
 {
     bool comes = e->kind == DIALOG_AGAIN && e->len == 8 && le_get_u64(e->body) == c->number;
@@ -88,7 +88,7 @@ bool dialog_next(struct dialog *c, struct pollfd *others, size_t n_others, int t
 
 void dialog_say(struct dialog *c, int member, enum dialog_kind kind, const void *body, size_t len)
 {
-    // Of one that is gone the next look tells. Nothing may follow a part of a message.
+    // dialog_next() reports a member that is gone. Nothing may follow a part of a message, so the connection closes.
     if (c->links[member] >= 0 && star_frame_send(c->links[member], kind, body, len, until()) < 0)
         shutdown(c->links[member], SHUT_RDWR);
 }

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-// Short runs go through `packed`, so that a message does not consist of a thousand pieces, and so do blocks on the
-// device.
+// Short runs go through `packed`, so that one system call does not get a thousand pieces. Blocks on the device go
+// through it, too.
 enum {
     PIECES_MAX = 256,
     PICKS_MAX = 8192,
@@ -25,10 +25,10 @@ struct flow {
     const struct blocks *blocks;
     bool any_on_device;
     struct transfer_cursor cursor;
-    // What is being moved:
+    // The bytes that are moving now:
     struct iovec pieces[PIECES_MAX];
-    size_t n, at; // of the pieces; those before `at` are moved
-    size_t moved; // pieces of the plan
+    size_t n, at; // pieces; those before `at` have moved
+    size_t moved; // pieces of the plan that have moved completely
     struct pick picks[PICKS_MAX];
     size_t n_picks, packed_len, packed_max;
     char *packed;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
-enum { RUNS_MAX = 1024 }; // the kernel takes no more at a time
+enum { RUNS_MAX = 1024 }; // the limit of the kernel for one call
 
 struct runs {
     struct iovec list[RUNS_MAX];
@@ -32,7 +32,7 @@ int local_receiver_new(const struct window_place *where, const struct window_pla
     for (size_t i = 0; r == 0 && i < n; i++)
         if (wanted[i] && l->view.blocks[i].kind != WINDOW_ROOM)
             r = err_set(err, ERR_UNAVAILABLE, "it shows no room for block %zu", i);
-    // Who may read may write, but for a seccomp profile.
+    // A process that may read may also write, unless a seccomp profile forbids it.
     if (r == 0 && process_vm_writev(l->view.pid, NULL, 0, NULL, 0, 0) < 0)
         r = err_set(err, ERR_UNAVAILABLE, "writing to its memory: %s", strerror(errno));
     if (r < 0)

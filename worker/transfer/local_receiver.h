@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A receiver in the same machine and container, whose memory this process, a sender, writes to: one copy, from the
-// weights to where they belong there. The kernel looks up each run of the other memory by itself, so the side whose
-// bytes lie together should be the other one. Of columns of 16 KiB that become rows, 1 GiB costs a quarter less CPU
-// time if senders write than if receivers read (docs/benchmarks/transfer.md).
+// A receiver on the same machine and in the same container. This process, a sender, writes to its memory with one copy,
+// from the weights to their place there. The kernel looks up each run of bytes in the memory of the other process. So
+// the side whose bytes are contiguous should be the other process. If columns of 16 KiB become rows, 1 GiB costs a
+// quarter less CPU time when senders write than when receivers read (docs/benchmarks/transfer.md).
 #pragma once
 
 #include "common/base/err.h"
@@ -12,12 +12,11 @@
 
 struct local_receiver;
 
-// ERR_UNAVAILABLE: it is elsewhere, shows no room, or this process may not write there. `wanted`: which of its n blocks
-// are written.
-// `from`: the blocks of the sender, in memory of the host.
+// ERR_UNAVAILABLE: the receiver is elsewhere, shows no room, or does not let this process write there. `wanted`: a flag
+// for each of its n blocks, true if this process writes to it. `from`: the blocks of the sender, in memory of the host.
 int local_receiver_new(const struct window_place *where, const struct window_place *here, const bool *wanted, size_t n,
                        const struct blocks *from, struct local_receiver **ret, struct err *err);
 void local_receiver_free(struct local_receiver *n); // accepts NULL
-// Writes about as many bytes of those that the cursor has left. ERR_GONE: it has died, or wants nothing any more; then
-// some of them may be there.
+// Writes about as many bytes as this, or fewer if the cursor has fewer left. ERR_GONE: the receiver has died, or has
+// given up; some of the bytes may have been written.
 int local_receiver_write(struct local_receiver *n, struct transfer_cursor *c, size_t bytes, struct err *err);

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
-// A piece of the other memory costs about as much time as GAP bytes. So short runs that lie closer together are read
-// with what is between them, and picked out here.
+// Each piece of the other memory costs about as much time as GAP bytes. So short runs with smaller gaps are read
+// together with the gaps, and picked out here.
 enum { PIECES_MAX = 512, GAP = 1024, SPAN_MAX = 64 << 10, SPANS_MAX = 16 };
 
 struct local_sender_room {
@@ -25,13 +25,13 @@ struct local_sender {
     struct device_mapping *mappings; // of blocks on its GPU
     const struct blocks *to;
     bool any_on_device;             // of `to`
-    bool in_memory;                 // the blocks of the sender that are wanted
+    bool in_memory;                 // all wanted blocks of the sender
     struct local_sender_room *room; // borrowed
 };
 
 struct local_sender_room *local_sender_room_new(void)
 {
-    return xmalloc(sizeof(struct local_sender_room)); // memory that nothing is written to costs no page fault
+    return xmalloc(sizeof(struct local_sender_room)); // memory costs no page fault before the first write
 }
 
 static int open_handles(struct local_sender *n, const bool *wanted, struct err *err)
@@ -89,7 +89,7 @@ void local_sender_free(struct local_sender *n)
     free(n);
 }
 
-// Behind the last piece, or so close to it that both are one span.
+// True if the bytes follow the last piece on both sides.
 static bool joins_last(const struct local_sender *n, uint64_t at, const char *to)
 {
     if (!n->room->n_pieces)
@@ -104,7 +104,7 @@ static bool is_span(const struct local_sender *n)
     return to && to >= n->room->span && to < n->room->span + sizeof n->room->span;
 }
 
-// The last span can grow by what is at `at`.
+// True if the last span can grow to contain these bytes.
 static bool reaches(const struct local_sender *n, uint64_t at, size_t len)
 {
     const struct iovec *there = &n->room->there[n->room->n_pieces - 1];
@@ -154,7 +154,7 @@ static int read_pieces(struct local_sender *n, struct err *err)
     return blocks_put(n->to, n->room->picks, n->room->n_picks, err);
 }
 
-// Out of its GPU.
+// Copies out of the memory of its GPU.
 static int copy_chunk(struct local_sender *n, const struct transfer_chunk *k, struct err *err)
 {
     const struct gpu_copier *gpu = n->to->gpu;

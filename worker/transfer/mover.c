@@ -12,49 +12,57 @@
 #include <unistd.h>
 
 enum { LEAVE_MS = 1000, LEAVE_LOOK_US = 2000 };
-enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks, and bytes of one
+enum { LOOK_AT = 4096, SHORT = 1024 }; // chunks to look at, and bytes of a chunk
 
-const struct mover_sizes mover_sizes = {.step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20};
+enum { NCCL_TICK_MS = 1 }; // nothing wakes this rank when a round of NCCL is done
 
-struct peer { // a rank that this one gets something from, or gives something to
+const struct mover_sizes mover_sizes = {
+    .step = 8 << 20, .least_written = 4 << 20, .told = 64 << 20, .round = 64 << 20, .packed = 256 << 10};
+
+struct mover_peer { // a rank that gives bytes to this rank, or gets bytes from it
     bool gives, relays;
-    uint32_t number; // as in pieces
-    int member;      // where its name is
+    uint32_t number; // as in the pieces of the plan
+    int member;      // index of its name
     const char *name;
-    int64_t moved_ms; // when it has given something
+    int64_t moved_ms; // when it last gave bytes to this rank
     uint64_t bytes;
-    struct transfer_cursor cursor;         // of what is read directly, or what others read
-    struct local_sender *local_sender;     // NULL = its memory cannot be read
-    bool writes;                           // of a sender, which need not be read: to this rank's memory
+    struct transfer_cursor cursor;     // over the bytes that this rank reads or writes directly, or that the peer reads
+    struct local_sender *local_sender; // NULL = this rank cannot read its memory
+    bool writes;                       // it is a sender that writes to the memory of this rank
     struct local_receiver *local_receiver; // NULL = this rank does not write to its memory
-    uint64_t written, told;                // directly, and what the receiver was told of that
-    struct flow *flow;                     // NULL = none yet
-    struct relay_link link;                // of a relay, this rank or the other
+    uint64_t written, told;                // bytes written directly, and bytes that the receiver knows of
+    bool uses_nccl;                        // `pair` is its number in the flow of NCCL
+    size_t pair;
+    uint64_t came;          // bytes that have arrived by NCCL
+    struct flow *flow;      // NULL = none yet
+    struct relay_link link; // if this rank or the peer is a relay
     int fd;
     bool over;
 };
 
 struct mover {
     struct mover_config config;
-    uint32_t own; // this rank, as pieces come from it
-    struct peer *peers;
+    uint32_t own; // the number of this rank as the sender of pieces
+    struct mover_peer *peers;
     size_t n;
-    struct peer **sources, **takers; // by their numbers; NULL = it has nothing to do with that rank
+    struct mover_peer **sources, **takers; // by their numbers; NULL = that rank is not a peer
     uint32_t n_from, n_to;
-    size_t turn; // the peer that is read directly now
+    size_t turn; // the peer whose memory this rank reads or writes next
     struct pollfd *polled;
     struct local_sender_room *room; // of a receiver
-    struct window *window;          // of one that relays, or is written to
+    struct window *window;          // of a relay, or of a receiver that senders write to
+    struct nccl_flow *nccl;         // NULL = nothing goes by NCCL
+    size_t n_nccl;                  // pairs
 };
 
-static void begin(const struct mover *m, const struct peer *p, struct transfer_cursor *c)
+static void begin(const struct mover *m, const struct mover_peer *p, struct transfer_cursor *c)
 {
     const struct mover_config *o = &m->config;
     transfer_cursor_init(c, o->from, o->to, o->plan, p->gives ? m->own : p->number, p->gives ? p->number : o->rank);
 }
 
-// Which of the n blocks of the other rank anything comes from, or goes to.
-static bool *find_wanted(const struct peer *p, size_t n)
+// Returns a flag for each of the n blocks of the other rank: the plan moves bytes from it, or to it.
+static bool *find_wanted(const struct mover_peer *p, size_t n)
 {
     bool *wanted = xcalloc(n + 1, sizeof *wanted);
     for (size_t i = 0; i < p->cursor.n; i++)
@@ -62,7 +70,7 @@ static bool *find_wanted(const struct peer *p, size_t n)
     return wanted;
 }
 
-static void look_into(const struct mover *m, struct peer *p, const struct window_place *place)
+static void look_into(const struct mover *m, struct mover_peer *p, const struct window_place *place)
 {
     const struct mover_config *o = &m->config;
     struct err ignored = ERR_INIT;
@@ -71,16 +79,16 @@ static void look_into(const struct mover *m, struct peer *p, const struct window
     (void)local_sender_new(place, o->here, wanted, n, o->blocks, m->room, &p->local_sender, &ignored);
 }
 
-static struct peer *add_peer(struct mover *m, bool gives, uint32_t number, bool relays)
+static struct mover_peer *add_peer(struct mover *m, bool gives, uint32_t number, bool relays)
 {
     const struct mover_config *o = &m->config;
     size_t pieces;
     (void)transfer_plan_sends(o->plan, gives ? m->own : number, gives ? number : o->rank, &pieces);
     if (!pieces)
         return NULL;
-    struct peer *p = &m->peers[m->n++];
+    struct mover_peer *p = &m->peers[m->n++];
     uint32_t rank = relays && !gives ? number - m->n_from : number;
-    *p = (struct peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
+    *p = (struct mover_peer){.gives = gives, .relays = relays, .number = number, .fd = -1};
     p->member = (int)(gives || relays ? rank : m->n_to + rank);
     p->name = o->names[p->member];
     begin(m, p, &p->cursor);
@@ -93,7 +101,7 @@ static void add_sources(struct mover *m)
 {
     uint64_t total = 0;
     for (uint32_t i = 0; i < m->n_from + m->n_to; i++) {
-        struct peer *p = m->sources[i] = add_peer(m, false, i, i >= m->n_from);
+        struct mover_peer *p = m->sources[i] = add_peer(m, false, i, i >= m->n_from);
         total += p ? p->bytes : 0;
         if (p && !p->relays)
             look_into(m, p, &m->config.places[i]);
@@ -101,8 +109,9 @@ static void add_sources(struct mover *m)
     atomic_store(&m->config.progress->total, total);
 }
 
-// The side whose memory is the other one's pays for each run of its bytes (local_receiver.h). The first chunks show it.
-static bool costs_less_written(const struct mover *m, const struct peer *p)
+// The kernel looks up each run of bytes in the memory of the other process (local_receiver.h). So the side with fewer
+// runs should be the other process. The first chunks show which side that is.
+static bool costs_less_written(const struct mover *m, const struct mover_peer *p)
 {
     struct transfer_cursor c;
     struct transfer_chunk k, last = {.len = 0};
@@ -116,12 +125,13 @@ static bool costs_less_written(const struct mover *m, const struct peer *p)
     return read > 2 * written && p->bytes - c.left >= chunks * SHORT;
 }
 
-// Fewer senders would do the work of more receivers. A relay reads: it passes on each piece as soon as that is there.
+// If there are fewer senders than receivers, they would have to do more work, so they do not write. A relay reads,
+// because it passes on each piece as soon as the piece is there.
 static bool let_senders_write(struct mover *m)
 {
     bool may = m->config.shows && m->n_from >= m->n_to && !blocks_any_on_device(m->config.blocks), any = false;
     for (size_t i = 0; may && i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         p->writes = p->local_sender && !p->relays && local_sender_in_memory(p->local_sender) &&
                     p->bytes >= m->config.sizes->least_written && costs_less_written(m, p);
         any = any || p->writes;
@@ -148,7 +158,7 @@ struct mover *mover_new(const struct mover_config *config)
     size_t most = (size_t)m->n_from + 2 * (size_t)m->n_to;
     m->peers = xcalloc(most, sizeof *m->peers);
     m->polled = xcalloc(most, sizeof *m->polled);
-    m->sources = xcalloc(most, sizeof(struct peer *));
+    m->sources = xcalloc(most, sizeof(struct mover_peer *));
     m->takers = m->sources + m->n_from + m->n_to;
     m->room = config->sends ? NULL : local_sender_room_new();
     if (!config->sends)
@@ -157,14 +167,14 @@ struct mover *mover_new(const struct mover_config *config)
     for (uint32_t i = 0; i < m->n_to; i++)
         m->takers[i] = add_peer(m, true, i, !config->sends);
     size_t direct = config->sends ? m->n : sources;
-    m->turn = direct ? config->rank % direct : 0; // ranks begin with different ones of the other side
+    m->turn = direct ? config->rank % direct : 0; // ranks begin with different peers
     if (!config->sends)
         open_window(m, m->n > sources);
     return m;
 }
 
-// Those who read memory of this rank's GPU close it first, as the driver wants it: they close their connections then.
-// If one stands still, there is nothing better than to go on without it.
+// The driver wants processes that read memory of this GPU to close it before this rank frees it. They close their
+// connections after that. This rank does not wait longer for a process that stands still.
 static void wait_for_readers(struct mover *m)
 {
     int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS, left = LEAVE_MS;
@@ -176,7 +186,7 @@ static void wait_for_readers(struct mover *m)
     }
 }
 
-static void hang_up(struct peer *p)
+static void hang_up(struct mover_peer *p)
 {
     if (p->fd >= 0)
         close(p->fd);
@@ -207,7 +217,7 @@ void mover_free(struct mover *m)
 
 enum mover_way mover_way(const struct mover *m, uint32_t sender)
 {
-    const struct peer *p = m->sources[sender];
+    const struct mover_peer *p = m->sources[sender];
     if (p && !p->local_sender)
         return MOVER_CONNECTS;
     return p && p->writes ? MOVER_IS_WRITTEN : MOVER_READS;
@@ -220,7 +230,7 @@ void mover_show(const struct mover *m, struct window_place *ret)
         window_show(m->window, ret);
 }
 
-// What is written directly
+// Writing to the memory of receivers
 
 static bool has_connections(const struct mover *m)
 {
@@ -233,7 +243,7 @@ static bool has_connections(const struct mover *m)
 int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place *where, struct err *err)
 {
     const struct mover_config *o = &m->config;
-    struct peer *p = m->takers[receiver];
+    struct mover_peer *p = m->takers[receiver];
     if (!p || has_connections(m) || blocks_any_on_device(o->blocks))
         return err_set(err, ERR_UNAVAILABLE, "this rank has nothing to write, or connections");
     _cleanup_(free_p) bool *wanted = find_wanted(p, o->to->n);
@@ -243,7 +253,7 @@ int mover_write_to(struct mover *m, uint32_t receiver, const struct window_place
 bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         if (!p->local_receiver || (p->over ? p->told == p->bytes : p->written - p->told < m->config.sizes->told))
             continue;
         *ret_receiver = p->number;
@@ -255,7 +265,7 @@ bool mover_wrote(struct mover *m, uint32_t *ret_receiver, uint64_t *ret_bytes)
 
 void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
 {
-    struct peer *p = m->sources[sender];
+    struct mover_peer *p = m->sources[sender];
     if (!p || !p->writes || p->over || bytes <= p->written)
         return;
     if (bytes > p->bytes) {
@@ -275,14 +285,14 @@ void mover_written(struct mover *m, uint32_t sender, uint64_t bytes)
 static bool may_still_write(const struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         if (p->writes && !p->over && local_sender_may_act(p->local_sender))
             return true;
     }
     return false;
 }
 
-// Senders look for the window before they write.
+// Senders check the window before each write.
 bool mover_leave(struct mover *m)
 {
     int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS;
@@ -292,17 +302,56 @@ bool mover_leave(struct mover *m)
     return !may_still_write(m);
 }
 
+// NCCL
+
+static void use_nccl(struct mover *m, struct nccl_flow *flow, struct mover_peer *p, int rank)
+{
+    if (!p)
+        return;
+    m->nccl = flow;
+    p->uses_nccl = true;
+    p->pair = m->n_nccl++;
+    begin(m, p, nccl_flow_add(flow, rank));
+}
+
+void mover_use_nccl_from(struct mover *m, struct nccl_flow *flow, uint32_t sender, int rank)
+{
+    use_nccl(m, flow, m->sources[sender], rank);
+}
+
+void mover_use_nccl_to(struct mover *m, struct nccl_flow *flow, uint32_t receiver, int rank)
+{
+    use_nccl(m, flow, m->takers[receiver], rank);
+}
+
+static int step_nccl(struct mover *m, struct err *err)
+{
+    if (!m->nccl || nccl_flow_is_over(m->nccl))
+        return 0;
+    int r = nccl_flow_step(m->nccl, err);
+    for (size_t i = 0; i < m->n; i++) {
+        struct mover_peer *p = &m->peers[i];
+        uint64_t came = p->uses_nccl ? nccl_flow_moved(m->nccl, p->pair) : 0;
+        if (p->gives || came == p->came)
+            continue;
+        atomic_fetch_add(&m->config.progress->done, came - p->came);
+        p->came = came;
+        p->over = came == p->bytes;
+    }
+    return MIN(r, 0);
+}
+
 // Connections
 
-static void open_flow(struct mover *m, struct peer *p)
+static void open_flow(struct mover *m, struct mover_peer *p)
 {
     p->flow = flow_new(p->fd, p->gives, m->config.blocks);
     begin(m, p, flow_cursor(p->flow));
     flow_cursor(p->flow)->until = p->gives ? p->cursor.until : p->cursor.n;
 }
 
-// What others say that they need may be more than the plan has for them.
-static struct peer *connect_peer(struct peer *p, int fd)
+// A peer may ask for a connection although the plan has no bytes for it.
+static struct mover_peer *connect_peer(struct mover_peer *p, int fd)
 {
     if (p)
         p->fd = p->link.fd = fd;
@@ -313,14 +362,14 @@ static struct peer *connect_peer(struct peer *p, int fd)
 
 void mover_connect_from(struct mover *m, uint32_t source, int fd)
 {
-    struct peer *p = connect_peer(m->sources[source], fd);
+    struct mover_peer *p = connect_peer(m->sources[source], fd);
     if (p && !p->relays)
         open_flow(m, p);
 }
 
 int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err)
 {
-    struct peer *p = connect_peer(m->takers[receiver], fd);
+    struct mover_peer *p = connect_peer(m->takers[receiver], fd);
     struct window_place place = *m->config.here;
     if (p && !p->relays)
         open_flow(m, p);
@@ -333,25 +382,27 @@ int mover_connect_to(struct mover *m, uint32_t receiver, int fd, struct err *err
 
 // Steps
 
-static size_t pieces_of(const struct peer *p)
+static size_t pieces_of(const struct mover *m, const struct mover_peer *p)
 {
+    if (p->uses_nccl)
+        return nccl_flow_pieces(m->nccl, p->pair);
     return p->flow ? flow_moved(p->flow) : p->cursor.i;
 }
 
 static bool has_arrived(const struct mover *m, const struct transfer_piece *p)
 {
     const struct transfer_piece *first = &m->config.plan->pieces[p->first];
-    const struct peer *from = m->sources[first->from];
-    return first < from->cursor.pieces + pieces_of(from);
+    const struct mover_peer *from = m->sources[first->from];
+    return first < from->cursor.pieces + pieces_of(m, from);
 }
 
-// Of a rank that is relayed to: whether there is more for it, which is not said yet.
-static bool there_is_more(const struct mover *m, const struct peer *p)
+// True if another piece has arrived that this rank has to relay to p.
+static bool there_is_more(const struct mover *m, const struct mover_peer *p)
 {
     return p->relays && p->gives && p->cursor.until < p->cursor.n && has_arrived(m, &p->cursor.pieces[p->cursor.until]);
 }
 
-// What has arrived can be relayed.
+// Lets peers have the pieces that have arrived and that this rank relays.
 static int pass_on(struct mover *m, struct err *err)
 {
     bool more = false;
@@ -360,7 +411,7 @@ static int pass_on(struct mover *m, struct err *err)
     if (more && blocks_settle(m->config.blocks, err) < 0)
         return err->code;
     for (size_t i = 0; more && i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         while (there_is_more(m, p))
             p->cursor.until++;
         if (p->flow && p->relays && p->gives)
@@ -369,8 +420,8 @@ static int pass_on(struct mover *m, struct err *err)
     return 0;
 }
 
-// Of a relay and those that get something from it, until there is a flow, or marks.
-static int agree(struct mover *m, struct peer *p, struct err *err)
+// A relay and its receiver agree on how the pieces move. After that, they have a flow, or marks.
+static int agree(struct mover *m, struct mover_peer *p, struct err *err)
 {
     struct window_place place;
     bool there = false;
@@ -384,7 +435,7 @@ static int agree(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int run_connection(struct mover *m, struct peer *p, struct err *err)
+static int run_connection(struct mover *m, struct mover_peer *p, struct err *err)
 {
     if (p->relays && !p->link.answered && (agree(m, p, err) < 0 || !p->link.answered))
         return err->code;
@@ -403,7 +454,7 @@ static int run_connection(struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int move_directly(const struct mover *m, struct peer *p, struct err *err)
+static int move_directly(const struct mover *m, struct mover_peer *p, struct err *err)
 {
     uint64_t step = m->config.sizes->step;
     int r = p->gives ? local_receiver_write(p->local_receiver, &p->cursor, step, err)
@@ -414,7 +465,7 @@ static int move_directly(const struct mover *m, struct peer *p, struct err *err)
     return r;
 }
 
-static int step_peer(struct mover *m, struct peer *p, bool directly, struct err *err)
+static int step_peer(struct mover *m, struct mover_peer *p, bool directly, struct err *err)
 {
     uint64_t before = p->flow ? flow_cursor(p->flow)->left : p->cursor.left;
     int r = directly ? move_directly(m, p, err) : run_connection(m, p, err);
@@ -426,11 +477,11 @@ static int step_peer(struct mover *m, struct peer *p, bool directly, struct err 
     return r < 0 ? err_wrap(err, "%s", p->name) : 0;
 }
 
-// One rank after the other, beginning with the turn. NULL = nothing can be read or written directly now.
-static struct peer *next_direct(struct mover *m)
+// Returns the next peer in turn whose memory this rank can read or write now. NULL = there is none.
+static struct mover_peer *next_direct(struct mover *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[(m->turn + i) % m->n];
+        struct mover_peer *p = &m->peers[(m->turn + i) % m->n];
         bool direct = p->gives ? p->local_receiver != NULL : p->local_sender && !p->writes;
         if (direct && p->cursor.i < p->cursor.until)
             return p;
@@ -438,17 +489,18 @@ static struct peer *next_direct(struct mover *m)
     return NULL;
 }
 
-static bool is_connected(const struct peer *p)
+static bool is_connected(const struct mover_peer *p)
 {
     return p->fd >= 0 && !p->over;
 }
 
-// All that comes; of a sender, all that goes: what others read directly is not its own work.
+// True if a receiver has got all its bytes, or if a sender has sent all. Bytes that others read are not work of a
+// sender.
 static bool is_over(const struct mover *m)
 {
-    bool over = true;
+    bool over = !m->nccl || nccl_flow_is_over(m->nccl);
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         over = over && (p->over || (m->config.sends ? !p->flow && !p->local_receiver : p->gives));
     }
     return over;
@@ -456,18 +508,20 @@ static bool is_over(const struct mover *m)
 
 int mover_step(struct mover *m, struct err *err)
 {
-    struct peer *direct = next_direct(m);
+    struct mover_peer *direct = next_direct(m);
     int r = direct ? step_peer(m, direct, true, err) : 0;
     for (size_t i = 0; r == 0 && i < m->n; i++)
         if (is_connected(&m->peers[i]))
             r = step_peer(m, &m->peers[i], false, err);
     if (r == 0)
+        r = step_nccl(m, err);
+    if (r == 0)
         r = pass_on(m, err);
     return r < 0 ? r : is_over(m);
 }
 
-// 0: nothing, before something else comes.
-static short waits_for(const struct peer *p)
+// Returns the events to poll for. 0: the connection has no work before other bytes arrive.
+static short waits_for(const struct mover_peer *p)
 {
     if (!is_connected(p))
         return 0;
@@ -478,7 +532,7 @@ static short waits_for(const struct peer *p)
     return (p->flow ? flow_has_work(p->flow) : p->link.marks < p->cursor.until) ? POLLOUT : 0;
 }
 
-bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
+int mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
 {
     *ret = m->polled;
     *ret_n = 0;
@@ -487,14 +541,16 @@ bool mover_waits(struct mover *m, struct pollfd **ret, size_t *ret_n)
         if (events)
             m->polled[(*ret_n)++] = (struct pollfd){m->peers[i].fd, events, 0};
     }
-    return !next_direct(m);
+    if (next_direct(m))
+        return 0;
+    return m->nccl && !nccl_flow_is_over(m->nccl) ? NCCL_TICK_MS : MOVER_WAITS;
 }
 
 int mover_waits_for(const struct mover *m)
 {
-    const struct peer *longest = NULL;
+    const struct mover_peer *longest = NULL;
     for (size_t i = 0; i < m->n; i++) {
-        const struct peer *p = &m->peers[i];
+        const struct mover_peer *p = &m->peers[i];
         if (!p->gives && (is_connected(p) || (p->writes && !p->over)) && (!longest || p->moved_ms < longest->moved_ms))
             longest = p;
     }
@@ -504,7 +560,7 @@ int mover_waits_for(const struct mover *m)
 int mover_end(struct mover *m, struct err *err)
 {
     for (size_t i = 0; i < m->n; i++) {
-        struct peer *p = &m->peers[i];
+        struct mover_peer *p = &m->peers[i];
         if (p->local_sender && local_sender_end(p->local_sender, err) < 0)
             return err_wrap(err, "%s", p->name);
         if (!p->gives && p->relays)
@@ -517,7 +573,7 @@ uint64_t mover_bytes(const struct mover *m, bool direct)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < m->n; i++)
-        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow != NULL)
+        if (direct ? m->peers[i].local_sender != NULL : m->peers[i].flow || m->peers[i].uses_nccl)
             sum += m->peers[i].gives ? 0 : m->peers[i].bytes;
     return sum;
 }

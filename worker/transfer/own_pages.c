@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct range {
+struct page_range {
     uintptr_t from, to;
 };
 
 struct own_pages {
-    struct range *ranges; // ascending; ranges that touch are one
+    struct page_range *ranges; // ascending; ranges that touch are one
     size_t n, size;
 };
 
@@ -28,7 +28,7 @@ static void add(struct own_pages *p, uintptr_t from, uintptr_t to)
         p->size = MAX(2 * p->size, (size_t)64);
         p->ranges = xrealloc(p->ranges, p->size, sizeof *p->ranges);
     }
-    p->ranges[p->n++] = (struct range){from, to};
+    p->ranges[p->n++] = (struct page_range){from, to};
 }
 
 // "7f12-7f34 rw-p 00000000 00:00 0    [anon:...]": from, to, access, offset, device, inode, name.
@@ -64,6 +64,8 @@ struct own_pages *own_pages_read(void)
 
 void own_pages_free(struct own_pages *p)
 {
+    if (!p)
+        return;
     free(p->ranges);
     free(p);
 }

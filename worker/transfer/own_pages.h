@@ -8,5 +8,5 @@
 struct own_pages;
 
 struct own_pages *own_pages_read(void);
-void own_pages_free(struct own_pages *p);
+void own_pages_free(struct own_pages *p);                                     // accepts NULL
 bool own_pages_have(const struct own_pages *p, const void *data, size_t len); // all of it

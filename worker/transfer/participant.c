@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 enum { LATE_NAMES_MAX = 8 };
+enum { HERE_PARTS = 32, SILENT_PARTS = 8 }; // a member says HERE each 1/32 of its time, and is silent after 1/8
 
 bool participant_is_patient(const struct participant *p)
 {
@@ -37,12 +38,15 @@ void participant_done(struct participant *p)
     dialog_done(&p->dialog);
     for (int i = 0; i < n; i++) {
         free(p->said[i].hello);
+        free(p->said[i].gpu);
         free(p->said[i].needs);
     }
     free(p->said);
     free(p->wrote);
     free(p->all);
+    free(p->join);
     free(p->go);
+    free(p->not_joined);
 }
 
 bool participant_is_center(const struct participant *p)
@@ -70,7 +74,7 @@ static void set_reason(struct participant *p, int code, const char *text)
     snprintf(p->reason, sizeof p->reason, "%s", text);
 }
 
-// The center may have died while the witness still waited for receivers to come.
+// The center may have died while the witness still waited for receivers to connect.
 static void set_unknown(struct participant *p)
 {
     char text[PARTICIPANT_REASON_SIZE];
@@ -90,6 +94,15 @@ static void say_decision(struct participant *p, int member, enum commit_decision
     le_put_u32(body + 4, (uint32_t)-p->code);
     memcpy(body + 8, p->reason, len);
     dialog_say(&p->dialog, member, DIALOG_DECISION, body, 8 + len);
+}
+
+static void say_error(struct participant *p, enum dialog_kind kind, const struct err *err)
+{
+    char body[4 + sizeof err->msg];
+    size_t len = err->code ? strlen(err->msg) : 0;
+    le_put_u32(body, (uint32_t)-err->code);
+    memcpy(body + 4, err->msg, len);
+    dialog_say(&p->dialog, 0, kind, body, 4 + len);
 }
 
 static void follow_center(struct participant *p, enum commit_next next)
@@ -121,7 +134,7 @@ void participant_witness(struct participant *p, int witness)
         commit_receiver_init(&p->receiver, witness >= 0);
 }
 
-// The center names it if time runs out. Before half of the time is over, nobody wants to know.
+// The center names this member if the time runs out. In the first half of the time, it does not need to know.
 void participant_waits_for(struct participant *p, int member)
 {
     char body[4];
@@ -132,6 +145,31 @@ void participant_waits_for(struct participant *p, int member)
     own->waits_for = other;
     le_put_u32(body, (uint32_t)member);
     dialog_say(&p->dialog, 0, DIALOG_WAITS, body, sizeof body);
+}
+
+void participant_here(struct participant *p)
+{
+    int64_t now = clock_mono_ms(&clock_system);
+    if (participant_is_center(p) || 2 * participant_left_ms(p) > p->config.limit_ms ||
+        now - p->said_here_ms < p->config.limit_ms / HERE_PARTS)
+        return;
+    p->said_here_ms = now;
+    dialog_say(&p->dialog, 0, DIALOG_HERE, "", 0);
+}
+
+static void keep_joined(struct participant *p, int member, const char *why)
+{
+    p->n_joined++;
+    if (why && !p->not_joined)
+        p->not_joined = xasprintf("%s: %s", p->config.names[member], why);
+}
+
+void participant_joined(struct participant *p, const struct err *err)
+{
+    if (participant_is_center(p))
+        keep_joined(p, 0, err->code ? err->msg : NULL);
+    else
+        say_error(p, DIALOG_JOINED, err);
 }
 
 static void say_wrote(struct participant *p, int to, int about, uint64_t bytes)
@@ -172,20 +210,11 @@ bool participant_may_be_asked(const struct participant *p)
     return asked;
 }
 
-static void say_failed(struct participant *p, const struct err *err)
-{
-    char body[4 + sizeof err->msg];
-    size_t len = strlen(err->msg);
-    le_put_u32(body, (uint32_t)-err->code);
-    memcpy(body + 4, err->msg, len);
-    dialog_say(&p->dialog, 0, DIALOG_FAILED, body, 4 + len);
-}
-
 void participant_report(struct participant *p, const struct err *err)
 {
     char text[PARTICIPANT_REASON_SIZE];
     if (!participant_is_center(p)) {
-        say_failed(p, err);
+        say_error(p, DIALOG_FAILED, err);
         return;
     }
     snprintf(text, sizeof text, "%s: %s", p->config.names[0], err->msg);
@@ -204,7 +233,7 @@ void participant_fail(struct participant *p, const struct err *err)
     p->decided = COMMIT_KEEP;
 }
 
-// What the others say
+// Messages of other members
 
 static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_len)
 {
@@ -214,7 +243,7 @@ static void keep_body(struct dialog_event *e, int *count, char **to, size_t *to_
     *to_len = e->len;
 }
 
-// Its connection has ended, without a word. A rank that begins another transfer drops its connections, too.
+// The connection of a member has ended without a message. A rank also closes it when it begins another transfer.
 static void give_loss(struct participant *p, int member)
 {
     char text[PARTICIPANT_REASON_SIZE];
@@ -235,7 +264,7 @@ static void lose_member(struct participant *p, int member)
     follow_center(p, next);
 }
 
-// Of a number that no error has, which would look like success, ERR_PROTO.
+// Returns ERR_PROTO for a number that is not an error. It would look like success.
 static int read_code(const char *at)
 {
     uint32_t number = le_get_u32(at);
@@ -266,7 +295,7 @@ static void keep_wrote(struct participant *p, uint32_t sender, uint64_t bytes)
         p->wrote[sender] = bytes;
 }
 
-// From a sender, for this receiver or another one.
+// A sender has written to this receiver or to another one.
 static void pass_wrote(struct participant *p, const struct dialog_event *e)
 {
     uint32_t receiver = le_get_u32(e->body);
@@ -284,6 +313,12 @@ static void tell_center(struct participant *p, struct dialog_event *e)
         lose_member(p, e->member);
     } else if (e->kind == DIALOG_HELLO) {
         keep_body(e, &p->n_hello, &said->hello, &said->hello_len);
+    } else if (e->kind == DIALOG_GPU) {
+        keep_body(e, &p->n_gpu, &said->gpu, &said->gpu_len);
+    } else if (e->kind == DIALOG_JOINED && e->len >= 4) {
+        keep_joined(p, e->member, le_get_u32(e->body) ? e->body + 4 : NULL);
+    } else if (e->kind == DIALOG_HERE) {
+        said->here_ms = clock_mono_ms(&clock_system);
     } else if (e->kind == DIALOG_NEEDS) {
         keep_body(e, &p->n_needs, &said->needs, &said->needs_len);
     } else if (e->kind == DIALOG_FAILED) {
@@ -317,7 +352,7 @@ static void tell_receiver(struct participant *p, struct dialog_event *e)
     }
 }
 
-// The center may have died, or have given up, since it has made the proposal: then nobody knows of it.
+// If the center has died or given up after its proposal, no other member knows of the proposal.
 static bool center_is_there(const struct participant *p)
 {
     char byte;
@@ -342,7 +377,7 @@ static void tell_sender(struct participant *p, struct dialog_event *e)
         snprintf(text, sizeof text, "%s was lost, or stands still", p->config.names[0]);
         set_reason(p, ERR_UNAVAILABLE, text);
         say_decision(p, e->member, commit_witness_asked(&p->at_witness));
-        if (p->at_witness == COMMIT_KEEP) // it shall not decide alone if this rank ends
+        if (p->at_witness == COMMIT_KEEP) // so that the center does not decide alone if this rank ends
             say_decision(p, 0, COMMIT_KEEP);
     }
 }
@@ -352,6 +387,9 @@ static void take_event(struct participant *p, struct dialog_event *e)
     if (!participant_is_center(p) && e->kind == DIALOG_ALL && !p->all) {
         p->all = TAKE_PTR(e->body);
         p->all_len = e->len;
+    } else if (!participant_is_center(p) && e->kind == DIALOG_JOIN && !p->join) {
+        p->join = TAKE_PTR(e->body);
+        p->join_len = e->len;
     } else if (!participant_is_center(p) && e->kind == DIALOG_GO && !p->go) {
         p->go = TAKE_PTR(e->body);
         p->go_len = e->len;
@@ -367,7 +405,7 @@ static void take_event(struct participant *p, struct dialog_event *e)
 
 // Time
 
-// By the first thing that not everybody has said yet who is to say it: the others wait for that.
+// A member is late if it has not sent the first message that the center still waits for.
 static bool is_late(const struct participant *p, int member)
 {
     const struct participant_said *said = &p->said[member];
@@ -377,13 +415,38 @@ static bool is_late(const struct participant *p, int member)
     return receives && (p->n_needs < p->config.n_receivers ? !said->needs : !said->ready);
 }
 
-// Somebody who is late may wait for another one who is, so one name is not enough.
+// Returns the member that uses NCCL and has been silent for longest, if that is too long. -1 = none. In the first half
+// of the time, no member says anything.
+static int find_silent(const struct participant *p)
+{
+    int64_t half = p->until - p->config.limit_ms / 2, longest = p->config.limit_ms / SILENT_PARTS;
+    int64_t now = clock_mono_ms(&clock_system);
+    int found = -1;
+    for (int i = 1; i < p->dialog.n; i++) {
+        const struct participant_said *said = &p->said[i];
+        int64_t silent = now - MAX(said->here_ms, half);
+        if (!said->by_nccl || said->ready || silent <= longest)
+            continue;
+        longest = silent;
+        found = i;
+    }
+    return found;
+}
+
+static const char *waits_for(const struct participant *p, int member)
+{
+    const struct participant_said *said = &p->said[member];
+    int silent = said->by_nccl && !said->waits_for ? find_silent(p) : -1;
+    return silent < 0 || silent == member ? said->waits_for : p->config.names[silent];
+}
+
+// A late member may wait for another late member, so the message names several.
 static void name_late(const struct participant *p, struct err *err)
 {
     struct buf names = BUF_INIT(PARTICIPANT_REASON_SIZE);
     int n = 0;
     for (int i = 0; i < p->dialog.n; i++) {
-        const char *other = p->said[i].waits_for;
+        const char *other = waits_for(p, i);
         if (is_late(p, i) && n++ < LATE_NAMES_MAX)
             (void)buf_printf(&names, "%s%s%s%s%s", n > 1 ? ", " : "", p->config.names[i],
                              other ? " (which waits for " : "", other ? other : "", other ? ")" : "");
@@ -430,7 +493,7 @@ static void be_late(struct participant *p)
     }
 }
 
-// What it has promised it does not take back.
+// A member cannot be canceled after it has promised something to the others.
 static bool may_be_canceled(const struct participant *p)
 {
     if (p->decided != COMMIT_OPEN)

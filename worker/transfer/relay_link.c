@@ -9,7 +9,7 @@
 
 enum { MARKS_MAX = 4096 };
 
-// *ret: bytes, 0 = none can be moved now.
+// *ret: the bytes that have moved, 0 = none can move now.
 static int move(int fd, bool out, void *data, size_t len, size_t *ret, struct err *err)
 {
     ssize_t n = out ? send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, data, len, MSG_DONTWAIT);
@@ -19,7 +19,7 @@ static int move(int fd, bool out, void *data, size_t len, size_t *ret, struct er
     return err_set(err, ERR_GONE, "%s", n == 0 ? "the connection has ended" : strerror(errno));
 }
 
-// The first bytes on a connection, which has room for them.
+// Sends the first bytes on a connection. It always has room for them.
 static int say(int fd, void *data, size_t len, struct err *err)
 {
     size_t n;

@@ -14,48 +14,49 @@
 
 enum { HEAR_SLICES = 5, HELLO_HEAD = 8 + WINDOW_PLACE_SIZE };
 
-struct run {
+struct resharding {
     const struct reshard_config *c;
     struct arena *arena;
     struct participant participant;
     bool know_each_other; // they use the connections of an earlier transfer
-    struct buf hello;     // what it has said to the center, about its side among others
+    struct buf hello;     // the HELLO of this member, with its side
     struct window *window;
     struct window_place here;
     struct window_place *places; // of all members
     struct transfer_side sides[2];
     struct transfer_plan plan;
-    struct blocks ends; // where its bytes come from, or go to
+    struct blocks ends; // the blocks that this rank sends, or the rooms for what it receives
+    struct nccl_join nccl;
     struct mover *mover;
 };
 
-static uint32_t rank_of(const struct run *r)
+static uint32_t rank_of(const struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     return (uint32_t)(p->index < p->n_receivers ? p->index : p->index - p->n_receivers);
 }
 
-static bool is_open(const struct run *r)
+static bool is_open(const struct resharding *r)
 {
     return r->participant.decided == COMMIT_OPEN;
 }
 
-// For a rendezvous.
+// Stops a rendezvous.
 static bool is_over(void *ctx)
 {
-    struct run *r = ctx;
+    struct resharding *r = ctx;
     participant_attend(&r->participant, NULL, 0, 0);
     return !is_open(r);
 }
 
-static void fail(struct run *r, const struct err *err)
+static void fail(struct resharding *r, const struct err *err)
 {
     participant_fail(&r->participant, err);
 }
 
-// All meet at the center
+// Meeting at the center
 
-static int meet(struct run *r, struct err *err)
+static int meet(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
@@ -81,7 +82,7 @@ static int meet(struct run *r, struct err *err)
     return 0;
 }
 
-static int say_hello(struct run *r, struct err *err)
+static int say_hello(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     struct buf *text = &r->hello;
@@ -92,6 +93,7 @@ static int say_hello(struct run *r, struct err *err)
         return code;
     le_put_u64(text->data, str_hash(text->data + HELLO_HEAD, text->len - HELLO_HEAD));
     window_place_write(&r->here, text->data + 8);
+    nccl_join_say_gpu(&r->nccl, &r->participant, &r->c->blocks);
     if (p->index) {
         dialog_say(&r->participant.dialog, 0, DIALOG_HELLO, text->data, rank_of(r) ? HELLO_HEAD : text->len);
     } else {
@@ -102,13 +104,13 @@ static int say_hello(struct run *r, struct err *err)
     return 0;
 }
 
-static const struct participant_said *first_of(const struct run *r, bool receivers)
+static const struct participant_said *first_of(const struct resharding *r, bool receivers)
 {
     return &r->participant.said[receivers ? 0 : r->c->participant.n_receivers];
 }
 
-// All ranks of a group must say the same of their weights.
-static int check_hellos(const struct run *r, struct err *err)
+// All ranks of a group must describe the same weights.
+static int check_hellos(const struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = 0; i < r->participant.dialog.n; i++) {
@@ -125,7 +127,7 @@ static int check_hellos(const struct run *r, struct err *err)
     return 0;
 }
 
-static void spread(struct run *r)
+static void spread(struct resharding *r)
 {
     struct participant *p = &r->participant;
     struct buf all = BUF_INIT((size_t)3 * TRANSFER_SIDE_MAX);
@@ -144,9 +146,9 @@ static void spread(struct run *r)
     p->all = buf_take(&all);
 }
 
-// By a plan for other weights than these, bytes outside of its blocks would move. Only a rank that lies gets here: the
-// center has compared the hashes.
-static int check_own_side(const struct run *r, bool receivers, const char *side, size_t len, struct err *err)
+// A plan for other weights would move bytes outside of the blocks of this rank. The center has compared the hashes, so
+// the sides differ only if a rank lies.
+static int check_own_side(const struct resharding *r, bool receivers, const char *side, size_t len, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     if (p->index == 0 || receivers != participant_is_receiver(&r->participant) ||
@@ -156,7 +158,7 @@ static int check_own_side(const struct run *r, bool receivers, const char *side,
                    r->c->groups[receivers]);
 }
 
-static int read_all(struct run *r, struct err *err)
+static int read_all(struct resharding *r, struct err *err)
 {
     const char *at = r->participant.all;
     size_t left = r->participant.all_len, n = (size_t)r->participant.dialog.n;
@@ -182,8 +184,8 @@ static int read_all(struct run *r, struct err *err)
     return 0;
 }
 
-// Every member then knows both sides, and where everybody is.
-static int introduce(struct run *r, struct err *err)
+// After that, each member knows both sides and all places.
+static int introduce(struct resharding *r, struct err *err)
 {
     struct participant *p = &r->participant;
     int code = say_hello(r, err);
@@ -194,7 +196,7 @@ static int introduce(struct run *r, struct err *err)
     return code == 0 && p->all ? read_all(r, err) : code;
 }
 
-static int check_worlds(const struct run *r, struct err *err)
+static int check_worlds(const struct resharding *r, struct err *err)
 {
     for (int receivers = 0; receivers < 2; receivers++) {
         uint32_t has = transfer_side_world(&r->sides[receivers]);
@@ -206,8 +208,8 @@ static int check_worlds(const struct run *r, struct err *err)
     return 0;
 }
 
-// 1: tensors do not match, as all members find by themselves.
-static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
+// Returns 1 if the tensors do not match. Each member finds that out by itself.
+static int make_plan(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = check_worlds(r, err);
     if (code == 0)
@@ -222,17 +224,16 @@ static int make_plan(struct run *r, struct reshard_result *ret, struct err *err)
 
 // Connections
 
-// A sender may have stood still, and may go on at any time: this receiver reads by itself from then on.
-static bool was_abandoned(const struct run *r)
+// A sender that stood still may continue and write at any time. From then on, this receiver reads by itself.
+static bool was_abandoned(const struct resharding *r)
 {
     return participant_is_receiver(&r->participant) && back_buffer_was_abandoned(r->c->back_buffer);
 }
 
-static int make_mover(struct run *r, struct err *err)
+static int make_mover(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     bool receives = participant_is_receiver(&r->participant);
-    r->ends = r->c->blocks;
     if (receives && back_buffer_lay(r->c->back_buffer, &r->c->blocks, err) < 0)
         return err->code;
     if (receives) {
@@ -258,8 +259,8 @@ static int make_mover(struct run *r, struct err *err)
     return 0;
 }
 
-// A sender on another machine than the center, if there is one: both shall not be lost together.
-static int choose_witness(const struct run *r)
+// Prefers a sender on another machine than the center, so that both are not lost together.
+static int choose_witness(const struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = p->n_receivers; i < r->participant.dialog.n; i++)
@@ -268,14 +269,14 @@ static int choose_witness(const struct run *r)
     return p->n_receivers;
 }
 
-static struct reshard_rendezvous rendezvous(struct run *r, int number, int n)
+static struct reshard_rendezvous rendezvous(struct resharding *r, int number, int n)
 {
     return (struct reshard_rendezvous){r->c->id + 1 + (uint64_t)number, n, participant_left_ms(&r->participant),
                                        is_over, r};
 }
 
-// Of a sender or a relay: these receivers come, in the order of their ranks.
-static int receive_joiners(struct run *r, int number, const int *who, int n, struct err *err)
+// A sender or a relay waits for these receivers, in the order of their ranks.
+static int receive_joiners(struct resharding *r, int number, const int *who, int n, struct err *err)
 {
     const struct reshard_ways *ways = &r->c->ways;
     const struct reshard_rendezvous m = rendezvous(r, number, n + 1);
@@ -290,7 +291,7 @@ static int receive_joiners(struct run *r, int number, const int *who, int n, str
     return err->code;
 }
 
-static int receive_receivers(struct run *r, struct err *err)
+static int receive_receivers(struct resharding *r, struct err *err)
 {
     int receivers = r->c->participant.n_receivers, own = (int)rank_of(r), n = 0;
     _cleanup_(free_p) int *who = xcalloc((size_t)receivers, sizeof *who);
@@ -300,8 +301,8 @@ static int receive_receivers(struct run *r, struct err *err)
     return receive_joiners(r, 1 + own, who, n, err);
 }
 
-// If this sender cannot, the receiver reads its memory instead.
-static void write_to_receivers(struct run *r)
+// If this sender cannot write, the receiver reads its memory instead.
+static void write_to_receivers(struct resharding *r)
 {
     const struct participant_config *p = &r->c->participant;
     for (int i = 0; i < p->n_receivers; i++) {
@@ -315,7 +316,7 @@ static void write_to_receivers(struct run *r)
     }
 }
 
-static int join_senders(struct run *r, struct err *err)
+static int join_senders(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     for (int s = 0; s < p->n_senders; s++) {
@@ -331,7 +332,19 @@ static int join_senders(struct run *r, struct err *err)
     return 0;
 }
 
-static int meet_relay(struct run *r, int k, const int *takers, int n, struct err *err)
+static void use_nccl(struct resharding *r)
+{
+    const struct participant_config *p = &r->c->participant;
+    int own = (int)rank_of(r);
+    for (int i = 0; i < p->n_senders && participant_is_receiver(&r->participant); i++)
+        if (routes_way(&r->participant, own, i) == MOVER_USES_NCCL)
+            mover_use_nccl_from(r->mover, r->nccl.flow, (uint32_t)i, nccl_join_rank(&r->nccl, p->n_receivers + i));
+    for (int i = 0; i < p->n_receivers && !participant_is_receiver(&r->participant); i++)
+        if (routes_way(&r->participant, i, own) == MOVER_USES_NCCL)
+            mover_use_nccl_to(r->mover, r->nccl.flow, (uint32_t)i, nccl_join_rank(&r->nccl, i));
+}
+
+static int meet_relay(struct resharding *r, int k, const int *takers, int n, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     int number = 1 + p->n_senders + k, link = -1, code = 0;
@@ -345,15 +358,15 @@ static int meet_relay(struct run *r, int k, const int *takers, int n, struct err
     return code;
 }
 
-// All receivers go from relay to relay in the same order, so that no two wait for each other.
-static int meet_relays(struct run *r, struct err *err)
+// All receivers visit the relays in the same order, so that no two receivers wait for each other.
+static int meet_relays(struct resharding *r, struct err *err)
 {
     const struct transfer_piece *end = r->plan.pieces + r->plan.n, *p;
     uint32_t senders = (uint32_t)r->c->participant.n_senders;
     _cleanup_(free_p) int *takers = xcalloc((size_t)r->c->participant.n_receivers, sizeof *takers);
     int code = 0;
     size_t none;
-    p = transfer_plan_sends(&r->plan, senders, 0, &none); // behind all that senders send
+    p = transfer_plan_sends(&r->plan, senders, 0, &none); // behind the pieces of all senders
     while (code == 0 && is_open(r) && p < end) {
         uint32_t relay = p->from;
         int n = 0;
@@ -366,7 +379,7 @@ static int meet_relays(struct run *r, struct err *err)
 }
 
 // The witness has a connection to each receiver but the center.
-static int meet_witness(struct run *r, struct err *err)
+static int meet_witness(struct resharding *r, struct err *err)
 {
     const struct participant_config *p = &r->c->participant;
     const struct reshard_ways *ways = &r->c->ways;
@@ -374,7 +387,7 @@ static int meet_witness(struct run *r, struct err *err)
     int witness = routes_witness(&r->participant), code = 0;
     if (p->n_receivers == 1 || witness < p->n_receivers || witness >= dialog->n)
         return 0;
-    if (r->know_each_other) { // of the same processes, so it is the same one as then
+    if (r->know_each_other) { // the same processes have the same witness as in the last transfer
         participant_witness(&r->participant, witness);
         return 0;
     }
@@ -392,9 +405,11 @@ static int meet_witness(struct run *r, struct err *err)
     return code;
 }
 
-static int connect_all(struct run *r, struct err *err)
+static int connect_all(struct resharding *r, struct err *err)
 {
-    int code = routes_agree(&r->participant, r->mover, choose_witness(r), err);
+    int code = routes_agree(&r->participant, r->mover, &r->nccl, choose_witness(r), err);
+    if (code == 0 && is_open(r) && r->nccl.flow)
+        use_nccl(r);
     if (code == 0 && is_open(r))
         code = meet_witness(r, err);
     if (code == 0 && is_open(r))
@@ -408,10 +423,10 @@ static int connect_all(struct run *r, struct err *err)
 
 // Moving
 
-// The center decides, and the memory and the connections of this rank stay until then: if they ended, others would take
-// this rank for the one that was lost. A process that dies loses its memory before its connection to the center, which
-// says more.
-static void fail_moving(struct run *r, const struct err *err)
+// The center decides. Until then, this rank keeps its memory and its connections: without them, the others would think
+// that this rank was lost. A dying process loses its memory before its connection to the center, and the message of the
+// center names it.
+static void fail_moving(struct resharding *r, const struct err *err)
 {
     for (int i = 0; i < HEAR_SLICES && is_open(r); i++)
         participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
@@ -421,16 +436,18 @@ static void fail_moving(struct run *r, const struct err *err)
         participant_attend(&r->participant, NULL, 0, PARTICIPANT_SLICE_MS);
 }
 
-static void attend_moving(struct run *r, bool idle)
+static void attend_moving(struct resharding *r, bool idle)
 {
-    struct pollfd *polled;
-    size_t n;
-    bool waits = mover_waits(r->mover, &polled, &n);
-    participant_attend(&r->participant, polled, idle ? 0 : n, waits || idle ? PARTICIPANT_SLICE_MS : 0);
+    struct pollfd *polled = NULL;
+    size_t n = 0;
+    int wait_ms = idle ? PARTICIPANT_SLICE_MS : mover_waits(r->mover, &polled, &n);
+    participant_attend(&r->participant, polled, n, wait_ms);
+    if (r->nccl.flow)
+        participant_here(&r->participant);
 }
 
-// It has all of its weights, and stays: others may get some of them from it.
-static int be_ready(struct run *r, struct err *err)
+// A receiver with all of its weights stays, because others may get some of them from it.
+static int be_ready(struct resharding *r, struct err *err)
 {
     int code = mover_end(r->mover, err);
     if (code < 0)
@@ -441,13 +458,13 @@ static int be_ready(struct run *r, struct err *err)
     return 0;
 }
 
-static void hear_of_writes(struct run *r)
+static void hear_of_writes(struct resharding *r)
 {
     for (int i = 0; i < r->c->participant.n_senders; i++)
         mover_written(r->mover, (uint32_t)i, r->participant.wrote[i]);
 }
 
-static void tell_of_writes(struct run *r)
+static void tell_of_writes(struct resharding *r)
 {
     uint32_t receiver;
     uint64_t bytes;
@@ -455,7 +472,7 @@ static void tell_of_writes(struct run *r)
         participant_wrote(&r->participant, (int)receiver, bytes);
 }
 
-static void receive(struct run *r)
+static void receive(struct resharding *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
@@ -477,13 +494,13 @@ static void receive(struct run *r)
     }
 }
 
-// A sender stays until all is decided; the witness until nobody can ask it any more.
-static bool is_needed(const struct run *r)
+// A sender stays until the decision. The witness stays until no receiver can ask it any more.
+static bool is_needed(const struct resharding *r)
 {
     return is_open(r) || (participant_may_be_asked(&r->participant) && participant_is_patient(&r->participant));
 }
 
-static void serve(struct run *r)
+static void serve(struct resharding *r)
 {
     struct err err = ERR_INIT;
     int moved = 0;
@@ -497,12 +514,14 @@ static void serve(struct run *r)
         else
             tell_of_writes(r);
         transfer_fault_at(TRANSFER_FAULT_MOVING);
-        if (!is_open(r)) // nobody reads any more, and receivers may wait for it to write no more
+        if (r->participant.decided == COMMIT_KEEP)
+            nccl_join_done(&r->nccl, false);
+        if (!is_open(r)) // no receiver reads any more, and some may wait until this sender cannot write
             window_end(TAKE_PTR(r->window));
     }
 }
 
-static int move(struct run *r, struct reshard_result *ret, struct err *err)
+static int move(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = 0;
     if (!participant_is_receiver(&r->participant)) {
@@ -521,20 +540,20 @@ static int move(struct run *r, struct reshard_result *ret, struct err *err)
     return code < 0 ? err_wrap(err, "the new weights were decided for, and cannot be written") : 0;
 }
 
-static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
+static int prepare(struct resharding *r, struct reshard_result *ret, struct err *err)
 {
     int code = meet(r, err);
     if (code < 0)
         return code;
     transfer_fault_at(TRANSFER_FAULT_MET);
     code = introduce(r, err);
-    if (code == 0 && r->participant.all) // also if the center has gone, because it knows what does not match
+    if (code == 0 && r->participant.all) // also after the center has left because the tensors do not match
         code = make_plan(r, ret, err);
     if (code == 0 && is_open(r))
         code = make_mover(r, err);
     if (code == 0 && is_open(r))
         code = connect_all(r, err);
-    if (code < 0 && !is_open(r)) { // it has only given up waiting, because all is decided
+    if (code < 0 && !is_open(r)) { // the rendezvous has only stopped because of the decision
         *err = ERR_INIT;
         return 0;
     }
@@ -543,7 +562,7 @@ static int prepare(struct run *r, struct reshard_result *ret, struct err *err)
     return code;
 }
 
-// What the program has put on its GPU comes before anybody reads it.
+// Work of the program on its GPU must be done before other ranks read the weights.
 static int settle(const struct reshard_config *c, struct err *err)
 {
     const struct gpu_copier *gpu = c->blocks.gpu;
@@ -551,22 +570,46 @@ static int settle(const struct reshard_config *c, struct err *err)
     return code < 0 ? code : blocks_settle(&c->blocks, err);
 }
 
+static void init_nccl(struct resharding *r)
+{
+    const struct mover_sizes *sizes = r->c->sizes ? r->c->sizes : &mover_sizes;
+    const struct nccl_join_config config = {.link = r->c->nccl,
+                                            .blocks = &r->ends,
+                                            .round = sizes->round,
+                                            .packed = sizes->packed,
+                                            .number = r->c->id,
+                                            .limit_ms = r->c->nccl_limit_ms};
+    nccl_join_init(&r->nccl, &config);
+}
+
+static void end_nccl(struct resharding *r, struct reshard_result *ret)
+{
+    ret->refusal = r->nccl.refusal ? arena_strdup(r->arena, r->nccl.refusal) : NULL;
+    nccl_join_done(&r->nccl, r->participant.decided == COMMIT_TAKE);
+}
+
 int reshard(const struct reshard_config *config, struct arena *a, struct reshard_result *ret, struct err *err)
 {
-    struct run r = {.c = config, .arena = a, .here = config->place, .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX)};
+    struct resharding r = {.c = config,
+                           .arena = a,
+                           .here = config->place,
+                           .hello = BUF_INIT(HELLO_HEAD + TRANSFER_SIDE_MAX),
+                           .ends = config->blocks};
     *ret = (struct reshard_result){.direct = 0};
-    participant_init(&r.participant, &config->participant); // its time begins
+    participant_init(&r.participant, &config->participant); // its time begins now
     if (settle(config, err) < 0) {
         participant_done(&r.participant);
         return err->code;
     }
     bool receives = participant_is_receiver(&r.participant);
+    init_nccl(&r);
     if (config->direct && !receives)
         window_show(r.window = window_new(&config->blocks), &r.here);
     int code = prepare(&r, ret, err);
     if (code == 0 && is_open(&r))
         code = move(&r, ret, err);
     window_end(r.window); // before this rank changes its weights
+    end_nccl(&r, ret);
     bool left = !r.mover || mover_leave(r.mover);
     mover_free(r.mover);
     if (receives)
@@ -575,7 +618,7 @@ int reshard(const struct reshard_config *config, struct arena *a, struct reshard
         back_buffer_abandon(config->back_buffer);
     if (code == 0)
         code = participant_outcome(&r.participant, err);
-    else if (code < 0 && r.participant.code) // what all have heard
+    else if (code < 0 && r.participant.code) // the reason that all members have heard
         code = err_set(err, r.participant.code, "%s", r.participant.reason);
     if (code == 0)
         contacts_keep(config->contacts, config->id, &r.participant);

@@ -37,35 +37,80 @@ static void say_needs(struct participant *p, const struct mover *m)
     p->n_needs++;
 }
 
-static int say_go(struct participant *p, int witness, struct err *err)
+static int check_needs(const struct participant *p, struct err *err)
+{
+    for (int i = 0; i < p->config.n_receivers; i++)
+        if (p->said[i].needs_len != needs_len(p))
+            return err_set(err, ERR_PROTO, "%s says nonsense", p->config.names[i]);
+    return 0;
+}
+
+// Pairs that need a connection may use NCCL, if all that are to join can.
+static void join_by_nccl(struct participant *p, struct nccl_join *j)
+{
+    int n_senders = p->config.n_senders;
+    if (!p->n_gpu)
+        return;
+    _cleanup_(free_p) bool *connects = xcalloc((size_t)p->config.n_receivers * (size_t)n_senders, sizeof *connects);
+    for (int i = 0; i < p->config.n_receivers; i++)
+        for (int k = 0; k < n_senders; k++)
+            connects[i * n_senders + k] = p->said[i].needs[k] == MOVER_CONNECTS;
+    if (!nccl_join_ask(j, p, connects))
+        return;
+    while (p->decided == COMMIT_OPEN && !nccl_join_is_answered(j, p)) {
+        nccl_join_step(j, p);
+        participant_attend(p, NULL, 0, nccl_join_wait_ms(j));
+    }
+}
+
+static void say_go(struct participant *p, const struct nccl_join *j, int witness)
 {
     size_t len = needs_len(p);
     p->go_len = all_len(p);
     p->go = xcalloc(1, p->go_len);
     le_put_u32(p->go, (uint32_t)witness);
     for (int i = 0; i < p->config.n_receivers; i++) {
-        if (p->said[i].needs_len != len)
-            return err_set(err, ERR_PROTO, "%s says nonsense", p->config.names[i]);
-        memcpy(p->go + HEAD + (size_t)i * len, p->said[i].needs, len);
+        char *needs = p->go + HEAD + (size_t)i * len;
+        memcpy(needs, p->said[i].needs, len);
+        for (int k = 0; j->n_asked && k < p->config.n_senders; k++)
+            if (needs[k] == MOVER_CONNECTS && nccl_join_allows(j, p, i, p->config.n_receivers + k))
+                needs[k] = MOVER_USES_NCCL;
     }
     for (int i = 1; i < p->dialog.n; i++)
         dialog_say(&p->dialog, i, DIALOG_GO, p->go, p->go_len);
-    return 0;
 }
 
-int routes_agree(struct participant *p, const struct mover *m, int witness, struct err *err)
+static uint32_t count_nccl(const struct participant *p)
+{
+    bool receives = participant_is_receiver(p);
+    int own = receives ? p->config.index : p->config.index - p->config.n_receivers;
+    uint32_t n = 0;
+    for (int i = 0; i < (receives ? p->config.n_senders : p->config.n_receivers); i++)
+        n += routes_way(p, receives ? own : i, receives ? i : own) == MOVER_USES_NCCL;
+    return n;
+}
+
+int routes_agree(struct participant *p, const struct mover *m, struct nccl_join *j, int witness, struct err *err)
 {
     bool center = participant_is_center(p);
     if (participant_is_receiver(p))
         say_needs(p, m);
-    while (p->decided == COMMIT_OPEN && (center ? p->n_needs < p->config.n_receivers : !p->go))
-        participant_attend(p, NULL, 0, PARTICIPANT_SLICE_MS);
+    while (p->decided == COMMIT_OPEN && (center ? p->n_needs < p->config.n_receivers : !p->go)) {
+        participant_attend(p, NULL, 0, nccl_join_wait_ms(j));
+        nccl_join_step(j, p);
+    }
+    if (center && p->decided == COMMIT_OPEN && check_needs(p, err) < 0)
+        return err->code;
+    if (center && p->decided == COMMIT_OPEN)
+        join_by_nccl(p, j);
     if (p->decided != COMMIT_OPEN)
         return 0;
-    if (center && say_go(p, witness, err) < 0)
-        return err->code;
-    if (p->go_len != all_len(p))
+    if (center)
+        say_go(p, j, witness);
+    uint32_t pairs = p->go_len == all_len(p) ? count_nccl(p) : 0;
+    if (p->go_len != all_len(p) || (pairs && pairs != nccl_join_pairs(j)))
         return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    nccl_join_end(j, p, pairs > 0);
     return 0;
 }
 

@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Of Linux' Yama: 1 = only parents may read, unless a process says otherwise. Elsewhere the user decides.
+// Yama in Linux: with scope 1, only parents may read a process, unless it allows others. Without Yama, the user
+// decides.
 static bool must_be_allowed(void)
 {
     char scope = '0';
@@ -64,15 +65,15 @@ void window_end(struct window *w)
 {
     if (!w)
         return;
-    volatile uint64_t *word = w->word; // somebody else reads it
+    volatile uint64_t *word = w->word; // another process reads it
     word[0] = 0;
-    atomic_thread_fence(memory_order_seq_cst); // before anything that the program writes from now on
+    atomic_thread_fence(memory_order_seq_cst); // before the program writes to its blocks again
     if (must_be_allowed())
         prctl(PR_SET_PTRACER, 0, 0, 0, 0);
     free(w);
 }
 
-// Of the running kernel: a number that no other one has.
+// Reads the boot id of the kernel: no other running kernel has the same.
 static void read_host(char out[WINDOW_HOST_SIZE])
 {
     char text[36] = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The window of another process in the same machine and container, as this one sees it.
+// The window of another process on the same machine and in the same container, as this process sees it.
 #pragma once
 
 #include "common/base/err.h"
@@ -17,13 +17,15 @@ struct window_view {
     uint64_t window, word[2];
 };
 
-// ERR_UNAVAILABLE: it is elsewhere, shows another number of blocks, or this process may not read its memory. `here`:
-// the place of this process. Close it in any case.
+// ERR_UNAVAILABLE: the other process is elsewhere, shows another number of blocks, or does not let this process read
+// its memory. `here`: the place of this process. Close the view also after an error.
 int window_view_open(struct window_view *v, const struct window_place *where, const struct window_place *here,
                      size_t blocks, struct err *err);
 void window_view_close(struct window_view *v);
-// The process lives, and shows its window: its blocks have not changed until now, and nobody else has its number.
+// True if the other process lives and shows its window. Its blocks have not changed until now then, and no other
+// process has its pid.
 bool window_view_is_there(const struct window_view *v);
-// It may still read or write what it was shown. False: it has taken its window back, or all its threads have ended. A
-// process that dies may have no memory any more while one of its threads is still in a call of the kernel.
+// True if the other process may still read or write the memory that it was shown. False: it has removed its window, or
+// all its threads have ended. A dying process may have lost its memory while one of its threads is still in a system
+// call.
 bool window_view_may_act(const struct window_view *v);

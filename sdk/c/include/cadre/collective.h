@@ -14,7 +14,9 @@
 //   that are left, or the restarted group, make a new one.
 //
 //   With CADRE_COLLECTIVE_DEBUG=1 in the environment of all ranks, members that do not call the same get an error that
-//   names them; the two ends of a send and its receive likewise. Who sends may get it in a later call.
+//   names them; the two ends of a send and its receive likewise. The sender may get it in a later call. For that, calls
+//   other than cadre_send() wait on the host until the members have compared, also on a stream: cadre_recv() until the
+//   other member has called cadre_send().
 #ifndef CADRE_COLLECTIVE_H
 #define CADRE_COLLECTIVE_H
 

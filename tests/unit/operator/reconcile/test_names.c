@@ -157,6 +157,7 @@ static void what_is_for_the_user_to_set_is_not_reserved(void **state)
     assert_false(template_reserves(reserved_env, "CADRE_COLLECTIVE_DEBUG"));
     assert_false(template_reserves(reserved_env, "CADRE_COLLECTIVE_LIMIT_MS"));
     assert_false(template_reserves(reserved_env, "CADRE_TRANSFER_DIRECT"));
+    assert_false(template_reserves(reserved_env, "CADRE_TRANSFER_NCCL"));
     assert_false(template_reserves(reserved_env, "CADRE_TRANSFER_SWAP"));
     assert_true(template_reserves(reserved_env, "CADRE_COLLECTIVE"));
     assert_true(template_reserves(reserved_env, "CADRE_OBJECTS"));

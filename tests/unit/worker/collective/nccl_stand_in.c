@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnccl.so.2 as far as worker/collective uses it, over the stand-in for the driver (cuda_stand_in.c). Members
-// exchange what they send through files in the folder GPU_STAND_IN; an operation is done when all of its files are
-// there. So it stands still where a real one does: when somebody does not call. The file `control` there raises what a
-// real one will not on demand, in all processes, besides what the driver's stand-in reads there:
+// libnccl.so.2 as far as the workers use it, over the stand-in for the driver (cuda_stand_in.c). Members exchange what
+// they send through files in the folder GPU_STAND_IN; an operation is done when all of its files are there, and a
+// communicator is made when all of its members have asked for it. So both stand still where a real one does: when
+// somebody does not call. The file `control` there raises what a real one will not on demand, in all processes, besides
+// what the driver's stand-in reads there:
 //
 //   slow N          each call of NCCL is in progress N times before it has begun
+//   buffer N        bytes that a send can be done with before they were taken; 4 MiB by default
 //   nccl-init CODE  ncclCommInitRankConfig() fails with this
 //   async CODE      ncclCommGetAsyncError() reports this
+//   moving CODE     the same, of a communicator that has sent or received something
 //
-// Each ncclCommAbort() adds a line to the file `aborts`. NCCL_STAND_IN_VERSION is the version of the library in a
-// process, 22304 by default. F8 types exist from 22400 on.
+// Each communicator that a member has adds a line to the file `inits`, and each ncclCommAbort() one to `aborts`.
+// NCCL_STAND_IN_VERSION is the version of the library in a process, 22304 by default, 0 = none of its calls succeeds.
+// F8 types exist from 22400 on.
 #include "common/base/mem.h"
 #include "common/base/str.h"
 #include "common/wire/safetensors.h"
@@ -26,8 +30,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-enum { OK = 0, IN_PROGRESS = 7, OPS = 256, MEMBERS = 64, VERSION = 22304, HAS_F8 = 22400, AVG = 4 };
-enum { BUFFER = 4 << 20 }; // of a pair: what is sent beyond it waits until the other side takes it
+enum { OK = 0, UNHANDLED = 1, IN_PROGRESS = 7, OPS = 1024, MEMBERS = 64, VERSION = 22304, HAS_F8 = 22400, AVG = 4 };
+enum { BUFFER = 4 << 20 };
 
 struct id {
     char text[128];
@@ -43,6 +47,8 @@ enum kind { ALL_REDUCE, BROADCAST, ALL_GATHER, REDUCE_SCATTER, SEND, RECV };
 struct comm {
     struct id id;
     int rank, n, slow;
+    bool made; // all members have come
+    bool used; // something was sent or received
     unsigned number, sent[MEMBERS], received[MEMBERS];
 };
 
@@ -54,12 +60,18 @@ struct op {
     size_t n, len; // elements, of each member where there are more; bytes that are sent
     int type, reduction, peer;
     unsigned number;
-    bool posted, waits; // what it sends is not done before it was taken
+    bool posted, waits, done; // waits: what it sends is not done before it was taken
+    struct op *next;          // in its group
 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct op ops[OPS];
-static _Thread_local bool grouped; // operations of a group go on at the same time
+// Operations of a group go on at the same time.
+static _Thread_local struct {
+    bool begun;
+    struct op *first;
+    void *stream;
+} group;
 
 // Files
 
@@ -219,19 +231,28 @@ static bool finish(const struct op *o)
     return true;
 }
 
-// On the thread of the device.
-static bool turn(void *ctx)
+static void go_on(struct op *o)
 {
-    struct op *o = ctx;
     if (o->kind != RECV && !o->posted)
         post(o, o->peer, stand_in_memory(o->in), o->len);
     o->posted = true;
-    if (!finish(o))
-        return false;
+    o->done = o->done || finish(o);
+}
+
+// On the thread of the device: an operation, or a group of them.
+static bool turn(void *ctx)
+{
+    struct op *first = ctx;
+    bool done = true;
+    for (struct op *o = first; o; o = o->next) {
+        go_on(o);
+        done = done && o->done;
+    }
     pthread_mutex_lock(&mutex);
-    o->comm = NULL;
+    for (struct op *o = first; done && o; o = o->next)
+        o->comm = NULL;
     pthread_mutex_unlock(&mutex);
-    return true;
+    return done;
 }
 
 static struct op *place(const struct op *o)
@@ -255,14 +276,22 @@ static int begin(struct op o, const void *in, size_t len, void *stream)
         abort(); // a test of the back end has found something
     o.in = in;
     o.len = len;
-    o.waits = !grouped && len > BUFFER;
+    int buffer = stand_in_control("buffer");
+    o.waits = len > (size_t)(buffer ? buffer : BUFFER);
     o.number = !pair ? ++c->number : o.kind == SEND ? ++c->sent[o.peer] : ++c->received[o.peer];
+    c->used = true;
     c->slow = stand_in_control("slow");
-    stand_in_put(stream, turn, place(&o));
+    o.next = group.first;
+    struct op *placed = place(&o);
+    if (group.begun)
+        group.first = placed;
+    else
+        stand_in_put(stream, turn, placed);
+    group.stream = stream;
     return c->slow ? IN_PROGRESS : OK;
 }
 
-// Those of it that are under way.
+// Those of it that are under way. A group is on the stream by its first one.
 static bool drop_ops(const struct comm *c)
 {
     bool any = false;
@@ -270,14 +299,15 @@ static bool drop_ops(const struct comm *c)
         pthread_mutex_lock(&mutex);
         bool is = ops[i].comm == c;
         pthread_mutex_unlock(&mutex);
-        if (!is)
-            continue;
-        any = true;
-        stand_in_drop(&ops[i]);
-        pthread_mutex_lock(&mutex);
-        ops[i].comm = NULL;
-        pthread_mutex_unlock(&mutex);
+        if (is)
+            stand_in_drop(&ops[i]);
+        any = any || is;
     }
+    pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < OPS; i++)
+        if (ops[i].comm == c)
+            ops[i].comm = NULL;
+    pthread_mutex_unlock(&mutex);
     return any;
 }
 
@@ -289,7 +319,7 @@ static bool drop_ops(const struct comm *c)
 OFFERED int ncclGetVersion(int *ret)
 {
     *ret = version();
-    return OK;
+    return *ret ? OK : UNHANDLED;
 }
 
 OFFERED int ncclGetUniqueId(struct id *ret)
@@ -302,6 +332,32 @@ OFFERED int ncclGetUniqueId(struct id *ret)
     return OK;
 }
 
+static void note(const char *name, const struct comm *c)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", getenv("GPU_STAND_IN"), name);
+    FILE *f = fopen(path, "ae");
+    if (!f)
+        return;
+    fprintf(f, "%d\n", c->rank);
+    fclose(f);
+}
+
+// Whether all have come to it; `comes`: this member does so now.
+static bool attend(const struct comm *c, bool comes)
+{
+    char path[512];
+    int n = 0;
+    for (int i = 0; i < c->n; i++) {
+        snprintf(path, sizeof path, "%s/%s.member%d", getenv("GPU_STAND_IN"), c->id.text, i);
+        FILE *f = fopen(path, comes && i == c->rank ? "we" : "re");
+        n += f != NULL;
+        if (f)
+            fclose(f);
+    }
+    return n == c->n;
+}
+
 OFFERED int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank, struct config *c)
 {
     if (c->magic != 0xcafebeef || c->blocking || n > MEMBERS || stand_in_depth() < 1)
@@ -311,6 +367,8 @@ OFFERED int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int r
         return code;
     *ret = xcalloc(1, sizeof **ret);
     **ret = (struct comm){.id = id, .rank = rank, .n = n, .slow = stand_in_control("slow")};
+    (*ret)->made = attend(*ret, true);
+    note("inits", *ret);
     return IN_PROGRESS;
 }
 
@@ -323,8 +381,10 @@ OFFERED int ncclCommInitRank(struct comm **ret, int n, struct id id, int rank)
 
 OFFERED int ncclCommGetAsyncError(struct comm *c, int *ret)
 {
-    int code = stand_in_control("async");
-    *ret = code ? code : c->slow > 0 && c->slow-- > 0 ? IN_PROGRESS : OK;
+    int code = c->used ? stand_in_control("moving") : 0;
+    code = code ? code : stand_in_control("async");
+    c->made = c->made || attend(c, false);
+    *ret = code ? code : !c->made || (c->slow > 0 && c->slow-- > 0) ? IN_PROGRESS : OK;
     return OK;
 }
 
@@ -344,13 +404,7 @@ OFFERED int ncclCommDestroy(struct comm *c)
 
 OFFERED int ncclCommAbort(struct comm *c)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/aborts", getenv("GPU_STAND_IN"));
-    FILE *f = fopen(path, "ae");
-    if (f) {
-        fprintf(f, "%d\n", c->rank);
-        fclose(f);
-    }
+    note("aborts", c);
     (void)drop_ops(c);
     free(c);
     return OK;
@@ -369,14 +423,19 @@ OFFERED const char *ncclGetErrorString(int code)
 
 OFFERED int ncclGroupStart(void)
 {
-    grouped = true;
+    group.begun = true;
     return OK;
 }
 
 OFFERED int ncclGroupEnd(void)
 {
-    grouped = false;
-    return OK;
+    struct op *first = group.first;
+    int slow = first ? first->comm->slow : 0;
+    group.begun = false;
+    group.first = NULL;
+    if (first)
+        stand_in_put(group.stream, turn, first);
+    return slow ? IN_PROGRESS : OK;
 }
 
 OFFERED int ncclAllReduce(const void *in, void *out, size_t n, int type, int op, struct comm *c, void *stream)

@@ -11,7 +11,8 @@
 //   hang            nothing on a stream is ever done
 //   lag N           what is put on a stream begins N microseconds later
 //
-// Each import adds a line to the file `imports`.
+// Each import adds a line to the file `imports`. CUDA_STAND_IN_GPU is the number of the GPU of a process, which each
+// has one of its own without it.
 #include "tests/unit/worker/device/fake_device.h"
 
 #include "common/base/mem.h"
@@ -69,9 +70,10 @@ OFFERED int cuDeviceGet(int *ret, int ordinal)
 
 OFFERED int cuDeviceGetUuid_v2(unsigned char *ret, int device)
 {
-    int pid = stand_in_control("one-gpu") ? 0 : (int)getpid();
+    const char *own = getenv("CUDA_STAND_IN_GPU");
+    int number = stand_in_control("one-gpu") ? 0 : own ? (int)strtol(own, NULL, 10) : (int)getpid();
     memset(ret, 0, 16);
-    memcpy(ret, &pid, sizeof pid);
+    memcpy(ret, &number, sizeof number);
     ret[15] = (unsigned char)device;
     return OK;
 }

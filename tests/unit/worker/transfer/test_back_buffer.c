@@ -97,6 +97,28 @@ static void short_and_shared_memory_is_copied(void **state)
     munmap(small, 4 * PAGE);
 }
 
+// At the address of a block whose pages have changed places before.
+static void memory_that_has_become_shared_stays_shared(void **state)
+{
+    (void)state;
+    struct back_buffer *s = back_buffer_new(true);
+    char *memory = map(MAP_PRIVATE, LONG + PAGE);
+    int file = memfd_create("shared", MFD_CLOEXEC);
+    assert_int_equal(ftruncate(file, LONG + PAGE), 0);
+    exchange(s, memory + 64, LONG, 2 * PAGE);
+    assert_ptr_equal(mmap(memory, LONG + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0), memory);
+    char *other = mmap(NULL, LONG + PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_ptr_not_equal(other, MAP_FAILED);
+    assert_int_equal(lay(s, memory + 64, LONG), 0);
+    memset(back_buffer_at(s, 0), 7, LONG);
+    assert_int_equal(swap(s), LONG);
+    assert_true(all_are(other + 64, LONG, 7));
+    back_buffer_free(s);
+    munmap(other, LONG + PAGE);
+    munmap(memory, LONG + PAGE);
+    close(file);
+}
+
 static void what_must_not_move_is_copied(void **state)
 {
     (void)state;
@@ -247,6 +269,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_of_long_blocks_are_exchanged_and_their_ends_copied),
         cmocka_unit_test(short_and_shared_memory_is_copied),
+        cmocka_unit_test(memory_that_has_become_shared_stays_shared),
         cmocka_unit_test(what_must_not_move_is_copied),
         cmocka_unit_test(many_blocks_and_empty_ones_have_rooms_of_their_own),
         cmocka_unit_test(later_rounds_need_no_page_faults),

@@ -3,7 +3,6 @@
 #include "worker/transfer/reshard.h"
 
 #include "common/base/mem.h"
-#include "tests/unit/support/folder.h"
 #include "tests/unit/worker/transfer/troop.h"
 
 #include <setjmp.h>
@@ -15,15 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code)
-{
-    for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
-        if (strcmp(said[i].code, code) != 0)
-            fail_msg("%s: %s, not %s: %s", troop_names[i], said[i].code, code, said[i].text);
-        assert_string_equal(said[i].weights, i < c->n_receivers ? weights : "any");
-    }
-}
-
 static void values_arrive_by_memory_and_by_connections(void **state)
 {
     (void)state;
@@ -32,7 +22,7 @@ static void values_arrive_by_memory_and_by_connections(void **state)
         struct troop_scene c = troop_plain;
         c.direct = direct;
         troop_run(&c, said);
-        all_have(&c, said, "new", "OK");
+        troop_all_have(&c, said, "new", "OK");
         for (int i = 0; i < c.n_receivers; i++) {
             assert_int_equal(said[i].direct > 0, direct);
             assert_int_equal(said[i].sent > 0, !direct);
@@ -65,7 +55,7 @@ static void senders_write_what_lies_apart_here_and_together_there(void **state)
         c.alike = rows[k].alike;
         c.direct = rows[k].direct;
         troop_run(&c, said);
-        all_have(&c, said, "new", "OK");
+        troop_all_have(&c, said, "new", "OK");
         for (int i = 0; i < c.n_receivers; i++)
             direct += said[i].direct;
         assert_int_equal(direct > 0, rows[k].direct);
@@ -82,7 +72,7 @@ static void senders_that_may_not_write_are_read(void **state)
         c.n_receivers = 2;
         c.refused = refused;
         troop_run(&c, said);
-        all_have(&c, said, "new", "OK");
+        troop_all_have(&c, said, "new", "OK");
         assert_int_equal(sum_written(said, &c), 0);
         for (int i = 0; i < c.n_receivers; i++)
             assert_true(said[i].direct > 0);
@@ -97,22 +87,10 @@ static void a_write_that_fails_keeps_the_old_weights(void **state)
     c.n_receivers = 2;
     c.refused = TROOP_NO_SECOND_WRITE;
     troop_run(&c, said);
-    all_have(&c, said, "old", "GONE");
+    troop_all_have(&c, said, "old", "GONE");
     for (int i = 0; i < c.n_receivers; i++)
         if (!strstr(said[i].text, ": writing to its memory: Operation not permitted"))
             fail_msg("%s says: %s", troop_names[i], said[i].text);
-}
-
-// The stand-in for the driver keeps what is on GPUs, and its control file, in a folder.
-static void with_stand_in(const struct troop_scene *c, const char *control, struct troop_said *said)
-{
-    char folder[64];
-    folder_new(folder);
-    folder_write(folder, "control", control);
-    setenv("GPU_STAND_IN", folder, 1);
-    troop_run(c, said);
-    unsetenv("GPU_STAND_IN");
-    folder_free(folder);
 }
 
 static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
@@ -124,8 +102,8 @@ static void from_gpu_to_gpu_by_handles_or_by_connections(void **state)
         struct troop_scene c = troop_plain;
         c.on_device[0] = c.on_device[1] = true;
         c.direct = k != 3;
-        with_stand_in(&c, controls[k], said);
-        all_have(&c, said, "new", "OK");
+        troop_run_on_gpus(&c, controls[k], said, NULL);
+        troop_all_have(&c, said, "new", "OK");
         for (int i = 0; i < c.n_receivers; i++)
             assert_int_equal(said[i].direct > 0, k == 0);
     }
@@ -140,8 +118,8 @@ static void between_gpus_and_memory_of_the_host(void **state)
             struct troop_scene c = troop_plain;
             c.on_device[side] = true;
             c.direct = direct;
-            with_stand_in(&c, "", said);
-            all_have(&c, said, "new", "OK");
+            troop_run_on_gpus(&c, "", said, NULL);
+            troop_all_have(&c, said, "new", "OK");
         }
 }
 
@@ -151,7 +129,7 @@ static void a_gpu_without_room_keeps_the_old_weights(void **state)
     struct troop_scene c = troop_plain;
     struct troop_said said[TROOP_MAX];
     c.on_device[1] = true;
-    with_stand_in(&c, "memory 2000000\n", said);
+    troop_run_on_gpus(&c, "memory 2000000\n", said, NULL);
     for (int i = 0; i < c.n_receivers; i++)
         assert_string_equal(said[i].weights, "old");
     assert_string_equal(said[0].code, "NOMEM");
@@ -164,8 +142,8 @@ static void gpus_that_hang_are_waited_for_until_the_end_of_its_time(void **state
     struct troop_said said[TROOP_MAX];
     c.on_device[0] = c.on_device[1] = c.gpus_hang = true;
     c.limit_ms = TROOP_SHORT_MS;
-    with_stand_in(&c, "", said);
-    all_have(&c, said, "old", "TIMEOUT");
+    troop_run_on_gpus(&c, "", said, NULL);
+    troop_all_have(&c, said, "old", "TIMEOUT");
     assert_non_null(strstr(said[0].text, "the time of the transfer is over: the GPU was not done within "));
 }
 
@@ -185,8 +163,8 @@ static void check_crossing(const struct crossing *x, const struct troop_scene *s
     c.alike = true;
     c.places = x->places;
     c.direct = x->direct;
-    with_stand_in(&c, control, said);
-    all_have(&c, said, "new", "OK");
+    troop_run_on_gpus(&c, control, said, NULL);
+    troop_all_have(&c, said, "new", "OK");
     for (int i = 0; i < 5; i++) {
         *(i < 3 ? &relayed : &given) += said[i].given;
         read += i < 3 ? said[i].direct : 0;
@@ -242,7 +220,7 @@ static void one_to_one_and_one_to_many(void **state)
         c.n_senders = sizes[i][1];
         c.direct = i != 1;
         troop_run(&c, said);
-        all_have(&c, said, "new", "OK");
+        troop_all_have(&c, said, "new", "OK");
     }
 }
 
@@ -253,7 +231,7 @@ static void what_does_not_match_is_said_and_nothing_moves(void **state)
     struct troop_said said[TROOP_MAX];
     c.mismatch = true;
     troop_run(&c, said);
-    all_have(&c, said, "old", "OK");
+    troop_all_have(&c, said, "old", "OK");
     for (int i = 0; i < 5; i++)
         assert_non_null(strstr(said[i].text, "'narrow' has shape (64, 16384) in actor and (30, 7) in rollout"));
 }
@@ -265,7 +243,7 @@ static void ranks_of_a_group_that_differ_are_named(void **state)
     struct troop_said said[TROOP_MAX];
     c.differs = true;
     troop_run(&c, said);
-    all_have(&c, said, "old", "INVALID");
+    troop_all_have(&c, said, "old", "INVALID");
     for (int i = 0; i < 5; i++)
         assert_non_null(strstr(said[i].text, "says other weights than rank 0"));
 }
@@ -292,7 +270,7 @@ static void who_is_canceled_says_so_to_all(void **state)
     struct troop_said said[TROOP_MAX];
     c.canceled = true;
     troop_run(&c, said);
-    all_have(&c, said, "old", "CANCELED");
+    troop_all_have(&c, said, "old", "CANCELED");
     assert_non_null(strstr(said[1].text, "rank 0 of actor: canceled"));
 }
 
@@ -304,7 +282,7 @@ static void who_is_slow_hears_what_was_decided(void **state)
     struct troop_said said[TROOP_MAX];
     c.absent = true;
     troop_run(&c, said);
-    all_have(&c, said, "new", "OK");
+    troop_all_have(&c, said, "new", "OK");
 }
 
 static void who_knows_each_other_does_not_meet_again(void **state)
@@ -317,7 +295,7 @@ static void who_knows_each_other_does_not_meet_again(void **state)
         c.direct = k % 2;
         c.n_receivers = k < 2 ? 3 : 1;
         troop_run(&c, said);
-        all_have(&c, said, "new", "OK");
+        troop_all_have(&c, said, "new", "OK");
     }
 }
 
@@ -329,7 +307,7 @@ static void what_is_left_of_a_transfer_is_not_taken_for_the_next_one(void **stat
     c.again = c.rest = true;
     c.direct = false;
     troop_run(&c, said);
-    all_have(&c, said, "new", "OK");
+    troop_all_have(&c, said, "new", "OK");
 }
 
 // As when two clients begin at once, and each reaches some ranks first.

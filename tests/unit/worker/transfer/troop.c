@@ -44,6 +44,8 @@ const struct troop_scene troop_plain = {.n_receivers = 3,
                                         .limit_ms = TROOP_LONG_MS,
                                         .victim = -1,
                                         .late = -1,
+                                        .packed = 10 * 1000,
+                                        .nccl_limit = 1,
                                         .piece_max = RESHARD_PIECE_MAX};
 
 static void name_members(const struct troop_scene *c)
@@ -232,14 +234,14 @@ static void value_blocks(const struct weights *w, uint32_t rank, bool check, boo
     }
 }
 
-// All but the last, which stays in memory of the host.
-static void put_on_device(struct weights *w)
+// All, or all but the last, which stays in memory of the host.
+static void put_on_device(struct weights *w, size_t n)
 {
     struct err err = ERR_INIT;
     assert_int_equal(device_open(&w->gpu.device, &err), 0);
     assert_int_equal(device_enter(w->gpu.device, &err), 0);
     assert_int_equal(copier_new(w->gpu.device, false, &w->gpu.copier, &err), 0);
-    for (size_t i = 0; i + 1 < TENSORS; i++) {
+    for (size_t i = 0; i < n; i++) {
         size_t len = w->blocks[i].len;
         w->blocks[i].on_device = true;
         assert_int_equal(device_alloc(w->gpu.device, MAX(len, (size_t)1), &w->blocks[i].data, &err), 0);
@@ -276,8 +278,8 @@ static void make_weights(const struct troop_scene *c, int index, struct weights 
     }
     if (sends)
         value_blocks(w, rank, false, &ignored, &ignored);
-    if (c->on_device[!sends])
-        put_on_device(w);
+    if (c->on_device[!sends] || c->by_nccl)
+        put_on_device(w, c->by_nccl ? TENSORS : TENSORS - 1);
 }
 
 static void free_weights(struct weights *w)
@@ -350,8 +352,13 @@ static void know_each_other(const struct troop_scene *c, int index, struct resha
     assert_int_equal(reshard(config, &a, &result, &err), 0);
     config->participant = counts;
     config->direct = c->direct;
-    for (size_t i = 0; index < c->n_receivers && i < TENSORS; i++)
+    for (size_t i = 0; index < c->n_receivers && i < TENSORS; i++) {
         memset(w->host[i], 0xff, w->blocks[i].len);
+        if (w->blocks[i].on_device)
+            assert_int_equal(copier_upload(w->gpu.copier, w->blocks[i].data, w->host[i], w->blocks[i].len,
+                                           DEVICE_NO_LIMIT, NULL, &err),
+                             0);
+    }
     *config->progress = (struct mover_progress){0};
     arena_done(&a);
     config->known_by = contacts_id(config->contacts);
@@ -374,8 +381,19 @@ static struct window_place place_of(const struct troop_scene *c, int index)
     return place;
 }
 
-// So that weights of this size take several steps.
-static const struct mover_sizes sizes = {.step = 100 * 1000, .least_written = 1000, .told = 200 * 1000};
+static void be_odd(const struct troop_scene *c, int index, struct reshard_config *config)
+{
+    if (c->oddity == TROOP_SAME_GPU && (index == c->odd || index == 0))
+        setenv("CUDA_STAND_IN_GPU", "1", 1);
+    if (index != c->odd)
+        return;
+    if (c->oddity == TROOP_WANTS_NO_NCCL)
+        config->nccl = NULL;
+    if (c->oddity == TROOP_LACKS_NCCL)
+        setenv("NCCL_STAND_IN_VERSION", "0", 1);
+    if (c->oddity == TROOP_OTHER_NCCL)
+        setenv("NCCL_STAND_IN_VERSION", "22403", 1);
+}
 
 // With something to do on each.
 static void hang(const struct troop_scene *c, int index, const struct weights *w)
@@ -397,9 +415,12 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     struct reshard_result result;
     struct mover_progress progress = {0};
     struct contacts contacts = {.id = 0};
+    struct nccl_link nccl = {.number = 0};
+    // So that weights of this size take several steps.
+    const struct mover_sizes sizes = {
+        .step = 100 * 1000, .least_written = 1000, .told = 200 * 1000, .round = 200 * 1000, .packed = c->packed};
     atomic_bool canceled = c->canceled && index == c->n_receivers;
     is_counted = xcalloc((size_t)sysconf(_SC_OPEN_MAX), sizeof *is_counted);
-    make_weights(c, index, &w);
     struct back_buffer *back_buffer = back_buffer_new(true);
     struct reshard_config config = {.id = FIRST_ID,
                                     .participant = {.index = index,
@@ -410,8 +431,6 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                                     .late_ms = c->limit_ms,
                                                     .patience_ms = c->limit_ms * TROOP_PATIENCE,
                                                     .canceled = &canceled},
-                                    .side = w.side,
-                                    .blocks = {w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL},
                                     .back_buffer = back_buffer,
                                     .piece_max = c->piece_max,
                                     .place = place_of(c, index),
@@ -420,7 +439,13 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
                                     .progress = &progress,
                                     .sizes = &sizes,
                                     .ways = {host, join, (void *)(uintptr_t)c},
-                                    .contacts = &contacts};
+                                    .contacts = &contacts,
+                                    .nccl = c->by_nccl ? &nccl : NULL,
+                                    .nccl_limit_ms = c->limit_ms / c->nccl_limit};
+    be_odd(c, index, &config);
+    make_weights(c, index, &w);
+    config.side = w.side;
+    config.blocks = (struct blocks){w.blocks, TENSORS, w.gpu.device ? &w.gpu : NULL};
     if (c->again)
         know_each_other(c, index, &config, &w);
     lie = index == c->n_receivers ? c->lie : TROOP_TRUTH;
@@ -440,6 +465,7 @@ static int be_member(const struct troop_scene *c, int index, int out, const char
     if (code == 0 && !result.n_problems && index < c->n_receivers)
         assert_int_equal(atomic_load(&progress.done), atomic_load(&progress.total));
     contacts_drop(&contacts);
+    nccl_link_drop(&nccl, NULL);
     back_buffer_free(back_buffer);
     free_weights(&w);
     free(is_counted);
@@ -547,4 +573,38 @@ bool troop_run(const struct troop_scene *c, struct troop_said *said)
     bool happened = access(file, F_OK) != 0;
     folder_free(folder);
     return happened;
+}
+
+static int count_lines(const char *folder, const char *name)
+{
+    char text[4096];
+    int n = 0;
+    folder_read(folder, name, text, sizeof text);
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        n++;
+    return n;
+}
+
+bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_said *said,
+                       struct troop_counts *ret)
+{
+    char folder[64];
+    folder_new(folder);
+    folder_write(folder, "control", control);
+    setenv("GPU_STAND_IN", folder, 1);
+    bool happened = troop_run(c, said);
+    if (ret)
+        *ret = (struct troop_counts){count_lines(folder, "inits"), count_lines(folder, "aborts")};
+    unsetenv("GPU_STAND_IN");
+    folder_free(folder);
+    return happened;
+}
+
+void troop_all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code)
+{
+    for (int i = 0; i < c->n_receivers + c->n_senders; i++) {
+        if (strcmp(said[i].code, code) != 0)
+            fail_msg("%s: %s, not %s: %s", troop_names[i], said[i].code, code, said[i].text);
+        assert_string_equal(said[i].weights, i < c->n_receivers ? weights : "any");
+    }
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -22,6 +23,14 @@ enum troop_refusal { // what the kernel does not let them do with the memory of 
 };
 enum troop_lie { TROOP_TRUTH, TROOP_LIES_ABOUT_SIDE, TROOP_LIES_ABOUT_ERROR };
 
+enum troop_oddity { // of one member
+    TROOP_EVEN,
+    TROOP_WANTS_NO_NCCL,
+    TROOP_LACKS_NCCL,
+    TROOP_OTHER_NCCL, // another version
+    TROOP_SAME_GPU,   // as member 0
+};
+
 struct troop_scene {
     int n_receivers, n_senders;
     bool direct;
@@ -38,6 +47,11 @@ struct troop_scene {
     bool apart;        // the first sender is in another transfer than the others
     bool on_device[2]; // senders, receivers: their weights are on GPUs
     bool gpus_hang;    // all, from the beginning of the transfer on
+    bool by_nccl;      // all weights are on GPUs, and members have NCCL
+    enum troop_oddity oddity;
+    int odd;        // the member
+    size_t packed;  // runs that are shorter are packed for NCCL
+    int nccl_limit; // a part of the limit: so long members join a communicator
     // Letters of the machine and the container of each member; NULL = all are in this one.
     const char *const *places;
     uint64_t piece_max;
@@ -57,6 +71,15 @@ struct troop_said { // by a member at its end
 extern const struct troop_scene troop_plain; // nothing happens
 extern const char *troop_names[TROOP_MAX];   // of the members of the last run: "rank 1 of actor"
 
+struct troop_counts { // of the stand-in for NCCL
+    int inits, aborts;
+};
+
 // Each member's words are in said[]. If a victim stands still, the others end before it goes on. Whether the fault has
 // happened: on a machine that is too busy, a short limit ends before.
 bool troop_run(const struct troop_scene *c, struct troop_said *said);
+// The same over the stand-ins for the driver and for NCCL, with these lines in their control file. `ret` may be NULL.
+bool troop_run_on_gpus(const struct troop_scene *c, const char *control, struct troop_said *said,
+                       struct troop_counts *ret);
+// All receivers have these weights, and all members have ended with this error.
+void troop_all_have(const struct troop_scene *c, const struct troop_said *said, const char *weights, const char *code);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "worker/transfer/nccl_join.h"
+
+#include "common/base/clock.h"
+#include "common/base/le.h"
+#include "common/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FORMAT = 1, FACT_SIZE = 8 + DEVICE_UUID_SIZE + 16, JOIN_HEAD = 24 + NCCL_ID_SIZE };
+enum { TICK_MS = 1, ALIGNED = 512, LEAVE_MS = 1000, LEAVE_LOOK_US = 200 };
+
+void nccl_join_init(struct nccl_join *j, const struct nccl_join_config *config)
+{
+    *j = (struct nccl_join){.config = *config};
+}
+
+// The last kernel of a sender may end a moment after the receiver has all its bytes.
+static bool settles(struct nccl_flow *f)
+{
+    int64_t until = clock_mono_ms(&clock_system) + LEAVE_MS;
+    struct err ignored = ERR_INIT;
+    int r;
+    while ((r = nccl_flow_step(f, &ignored)) == 0 && clock_mono_ms(&clock_system) < until)
+        usleep(LEAVE_LOOK_US);
+    return r > 0;
+}
+
+static void drop(struct nccl_join *j)
+{
+    nccl_link_drop(j->config.link, j->config.blocks);
+    nccl_flow_free(TAKE_PTR(j->flow));
+}
+
+void nccl_join_done(struct nccl_join *j, bool keeps)
+{
+    if (j->joins || (j->flow && !(keeps && settles(j->flow))))
+        drop(j);
+    nccl_flow_free(TAKE_PTR(j->flow));
+    free(TAKE_PTR(j->ranks));
+    free(TAKE_PTR(j->refusal));
+    j->joins = false;
+}
+
+// Facts
+
+static void write_fact(const struct nccl_fact *f, char out[FACT_SIZE])
+{
+    le_put_u32(out, FORMAT);
+    le_put_u32(out + 4, f->version);
+    memcpy(out + 8, f->gpu, DEVICE_UUID_SIZE);
+    out += 8 + DEVICE_UUID_SIZE;
+    le_put_u64(out, f->number);
+    le_put_u32(out + 8, f->rank);
+    le_put_u32(out + 12, f->n);
+}
+
+static void read_fact(const struct participant_said *said, struct nccl_fact *ret)
+{
+    const char *in = said->gpu;
+    if (said->gpu_len != FACT_SIZE || le_get_u32(in) != FORMAT)
+        return;
+    ret->version = le_get_u32(in + 4);
+    memcpy(ret->gpu, in + 8, DEVICE_UUID_SIZE);
+    in += 8 + DEVICE_UUID_SIZE;
+    ret->number = le_get_u64(in);
+    ret->rank = le_get_u32(in + 8);
+    ret->n = le_get_u32(in + 12);
+}
+
+void nccl_join_say_gpu(struct nccl_join *j, struct participant *p, const struct blocks *own)
+{
+    struct nccl_fact fact;
+    if (!j->config.link || !nccl_link_fact(j->config.link, own, &fact))
+        return;
+    j->able = true;
+    char *said = xmalloc(FACT_SIZE);
+    write_fact(&fact, said);
+    if (participant_is_center(p)) {
+        p->n_gpu++;
+        p->said[0].gpu_len = FACT_SIZE;
+        p->said[0].gpu = said;
+        return;
+    }
+    dialog_say(&p->dialog, 0, DIALOG_GPU, said, FACT_SIZE);
+    free(said);
+}
+
+// The center asks
+
+static size_t join_len(const struct participant *p)
+{
+    return JOIN_HEAD + 4 * (size_t)p->dialog.n;
+}
+
+// The rank with the most pairs must be able to move that many bytes for each of them.
+static uint64_t round_of_pair(const struct nccl_join *j, const struct nccl_question *q, const struct nccl_choice *c)
+{
+    int most = 1;
+    for (int i = 0; i < q->n_receivers + q->n_senders; i++)
+        most = MAX(most, nccl_choice_pairs(q, c, i));
+    uint64_t round = MAX(j->config.round / (uint64_t)most, (uint64_t)1);
+    return round > ALIGNED ? round / ALIGNED * ALIGNED : round;
+}
+
+static char *write_join(const struct nccl_join *j, const struct participant *p, const struct nccl_question *q,
+                        const struct nccl_choice *c, const struct nccl_id *id)
+{
+    char *join = xcalloc(1, join_len(p));
+    le_put_u64(join, c->number ? c->number : j->config.number);
+    le_put_u32(join + 8, (uint32_t)c->n);
+    le_put_u64(join + 16, round_of_pair(j, q, c));
+    memcpy(join + 24, id->bytes, NCCL_ID_SIZE);
+    for (int i = 0; i < p->dialog.n; i++)
+        le_put_u32(join + JOIN_HEAD + 4 * i, (uint32_t)c->ranks[i]);
+    return join;
+}
+
+static void ask_members(struct nccl_join *j, struct participant *p, const struct nccl_question *q,
+                        const struct nccl_choice *c, char *join)
+{
+    for (int i = 0; i < p->dialog.n; i++) {
+        if (c->ranks[i] < 0)
+            continue;
+        j->n_asked++;
+        le_put_u32(join + 12, (uint32_t)nccl_choice_pairs(q, c, i));
+        p->said[i].by_nccl = true;
+        if (i)
+            dialog_say(&p->dialog, i, DIALOG_JOIN, join, join_len(p));
+        else {
+            p->join_len = join_len(p);
+            p->join = memcpy(xmalloc(p->join_len), join, p->join_len);
+        }
+    }
+}
+
+static char *name_versions(const struct participant *p, const struct nccl_question *q, const struct nccl_choice *c)
+{
+    char one[NCCL_VERSION_TEXT], other[NCCL_VERSION_TEXT];
+    nccl_version_text((int)q->facts[c->from].version, one);
+    nccl_version_text((int)q->facts[c->differs].version, other);
+    return xasprintf("%s has %s, and %s has %s: they need the same version in their images", p->config.names[c->from],
+                     one, p->config.names[c->differs], other);
+}
+
+bool nccl_join_ask(struct nccl_join *j, struct participant *p, const bool *connects)
+{
+    struct err err = ERR_INIT;
+    struct nccl_id id = {""};
+    struct nccl_choice choice;
+    _cleanup_(free_p) struct nccl_fact *facts = xcalloc((size_t)p->dialog.n, sizeof *facts);
+    const struct nccl_question q = {p->config.n_receivers, p->config.n_senders, facts, connects};
+    for (int i = 0; i < p->dialog.n; i++)
+        read_fact(&p->said[i], &facts[i]);
+    _cleanup_(free_p) int *ranks = xcalloc((size_t)p->dialog.n, sizeof *ranks);
+    nccl_choose(&q, ranks, &choice);
+    if (choice.differs >= 0)
+        j->refusal = name_versions(p, &q, &choice);
+    if (!choice.n)
+        return false;
+    if (!choice.number && nccl_link_unique_id(&id, &err) < 0) {
+        j->refusal = xstrdup(err.msg);
+        return false;
+    }
+    _cleanup_(free_p) char *join = write_join(j, p, &q, &choice, &id);
+    ask_members(j, p, &q, &choice, join);
+    return true;
+}
+
+// Joining
+
+static int read_join(struct nccl_join *j, const struct participant *p, uint32_t *ret_n, struct err *err)
+{
+    if (p->join_len != join_len(p))
+        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    *ret_n = le_get_u32(p->join + 8);
+    j->pairs = le_get_u32(p->join + 12);
+    j->round = le_get_u64(p->join + 16);
+    j->ranks = xcalloc((size_t)p->dialog.n, sizeof *j->ranks);
+    for (int i = 0; i < p->dialog.n; i++)
+        j->ranks[i] = (int)le_get_u32(p->join + JOIN_HEAD + 4 * i);
+    if (j->ranks[p->config.index] < 0 || j->pairs > (uint32_t)p->dialog.n || !j->round || j->round > j->config.round)
+        return err_set(err, ERR_PROTO, "the first rank of the receivers says nonsense");
+    return 0;
+}
+
+static int begin(struct nccl_join *j, const struct participant *p, struct err *err)
+{
+    struct nccl_id id;
+    uint32_t n = 0;
+    j->asked = j->joins = true;
+    j->until_ms = clock_mono_ms(&clock_system) + MIN(j->config.limit_ms, MAX(participant_left_ms(p) / 3, (int64_t)1));
+    if (read_join(j, p, &n, err) < 0)
+        return err->code;
+    uint64_t number = le_get_u64(p->join);
+    memcpy(id.bytes, p->join + 24, NCCL_ID_SIZE);
+    if (number == j->config.link->number)
+        return 0;
+    return nccl_link_begin(j->config.link, number, j->ranks[p->config.index], (int)n, &id, err);
+}
+
+// Returns 1 if the member has joined, 0 if it has not yet.
+static int go_on(struct nccl_join *j, const struct participant *p, struct err *err)
+{
+    const struct nccl_flow_sizes sizes = {j->round, j->config.packed};
+    int r = nccl_link_poll(j->config.link, "making a communicator", err);
+    if (r == 0 && clock_mono_ms(&clock_system) > j->until_ms)
+        return err_set(err, ERR_TIMEOUT, "nccl: making a communicator: it waited too long");
+    if (r > 0)
+        r = nccl_flow_new(j->config.link, j->config.blocks, !participant_is_receiver(p), j->pairs, &sizes, &j->flow,
+                          err);
+    return r < 0 ? r : j->flow != NULL;
+}
+
+void nccl_join_step(struct nccl_join *j, struct participant *p)
+{
+    struct err err = ERR_INIT;
+    int r = 0;
+    if (!p->join || !j->able || (j->asked && !j->joins))
+        return;
+    if (!j->asked)
+        r = begin(j, p, &err);
+    if (r == 0)
+        r = go_on(j, p, &err);
+    if (r == 0)
+        return;
+    j->joins = false;
+    if (r < 0)
+        drop(j);
+    participant_joined(p, &err);
+}
+
+int nccl_join_wait_ms(const struct nccl_join *j)
+{
+    return j->joins ? TICK_MS : PARTICIPANT_SLICE_MS;
+}
+
+bool nccl_join_is_answered(const struct nccl_join *j, const struct participant *p)
+{
+    return p->not_joined || p->n_joined == j->n_asked;
+}
+
+bool nccl_join_allows(const struct nccl_join *j, const struct participant *p, int member, int other)
+{
+    return j->n_asked && !p->not_joined && p->said[member].by_nccl && p->said[other].by_nccl;
+}
+
+uint32_t nccl_join_pairs(const struct nccl_join *j)
+{
+    return j->flow ? j->pairs : 0;
+}
+
+int nccl_join_rank(const struct nccl_join *j, int member)
+{
+    return j->ranks[member];
+}
+
+void nccl_join_end(struct nccl_join *j, struct participant *p, bool uses)
+{
+    for (int i = 0; p->not_joined && i < p->dialog.n; i++)
+        p->said[i].by_nccl = false;
+    if (p->not_joined)
+        j->refusal = xstrdup(p->not_joined);
+    if (uses || !j->asked)
+        return;
+    drop(j);
+    j->joins = false;
+    j->config.link->refused = true;
+}
