@@ -16,7 +16,7 @@ struct delivery {
 
 // Whether there is nothing to prepare: each rank gets the body as it is.
 bool delivery_is_plain(const struct call *c, const struct record_call *parts);
-// The call is about to be sent, and has its plan. Returns what was prepared, or prepares it now. The errors of
+// Call this before the call is sent, when it has its plan. Returns what was prepared, or prepares it now. The errors of
 // split_make(). Call delivery_done() in any case.
 int delivery_make(struct call *c, const struct call_body *body, const struct record_call *parts, struct delivery *ret,
                   struct err *err);

@@ -44,7 +44,7 @@ bool conditions_keep_reason(const struct conditions *c);
 // delay all of them.
 int64_t conditions_settle_ms(bool first, bool only_words, int32_t moving);
 
-// The rest of the object's status. `ctx` builds the owner's part of the status for these conditions.
+// The owner's part of the status, which status_writer.draft makes for these conditions.
 struct status_draft {
     const char *patch;      // NULL: the object already has this status
     bool urgent;            // deserves its own write, for example a new attempt
@@ -63,6 +63,6 @@ struct status_writer {
 };
 // Adds the write of the status and its Events to the plan if anything differs. `at_once`: the write comes before
 // everything else (a new attempt). Otherwise passing states may wait for the next change, so that a gang that starts
-// quickly costs one write. New numbers in the message of a waiting gang are gathered for longer.
+// quickly costs one write. New numbers in the message of a waiting gang wait longer.
 void conditions_commit(const struct conditions *c, const struct status_writer *w, bool at_once, struct arena *a,
                        struct plan *plan);

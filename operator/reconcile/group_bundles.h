@@ -17,7 +17,7 @@ struct replica_bundle {    // the bundle of one replica
     int32_t gpu, gpus;     // the bundle's first GPU in the pod, and how many it has: nvidia.com/gpu
     bool uncounted; // neither the bundle nor its pod has nvidia.com/gpu, but they may have other or claimed devices
     int32_t next;   // the next replica in the same pod, -1 = none
-    int32_t first, before; // lowest replica in the pod; how many of the group come before this one there
+    int32_t first, before; // the lowest replica in the pod; how many replicas come before this one there
     int32_t node;          // number of the pod among the group's pods, in the order of their lowest replicas
     int32_t pod_replicas;  // replicas of the group in the pod
 };

@@ -24,8 +24,8 @@ struct group_pods {
     int32_t n_failed;
     bool unreachable;             // agents are away, and no other connection proves that they could reach this replica
     bool displaced;               // one of the failed pods cannot come back to its node
-    const char *gpu_lost_on;      // the same in words
-    const char *gpu_lost;         // which one, in words
+    const char *gpu_lost_on;      // the node of that GPU
+    const char *gpu_lost;         // the first GPU that fell off the bus, in words; NULL = none
     int32_t mine;                 // pods of the present attempt and incarnation, whatever their index
     bool changed;                 // a pod of the present attempt and incarnation was made from another spec
     struct group_failure failure; // time_ms 0 = no current pod has failed

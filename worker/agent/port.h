@@ -4,6 +4,6 @@
 
 #include "common/base/err.h"
 
-// Returns 0 if the port was free on all addresses a moment ago. ERR_CONFLICT: another process uses it, or this one may
-// not.
+// Returns 0 if the port was free on all addresses a moment ago. ERR_CONFLICT: another process uses it, or this process
+// is not allowed to.
 int port_try(int port, struct err *err);

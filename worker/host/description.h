@@ -11,7 +11,7 @@
 //
 //   "roles": [{"name": "actor", "class": "Actor", "methods": [...]}, ...]
 //
-// The constructors published `split`, `collect`, `concurrency` and `meshes`.
+// `split`, `collect`, `concurrency` and `meshes` are what the constructors have published.
 #pragma once
 
 #include "common/base/json_writer.h"
