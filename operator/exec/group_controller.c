@@ -147,8 +147,8 @@ static void leave_placementgroups(struct group_controller *c, const struct worke
     }
 }
 
-// Wakes a PlacementGroup when its first group comes. What a group ran on PlacementGroups that it has left ends, and
-// another group may get its port.
+// Wakes a PlacementGroup when its first group comes. The processes of a group on PlacementGroups that it has left end,
+// and another group may get its port.
 static void on_user(struct group_controller *c, const struct workergroup *old, const struct workergroup *now)
 {
     for (size_t i = 0; now && i < now->spec.n_placement_groups; i++)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of a WorkerGroup as its pods show it: counted once, then only read.
 //
-// The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. Under
-// an agent, a pod outlives attempts, and a lost pod is replaced alone, by the next incarnation. So once a pod of the
+// The pods of a Plain group start and end together: the pods of the present attempt and incarnation are current. With
+// an agent, a pod outlives attempts, and only a lost pod is replaced, by the next incarnation. So once a pod of the
 // present incarnation exists, the newest pod of each index is current. Before that, the current pods are those that can
 // stay: they are alive, and made from the present spec.
 #pragma once

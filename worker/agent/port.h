@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a TCP port of this pod is free to listen on.
+// Tests whether a TCP port of this pod is free to listen on.
 #pragma once
 
 #include "common/base/err.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call has on the rank's device: its arguments and its result, if they are there, and a stream for copies.
+// The data of a call on the rank's device: its arguments and its result, if they are there, and a stream for copies.
 #pragma once
 
 #include "worker/host/region.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks meet. The first rank of a list waits at the port of its object server. The others ask the proxy for its
+// Lets ranks meet. The first rank of a list waits at the port of its object server. The others ask the proxy for its
 // address, and connect. Nobody has to agree on a port or an address. The proxy's answer contains a proof, made with the
 // secret of the first rank's attempt. With this proof, the first rank lets them in. docs/protocol.md, "Rendezvous".
 #pragma once
