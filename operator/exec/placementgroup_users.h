@@ -22,7 +22,7 @@ void placementgroup_users_set(struct placementgroup_users *t, const struct worke
 typedef void (*placementgroup_users_fn)(void *ctx, const char *key);
 void placementgroup_users_each(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                                placementgroup_users_fn fn, void *ctx);
-// `group_uid` NULL: any group.
+// Returns true if the group runs on the PlacementGroup. `group_uid` NULL: if any group does.
 bool placementgroup_users_has(const struct placementgroup_users *t, const char *ns, const char *placementgroup,
                               const char *group_uid);
 

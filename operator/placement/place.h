@@ -14,5 +14,5 @@ bool place_all(struct search *s);
 enum { CARES_MAX = 4 };
 size_t place_cares(const struct search *s, unsigned *ret);
 
-// Calls place_all() with each of them in turn.
+// Calls place_all() with each of these sets in turn, until one try succeeds.
 bool place_with_care(struct search *s);

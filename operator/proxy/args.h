@@ -19,7 +19,7 @@ bool args_keep(struct call *c, const struct call_body *body);
 bool args_park(struct call *c, const struct call_body *first);
 void args_wait(struct call *c);         // counts them as bytes that wait for a group or a slot
 bool args_parked(const struct call *c); // only a part of the arguments is in args_body()
-// Whether the call waits for its client to send more: the client has not sent all, and was not told to pause.
+// Returns true if the call waits for its client to send more: the client has not sent all, and was not told to pause.
 bool args_missing(const struct call *c);
 // Takes a further piece. It goes on to the ranks, or waits with parked arguments. Nothing happens if the call has all
 // of its arguments already. ERR_LIMIT, ERR_THROTTLED, ERR_INVALID.

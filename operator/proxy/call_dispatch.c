@@ -382,7 +382,7 @@ void call_stream(struct call *c, const struct call_body *first, struct call_star
         (void)call_wait(c, first, false, start->verdict == VERDICT_QUEUE);
 }
 
-// Whether enough of the arguments has arrived. If not, the client is told to send more.
+// Returns true if enough of the arguments has arrived. If not, the client is told to send more.
 static bool suffices(struct call *c, struct call_start *ret)
 {
     if (delivery_awaited(c))

@@ -77,13 +77,12 @@ void group_key(char out[GROUP_KEY_SIZE], const char *ns, const char *name, size_
 // If the world size changes, no member may be connected.
 void group_update(struct group *g, const struct group_facts *f);
 
-// Whether the group takes no calls any more: 0 = it takes calls, or ERR_UNAVAILABLE with the reason.
+// Returns 0 if the group takes calls, or ERR_UNAVAILABLE with the reason.
 int group_refuses(const struct group *g, struct err *err);
-// Whether the group has this rank (RECORD_GROUP = all) and attempt (0 = any). Returns 0; 1 if not yet, because only
-// another replica of the operator has seen that attempt; ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is
-// over).
+// Returns 0 if the group has this rank (RECORD_GROUP = all) and attempt (0 = any); 1 if not yet, because only another
+// replica of the operator has seen that attempt; ERR_INVALID (no such rank), ERR_CONFLICT (the attempt is over).
 int group_serves(const struct group *g, uint32_t rank, int64_t attempt, struct err *err);
-// Whether a process may take its place. 0, ERR_CONFLICT (its attempt is too old), ERR_INVALID (no such rank).
+// Returns 0 if the process may take its place, ERR_CONFLICT (its attempt is too old) or ERR_INVALID (no such rank).
 int group_admits(const struct group *g, const struct member *m, struct err *err);
 // The bootstrap group, which is made if there is none yet: then *ret_new is true.
 struct group *group_bootstrap(struct group *g, bool *ret_new);

@@ -11,7 +11,7 @@ void finish_fail(struct work *w, const char *reason, const char *message);
 // Returns true if activeDeadlineSeconds have passed. If not, the plan looks again when they have.
 bool finish_out_of_time(struct work *w);
 void finish_late(struct work *w);
-// The group is over, and nothing in the spec asks for another attempt.
+// Returns true if the group is over, and nothing in the spec asks for another attempt.
 bool finish_stays(const struct work *w);
 void finish_stay(struct work *w);
 // The group stays over because its present spec cannot run. Accepted says why.

@@ -36,14 +36,14 @@ struct group_bundles {
     bool waits_for_port; // another group has the port
 };
 
-// The bundles are not available at present. Processes of the group may still run elsewhere.
+// Returns true if the bundles are not available at present. Processes of the group may still run elsewhere.
 bool group_bundles_wait(const struct group_bundles *p);
 
 // `bound`: the status says that every replica has its pod. Then a lost pod still counts until its loss is answered.
 void group_bundles_take(const struct group_view *v, bool bound, struct arena *a, struct group_bundles *ret);
 
-// Nobody can say which devices of the pod belong to the workers of this replica, so the workers see all devices of the
-// pod.
+// Returns true if nobody can say which devices of the pod belong to the workers of this replica. The workers then see
+// all devices of the pod.
 bool group_bundles_uncounted(const struct workergroup *wg, const struct replica_bundle *b);
 // The GPUs of the pod that belong to one worker: worker `local` of its replica. Returns their number.
 size_t group_bundles_gpus(const struct workergroup *wg, const struct replica_bundle *b, int32_t local, struct arena *a,

@@ -35,8 +35,8 @@ struct group_pods {
     int64_t silent_since_ms;      // since when the node of a current pod has been silent but not lost; 0 = none is
 };
 
-// If replicas share a pod, the first one receives the commands to the agent for all of them. group_pods_next() is the
-// next replica in the same pod, -1 = none.
+// If replicas share a pod, the first one receives the commands to the agent for all of them. group_pods_leads() returns
+// true for this first one. group_pods_next() returns the next replica in the same pod, -1 = none.
 static inline bool group_pods_leads(const struct group_pods *c, int32_t index)
 {
     return !c->bundles || c->bundles->replicas[index].first == index;
