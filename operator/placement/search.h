@@ -18,7 +18,7 @@ struct strategy_traits {
     bool even;     // over as many domains as possible; otherwise over as few as possible
 };
 
-// Why a try may leave out a node.
+// The reasons why a try may leave out a node.
 enum site_mark {
     SITE_AVOID = 1, // the gang asks to avoid it
     SITE_GPU = 2,   // it has GPUs

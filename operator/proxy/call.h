@@ -131,6 +131,6 @@ bool call_slot_ends(struct call_slot *slot); // the rank sends no more. Returns 
 // Returns true if the sender of a body has to change when `waits` bytes of the body wait: to pause, or to go on if it
 // is `paused`.
 bool call_turns(const struct call *c, bool paused, size_t waits);
-// How long the call may wait in its present state. 0 = no deadline.
+// Returns how long the call may wait in its present state; 0 = no deadline.
 int64_t call_patience_ms(const struct call *c);
 void call_free_if_over(struct call *c); // if it is answered and no rank still runs it

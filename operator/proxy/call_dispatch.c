@@ -458,7 +458,7 @@ static void call_resubmit(struct call *c)
         return;
     }
     start.verdict = request_resolve(&c->req, c->group, NULL, queued, &start.err);
-    // It waited for another call, and the group is not ready any more.
+    // The call waited for another call, and the group is not ready any more.
     if (start.verdict == VERDICT_WAIT && c->req.refuse) {
         refuse_waiting(c);
         return;

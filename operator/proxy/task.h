@@ -9,8 +9,8 @@
 #include "common/wire/call_head.h"
 #include "operator/proxy/proxy_group.h"
 
-// How many methods that wait for this call hold slots that the call could use. The `via` of its head names these
-// methods.
+// Returns how many slots that the call could use are held by methods that wait for this call. The `via` of its head
+// names these methods.
 uint32_t task_above(const struct group *g, const struct call_head *h);
 // Picks the rank for a call of this lane. False: the call has to wait for a slot. `queued`: it is the first of those
 // that wait.
